@@ -164,6 +164,7 @@ class TestAnswers:
             )
             assert b"http://www.w3.org/2003/05/soap-envelope" in answer.content
 
+    @pytest.mark.obligation("001-H6")
     def test_the_client_gets_its_own_id_back(self, serve: Any, services: Any, client: Any, official: Any) -> None:
         text = official("6-1").replace("<hdr:timestamp>", "<hdr:correlationId>mine</hdr:correlationId><hdr:timestamp>")
         _, answer = client(serve(services).url).ask(text)
@@ -243,6 +244,7 @@ class TestRefusals:
 
 
 class TestTime:
+    @pytest.mark.obligation("001-S14")
     def test_no_answer_in_time(self, connection: Connection, client: Any) -> None:
         with (
             mtosi.Requestor(connection, sender_uri="jms/Gateway", temporary_reply=True) as requestor,
@@ -284,6 +286,7 @@ class TestTime:
             status, _ = client(server.url).ask(ONE)
         assert status == 503
 
+    @pytest.mark.obligation("001-S14")
     def test_a_slow_call_holds_up_no_other(self, serve: Any, services: Any, client: Any, background: Any) -> None:
         let_go, entered = threading.Event(), threading.Event()
 

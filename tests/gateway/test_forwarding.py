@@ -164,6 +164,7 @@ class TestRequests:
         with forwarded(connection, url) as stub, pytest.raises(MtosiFault, match="did not answer as it should"):
             stub.get_managed_element(me_ref=name("MD=EMS1/ME=NE-3"))
 
+    @pytest.mark.obligation("001-H8")
     def test_from_http_to_jms_to_http(self, connection: Connection, url: str, client: Any, official: Any) -> None:
         with (
             forwarded(connection, url, login=("os", "secret")),

@@ -267,6 +267,7 @@ TABLE = [
 ]  # fmt: skip
 
 
+@pytest.mark.obligation("001-H5")
 @pytest.mark.parametrize(
     ("body", "headers", "status", "kind"), [line[1:] for line in TABLE], ids=[line[0] for line in TABLE]
 )
@@ -287,6 +288,7 @@ def test_another_method(url: str, client: Any, method: str, path: str) -> None:
     assert "POST" in answer.headers["allow"]
 
 
+@pytest.mark.obligation("001-S10")
 @pytest.mark.parametrize(
     ("kind", "headers", "action"),
     [
@@ -441,6 +443,7 @@ class TestWhereWeConnect:
             absolute.close()
             assert not was_asked()
 
+    @pytest.mark.obligation("001-H5")
     @pytest.mark.parametrize("status", [200, 302, 307])
     def test_by_a_peer(self, connection: Connection, official: Any, status: int) -> None:
         """Through the iterator that it names, and through redirections."""

@@ -41,6 +41,7 @@ def everything(raw: socket.socket) -> bytes:
     return b"".join(iter(lambda: raw.recv(65536), b""))
 
 
+@pytest.mark.obligation("001-H1", "001-H2", "001-H3")
 @pytest.mark.parametrize("version", [b"1.0", b"1.1"])
 def test_a_request_as_the_oldest_clients_send_it(url: str, version: bytes) -> None:
     """001-H1, H2: POST, a URL, headers, an empty line, and a body by its length; H3: what we answer by default."""
@@ -57,6 +58,7 @@ def test_a_request_as_the_oldest_clients_send_it(url: str, version: bytes) -> No
     assert b"getManagedElementResponse" in body
 
 
+@pytest.mark.obligation("001-H3", "001-H4")
 @pytest.mark.parametrize(
     ("action", "said"), [("", '""'), ("urn:a?b=c#d", '"urn:a?b=c#d"'), ('ä"\r\nX: y', '"%C3%A4%22%0D%0AX:%20y"')]
 )
@@ -107,6 +109,7 @@ def test_the_action_of_a_request_that_is_forwarded_is_its_operation(connection: 
     assert told == ["getManagedElement", "getAllManagedElements", "getManagedElementsIterator"]
 
 
+@pytest.mark.obligation("001-H6")
 def test_each_client_gets_its_own_answer(connection: Connection, services: Any, client: Any) -> None:
     """001-H6: many at the same time, whose answers come over one reply queue."""
     with (

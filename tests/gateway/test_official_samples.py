@@ -60,6 +60,7 @@ def recorded(text: str, operation: str) -> Envelope:
     return envelope
 
 
+@pytest.mark.obligation("001-H8")
 @pytest.mark.parametrize(("number", "operation"), EXCHANGES)
 def test_an_http_client_sees_them_as_printed(
     connection: Connection, official: Any, client: Any, printed: Any, number: str, operation: str

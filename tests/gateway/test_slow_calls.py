@@ -73,6 +73,7 @@ def one(number: int) -> str:
     return asked("getManagedElement", what=ME.format(number))
 
 
+@pytest.mark.obligation("001-S14")
 def test_a_slow_call_holds_up_no_other(serve: Any, ems: Ems, client: Any, background: Any) -> None:
     """Each gets the answer to its own request, whatever the order of the replies."""
     url = serve()
@@ -86,6 +87,7 @@ def test_a_slow_call_holds_up_no_other(serve: Any, ems: Ems, client: Any, backgr
     assert NAME.findall(slow.result(LONG).text) == ["NE-0"]
 
 
+@pytest.mark.obligation("001-S14")
 def test_no_reply_in_time_is_504(serve: Any, ems: Ems, client: Any) -> None:
     """The late reply reaches nobody else."""
     asks = client(serve(answer_timeout=0.2))

@@ -91,6 +91,7 @@ def types_of(message: JmsMessage) -> tuple[object, object]:
     return properties, [type(value) for value in content]
 
 
+@pytest.mark.obligation("001-J3", "001-J9", "001-I6")
 @given(MESSAGES)
 def test_a_message_comes_back_from_its_tree(message: JmsMessage) -> None:
     again = from_tree(to_tree(message))
@@ -111,6 +112,7 @@ WHOLE = JmsMessage(
 )
 
 
+@pytest.mark.obligation("001-J5")
 def test_the_tree_as_it_is_written() -> None:
     assert (
         to_tree(WHOLE).decode()
@@ -155,6 +157,7 @@ def folders(message: JmsMessage) -> list[str]:
     return [str(folder.tag) for folder in transport]
 
 
+@pytest.mark.obligation("001-J1", "001-J9")
 def test_all_ten_headers_are_always_there_and_have_no_types() -> None:
     headers = etree.fromstring(to_tree(JmsMessage())).find("JMSTransport/Header_Values")
     assert headers is not None
@@ -162,6 +165,7 @@ def test_all_ten_headers_are_always_there_and_have_no_types() -> None:
     assert not [one for one in headers if "dt" in one.attrib]
 
 
+@pytest.mark.obligation("001-J6")
 def test_folders_of_properties_are_there_where_properties_are() -> None:
     assert folders(JmsMessage()) == ["Message_MetaData", "Header_Values"]
     assert folders(JmsMessage(properties={"JMSXGroupID": "g"})) == [
@@ -173,6 +177,7 @@ def test_folders_of_properties_are_there_where_properties_are() -> None:
     assert [one.tag for one in root] == ["JMSTransport", "Body"]
 
 
+@pytest.mark.obligation("001-J2")
 @pytest.mark.parametrize(
     ("name", "folder"),
     [
@@ -184,6 +189,7 @@ def test_whose_a_property_is(name: str, folder: str) -> None:
     assert folder_of(name) == folder
 
 
+@pytest.mark.obligation("001-J4", "001-J7")
 @pytest.mark.parametrize(("kind", "name"), PAYLOAD_TYPES.items())
 def test_the_kind_of_message(kind: MessageType, name: str) -> None:
     document = to_tree(JmsMessage(message_type=kind))
@@ -192,6 +198,7 @@ def test_the_kind_of_message(kind: MessageType, name: str) -> None:
     assert len(PAYLOAD_TYPES) == len(MessageType) == 6
 
 
+@pytest.mark.obligation("001-J11")
 @pytest.mark.parametrize("kind", [MessageType.TEXT, MessageType.BYTES, MessageType.OBJECT])
 def test_payloads_are_taken_whole(kind: MessageType) -> None:
     message = JmsMessage(message_type=kind, body=b"\xac\xed\0<a/>")
@@ -200,6 +207,7 @@ def test_payloads_are_taken_whole(kind: MessageType) -> None:
     assert from_tree(document) == message
 
 
+@pytest.mark.obligation("001-J12", "001-J13")
 def test_a_map_and_a_stream_are_elements() -> None:
     assert b'<Body><map><n dt="i2">7</n><s>x</s></map></Body>' in to_tree(
         JmsMessage(message_type=MessageType.MAP, content={"n": Short(7), "s": "x"})
@@ -212,6 +220,7 @@ def test_a_map_and_a_stream_are_elements() -> None:
     assert swapped.content == (7, "x", "A")
 
 
+@pytest.mark.obligation("001-I5")
 def test_without_its_kind_a_message_is_bytes() -> None:
     """001-I5: so IBM's brokers make one."""
     document = b"<Root><JMSTransport><Header_Values/></JMSTransport><Body>00FF</Body></Root>"
@@ -235,6 +244,7 @@ def test_what_is_left_out_has_its_default() -> None:
     assert from_tree(tree(properties="<a dt='I4'>1</a>")).properties == {"a": 1}
 
 
+@pytest.mark.obligation("001-E5", "001-E7")
 @pytest.mark.parametrize(
     ("document", "told"),
     [
@@ -270,6 +280,7 @@ def test_what_is_no_tree(document: str, told: str) -> None:
     assert caught.value.line is not None
 
 
+@pytest.mark.obligation("001-E3")
 @pytest.mark.parametrize("document", ["", "<Root>", "<Root></Other>", '<!DOCTYPE a [<!ENTITY b "c">]><Root/>'])
 def test_what_is_no_xml(document: str) -> None:
     with pytest.raises(XmlError):
@@ -325,6 +336,7 @@ def test_any_damage_is_an_error_of_ours_or_a_message(at: int, octet: int, end: i
             pass
 
 
+@pytest.mark.obligation("001-I6")
 def test_every_part_of_a_message_is_in_the_tree() -> None:
     """Each attribute that has another value makes another tree."""
     others: dict[str, Any] = {
@@ -340,6 +352,7 @@ def test_every_part_of_a_message_is_in_the_tree() -> None:
         assert from_tree(to_tree(changed)) == changed, name
 
 
+@pytest.mark.obligation("001-J3", "001-E7")
 def test_a_char_is_no_type_of_properties() -> None:
     """001-E7: JMS has none; as a property it is a String, and octets are none at all (above)."""
     value = from_tree(tree(properties="<a dt='char'>x</a>")).properties["a"]

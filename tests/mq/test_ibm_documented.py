@@ -27,6 +27,7 @@ def table(root: Path, head: str) -> list[list[str]]:
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in found.splitlines()]
 
 
+@pytest.mark.obligation("001-J8", "001-I1", "001-E14")
 def test_kinds_of_message_that_a_domain_takes(root: Path) -> None:
     kinds = ["BytesMessage", "TextMessage", "MapMessage", "StreamMessage", "ObjectMessage"]
     rows = table(root, f"| domain | {' | '.join(kinds)} |")
@@ -35,6 +36,7 @@ def test_kinds_of_message_that_a_domain_takes(root: Path) -> None:
     assert len(rows) == 9
 
 
+@pytest.mark.obligation("001-I3", "001-I4", "001-E1", "001-E14")
 def test_what_jms_type_says(root: Path) -> None:
     rows = dict(table(root, "| JMSType | domain |"))
     for cell, domain in rows.items():

@@ -52,6 +52,7 @@ def test_what_is_written_is_read(order: Any, with_mqmd: bool, ccsid: int) -> Non
     assert read_mq(write_mq(WHOLE, byte_order=order, with_mqmd=with_mqmd, ccsid=ccsid)) == WHOLE
 
 
+@pytest.mark.obligation("001-X2")
 @pytest.mark.parametrize(
     "message",
     [
@@ -100,6 +101,7 @@ def test_types_of_table_2_come_by_name() -> None:
     assert read.properties == {"MTOSI_batchSequenceNumber": 3, "other": "3"}
 
 
+@pytest.mark.obligation("001-X2")
 def test_other_folders_are_kept_and_written_again() -> None:
     psc = "<psc><Command>Publish</Command><Topic>MTOSI/Fault</Topic></psc>"
     read = read_mq(rfh2("<mcd><Msd>jms_text</Msd></mcd>", "<jms><Pri>3</Pri><New>x</New></jms>", psc))
@@ -111,6 +113,7 @@ def test_other_folders_are_kept_and_written_again() -> None:
     assert read_mq(written) == read
 
 
+@pytest.mark.obligation("001-X1")
 def test_a_chain_of_headers_is_followed() -> None:
     second = rfh2("<usr><b>2</b></usr>")
     data = rfh2("<usr><a>1</a></usr>", name=b"MQHRF2  ", body=second)
@@ -202,6 +205,7 @@ def test_any_damage_is_an_error_of_ours_or_a_message(at: int, octet: int, end: i
             pass
 
 
+@pytest.mark.obligation("001-X1")
 def test_formats_name_what_follows() -> None:
     """001-X1: MQMD, MQRFH2, body."""
     data = write_mq(WHOLE, with_mqmd=True)
@@ -224,6 +228,7 @@ def through(session: Session, queue: Queue, message: JmsMessage) -> JmsMessage:
     return delivery.message
 
 
+@pytest.mark.obligation("001-X4")
 @pytest.mark.parametrize("kind", [MessageType.TEXT, MessageType.BYTES])
 def test_from_jms_through_mq_to_jms(kind: MessageType) -> None:
     """001-X4: what a provider delivers goes into a queue of MQ, and what lies there to a provider."""
@@ -257,6 +262,7 @@ MCD = [
 ]  # fmt: skip
 
 
+@pytest.mark.obligation("001-I3")
 @pytest.mark.parametrize(("uri", "found"), MCD)
 def test_mcd_uris(uri: str | None, found: Mcd | None) -> None:
     assert read_mcd(uri) == found
@@ -266,6 +272,7 @@ def test_mcd_uris(uri: str | None, found: Mcd | None) -> None:
         assert read_mcd(read.jms_type) == found
 
 
+@pytest.mark.obligation("001-I4", "001-E1")
 def test_domains_of_messages() -> None:
     assert [domain_of(JmsMessage(message_type=kind)) for kind in MessageType] == [
         "XML", "BLOB", "JMSMap", "JMSStream", "BLOB", None

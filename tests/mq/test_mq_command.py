@@ -26,6 +26,7 @@ def unloaded(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.obligation("001-X4")
 def test_into_a_landing_and_back(unloaded: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     landing, back = tmp_path / "landing", tmp_path / "back"
     assert main(["mq", "read", str(unloaded), "--out", str(landing)]) == 0
@@ -68,6 +69,7 @@ def test_nothing_to_read_or_write(tmp_path: Path, capsys: pytest.CaptureFixture[
         assert "holds no" in capsys.readouterr().err
 
 
+@pytest.mark.obligation("001-I6")
 def test_documents_to_edit_and_back(unloaded: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     trees, back = tmp_path / "trees", tmp_path / "back"
     assert main(["mq", "read", str(unloaded), "--out", str(trees), "--tree"]) == 0
@@ -105,6 +107,7 @@ def test_a_document_that_was_edited_badly(unloaded: Path, tmp_path: Path, capsys
     assert "cannot be written" in capsys.readouterr().err
 
 
+@pytest.mark.obligation("001-I7")
 def test_without_the_reply_destination(unloaded: Path, tmp_path: Path) -> None:
     """001-I7: IBM's JMSOutput node would send each message there."""
     landing, back = tmp_path / "landing", tmp_path / "back"

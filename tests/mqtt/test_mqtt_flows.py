@@ -64,6 +64,7 @@ def test_an_alarm_of_a_device_reaches_a_subscriber(bench: Any, caplog: pytest.Lo
     assert len(caplog.records) == 3 * len(rules)
 
 
+@pytest.mark.obligation("001-M25")
 def test_a_batch_of_a_device_becomes_messages_of_one_event(bench: Any) -> None:
     """The relay of docs/mqtt.md: with properties, so that selectors work."""
     in_mqtt, of_devices = bench.topic()
@@ -101,6 +102,7 @@ def test_a_notification_reaches_a_device(bench: Any, version: str) -> None:
         assert str(next(reader).event.object_name) == "MD=EMS1/ME=NE-7"  # type: ignore[union-attr]
 
 
+@pytest.mark.obligation("001-M12")
 def test_a_will_is_an_alarm(bench: Any) -> None:
     """The device prepares it; the broker publishes it when the device is gone."""
     in_mqtt, topic = bench.topic()
@@ -113,6 +115,7 @@ def test_a_will_is_an_alarm(bench: Any) -> None:
     assert str(event.object_name) == "MD=EMS1/ME=NE-7"
 
 
+@pytest.mark.obligation("001-M19")
 def test_a_device_that_unsubscribes_gets_no_more(bench: Any) -> None:
     first, _ = bench.topic()
     second, _ = bench.topic()

@@ -59,6 +59,7 @@ def cells(head: str, kind: str) -> dict[str, str]:
     return {row[0]: row[COLUMNS[kind]] for row in table(head)}
 
 
+@pytest.mark.obligation("001-M14", "001-M15")
 def test_versions(bench: Any) -> None:
     assert measured("protocol", VERSIONS, bench) == cells("protocol", bench.kind)
 
@@ -165,6 +166,7 @@ FROM_DEVICE: Mapping[str, Callable[[Any, Take], str]] = {
 BY_JAVA = "payload, received by `jvm:`"
 
 
+@pytest.mark.obligation("001-M3")
 def test_from_a_device_to_jms(bench: Any, take: Take) -> None:
     head = "what a device publishes"
     java = {BY_JAVA: lambda bench, take: cells(head, bench.kind)[BY_JAVA]}  # the next test's
@@ -304,6 +306,7 @@ def test_filters_of_topics(bench: Any) -> None:
     assert found == cells(head, bench.kind)
 
 
+@pytest.mark.obligation("001-M20")
 def test_the_lesser_quality_of_service(bench: Any) -> None:
     name, _ = bench.topic()
     publisher, found = bench.device(), [[str(qos)] for qos in (0, 1, 2)]
@@ -422,11 +425,13 @@ SESSIONS: Mapping[str, Callable[[Any, Take], str]] = {
 }
 
 
+@pytest.mark.obligation("001-M8", "001-M11", "001-M12", "001-M18", "001-E10")
 def test_connections_and_sessions(bench: Any, take: Take) -> None:
     silent = {SILENT: lambda bench, take: "published"}  # the next test's
     assert measured("", SESSIONS | silent, bench, take) == cells("", bench.kind)
 
 
+@pytest.mark.obligation("001-M12", "001-M13")
 @pytest.mark.parametrize("kind", ["activemq", pytest.param("artemis", marks=pytest.mark.endurance)])
 def test_a_device_that_is_silent_is_taken_for_gone(kind: str, make_bench: Any, take: Take) -> None:
     assert will(make_bench(kind), take, lambda wire: None, keep_alive=1) == cells("", kind)[SILENT]

@@ -38,6 +38,7 @@ def number(value: int) -> bytes:
     return struct.pack(">H", value)
 
 
+@pytest.mark.obligation("001-M9", "001-E8")
 @pytest.mark.parametrize(
     ("length", "octets"),
     [
@@ -49,6 +50,7 @@ def test_remaining_lengths(length: int, octets: str) -> None:
     assert remaining_length(length).hex() == octets
 
 
+@pytest.mark.obligation("001-M9")
 @pytest.mark.parametrize("length", [127, 128, 321, 16_383, 16_384, 2_097_151, 2_097_152])
 def test_payloads_at_the_borders_of_the_length_arrive(bench: Any, wire: Wire, length: int) -> None:
     in_mqtt, topic = bench.topic()
@@ -65,6 +67,7 @@ def test_a_length_of_five_octets_ends_the_connection(wire: Wire) -> None:
     assert wire.packet() == b""
 
 
+@pytest.mark.obligation("001-M1", "001-M10", "001-M11")
 def test_connect_is_as_the_protocol_has_it(bench: Any) -> None:
     login = bench.broker.endpoints
     rest = text("device") + text("MTOSI/Will") + text(b"gone") + text(login.user) + text(login.password)
@@ -74,6 +77,7 @@ def test_connect_is_as_the_protocol_has_it(bench: Any) -> None:
     assert len(variable) == 12
 
 
+@pytest.mark.obligation("001-M1", "001-M2", "001-M19", "001-E9")
 def test_each_packet_has_its_answer(bench: Any, wire: Wire) -> None:
     a, _ = bench.topic()
     b, _ = bench.topic()
@@ -108,6 +112,7 @@ def says(kind: str, row: str) -> str:
 TIMES = {1: "published once", 2: "published twice"}
 
 
+@pytest.mark.obligation("001-M5")
 def test_qos_1_publishes_what_is_repeated(bench: Any, wire: Wire) -> None:
     in_mqtt, topic = bench.topic()
     with bench.session.consumer(topic) as consumer:
@@ -119,6 +124,7 @@ def test_qos_1_publishes_what_is_repeated(bench: Any, wire: Wire) -> None:
     assert TIMES[times] == says(bench.kind, "QoS 1, the device repeats a PUBLISH")
 
 
+@pytest.mark.obligation("001-M6", "001-M19")
 def test_qos_2_publishes_at_the_first_step(bench: Any, wire: Wire) -> None:
     """PUBLISH, PUBREC, PUBREL, PUBCOMP; each step can be repeated."""
     in_mqtt, topic = bench.topic()
@@ -136,6 +142,7 @@ def test_qos_2_publishes_at_the_first_step(bench: Any, wire: Wire) -> None:
     assert TIMES[times] == says(bench.kind, "QoS 2, the device repeats a PUBLISH")
 
 
+@pytest.mark.obligation("001-M4")
 def test_qos_0_has_no_answer(bench: Any, wire: Wire) -> None:
     in_mqtt, topic = bench.topic()
     with bench.session.consumer(topic) as consumer:
@@ -144,6 +151,7 @@ def test_qos_0_has_no_answer(bench: Any, wire: Wire) -> None:
         assert received(consumer, b"alarm") == [b"alarm"]
 
 
+@pytest.mark.obligation("001-M5")
 def test_what_a_device_does_not_acknowledge_comes_again(bench: Any) -> None:
     """After the connection broke."""
     in_mqtt, _ = bench.topic()
@@ -166,6 +174,7 @@ def test_what_a_device_does_not_acknowledge_comes_again(bench: Any) -> None:
     bench.device(own).close()
 
 
+@pytest.mark.obligation("001-M2", "001-M3")
 @pytest.mark.parametrize("first", [0x00, 0xF0, 0x36], ids=["type 0", "type 15", "QoS 3"])
 def test_what_is_reserved_ends_the_connection(bench: Any, wire: Wire, first: int) -> None:
     in_mqtt, _ = bench.topic()
@@ -173,6 +182,7 @@ def test_what_is_reserved_ends_the_connection(bench: Any, wire: Wire, first: int
     assert wire.packet() == b""
 
 
+@pytest.mark.obligation("001-M17")
 def test_numbers_of_messages_up_to_the_last(bench: Any, wire: Wire) -> None:
     in_mqtt, _ = bench.topic()
     for value in (1, 65_535):
@@ -180,6 +190,7 @@ def test_numbers_of_messages_up_to_the_last(bench: Any, wire: Wire) -> None:
         assert wire.packet() == b"\x40\x02" + number(value)
 
 
+@pytest.mark.obligation("001-M16", "001-M21", "001-M22")
 def test_names_of_topics_are_utf_8(bench: Any) -> None:
     in_mqtt, _ = bench.topic()
     device = bench.device()
