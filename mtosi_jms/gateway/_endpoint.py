@@ -15,6 +15,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from email.message import Message
+from functools import lru_cache
 from typing import Final, TypeVar
 
 from lxml import etree
@@ -65,6 +66,8 @@ _TAKEN: Final = frozenset({*_TYPES.values(), "application/xml"})
 _ITERATOR: Final = "IteratorRequest"
 _EXCEPTION: Final = "Exception"
 _QUIET: Final = {"Cache-Control": "no-store"}
+_UNWATCHED: Final = 0.5
+"""Seconds of a request before anybody looks whether its client is still there."""
 _RPC: Final = CommunicationStyleType.RPC
 
 
@@ -169,9 +172,10 @@ class Endpoint:
         self.app = Starlette(
             middleware=[Middleware(_OneLength)],
             routes=[
+                Route("/{path:path}", self._post, methods=["POST"]),
                 Route("/health", self._health, methods=["GET"]),
                 Route("/ready", self._ready, methods=["GET"]),
-                Route("/{path:path}", self._asked, methods=["GET", "POST"]),
+                Route("/{path:path}", self._get, methods=["GET"]),
             ],
             lifespan=self._living,
         )
@@ -193,9 +197,6 @@ class Endpoint:
     async def _ready(self, request: HttpRequest) -> Response:
         ready = self._is_ready()
         return JSONResponse({"ready": ready}, status_code=200 if ready else 503, headers=_QUIET)
-
-    async def _asked(self, request: HttpRequest) -> Response:
-        return await (self._post(request) if request.method == "POST" else self._get(request))
 
     async def _get(self, request: HttpRequest) -> Response:
         try:
@@ -278,7 +279,7 @@ class Endpoint:
         Raises:
             _Refused: another kind of content, too much of it, or it does not come in time.
         """
-        if _content_type(request).get_content_type() not in _TAKEN:
+        if _content_type(request.headers.get("content-type", ""))[0] not in _TAKEN:
             raise _Refused(415, f"the content type must be one of {', '.join(sorted(_TAKEN))}")
         said = request.headers.get("content-length", "")
         parts, size = [], 0
@@ -398,18 +399,19 @@ def _request(data: bytes, request: HttpRequest) -> Request:
     return Request(envelope, operation, _action(request))
 
 
-def _content_type(request: HttpRequest) -> Message:
-    """The content type, with its parameters; that of nothing is `text/plain`."""
+@lru_cache(maxsize=64)
+def _content_type(text: str) -> tuple[str, str]:
+    """What a header says: the content type, and its parameter `action`; the type of nothing is `text/plain`."""
     made = Message()
-    made["Content-Type"] = request.headers.get("content-type", "")
-    return made
+    made["Content-Type"] = text
+    action = made.get_param("action")
+    return made.get_content_type(), action if isinstance(action, str) else ""
 
 
 def _action(request: HttpRequest) -> str:
     """The SOAP action: SOAP 1.1 has a header for it, SOAP 1.2 a parameter of the content type."""
-    parameter = _content_type(request).get_param("action")
-    of_soap_1_2 = parameter if isinstance(parameter, str) else ""
-    return request.headers.get("soapaction", "").strip('"') or of_soap_1_2
+    named = request.headers.get("soapaction", "").strip('"')
+    return named or _content_type(request.headers.get("content-type", ""))[1]
 
 
 async def _unless_gone(request: HttpRequest, work: Awaitable[T]) -> T:
@@ -418,18 +420,46 @@ async def _unless_gone(request: HttpRequest, work: Awaitable[T]) -> T:
     Raises:
         _Gone: it did.
     """
-    doing = asyncio.ensure_future(work)
-    gone = asyncio.ensure_future(request.receive())
+    watch = _Watch(request)
     try:
-        await asyncio.wait({doing, gone}, return_when=asyncio.FIRST_COMPLETED)
-        if not doing.done():
-            doing.cancel()
-            await asyncio.wait({doing})
-            raise _Gone
-        return doing.result()
+        return await work
+    except asyncio.CancelledError:
+        if watch.has_cancelled():
+            raise _Gone from None
+        raise
     finally:
-        gone.cancel()
-        doing.cancel()
+        watch.end()
+
+
+class _Watch:
+    """Cancels the task that makes it when the client goes away; most have their answer before anybody looks."""
+
+    def __init__(self, request: HttpRequest) -> None:
+        self._is_gone = False
+        self._request = request
+        self._asks = asyncio.current_task()
+        self._looks: asyncio.Task[None] | None = None
+        self._timer = asyncio.get_running_loop().call_later(_UNWATCHED, self._begin)
+
+    def _begin(self) -> None:
+        self._looks = asyncio.ensure_future(self._look())
+
+    async def _look(self) -> None:
+        await self._request.receive()
+        if self._asks is not None:
+            self._is_gone = self._asks.cancel()
+
+    def has_cancelled(self) -> bool:
+        """Whether the client is gone; the task goes on then."""
+        if self._is_gone and self._asks is not None:
+            self._asks.uncancel()
+        return self._is_gone
+
+    def end(self) -> None:
+        """Look no more."""
+        self._timer.cancel()
+        if self._looks is not None:
+            self._looks.cancel()
 
 
 def _fault_of_iterator(envelope: Envelope, request: Request) -> Envelope:

@@ -25,6 +25,32 @@ _KEEP_ALIVE: Final = 5
 _BACKLOG: Final = 2048
 
 
+class _Joined:
+    """A transport that sends in one piece what is written in one turn of the loop: head and body of an answer."""
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport = transport
+        self._loop = loop
+        self._written: list[bytes] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def write(self, data: bytes) -> None:
+        if not self._written:
+            self._loop.call_soon(self._flush)
+        self._written.append(data)
+
+    def close(self) -> None:
+        self._flush()
+        self._transport.close()
+
+    def _flush(self) -> None:
+        if self._written:
+            self._transport.write(b"".join(self._written))
+            self._written.clear()
+
+
 class _Impatient(H11Protocol):
     """Closes a connection whose first request does not begin, or the headers of any do not end, in time; or that goes
     on with a request which is answered already."""
@@ -34,7 +60,7 @@ class _Impatient(H11Protocol):
     _had_part = False
 
     def connection_made(self, transport: Any) -> None:
-        super().connection_made(transport)
+        super().connection_made(_Joined(transport, self.loop))  # type: ignore[arg-type]
         self._watch = self.loop.call_later(self.patience, self._look)
 
     def connection_lost(self, exc: Exception | None) -> None:
