@@ -94,14 +94,15 @@ def bodies(draw: st.DrawFn) -> bytes:
 
 
 class Log(logging.Handler):
-    """Keeps what is an error, or has a traceback."""
+    """Keeps what has a traceback, and errors but those that say which request was refused."""
 
     def __init__(self) -> None:
         super().__init__(logging.DEBUG)
         self.kept: list[str] = []
 
     def emit(self, record: logging.LogRecord) -> None:
-        if record.levelno >= logging.ERROR or record.exc_info:
+        refused = record.getMessage().startswith("a request is refused: ")
+        if (record.levelno >= logging.ERROR and not refused) or record.exc_info:
             self.kept.append(self.format(record))
 
 
