@@ -71,6 +71,16 @@ class _Impatient(H11Protocol):
     def _unsupported_upgrade_warning(self) -> None:
         """Java's HTTP client proposes HTTP/2 with each request: nothing to tell, it goes on with HTTP/1.1."""
 
+    def send_400_response(self, msg: str) -> None:
+        """Answers what is no HTTP; where it follows the headers of a request, that one has its answer, too."""
+        if self.cycle is not None:
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            super().send_400_response(msg)
+        else:
+            self.transport.close()
+
     def _look(self) -> None:
         """Looks for half a header, or a body that is refused already, that was there at the last look, too."""
         cycle: object = self.cycle
