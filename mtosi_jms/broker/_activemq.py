@@ -5,6 +5,7 @@ The broker listens on loopback alone.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final
 from xml.sax.saxutils import quoteattr
@@ -70,11 +71,9 @@ def jars() -> list[Path]:
     Raises:
         ConfigError: they cannot be had; what to do is in the text.
     """
-    installed = [JARS / f"{name}.jar" for name in _DEBIAN]
-    if all(jar.is_file() for jar in installed):
-        return installed
-    folder = cached(f"apache-activemq-{VERSION}", lambda scratch: fetch(_MAVEN, _SHA256, scratch, _INSTEAD))
-    return [folder / name for name in _SHA256]
+    return _had(
+        _DEBIAN, f"apache-activemq-{VERSION}", _SHA256, lambda scratch: fetch(_MAVEN, _SHA256, scratch, _INSTEAD)
+    )
 
 
 def mqtt_jars() -> list[Path]:
@@ -83,14 +82,21 @@ def mqtt_jars() -> list[Path]:
     Raises:
         ConfigError: they cannot be had; what to do is in the text.
     """
-    installed = [JARS / f"{name}.jar" for name in _MQTT_DEBIAN]
-    if all(jar.is_file() for jar in installed):
-        return installed
-    made = cached(
+    return _had(
+        _MQTT_DEBIAN,
         f"activemq-mqtt-{VERSION}",
+        _MQTT_SHA256,
         lambda scratch: fetch(_MQTT_MAVEN, _MQTT_SHA256, scratch, _MQTT_INSTEAD, "MQTT of ActiveMQ Classic"),
     )
-    return [made / name for name in _MQTT_SHA256]
+
+
+def _had(debian: Iterable[str], name: str, files: Iterable[str], bring: Callable[[Path], Path]) -> list[Path]:
+    """Jars of Debian's where all are installed, else those that are fetched into a folder of the cache at first."""
+    installed = [JARS / f"{one}.jar" for one in debian]
+    if all(jar.is_file() for jar in installed):
+        return installed
+    folder = cached(name, bring)
+    return [folder / file for file in files]
 
 
 def protocols() -> tuple[str, ...]:

@@ -19,9 +19,9 @@ from mtosi_jms.jms.ids import random_id
 from mtosi_jms.patterns import Reply, ReplyType
 from mtosi_jms.service import CallOptions
 from mtosi_jms.soap import Envelope, correlation_id, header_text, parse
-from mtosi_jms.xmlbind import RawXml, XmlObject, XmlWarning
+from mtosi_jms.xmlbind import XmlWarning
 
-__all__ = ["Target", "in_package", "moment", "read_reply", "stamped", "tag_of", "target_of", "warn", "whole_number"]
+__all__ = ["Target", "in_package", "moment", "read_reply", "stamped", "target_of", "warn", "whole_number"]
 
 log = logging.getLogger(__name__)
 
@@ -160,13 +160,6 @@ def in_package(envelope: Envelope, package: str) -> Envelope:
     again = parse(envelope.to_bytes(), package=package)
     again.warnings = envelope.warnings
     return again
-
-
-def tag_of(body: object) -> str:
-    """The Clark name of a body's element, empty where there is none."""
-    if isinstance(body, RawXml):
-        return body.tag
-    return str(body.__xml__.tag) if isinstance(body, XmlObject) else ""
 
 
 def warn(payload: Any, rule: str, reason: str) -> None:

@@ -31,13 +31,12 @@ from mtosi_jms.errors import (
     ReplyTimeoutError,
     TransportError,
 )
-from mtosi_jms.exchange.messages import tag_of
-from mtosi_jms.gateway._bodies import OF_REQUEST, renamed
+from mtosi_jms.gateway._bodies import OF_REQUEST, judge
 from mtosi_jms.gateway._iterators import Iterators, Replies
 from mtosi_jms.gateway._sources import Request, Source
 from mtosi_jms.jms.body_check import Validate, body_check
 from mtosi_jms.namespaces import MSG, clark
-from mtosi_jms.soap import Envelope, Header, header_text, parse
+from mtosi_jms.soap import Envelope, Header, header_text, parse, renamed, tag_of
 from mtosi_jms.stubs.fmw.hdr import (
     ActivityStatusEnumType,
     ActivityStatusType,
@@ -307,11 +306,9 @@ class Endpoint:
         if self._check is None:
             return
         try:
-            warnings = await asyncio.to_thread(self._check.check, data)
+            await asyncio.to_thread(judge, self._check, data, "a request over HTTP")
         except DecodeError as error:
             raise MtosiFault(f"the request does not fit the schema: {error}", fault_code="Client") from None
-        if warnings:
-            log.warning("a request over HTTP with %d warnings, the first: %s", len(warnings), warnings[0])
 
     async def _answer(self, request: Request, owner: str, path: str) -> tuple[int, bytes]:
         name = header_text(request.header, "iteratorReferenceURI")

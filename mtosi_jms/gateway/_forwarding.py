@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import itertools
-import logging
 import ssl
 import time
 from collections.abc import Generator, Mapping
@@ -17,14 +16,13 @@ from lxml import etree
 
 from mtosi_jms.errors import ConfigError, MissingExtraError, MtosiError, MtosiFault, ReplyTimeoutError, TransportError
 from mtosi_jms.exchange import Dispatcher, FailureHook, ReplyAddress
-from mtosi_jms.exchange.messages import tag_of
-from mtosi_jms.gateway._bodies import OF_REQUEST, renamed
+from mtosi_jms.gateway._bodies import OF_REQUEST, judge
 from mtosi_jms.gateway._certificates import load_certificate
 from mtosi_jms.jms import BindingProfile, JmsMessage
 from mtosi_jms.jms.binding import DEFAULT_PROFILE
-from mtosi_jms.jms.body_check import BodyCheck, Validate, body_check
+from mtosi_jms.jms.body_check import Validate, body_check
 from mtosi_jms.namespaces import clark, split_clark
-from mtosi_jms.soap import Envelope, Header, header_text, parse
+from mtosi_jms.soap import Envelope, Header, header_text, parse, renamed, tag_of
 from mtosi_jms.stubs.fmw.hdr import CommunicationPatternType, CommunicationStyleType, MessageTypeType
 from mtosi_jms.xmlbind import RawXml
 
@@ -32,8 +30,6 @@ try:
     import httpx
 except ImportError as error:
     raise MissingExtraError("httpx", "http") from error
-
-log = logging.getLogger(__name__)
 
 _ITERATORS: Final = (
     "ActiveAlarms", "AlarmSeverityAssignmentProfile", "BackupList", "CallAndTopLevelConnectionsAndSNCsList",
@@ -298,7 +294,7 @@ class Forwarder(Dispatcher):
         if status not in _ANSWERED or not content:
             raise TransportError(f"{self._peer.url}: HTTP status {status}")
         reply = parse(content, source="the answer over HTTP", needs_header=False)
-        _judge(self._check, content, f"an answer of {action} over HTTP")
+        judge(self._check, content, f"an answer of {action} over HTTP")
         return reply
 
     def _over_jms(
@@ -341,16 +337,6 @@ def _as_rpc(envelope: Envelope) -> Envelope:
     return Envelope(header=header, body=envelope.body, blocks=envelope.blocks, more=envelope.more)
 
 
-def _judge(check: BodyCheck | None, data: bytes, what: str) -> None:
-    """Hold the body of an envelope against the schemas; what is only told of is logged.
-
-    Raises:
-        DecodeError: it does not fit them, and must.
-    """
-    if check is not None and (warnings := check.check(data)):
-        log.warning("%s with %d warnings, the first: %s", what, len(warnings), warnings[0])
-
-
 class Poster:
     """Posts each message that it is called with; a handler for `ConsumerRuntime`, which tries again and parks.
 
@@ -370,7 +356,7 @@ class Poster:
             TransportError: the peer did not take it.
             DecodeError: its body does not fit the schemas, and must.
         """
-        _judge(self._check, message.body, "a notification")
+        judge(self._check, message.body, "a notification")
         action = message.properties.get("MTOSI_activityName", "notify")
         status, _content = self._peer.post(message.body, str(action))
         if status not in _ACCEPTED:

@@ -118,7 +118,7 @@ class Envelope:
         origin = self.origin
         if self.fault is not None:
             return self.to_bytes()
-        own = _tag_of(self.body)
+        own = tag_of(self.body)
         if origin is not None and origin.is_framed and self.header is not None:
             space, local = split_clark(tag or own)
             header = encode(self.header)[len(DECLARATION) :] if space == split_clark(own)[0] else b""
@@ -126,9 +126,7 @@ class Envelope:
             if written is not None:
                 return written
         if tag not in ("", own):
-            element = to_element(self.body)
-            element.tag = tag
-            return replace(self, body=RawXml.from_element(element)).encode()
+            return replace(self, body=renamed(self.body, tag)).encode()
         return self.encode()
 
     def content(self) -> tuple[object, ...]:
@@ -247,6 +245,15 @@ class Envelope:
         return cls(header=header, fault=made, version=version)
 
 
-def _tag_of(body: object) -> str:
+def tag_of(body: object) -> str:
     """The Clark name of a body's element, empty where there is none."""
     return body.tag if isinstance(body, RawXml) else str(body.__xml__.tag) if isinstance(body, XmlObject) else ""
+
+
+def renamed(body: object, tag: str) -> object:
+    """The same content in another element; what is no element stays as it is."""
+    if not isinstance(body, RawXml | XmlObject):
+        return body
+    element = to_element(body)
+    element.tag = tag
+    return RawXml.from_element(element)
