@@ -10,6 +10,7 @@ import queue
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 from measure import Comparison, Side, compare
 from network import BATCH, managed_element, managed_elements, read_leaves
@@ -17,6 +18,7 @@ from network import BATCH, managed_element, managed_elements, read_leaves
 import mtosi_jms as mtosi
 from mtosi_jms.jms import JmsMessage
 from mtosi_jms.jms.binding import from_jms, to_jms
+from mtosi_jms.jms.body_check import Validate
 from mtosi_jms.service import RequestContext
 from mtosi_jms.soap import Envelope, Header
 from mtosi_jms.stubs.fmw.hdr import CommunicationPatternType, CommunicationStyleType, MessageTypeType
@@ -55,11 +57,11 @@ class Ems(ManagedElementRetrieval.Supplier):
 
 
 @contextmanager
-def pair(elements: list[ManagedElementType]) -> Iterator[ManagedElementRetrieval]:
+def pair(elements: list[ManagedElementType], validate: Validate = "ignore") -> Iterator[ManagedElementRetrieval]:
     """A stub whose calls a supplier in another thread answers over `memory:`."""
-    with mtosi.connect("memory:benchmark", names=NAMES) as connection:
-        supplier = mtosi.Supplier(connection, "jms/EmsOS", services=[Ems(elements)])
-        with supplier, mtosi.Requestor(connection, sender_uri="jms/InventoryOS") as requestor:
+    with mtosi.connect(f"memory:benchmark-{validate}", names=NAMES) as connection:
+        supplier = mtosi.Supplier(connection, "jms/EmsOS", services=[Ems(elements)], validate=validate)
+        with supplier, mtosi.Requestor(connection, sender_uri="jms/InventoryOS", validate=validate) as requestor:
             yield ManagedElementRetrieval(requestor, "jms/EmsOS")
 
 
@@ -233,6 +235,37 @@ def batches(*, quick: bool) -> Comparison:
             rounds=3 if quick else 7,
             megabytes=sum(len(message.body) for message in messages) / 1e6,
         )
+
+
+def validated_request(*, quick: bool) -> Comparison:
+    """What it costs to hold the bodies of one call after another against the schemas."""
+    calls = 20 if quick else 300
+
+    def ask(service: ManagedElementRetrieval) -> int:
+        return sum(service.get_managed_element(me_ref=WANTED).me is not None for _ in range(calls))
+
+    return _validated("validate-request", "SimpleResponse over memory:, 1 in flight", "round trips", ask, quick)
+
+
+def validated_batches(*, quick: bool) -> Comparison:
+    """What it costs to hold batches against the schemas."""
+
+    def ask(service: ManagedElementRetrieval) -> int:
+        return sum(map(_read, service.get_all_managed_elements.batches(batch_size=BATCH)))
+
+    return _validated("validate-batches", f"batches of {BATCH} over memory:", "managed elements", ask, quick)
+
+
+def _validated(
+    short: str, title: str, unit: str, ask: Callable[[ManagedElementRetrieval], int], quick: bool
+) -> Comparison:
+    elements = list(managed_elements(1, (1 if quick else 4) * BATCH))
+    with pair(elements) as plain, pair(elements, "fail") as judging:
+        sides = [
+            Side("bodies judged at both ends", "ours", partial(ask, judging)),
+            Side("not judged", "limit", partial(ask, plain)),
+        ]
+        return compare(short, f"{title}, validate='fail'", unit, sides, rounds=3 if quick else 7)
 
 
 def _read(response: GetAllManagedElementsResponse) -> int:

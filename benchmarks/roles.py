@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import re
 import resource
 import subprocess
 import sys
@@ -81,6 +82,17 @@ class Role:
         """Seconds of the processor that it has used."""
         self.tell("cpu")
         return float(self.answer())
+
+    def run(self, amount: int) -> int:
+        """Has it do its work, and waits."""
+        self.tell(f"run {amount}")
+        return int(self.answer())
+
+    def peak(self) -> float:
+        """The most memory that it has held, in millions of bytes; 0 where the system does not tell."""
+        status = Path(f"/proc/{self._process.pid}/status")
+        found = re.search(r"VmHWM:\s+(\d+) kB", status.read_text(encoding="ascii")) if status.exists() else None
+        return int(found[1]) * 1024 / 1e6 if found else 0.0
 
     def close(self) -> None:
         """End it."""

@@ -29,6 +29,8 @@ BENCHMARKS = {
     "request": ("messaging", "request_reply"),
     "request-100": ("messaging", "request_reply_100"),
     "batches": ("messaging", "batches"),
+    "validate-request": ("messaging", "validated_request"),
+    "validate-batches": ("messaging", "validated_batches"),
     "send": ("sending", "asynchronous_send"),
     "stored": ("storing", "stored_and_confirmed"),
     "landed": ("storing", "landed_and_done"),
@@ -49,6 +51,11 @@ BENCHMARKS = {
     "artemis-batches": ("brokered", "artemis_batches"),
     "artemis-stream": ("brokered", "artemis_stream"),
     "bridge-artemis": ("bridging", "to_artemis"),
+    "gateway-memory": ("gatewaying", "memory"),
+    "gateway-activemq": ("gatewaying", "activemq"),
+    "gateway-artemis": ("gatewaying", "artemis"),
+    "gateway-slow": ("gatewaying", "slow_calls"),
+    "gateway-gigabyte": ("gatewaying", "gigabyte"),
 }
 
 

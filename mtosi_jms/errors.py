@@ -227,7 +227,7 @@ class ForbiddenXmlError(XmlError):
 
 
 class DecodeError(XmlError):
-    """Content that does not fit its type; raised in strict mode only, otherwise a warning."""
+    """Content that does not fit its type; raised in strict mode or by `validate="fail"`, otherwise a warning."""
 
 
 class EnvelopeError(XmlError):

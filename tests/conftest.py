@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from mtosi_jms.broker import BrokerProcess
+from mtosi_jms.broker import KINDS, BrokerProcess
 from mtosi_jms.testing import fixtures
 from mtosi_jms.transport import Connection
 from mtosi_jms.xmlbind import encode
@@ -167,13 +167,13 @@ def start_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Brokers]:
 @pytest.fixture(scope="session")
 def activemq(start_session_broker: Brokers) -> BrokerProcess:
     """ActiveMQ Classic, one for all tests: who kills or fills it wants a broker of his own."""
-    return start_session_broker("activemq")
+    return start_session_broker("activemq", protocols=KINDS["activemq"].protocols())
 
 
 @pytest.fixture(scope="session")
 def artemis(start_session_broker: Brokers) -> BrokerProcess:
     """ActiveMQ Artemis, the same way."""
-    return start_session_broker("artemis", protocols=("stomp", "amqp", "openwire"))
+    return start_session_broker("artemis", protocols=KINDS["artemis"].protocols())
 
 
 @pytest.fixture(scope="session")

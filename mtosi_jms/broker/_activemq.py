@@ -5,11 +5,13 @@ The broker listens on loopback alone.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final
 from xml.sax.saxutils import quoteattr
 
 from mtosi_jms.broker._process import HOST, BrokerProcess, Endpoints, KeyStores, java_command, write_private
+from mtosi_jms.errors import ConfigError
 from mtosi_jms.jars import CLIENTS, cached, fetch
 
 JARS: Final = Path("/usr/share/java")
@@ -53,7 +55,14 @@ _SHA256: Final = {
     "xbean-spring-4.24.jar": "fd612fa2a20cbb4a3974dd1a53eac96a4f145ced7f2bd771badb7c69309ef513",
 }
 _INSTEAD: Final = "on Debian and Ubuntu, apt-get install activemq"
-_SCHEMES: Final = {"stomp": "stomp+nio", "stomp+ssl": "stomp+ssl", "openwire": "tcp"}
+_MQTT_DEBIAN: Final = ("activemq-mqtt", "mqtt-client")
+_MQTT_MAVEN: Final = (f"org.apache.activemq:activemq-mqtt:{VERSION}", "org.fusesource.mqtt-client:mqtt-client:1.16")
+_MQTT_SHA256: Final = {
+    "activemq-mqtt-5.17.6.jar": "931f90cf7713fdd21ef9b4b8445a1892b5840066b316614602ff34996d2763c4",
+    "mqtt-client-1.16.jar": "ef80b92ac0e5538c4025e98473ade0f398db57ea52f7479376220173d9d2ccb6",
+}
+_MQTT_INSTEAD: Final = "on Debian and Ubuntu, apt-get install activemq libmqtt-client-java"
+_SCHEMES: Final = {"stomp": "stomp+nio", "stomp+ssl": "stomp+ssl", "openwire": "tcp", "mqtt": "mqtt"}
 
 
 def jars() -> list[Path]:
@@ -62,11 +71,41 @@ def jars() -> list[Path]:
     Raises:
         ConfigError: they cannot be had; what to do is in the text.
     """
-    installed = [JARS / f"{name}.jar" for name in _DEBIAN]
+    return _had(
+        _DEBIAN, f"apache-activemq-{VERSION}", _SHA256, lambda scratch: fetch(_MAVEN, _SHA256, scratch, _INSTEAD)
+    )
+
+
+def mqtt_jars() -> list[Path]:
+    """The jars that a broker needs for MQTT besides: Debian's or Maven's, as those of `jars`.
+
+    Raises:
+        ConfigError: they cannot be had; what to do is in the text.
+    """
+    return _had(
+        _MQTT_DEBIAN,
+        f"activemq-mqtt-{VERSION}",
+        _MQTT_SHA256,
+        lambda scratch: fetch(_MQTT_MAVEN, _MQTT_SHA256, scratch, _MQTT_INSTEAD, "MQTT of ActiveMQ Classic"),
+    )
+
+
+def _had(debian: Iterable[str], name: str, files: Iterable[str], bring: Callable[[Path], Path]) -> list[Path]:
+    """Jars of Debian's where all are installed, else those that are fetched into a folder of the cache at first."""
+    installed = [JARS / f"{one}.jar" for one in debian]
     if all(jar.is_file() for jar in installed):
         return installed
-    folder = cached(f"apache-activemq-{VERSION}", lambda scratch: fetch(_MAVEN, _SHA256, scratch, _INSTEAD))
-    return [folder / name for name in _SHA256]
+    folder = cached(name, bring)
+    return [folder / file for file in files]
+
+
+def protocols() -> tuple[str, ...]:
+    """What it can offer here: MQTT where its jars can be had."""
+    try:
+        mqtt_jars()
+    except ConfigError:
+        return ("stomp", "openwire")
+    return ("stomp", "openwire", "mqtt")
 
 
 def start(
@@ -82,7 +121,7 @@ def start(
 
     Args:
         folder: of the broker; its data stay there from one start to the next.
-        endpoints: where to listen, of `stomp`, `stomp+ssl`, `openwire`, and the login.
+        endpoints: where to listen, of `stomp`, `stomp+ssl`, `openwire`, `mqtt`, and the login.
         plugins: more elements of `plugins`, as XML.
         settings: more elements of `broker`, as XML.
         tls: for `stomp+ssl`.
@@ -93,7 +132,7 @@ def start(
     """
     folder = folder.resolve()
     configuration = folder / "activemq.xml"
-    command = java_command(folder, memory_mb, jars())
+    command = java_command(folder, memory_mb, [*jars(), *(mqtt_jars() if "mqtt" in endpoints.ports else ())])
     command += ["org.apache.activemq.console.command.ShellCommand", "start", f"xbean:{configuration.as_uri()}"]
     write_private({configuration: _configuration(folder, endpoints, plugins, settings, tls)}, [folder])
     return BrokerProcess(command, folder, endpoints, ready=[f"Connector {name} started" for name in endpoints.ports])

@@ -23,7 +23,13 @@ _INSTEAD: Final = (
 )
 _MAIN: Final = "org.apache.activemq.artemis.boot.Artemis"
 _ACTIVE: Final = "AMQ221007"  # "Server is now active"
-_PROTOCOLS: Final = {"stomp": "STOMP", "stomp+ssl": "STOMP", "amqp": "AMQP", "openwire": "OPENWIRE,CORE"}
+_PROTOCOLS: Final = {
+    "stomp": "STOMP",
+    "stomp+ssl": "STOMP",
+    "amqp": "AMQP",
+    "openwire": "OPENWIRE,CORE",
+    "mqtt": "MQTT",
+}
 _PERMISSIONS: Final = (
     *(f"{verb}{kind}Queue" for verb in ("create", "delete") for kind in ("NonDurable", "Durable")),
     *("createAddress", "deleteAddress", "consume", "browse", "send"),
@@ -52,6 +58,11 @@ def jars() -> list[Path]:
     return sorted((distribution() / "lib").glob("*.jar"))
 
 
+def protocols() -> tuple[str, ...]:
+    """What it offers."""
+    return ("stomp", "amqp", "openwire", "mqtt")
+
+
 def start(
     folder: Path, endpoints: Endpoints, *, settings: str = "", tls: KeyStores | None = None, memory_mb: int = 1_024
 ) -> BrokerProcess:
@@ -59,7 +70,7 @@ def start(
 
     Args:
         folder: of the instance; its data stay there from one start to the next.
-        endpoints: where to listen, of `stomp`, `stomp+ssl`, `amqp`, `openwire`, and the login.
+        endpoints: where to listen, of `stomp`, `stomp+ssl`, `amqp`, `openwire`, `mqtt`, and the login.
         settings: elements of an `address-setting` of all addresses, as XML.
         tls: for `stomp+ssl`.
         memory_mb: the most that its Java heap takes; a text message of 20 MB needs 200 of Artemis.

@@ -99,7 +99,7 @@ class Endpoints:
     """Where a broker listens, and who may log in.
 
     Attributes:
-        ports: protocol to port: `stomp`, `amqp`, `openwire`, `stomp+ssl`; what a broker does not offer is absent.
+        ports: protocol to port: `stomp`, `stomp+ssl`, `amqp`, `openwire`, `mqtt`; what is not offered is absent.
         user: login.
         password: of the login; never shown by `repr`.
     """

@@ -21,6 +21,7 @@ from mtosi_jms.broker._process import (
     INSTANCE,
     BrokerProcess,
     Endpoints,
+    free_ports,
     listening,
     start_on_free_ports,
     write_private,
@@ -35,7 +36,7 @@ class Kind:
     Attributes:
         title: its name.
         version: which version is fetched.
-        protocols: what it offers.
+        protocols: tells what it can offer on this machine.
         start: starts it in a folder, without waiting until it listens; takes `settings`, `tls` and `memory_mb` too.
         jars: the jars that it is made of, a Java client among them.
         jndi_factory: class of its client's initial context.
@@ -43,7 +44,7 @@ class Kind:
 
     title: str
     version: str
-    protocols: tuple[str, ...]
+    protocols: Callable[[], tuple[str, ...]]
     start: Callable[..., BrokerProcess]
     jars: Callable[[], list[Path]]
     jndi_factory: str
@@ -53,7 +54,7 @@ KINDS: Final = {
     "artemis": Kind(
         "Apache ActiveMQ Artemis",
         artemis.VERSION,
-        ("stomp", "amqp", "openwire"),
+        artemis.protocols,
         artemis.start,
         artemis.jars,
         "org.apache.activemq.artemis.jndi.ActiveMQInitialContextFactory",
@@ -61,7 +62,7 @@ KINDS: Final = {
     "activemq": Kind(
         "Apache ActiveMQ Classic",
         activemq.VERSION,
-        ("stomp", "openwire"),
+        activemq.protocols,
         activemq.start,
         activemq.jars,
         "org.apache.activemq.jndi.ActiveMQInitialContextFactory",
@@ -186,11 +187,14 @@ def start_broker(folder: Path, kind: str | None = None) -> DevelopmentBroker:
 
 def _started(folder: Path, kind: Kind, there: DevelopmentBroker | None) -> BrokerProcess:
     if there is not None and not any(listening([port]) for port in there.endpoints.ports.values()):
-        process = kind.start(folder, there.endpoints)
+        known = there.endpoints
+        more = [one for one in kind.protocols() if one not in known.ports]
+        ports = {**known.ports, **dict(zip(more, free_ports(len(more)), strict=True))}
+        process = kind.start(folder, Endpoints(ports, known.user, known.password))
         process.wait_until_ready()
         return process
     password = there.endpoints.password if there is not None else secrets.token_urlsafe(18)
-    return start_on_free_ports(lambda endpoints: kind.start(folder, endpoints), kind.protocols, _USER, password)
+    return start_on_free_ports(lambda endpoints: kind.start(folder, endpoints), kind.protocols(), _USER, password)
 
 
 def stop_broker(folder: Path) -> bool:

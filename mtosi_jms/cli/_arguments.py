@@ -7,8 +7,12 @@ import contextlib
 import difflib
 import math
 from collections.abc import Callable, Collection, Iterator
+from typing import TYPE_CHECKING, cast
 
 from mtosi_jms.errors import ConfigError
+
+if TYPE_CHECKING:
+    from mtosi_jms.jms.body_check import Validate
 
 
 def whole(least: int, most: int | None = None) -> Callable[[str], int]:
@@ -113,6 +117,35 @@ def as_usage() -> Iterator[None]:
 def add_json(parser: argparse.ArgumentParser, what: str = "one JSON document") -> None:
     """Add `--json`."""
     parser.add_argument("--json", action="store_true", help=f"print {what}")
+
+
+def add_validation(parser: argparse.ArgumentParser, what: str) -> None:
+    """Add `--validate` and `--schemas`.
+
+    Args:
+        parser: the command's.
+        what: bodies of what are judged.
+    """
+    parser.add_argument(
+        "--validate",
+        choices=("ignore", "warn", "fail"),
+        default="ignore",
+        help=f"hold bodies of {what} against the schemas: warn of breaches, or refuse them (%(default)s)",
+    )
+    parser.add_argument("--schemas", metavar="DIR", help="these schemas in place of the shipped ones")
+
+
+def validation_of(args: argparse.Namespace) -> Validate:
+    """What `--validate` and `--schemas` say.
+
+    Raises:
+        SchemaError: schemas that cannot be used.
+    """
+    if args.validate == "ignore" or args.schemas is None:
+        return cast("Validate", args.validate)
+    from mtosi_jms.validation import BodyValidation, SchemaSet
+
+    return BodyValidation(args.validate, SchemaSet.load(args.schemas))
 
 
 def add_stubs(parser: argparse.ArgumentParser) -> None:

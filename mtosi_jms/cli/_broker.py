@@ -57,3 +57,5 @@ def _show(broker: DevelopmentBroker, *, as_json: bool) -> None:
         if protocol in others[:1]:
             console.say("addresses for other programs:", "dim")
         console.say(f"{protocol.ljust(width)}  {facts['urls'][protocol]}")
+    if "mqtt" not in facts["urls"]:
+        console.say("no MQTT: it needs Maven, or on Debian and Ubuntu the package libmqtt-client-java", "dim")

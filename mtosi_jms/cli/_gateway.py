@@ -11,22 +11,26 @@ from __future__ import annotations
 import argparse
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import mtosi_jms as mtosi
 from mtosi_jms.cli import _console as console
-from mtosi_jms.cli._arguments import positive, seconds
+from mtosi_jms.cli._arguments import add_validation, positive, seconds, validation_of
 from mtosi_jms.cli._http import add_http, address, options_of, serve_endpoint, wsdls_of
 from mtosi_jms.cli._providers import add_provider, open_connection, password_of
 from mtosi_jms.cli._serve import answer
 from mtosi_jms.cli._stopping import Stop, until_signalled
-from mtosi_jms.errors import ConfigError
+from mtosi_jms.errors import ConfigError, TransportError
 from mtosi_jms.exchange import Supplier
 from mtosi_jms.transport import Connection
+
+if TYPE_CHECKING:
+    from mtosi_jms.gateway import HttpPeer
 
 _SENDER: Final = "mtosi-jms-gateway"
 _MEMORY: Final = 64
 _GRACE: Final = 30.0
+_LOOK: Final = 1.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -46,6 +50,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="CATEGORY=NAME",
         help="where a notify that is posted is published, such as Fault=topic:Alarms; may be given again",
     )
+    parser.add_argument("--parking", metavar="NAME", help="queue for notifications that the HTTP peer does not take")
+    parser.add_argument(
+        "--durable",
+        metavar="ID",
+        help="name of a durable subscription to a topic, which keeps notifications while the gateway is down; also "
+        "the client id, unless --client-id gives another",
+    )
     parser.add_argument("--timeout", type=seconds, default=120.0, metavar="S", help="for each answer (%(default)g)")
     parser.add_argument("--spill", type=Path, metavar="DIR", help="for responses that nobody has fetched yet")
     parser.add_argument(
@@ -55,6 +66,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--peer-user", metavar="USER", help="login at the HTTP peer")
     parser.add_argument("--peer-password-file", type=Path, metavar="FILE", help="its password, or with no user a token")
     parser.add_argument("--peer-ca", metavar="FILE", help="certificates that the HTTP peer's may be signed by")
+    parser.add_argument("--peer-certificate", metavar="FILE", help="our certificate, where the HTTP peer asks for one")
+    parser.add_argument("--peer-key", metavar="FILE", help="its key")
+    add_validation(parser, "requests, replies and notifications")
     add_http(parser)
 
 
@@ -62,6 +76,8 @@ def run(args: argparse.Namespace) -> int:
     """Pass on until a signal comes; 0 then."""
     if (args.forward is None) is not (args.destination is None):
         raise argparse.ArgumentError(None, "--forward and --destination go together")
+    if args.durable is not None and args.client_id is None:
+        args.client_id = args.durable
     with until_signalled() as stop, open_connection(args) as connection:
         return _serve(connection, args, stop) if args.to is not None else _forward(connection, args, stop)
 
@@ -73,14 +89,17 @@ def _serve(connection: Connection, args: argparse.Namespace, stop: Stop) -> int:
 
     if args.spill is not None and not args.spill.is_dir():
         raise ConfigError(f"{args.spill}: no such folder")
+    validate = validation_of(args)
     store = Store(args.memory * 2**20, args.spill)
     topics = dict(_topic(text) for text in args.topic)
     with ExitStack() as stack:
-        requestor = mtosi.Requestor(connection, sender_uri=args.sender, temporary_reply=True)
+        requestor = mtosi.Requestor(connection, sender_uri=args.sender, temporary_reply=True, validate=validate)
         stack.enter_context(requestor)
         publisher = stack.enter_context(Publisher(connection, topics, sender_uri=args.sender)) if topics else None
         source = ByRequestor(requestor, args.to, store, args.timeout, publisher=publisher)
-        endpoint = Endpoint(source, options_of(args, answer_timeout=args.timeout), wsdl=wsdls_of(args))
+        endpoint = Endpoint(
+            source, options_of(args, answer_timeout=args.timeout), wsdl=wsdls_of(args), validate=validate
+        )
         return serve_endpoint(endpoint, args.listen, args, stop, f"to {args.to}")
 
 
@@ -93,8 +112,7 @@ def _topic(text: str) -> tuple[str, str]:
 
 def _forward(connection: Connection, args: argparse.Namespace, stop: Stop) -> int:
     """JMS to HTTP."""
-    from mtosi_jms.gateway import Forwarder, HttpPeer, Poster
-    from mtosi_jms.runtime import ConsumerRuntime
+    from mtosi_jms.gateway import Forwarder, HttpPeer
 
     secret = password_of(args.peer_password_file) if args.peer_password_file else None
     user = args.peer_user
@@ -104,13 +122,34 @@ def _forward(connection: Connection, args: argparse.Namespace, stop: Stop) -> in
         login=(user, secret or "") if user else None,
         token=None if user else secret,
         ca=args.peer_ca,
+        certificate=args.peer_certificate,
+        key=args.peer_key,
     )
     with peer:
         if connection.names.lookup(args.destination).is_topic:
-            runtime = ConsumerRuntime(connection, args.destination, Poster(peer))
-            console.ready(f"ready: {args.destination} to {peer.url}")
-            runtime.run()
-            return 0
-        supplier = Supplier(connection, args.destination, Forwarder(peer, sender_uri=args.sender))
+            return _post(connection, args, peer, stop)
+        validate = validation_of(args)
+        forwarder = Forwarder(peer, sender_uri=args.sender, validate=validate)
+        supplier = Supplier(connection, args.destination, forwarder, validate=validate)
         says = f"ready: {args.destination} ({supplier.destination}) to {peer.url}"
         return answer(supplier, args.threads, _GRACE, stop, lambda: console.ready(says))
+
+
+def _post(connection: Connection, args: argparse.Namespace, peer: HttpPeer, stop: Stop) -> int:
+    """Notifications of a topic to HTTP."""
+    from mtosi_jms.gateway import Poster
+    from mtosi_jms.runtime import ConsumerRuntime, State
+
+    with ConsumerRuntime(
+        connection,
+        args.destination,
+        Poster(peer, validate=validation_of(args)),
+        durable=args.durable,
+        key=lambda message: args.destination,  # all keep their order
+        parking=args.parking,
+    ) as runtime:
+        console.ready(f"ready: {args.destination} to {peer.url}")
+        while not stop.wait(_LOOK):
+            if runtime.health.state is not State.RUNNING:
+                raise TransportError(f"the consumer of {args.destination} has stopped: the provider is gone")
+    return 0

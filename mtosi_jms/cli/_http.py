@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -76,13 +75,8 @@ def wsdls_of(args: argparse.Namespace, own: Sequence[str] = ()) -> WsdlFiles | N
     from mtosi_jms.gateway import WsdlFiles
     from mtosi_jms.validation import default_folder
 
-    if args.wsdl:
-        folder = Path(os.path.commonpath([file.resolve().parent.parent.parent for file in args.wsdl]))
-        return WsdlFiles(args.wsdl, folder)
-    if not own:
-        return None
-    root = default_folder().parent
-    return WsdlFiles([root / "wsdl" / f"{name}.wsdl" for name in own], root)
+    files = args.wsdl or [default_folder().parent / "wsdl" / f"{name}.wsdl" for name in own]
+    return WsdlFiles(files) if files else None
 
 
 def _lines(file: Path | None) -> list[tuple[int, str]]:

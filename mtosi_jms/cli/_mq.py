@@ -2,7 +2,8 @@
 
 A file holds one message as octets: an MQMD or none, one MQRFH2 or more, the body. Tools that unload a queue write such
 files, and load them again. `read` takes files and folders of them (*.mq), in the order of their names. `write` writes a
-file for each message of a landing.
+file for each message of a landing. With `read --tree` each message becomes an XML document to look at and to edit
+(*.tree.xml): headers, properties with their types, body; `write` takes such files, and folders of them, too.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, get_args
 
@@ -17,18 +19,27 @@ from mtosi_jms.cli import _console as console
 from mtosi_jms.cli._arguments import add_json
 from mtosi_jms.cli._messages import counted
 from mtosi_jms.cli._replay import landed_files
+from mtosi_jms.cli._stopping import log_in_lines
 from mtosi_jms.errors import ConfigError, MtosiError
-from mtosi_jms.mq import ByteOrder, OnInvalid, read_mq, write_mq
+from mtosi_jms.jms import JmsMessage
+from mtosi_jms.jms.tree import from_tree, to_tree
+from mtosi_jms.jms.typed import OnInvalid
+from mtosi_jms.mq import ByteOrder, read_mq, write_mq
 from mtosi_jms.spool import Spool, open_entry
 
 _SUFFIX: Final = ".mq"
+_TREE: Final = ".tree.xml"
 _CCSIDS: Final = (1208, 1200, 819)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("action", choices=("read", "write"))
     parser.add_argument(
-        "sources", nargs="+", type=Path, metavar="SOURCE", help="read: files, or folders of *.mq; write: a landing"
+        "sources",
+        nargs="+",
+        type=Path,
+        metavar="SOURCE",
+        help="read: files, or folders of *.mq; write: a landing, or *.tree.xml",
     )
     parser.add_argument(
         "--out", type=Path, required=True, metavar="DIR", help="read: the landing; write: a folder for files"
@@ -37,8 +48,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--on-invalid",
         choices=get_args(OnInvalid),
         default="fail",
-        help="read: a property whose text its dt does not have is text, is text and told, or is an error (fail)",
+        help="a value whose text its dt does not have is text, is text and told, or is an error (fail)",
     )
+    parser.add_argument("--tree", action="store_true", help="read: documents to edit, in place of a landing")
+    parser.add_argument("--no-reply-to", action="store_true", help="leave JMSReplyTo out")
     parser.add_argument("--mqmd", action="store_true", help="write: an MQMD before the MQRFH2")
     parser.add_argument("--byte-order", choices=get_args(ByteOrder), default="big", help="write: of numbers (big)")
     parser.add_argument("--ccsid", type=int, choices=_CCSIDS, default=1208, help="write: of texts (1208, UTF-8)")
@@ -47,6 +60,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Read or write; 1 where a message could not be."""
+    with log_in_lines():
+        return _run(args)
+
+
+def _run(args: argparse.Namespace) -> int:
     done = bad = 0
     steps = _read(args) if args.action == "read" else _write(args)
     for source, made in steps:
@@ -58,46 +76,77 @@ def run(args: argparse.Namespace) -> int:
         if args.json:
             console.print_json({"source": str(source), "file": str(made)})
     if not args.json:
-        verb = "landed in" if args.action == "read" else "written to"
+        verb = "landed in" if args.action == "read" and not args.tree else "written to"
         console.say(f"{counted(done)} {verb} {args.out}{f', {bad} refused' if bad else ''}", "bad" if bad else "good")
     return int(bad > 0)
 
 
 def _read(args: argparse.Namespace) -> Iterator[tuple[Path, Path | MtosiError]]:
-    files = [file for source in args.sources for file in _files(source)]
-    landing = Spool(args.out)
+    files = [file for source in args.sources for file in _files(source, _SUFFIX)]
+    landing = None if args.tree else Spool(args.out)
+    if args.tree:
+        _make(args.out)
     for file in files:
         try:
-            message = read_mq(file.read_bytes(), on_invalid=args.on_invalid)
-            yield file, landing.write(message, int(time.time() * 1_000)).path
+            message = _asked(read_mq(file.read_bytes(), on_invalid=args.on_invalid), args)
+            if landing is None:
+                name = f"{file.name.removesuffix(_SUFFIX)}{_TREE}"
+                yield file, _written(args.out / name, to_tree(message))
+            else:
+                yield file, landing.write(message, int(time.time() * 1_000)).path
         except MtosiError as error:
             yield file, error
         except OSError as error:
             yield file, ConfigError(f"cannot be read: {error.strerror}")
 
 
-def _files(source: Path) -> list[Path]:
+def _files(source: Path, suffix: str) -> list[Path]:
     if not source.is_dir():
         return [source]
-    found = sorted(source.glob(f"*{_SUFFIX}"))
+    found = sorted(source.glob(f"*{suffix}"))
     if not found:
-        raise ConfigError(f"{source}: holds no message (*{_SUFFIX})")
+        raise ConfigError(f"{source}: holds no message (*{suffix})")
     return found
 
 
-def _write(args: argparse.Namespace) -> Iterator[tuple[Path, Path | MtosiError]]:
-    files = [file for source in args.sources for file in landed_files(source)]
-    options: dict[str, Any] = {"with_mqmd": args.mqmd, "byte_order": args.byte_order, "ccsid": args.ccsid}
+def _make(folder: Path) -> None:
     try:
-        args.out.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ConfigError(f"{args.out}: cannot be made: {error.strerror}") from None
+        raise ConfigError(f"{folder}: cannot be made: {error.strerror}") from None
+
+
+def _kept(source: Path) -> list[Path]:
+    """The files of a source of `write`: a tree, a folder of them, or a landing."""
+    trees = source.name.endswith(_TREE) or (source.is_dir() and any(source.glob(f"*{_TREE}")))
+    return _files(source, _TREE) if trees else landed_files(source)
+
+
+def _write(args: argparse.Namespace) -> Iterator[tuple[Path, Path | MtosiError]]:
+    files = [file for source in args.sources for file in _kept(source)]
+    options: dict[str, Any] = {"with_mqmd": args.mqmd, "byte_order": args.byte_order, "ccsid": args.ccsid}
+    _make(args.out)
     for file in files:
-        target = args.out / f"{file.name.partition('.')[0]}{_SUFFIX}"
         try:
-            target.write_bytes(write_mq(open_entry(file).message(), **options))
-            yield file, target
+            if file.name.endswith(_TREE):
+                message = from_tree(file.read_bytes(), on_invalid=args.on_invalid)
+            else:
+                message = open_entry(file).message()
+            target = args.out / f"{file.name.partition('.')[0]}{_SUFFIX}"
+            yield file, _written(target, write_mq(_asked(message, args), **options))
         except MtosiError as error:
             yield file, error
         except OSError as error:
-            yield file, ConfigError(f"{target}: cannot be written: {error.strerror}")
+            yield file, ConfigError(f"cannot be read: {error.strerror}")
+
+
+def _asked(message: JmsMessage, args: argparse.Namespace) -> JmsMessage:
+    return replace(message, reply_to=None) if args.no_reply_to else message
+
+
+def _written(target: Path, data: bytes) -> Path:
+    try:
+        target.write_bytes(data)
+    except OSError as error:
+        raise ConfigError(f"{target}: cannot be written: {error.strerror}") from None
+    return target

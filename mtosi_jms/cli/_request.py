@@ -16,7 +16,7 @@ from lxml import etree
 
 import mtosi_jms as mtosi
 from mtosi_jms.cli import _console as console
-from mtosi_jms.cli._arguments import add_stubs, as_usage, count, seconds
+from mtosi_jms.cli._arguments import add_stubs, add_validation, as_usage, count, seconds, validation_of
 from mtosi_jms.cli._asked import Asked, Reply
 from mtosi_jms.cli._contents import objects_in
 from mtosi_jms.cli._documents import told
@@ -97,6 +97,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--timeout", type=seconds, metavar="S", help="seconds to connect, send and receive in all")
     parser.add_argument("--persistent", action="store_true", help="have the provider store the request")
     add_stubs(parser)
+    add_validation(parser, "replies")
     parser.add_argument("--wsdl", metavar="FILE", help="the operation is that of a WSDL, without stubs (extra zeep)")
     parser.add_argument(
         "--source",
@@ -224,6 +225,7 @@ def _call(
             reply_to=args.reply_to,
             temporary_reply=args.reply_to is None,
             landing=landing,
+            validate=validation_of(args),
         )
     )
     asked = asking(requestor)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from mtosi_jms.cli import _console as console
-from mtosi_jms.cli._arguments import known_words, positive, seconds
+from mtosi_jms.cli._arguments import add_validation, known_words, positive, seconds, validation_of
 from mtosi_jms.cli._documents import told
 from mtosi_jms.cli._http import add_http, address, options_of, serve_endpoint, wsdls_of
 from mtosi_jms.cli._providers import add_provider, open_connection
@@ -67,6 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="where replies may go: known: destinations of --names, and temporary ones; temporary: these only; any; "
         "default: known with --names, otherwise any queue of the connection",
     )
+    add_validation(parser, "requests")
     parser.add_argument("--threads", type=positive, default=1, help="requests to answer at the same time (1)")
     parser.add_argument(
         "--grace",
@@ -124,7 +125,7 @@ def _serve_http(args: argparse.Namespace, services: list[SupplierBase], stop: St
 
     source = ByDispatcher(Dispatcher(services, sender_uri=_SENDER))
     names = [service.__service__.name for service in services]
-    endpoint = Endpoint(source, options_of(args), wsdl=wsdls_of(args, names))
+    endpoint = Endpoint(source, options_of(args), wsdl=wsdls_of(args, names), validate=validation_of(args))
     return serve_endpoint(endpoint, args.http, args, stop, f"answers {', '.join(names)}")
 
 
@@ -149,7 +150,13 @@ def serve(
         stop: ends the command.
         announce: gets the line that begins with `ready`, once requests are received.
     """
-    supplier = Supplier(connection, args.destination, services, reply_policy=_policy(connection, args.reply_policy))
+    supplier = Supplier(
+        connection,
+        args.destination,
+        services,
+        reply_policy=_policy(connection, args.reply_policy),
+        validate=validation_of(args),
+    )
 
     def say() -> None:
         if args.reply_policy == "default" and not connection.names.names():

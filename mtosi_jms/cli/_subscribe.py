@@ -11,7 +11,16 @@ from typing import Any, Final
 
 import mtosi_jms as mtosi
 from mtosi_jms.cli import _console as console
-from mtosi_jms.cli._arguments import add_json, add_stubs, as_usage, positive, seconds, selector
+from mtosi_jms.cli._arguments import (
+    add_json,
+    add_stubs,
+    add_validation,
+    as_usage,
+    positive,
+    seconds,
+    selector,
+    validation_of,
+)
 from mtosi_jms.cli._messages import shown_properties
 from mtosi_jms.cli._objects import plain
 from mtosi_jms.cli._providers import add_provider, open_connection
@@ -19,6 +28,7 @@ from mtosi_jms.cli._stopping import Stop, closing_at, until_signalled
 from mtosi_jms.errors import IllegalStateError, TransportError
 from mtosi_jms.inventory import load_stubs
 from mtosi_jms.jms.events import logical_name
+from mtosi_jms.jms.selector import composite
 from mtosi_jms.namespaces import split_clark
 from mtosi_jms.notifications import Received, Subscriber
 from mtosi_jms.soap import header_text
@@ -32,7 +42,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_provider(parser)
     parser.add_argument("--topic", required=True, metavar="NAME", help="the topic to listen to")
     parser.add_argument(
-        "--selector", type=selector, metavar="S", help="condition on properties, such as \"MTOSI_objectType = 'ME'\""
+        "--selector",
+        action="append",
+        default=[],
+        type=selector,
+        metavar="S",
+        help="condition on properties, such as \"MTOSI_objectType = 'ME'\"; given again, both must hold",
     )
     parser.add_argument(
         "--durable",
@@ -44,6 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--count", type=positive, metavar="N", help="end after N events")
     parser.add_argument("--timeout", type=seconds, metavar="S", help="end after S seconds without an event")
     add_stubs(parser)
+    add_validation(parser, "notifications")
     add_json(parser, "one JSON line for each event")
 
 
@@ -71,11 +87,12 @@ def subscribe(connection: Connection, args: argparse.Namespace, stop: Stop) -> i
             Subscriber(
                 connection,
                 args.topic,
-                selector=args.selector,
+                selector=composite(*args.selector) if args.selector else None,
                 durable=args.durable,
                 timeout=args.timeout,
                 landing=landing,
                 on_error=failed,
+                validate=validation_of(args),
             )
         )
         where = connection.names.lookup(args.topic)

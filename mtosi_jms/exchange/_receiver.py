@@ -28,6 +28,7 @@ from mtosi_jms.errors import IllegalStateError
 from mtosi_jms.exchange._pending import PendingExchange, ReceiveFailed, RequestInfo, reply_of
 from mtosi_jms.exchange.messages import read_reply, warn
 from mtosi_jms.jms import Destination, JmsMessage
+from mtosi_jms.jms.body_check import BodyCheck
 from mtosi_jms.patterns import (
     Complete,
     Exchange,
@@ -94,6 +95,7 @@ class Receiver:
             waits, or by a thread of its own once there were asynchronous ones.
         clock: seconds, not running backwards.
         strict: what is read must fit the schema.
+        check: judges the SOAP bodies.
         linger: seconds that the receiving thread goes on when no asynchronous caller listens any more.
 
     Attributes:
@@ -110,6 +112,7 @@ class Receiver:
         on_orphan: Orphans | None,
         clock: Callable[[], float],
         strict: bool,
+        check: BodyCheck | None,
         linger: float,
     ) -> None:
         self._session = session
@@ -121,6 +124,7 @@ class Receiver:
         self._on_orphan = on_orphan
         self._clock = clock
         self._strict = strict
+        self._check = check
         self.linger = linger
         self._lock = threading.Lock()
         self._dropped: deque[PendingExchange] = deque()
@@ -498,7 +502,7 @@ class Receiver:
             self._match(reply)
 
     def _read(self, message: JmsMessage) -> Reply[Any]:
-        return read_reply(message, strict=self._strict, package=self._package)
+        return read_reply(message, strict=self._strict, package=self._package, check=self._check)
 
     def _match(self, reply: Reply[Any]) -> None:
         with self._lock:

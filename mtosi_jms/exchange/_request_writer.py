@@ -251,12 +251,12 @@ class RequestWriter:
         self, header: Header, call: Call, target: Target, *, own_id: str | None = None, one_way: bool = False
     ) -> tuple[Header, JmsMessage]:
         """The message of a request, and its header as the call's hook left it."""
-        names, options, version = self._names, target.options, "1.1"
-        if one_way or options.on_request is not None:
-            envelope = Envelope(header=header, body=call.request)
-            if options.on_request is not None:
-                envelope = options.on_request(envelope)
-                header, version = _header_in(envelope), envelope.version
+        names, options, version, body = self._names, target.options, "1.1", call.request
+        envelope = Envelope(header=header, body=body)
+        if options.on_request is not None:
+            envelope = options.on_request(envelope)
+            header, body, version = _header_in(envelope), envelope.body, envelope.version
+        if one_way or not envelope.is_bare:
             reply_to = None if one_way else self._temporary
             message = to_jms(
                 header,
@@ -269,7 +269,7 @@ class RequestWriter:
             )
         else:
             message = self._templates.to_jms(
-                header, call.request, names=names, reply_to=self._temporary, correlation_id=own_id
+                header, body, version, names=names, reply_to=self._temporary, correlation_id=own_id
             )
         if chooses(self._profile, call.service.transport):
             address, action = call.destination, call.operation.soap_action

@@ -23,6 +23,7 @@ from mtosi_jms.exchange._result import Batches, bulk_reply, decode_response, onl
 from mtosi_jms.exchange.arguments import check_connection
 from mtosi_jms.jms import BindingProfile, Destination
 from mtosi_jms.jms.binding import DEFAULT_PROFILE
+from mtosi_jms.jms.body_check import Validate, body_check
 from mtosi_jms.jms.ids import random_id
 from mtosi_jms.masking import without_login
 from mtosi_jms.patterns import BatchRules, Limits, OnConflict, Strategy
@@ -63,6 +64,8 @@ class Requestor:
             confirmed it. Where there is an answer it is that which confirms, and who waits for it asks again.
         new_id: makes correlation ids.
         clock: seconds, not running backwards.
+        validate: whether bodies are held against the schemas (001-S12): `ignore`, `warn` or `fail`; see
+            `mtosi_jms.jms.body_check.Validate`.
         linger: seconds that the threads which send and receive for coroutines stay when there is nothing to do.
 
     Raises:
@@ -90,6 +93,7 @@ class Requestor:
         outbox: OutgoingJournal | None = None,
         new_id: Callable[[], str] = random_id,
         clock: Callable[[], float] = time.monotonic,
+        validate: Validate = "ignore",
         linger: float = 5.0,
     ) -> None:
         check_connection("Requestor", connection)
@@ -122,6 +126,7 @@ class Requestor:
                 on_orphan=on_orphan,
                 clock=clock,
                 strict=profile.validation == "strict",
+                check=body_check(validate),
                 linger=linger,
             )
             self._writer = RequestWriter(

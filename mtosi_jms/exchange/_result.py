@@ -14,10 +14,10 @@ from mtosi_jms.bulk import BulkReply, BulkTerms
 from mtosi_jms.errors import IllegalStateError, IncompleteBatchError, MtosiError, MtosiFault, ProtocolError
 from mtosi_jms.exchange._pending import PendingExchange
 from mtosi_jms.exchange._receiver import Receiver
-from mtosi_jms.exchange.messages import in_package, tag_of
+from mtosi_jms.exchange.messages import in_package
 from mtosi_jms.patterns import BatchAssembler, BatchCounts
 from mtosi_jms.service import Call
-from mtosi_jms.soap import Envelope, Header, correlation_id, header_text
+from mtosi_jms.soap import Envelope, Header, correlation_id, header_text, tag_of
 from mtosi_jms.xmlbind import XmlObject
 
 log = logging.getLogger(__name__)

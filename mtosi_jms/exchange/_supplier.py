@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final, Self
 from mtosi_jms.bulk import Folders
 from mtosi_jms.errors import (
     ConfigError,
+    DecodeError,
     IllegalStateError,
     MtosiError,
     ProtocolError,
@@ -37,7 +38,8 @@ from mtosi_jms.exchange._reply_writer import (
 from mtosi_jms.exchange.arguments import check_connection
 from mtosi_jms.exchange.signals import aside, on_signals
 from mtosi_jms.jms import BindingProfile, Destination, JmsMessage
-from mtosi_jms.jms.binding import DEFAULT_PROFILE, from_jms
+from mtosi_jms.jms.binding import DEFAULT_PROFILE, from_jms, judge_body
+from mtosi_jms.jms.body_check import Validate, body_check
 from mtosi_jms.jms.soap_jms import breach, speaks
 from mtosi_jms.service import SupplierBase, check_count, check_seconds
 from mtosi_jms.soap import Header, correlation_id, header_text
@@ -78,6 +80,8 @@ class Supplier:
             in hand when the process ended; without one such a request is answered again.
         retry_pause: seconds that a request waits after the provider failed with it; after each further failure twice
             as long, up to 10 s.
+        validate: whether bodies are held against the schemas (001-S12): `ignore`, `warn` or `fail`; see
+            `mtosi_jms.jms.body_check.Validate`.
 
     Raises:
         ConfigError: a temporary destination, two services with the same request element, or a window below 1.
@@ -99,6 +103,7 @@ class Supplier:
         send_window: int = 16,
         inbox: IncomingJournal | None = None,
         retry_pause: float = 0.1,
+        validate: Validate = "ignore",
     ) -> None:
         check_connection("Supplier", connection)
         check_seconds("retry_pause", retry_pause, zero=True)
@@ -119,6 +124,7 @@ class Supplier:
             together=inbox is None,  # with one, a request is done with as soon as its replies are out
         )
         self._inbox = inbox
+        self._check = body_check(validate)
         self._retry_pause = retry_pause
         self._transports: frozenset[str] = frozenset()
         if isinstance(services, Dispatcher):
@@ -390,6 +396,14 @@ class Supplier:
         if kind in NO_REQUEST and header_text(request, "msgType") is None:
             what = f"a message of type {kind} came where requests are expected"
             self._tell("a message that is no request", ProtocolError(what, correlation_id(request) or ""))
+            return
+        try:
+            judge_body(self._check, message, envelope)
+        except DecodeError as error:
+            self._tell("a request that does not fit the schema", error)
+            if header_text(request, "msgType") != "NOTIFICATION":
+                why = f"the request does not fit the schema: {error}"
+                send_all(dispatcher.refuse(why, request, envelope.version, writer), writer.send)
             return
         send_all(dispatcher.dispatch(envelope, message=message, address=writer), writer.send)
 

@@ -11,16 +11,17 @@ import time
 from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
-from mtosi_jms.errors import MtosiError
+from mtosi_jms.errors import DecodeError, MtosiError
 from mtosi_jms.jms import DUPLICATE_ID, RUN_ID, DeliveryMode, Destination, JmsMessage, JmsUri, NamingContext, is_jms_uri
-from mtosi_jms.jms.binding import from_jms
+from mtosi_jms.jms.binding import from_jms, judge_body
+from mtosi_jms.jms.body_check import BodyCheck
 from mtosi_jms.jms.ids import random_id
 from mtosi_jms.patterns import Reply, ReplyType
 from mtosi_jms.service import CallOptions
 from mtosi_jms.soap import Envelope, correlation_id, header_text, parse
-from mtosi_jms.xmlbind import RawXml, XmlObject, XmlWarning
+from mtosi_jms.xmlbind import XmlWarning
 
-__all__ = ["Target", "in_package", "moment", "read_reply", "stamped", "tag_of", "target_of", "warn", "whole_number"]
+__all__ = ["Target", "in_package", "moment", "read_reply", "stamped", "target_of", "warn", "whole_number"]
 
 log = logging.getLogger(__name__)
 
@@ -87,13 +88,16 @@ def stamped(message: JmsMessage, persistent: bool | None, time_to_live: float | 
     return dataclasses.replace(message, **changes) if changes else message
 
 
-def read_reply(message: JmsMessage, *, strict: bool = False, package: str | None = None) -> Reply[Any]:
+def read_reply(
+    message: JmsMessage, *, strict: bool = False, package: str | None = None, check: BodyCheck | None = None
+) -> Reply[Any]:
     """What correlation and the patterns need of a message.
 
     Args:
         message: as received.
         strict: what is read must fit the schema.
         package: generated package whose classes come before those of all others.
+        check: judges the SOAP body.
 
     Returns:
         The reply with the envelope for payload; where it cannot be read, an ERROR with the error in its place, to be
@@ -105,6 +109,15 @@ def read_reply(message: JmsMessage, *, strict: bool = False, package: str | None
         log.warning("a reply that cannot be read, JMSCorrelationID %s: %s", message.correlation_id, error)
         return Reply(payload=error, jms_correlation_id=message.correlation_id, message_type=ReplyType.ERROR)
     header = envelope.header
+    try:
+        judge_body(check, message, envelope)
+    except DecodeError as error:
+        return Reply(
+            payload=error,
+            correlation_id=correlation_id(header),
+            jms_correlation_id=message.correlation_id,
+            message_type=ReplyType.ERROR,
+        )
     failed = envelope.fault is not None or (header is not None and header_text(header, "msgType") == "ERROR")
     number = whole_number(getattr(header, "batch_sequence_number", None))
     return Reply(
@@ -147,13 +160,6 @@ def in_package(envelope: Envelope, package: str) -> Envelope:
     again = parse(envelope.to_bytes(), package=package)
     again.warnings = envelope.warnings
     return again
-
-
-def tag_of(body: object) -> str:
-    """The Clark name of a body's element, empty where there is none."""
-    if isinstance(body, RawXml):
-        return body.tag
-    return str(body.__xml__.tag) if isinstance(body, XmlObject) else ""
 
 
 def warn(payload: Any, rule: str, reason: str) -> None:

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Final
 
-from mtosi_jms.xmlbind import RawXml, XmlObject, to_element
+from mtosi_jms.jms.body_check import BodyCheck
+
+log = logging.getLogger(__name__)
 
 OF_REQUEST: Final = "Request"
 """How the name of a request's element ends."""
 
 
-def renamed(body: object, tag: str) -> object:
-    """The same content in another element."""
-    if not isinstance(body, RawXml | XmlObject):
-        return body
-    element = to_element(body)
-    element.tag = tag
-    return RawXml.from_element(element)
+def judge(check: BodyCheck | None, data: bytes, what: str) -> None:
+    """Hold the body of an envelope against the schemas; what is only told of is logged.
+
+    Args:
+        check: judges it; None: nothing is judged.
+        data: the envelope.
+        what: it is, for the log.
+
+    Raises:
+        DecodeError: it does not fit them, and must.
+    """
+    if check is not None and (warnings := check.check(data)):
+        log.warning("%s with %d warnings, the first: %s", what, len(warnings), warnings[0])

@@ -14,12 +14,15 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field, replace
+from email.message import Message
+from functools import lru_cache
 from typing import Final, TypeVar
 
 from lxml import etree
 
 from mtosi_jms.errors import (
     ConfigError,
+    DecodeError,
     HeaderError,
     IllegalStateError,
     MissingExtraError,
@@ -28,12 +31,12 @@ from mtosi_jms.errors import (
     ReplyTimeoutError,
     TransportError,
 )
-from mtosi_jms.exchange.messages import tag_of
-from mtosi_jms.gateway._bodies import OF_REQUEST, renamed
+from mtosi_jms.gateway._bodies import OF_REQUEST, judge
 from mtosi_jms.gateway._iterators import Iterators, Replies
 from mtosi_jms.gateway._sources import Request, Source
+from mtosi_jms.jms.body_check import Validate, body_check
 from mtosi_jms.namespaces import MSG, clark
-from mtosi_jms.soap import Envelope, Header, header_text, parse
+from mtosi_jms.soap import Envelope, Header, header_text, parse, renamed, tag_of
 from mtosi_jms.stubs.fmw.hdr import (
     ActivityStatusEnumType,
     ActivityStatusType,
@@ -45,10 +48,12 @@ from mtosi_jms.xmlbind import RawXml, to_element
 
 try:
     from starlette.applications import Starlette
+    from starlette.middleware import Middleware
     from starlette.requests import ClientDisconnect
     from starlette.requests import Request as HttpRequest
     from starlette.responses import JSONResponse, Response
     from starlette.routing import Route
+    from starlette.types import ASGIApp, Receive, Scope, Send
 except ImportError as error:
     raise MissingExtraError("starlette", "http") from error
 
@@ -58,7 +63,10 @@ T = TypeVar("T")
 _TYPES: Final = {"1.1": "text/xml", "1.2": "application/soap+xml"}
 _TAKEN: Final = frozenset({*_TYPES.values(), "application/xml"})
 _ITERATOR: Final = "IteratorRequest"
+_EXCEPTION: Final = "Exception"
 _QUIET: Final = {"Cache-Control": "no-store"}
+_UNWATCHED: Final = 0.5
+"""Seconds of a request before anybody looks whether its client is still there."""
 _RPC: Final = CommunicationStyleType.RPC
 
 
@@ -111,13 +119,30 @@ class _Gone(Exception):
     """The client has gone away."""
 
 
+class _OneLength:
+    """Refuses a request that says its length in two ways: a proxy may have read the other one (request smuggling)."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        names = {name for name, _ in scope.get("headers", ())}
+        app = self._app
+        if {b"content-length", b"transfer-encoding"} <= names:
+            app = _plain(_Refused(400, "Content-Length and Transfer-Encoding", {"Connection": "close"}))
+        await app(scope, receive, send)
+
+
 class Endpoint:
     """An ASGI application that answers SOAP requests.
 
     Args:
         source: what answers them.
         options: what is allowed.
-        describe: of what is served: the WSDL of a path, or None, and names for the health report.
+        wsdl: the WSDL of a path, or None; called with the path and the endpoint's URL, see `WsdlFiles`.
+        is_ready: whether requests can be answered, for `/ready`.
+        validate: whether the bodies of requests are held against the schemas (001-S12): `ignore`, `warn` or `fail`; see
+            `mtosi_jms.jms.body_check.Validate`.
 
     Attributes:
         app: for an ASGI server.
@@ -131,6 +156,7 @@ class Endpoint:
         *,
         wsdl: Callable[[str, str], bytes | None] | None = None,
         is_ready: Callable[[], bool] = lambda: True,
+        validate: Validate = "ignore",
     ) -> None:
         self.options = options or HttpOptions()
         self.iterators = Iterators(self.options.iterators, self.options.iterator_timeout)
@@ -138,14 +164,17 @@ class Endpoint:
         self._source = source
         self._wsdl = wsdl
         self._is_ready = is_ready
+        self._check = body_check(validate)
+        self._in_hand = 0
         self._answered = 0
         self._failed = 0
         self.app = Starlette(
+            middleware=[Middleware(_OneLength)],
             routes=[
+                Route("/{path:path}", self._post, methods=["POST"]),
                 Route("/health", self._health, methods=["GET"]),
                 Route("/ready", self._ready, methods=["GET"]),
                 Route("/{path:path}", self._get, methods=["GET"]),
-                Route("/{path:path}", self._post, methods=["POST"]),
             ],
             lifespan=self._living,
         )
@@ -156,7 +185,12 @@ class Endpoint:
         await self.iterators.close_all()
 
     async def _health(self, request: HttpRequest) -> Response:
-        counts = {"answered": self._answered, "failed": self._failed, "iterators": len(self.iterators)}
+        counts = {
+            "in_hand": self._in_hand,
+            "answered": self._answered,
+            "failed": self._failed,
+            "iterators": len(self.iterators),
+        }
         return JSONResponse({"status": "up", **counts}, headers=_QUIET)
 
     async def _ready(self, request: HttpRequest) -> Response:
@@ -182,25 +216,29 @@ class Endpoint:
             data = await self._body(request)
             asked = _request(data, request)
             envelope = asked.envelope
-            status, answer = await _unless_gone(request, self._answer(asked, owner, request.url.path))
+            self._in_hand += 1
+            try:
+                await self._judge(data)
+                status, data = await _unless_gone(request, self._answer(asked, owner, request.url.path))
+            finally:
+                self._in_hand -= 1
         except _Gone:
             return Response(status_code=499)
         except _Refused as refused:
             return _plain(refused)
         except TimeoutError:
-            status, answer = 504, _fault(ReplyTimeoutError("", "no answer in time"), envelope)
+            status, data = 504, _fault(ReplyTimeoutError("", "no answer in time"), envelope)
         except MtosiError as error:
-            status, answer = _status_of(error, envelope), _fault(error, envelope)
+            status, data = _status_of(error, envelope), _fault(error, envelope)
         except Exception:
             log.exception("a request over HTTP failed")
-            status, answer = 500, _fault(MtosiFault("the gateway failed", kind="internalError"), envelope)
+            status, data = 500, _fault(MtosiFault("the gateway failed", kind="internalError"), envelope)
         self._answered += 1
         self._failed += status >= 500
-        if answer is None:
+        if not data:
             return Response(status_code=status)
-        if envelope is not None and answer.version != envelope.version:
-            answer.version = envelope.version
-        return Response(answer.to_bytes(), status, media_type=f"{_TYPES[answer.version]}; charset=utf-8")
+        version = envelope.version if envelope is not None else "1.1"
+        return Response(data, status, media_type=f"{_TYPES[version]}; charset=utf-8")
 
     def _admit(self, request: HttpRequest) -> str:
         """Whose request it is.
@@ -240,8 +278,7 @@ class Endpoint:
         Raises:
             _Refused: another kind of content, too much of it, or it does not come in time.
         """
-        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if kind not in _TAKEN:
+        if _content_type(request.headers.get("content-type", ""))[0] not in _TAKEN:
             raise _Refused(415, f"the content type must be one of {', '.join(sorted(_TAKEN))}")
         said = request.headers.get("content-length", "")
         parts, size = [], 0
@@ -260,14 +297,27 @@ class Endpoint:
             raise _Gone from None
         return b"".join(parts)
 
-    async def _answer(self, request: Request, owner: str, path: str) -> tuple[int, Envelope | None]:
+    async def _judge(self, data: bytes) -> None:
+        """Hold the body of a request against the schemas.
+
+        Raises:
+            MtosiFault: it does not fit them, and must.
+        """
+        if self._check is None:
+            return
+        try:
+            await asyncio.to_thread(judge, self._check, data, "a request over HTTP")
+        except DecodeError as error:
+            raise MtosiFault(f"the request does not fit the schema: {error}", fault_code="Client") from None
+
+    async def _answer(self, request: Request, owner: str, path: str) -> tuple[int, bytes]:
         name = header_text(request.header, "iteratorReferenceURI")
         if name is not None or tag_of(request.envelope.body).endswith(_ITERATOR):
             return await self._next(request, name or "", owner)
         if request.is_one_way:
             async with asyncio.timeout(self.options.answer_timeout), aclosing(self._source.replies(request)) as replies:
                 await anext(replies, None)
-            return 202, None
+            return 202, b""
         if request.batch_size is None:
             async with aclosing(self._source.replies(request)) as replies:
                 return self._given(await self._first(replies), request, "")
@@ -277,7 +327,7 @@ class Endpoint:
         finally:
             self.iterators.release()
 
-    async def _begin(self, request: Request, owner: str, path: str) -> tuple[int, Envelope | None]:
+    async def _begin(self, request: Request, owner: str, path: str) -> tuple[int, bytes]:
         """The first of several responses."""
         replies = self._source.replies(request)
         try:
@@ -291,7 +341,7 @@ class Endpoint:
         name = self.iterators.open(replies, owner)
         return self._given(first, request, f"{self.public_url}{path.rstrip('/')}/iterator/{name}")
 
-    async def _next(self, request: Request, uri: str, owner: str) -> tuple[int, Envelope | None]:
+    async def _next(self, request: Request, uri: str, owner: str) -> tuple[int, bytes]:
         name = uri.rpartition("/")[2]
         async with asyncio.timeout(self.options.answer_timeout):
             envelope = await self.iterators.next(name, owner)
@@ -308,10 +358,11 @@ class Endpoint:
             raise MtosiFault("there is no answer", kind="internalError")
         return envelope
 
-    def _given(self, envelope: Envelope, request: Request, iterator: str) -> tuple[int, Envelope]:
-        """A reply as the client gets it."""
+    def _given(self, envelope: Envelope, request: Request, iterator: str) -> tuple[int, bytes]:
+        """A reply as the client gets it, in the version of SOAP that it speaks; the body as it came."""
+        envelope.version, tag = request.envelope.version, ""
         if envelope.fault is not None:
-            return 500, envelope
+            return 500, _fault_of_iterator(envelope, request).to_bytes()
         theirs, header = request.header, envelope.header or Header()
         envelope.header = replace(
             header,
@@ -323,9 +374,8 @@ class Endpoint:
         )
         if header_text(theirs, "iteratorReferenceURI") is not None:
             tag = f"{tag_of(request.envelope.body).removesuffix(OF_REQUEST)}Response"
-            envelope.body = renamed(envelope.body, tag)
             envelope.header.msg_name = tag.rpartition("}")[2]
-        return 200, envelope
+        return 200, envelope.passed_on(tag)
 
 
 def _request(data: bytes, request: HttpRequest) -> Request:
@@ -343,8 +393,22 @@ def _request(data: bytes, request: HttpRequest) -> Request:
     operation = header_text(header, "activityName") or local.removesuffix(OF_REQUEST)
     if not local:
         raise _Refused(400, "the body of the envelope is empty")
-    action = request.headers.get("soapaction", "").strip('"')
-    return Request(envelope, operation, action)
+    return Request(envelope, operation, _action(request))
+
+
+@lru_cache(maxsize=64)
+def _content_type(text: str) -> tuple[str, str]:
+    """What a header says: the content type, and its parameter `action`; the type of nothing is `text/plain`."""
+    made = Message()
+    made["Content-Type"] = text
+    action = made.get_param("action")
+    return made.get_content_type(), action if isinstance(action, str) else ""
+
+
+def _action(request: HttpRequest) -> str:
+    """The SOAP action: SOAP 1.1 has a header for it, SOAP 1.2 a parameter of the content type."""
+    named = request.headers.get("soapaction", "").strip('"')
+    return named or _content_type(request.headers.get("content-type", ""))[1]
 
 
 async def _unless_gone(request: HttpRequest, work: Awaitable[T]) -> T:
@@ -353,18 +417,57 @@ async def _unless_gone(request: HttpRequest, work: Awaitable[T]) -> T:
     Raises:
         _Gone: it did.
     """
-    doing = asyncio.ensure_future(work)
-    gone = asyncio.ensure_future(request.receive())
+    watch = _Watch(request)
     try:
-        await asyncio.wait({doing, gone}, return_when=asyncio.FIRST_COMPLETED)
-        if not doing.done():
-            doing.cancel()
-            await asyncio.wait({doing})
-            raise _Gone
-        return doing.result()
+        return await work
+    except asyncio.CancelledError:
+        if watch.has_cancelled():
+            raise _Gone from None
+        raise
     finally:
-        gone.cancel()
-        doing.cancel()
+        watch.end()
+
+
+class _Watch:
+    """Cancels the task that makes it when the client goes away; most have their answer before anybody looks."""
+
+    def __init__(self, request: HttpRequest) -> None:
+        self._is_gone = False
+        self._request = request
+        self._asks = asyncio.current_task()
+        self._looks: asyncio.Task[None] | None = None
+        self._timer = asyncio.get_running_loop().call_later(_UNWATCHED, self._begin)
+
+    def _begin(self) -> None:
+        self._looks = asyncio.ensure_future(self._look())
+
+    async def _look(self) -> None:
+        await self._request.receive()
+        if self._asks is not None:
+            self._is_gone = self._asks.cancel()
+
+    def has_cancelled(self) -> bool:
+        """Whether the client is gone; the task goes on then."""
+        if self._is_gone and self._asks is not None:
+            self._asks.uncancel()
+        return self._is_gone
+
+    def end(self) -> None:
+        """Look no more."""
+        self._timer.cancel()
+        if self._looks is not None:
+            self._looks.cancel()
+
+
+def _fault_of_iterator(envelope: Envelope, request: Request) -> Envelope:
+    """A supplier's fault as it came; to an iterator's request with the exception of the operation that it names."""
+    came, asked = tag_of(envelope.body), tag_of(request.envelope.body)
+    if not asked.endswith(_ITERATOR) or came.rpartition("}")[2] == f"{request.operation}{_EXCEPTION}":
+        return envelope
+    if came.endswith(_EXCEPTION):
+        envelope = parse(envelope.to_bytes(), needs_header=False)  # its header stays where it is, in the detail
+        envelope.body = renamed(envelope.body, f"{asked.removesuffix(OF_REQUEST)}{_EXCEPTION}")
+    return envelope
 
 
 def _has_more(envelope: Envelope) -> bool:
@@ -384,11 +487,12 @@ def _status_of(error: MtosiError, request: Envelope | None) -> int:
     return 400 if isinstance(error, HeaderError) else 500
 
 
-def _fault(error: MtosiError, request: Envelope | None) -> Envelope:
-    """The fault that an error becomes, with the operation's exception, whose name follows from the request's (C17)."""
+def _fault(error: MtosiError, request: Envelope | None) -> bytes:
+    """The envelope of the fault that an error becomes: with the operation's exception, whose name follows from the
+    request's (C17)."""
     fault = error if isinstance(error, MtosiFault) else _told(error, request)
     theirs = (request.header if request is not None else None) or Header()
-    tag = tag_of(request.body) if request is not None else ""
+    tag, version = (tag_of(request.body), request.version) if request is not None else ("", "1.1")
     header = Header(
         activity_name=theirs.activity_name,
         msg_type=MessageTypeType.ERROR,
@@ -399,13 +503,13 @@ def _fault(error: MtosiError, request: Envelope | None) -> Envelope:
         communication_style=_RPC,
     )
     if not fault.kind or not tag.endswith(OF_REQUEST):
-        return Envelope.bare_fault(fault, header)
+        return Envelope.bare_fault(fault, header, version=version).to_bytes()
     said = etree.Element(f"{tag.removesuffix(OF_REQUEST)}Exception", nsmap={"msg": MSG})
     kind = etree.SubElement(said, clark(MSG, fault.kind))
     kind.append(to_element(header))
     etree.SubElement(kind, clark(MSG, "reason")).text = fault.reason
     made = MtosiFault(fault.reason, kind=fault.kind, fault_code=fault.fault_code)
-    return Envelope(body=RawXml.from_element(said), fault=made)
+    return Envelope(body=RawXml.from_element(said), fault=made, version=version).to_bytes()
 
 
 def _told(error: MtosiError, request: Envelope | None) -> MtosiFault:

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import copy
+import itertools
+import ssl
+import time
 from collections.abc import Generator, Mapping
 from dataclasses import replace
 from types import TracebackType
 from typing import Any, Final, Self
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
+
+from lxml import etree
 
 from mtosi_jms.errors import ConfigError, MissingExtraError, MtosiError, MtosiFault, ReplyTimeoutError, TransportError
 from mtosi_jms.exchange import Dispatcher, FailureHook, ReplyAddress
-from mtosi_jms.exchange.messages import tag_of
-from mtosi_jms.gateway._bodies import OF_REQUEST, renamed
+from mtosi_jms.gateway._bodies import OF_REQUEST, judge
+from mtosi_jms.gateway._certificates import load_certificate
 from mtosi_jms.jms import BindingProfile, JmsMessage
 from mtosi_jms.jms.binding import DEFAULT_PROFILE
-from mtosi_jms.soap import Envelope, Header, header_text, parse
+from mtosi_jms.jms.body_check import Validate, body_check
+from mtosi_jms.namespaces import clark, split_clark
+from mtosi_jms.soap import Envelope, Header, header_text, parse, renamed, tag_of
 from mtosi_jms.stubs.fmw.hdr import CommunicationPatternType, CommunicationStyleType, MessageTypeType
 from mtosi_jms.xmlbind import RawXml
 
@@ -62,6 +69,7 @@ _OTHERS: Final = {
 _ANSWERED: Final = (200, 500)
 _ACCEPTED: Final = (200, 202, 204)
 _TYPE: Final = "text/xml; charset=utf-8"
+_OF_URIS: Final = ":/?#[]@!$&'()*+,;=%"
 
 
 def iterator_operation(operation: str) -> str:
@@ -80,6 +88,7 @@ class HttpPeer:
         login: user and password for basic authentication.
         token: for bearer authentication.
         ca: file with the certificates that its certificate may be signed by; None: the system's.
+        certificate, key: files of our own certificate, where the peer asks for one.
 
     Raises:
         ConfigError: no URL of HTTP, or a certificate that cannot be read.
@@ -93,6 +102,8 @@ class HttpPeer:
         login: tuple[str, str] | None = None,
         token: str | None = None,
         ca: str | None = None,
+        certificate: str | None = None,
+        key: str | None = None,
     ) -> None:
         try:
             urlsplit(url)
@@ -104,19 +115,17 @@ class HttpPeer:
         if parsed.userinfo:
             raise ConfigError("url: give the login apart from the URL")
         self.url = str(parsed)
+        self._timeout = timeout
         headers = {"Authorization": f"Bearer {token}"} if token else {}
-        try:
-            self._client = httpx.Client(
-                auth=login,
-                headers=headers,
-                timeout=timeout,
-                verify=ca or True,
-                follow_redirects=False,
-                trust_env=False,
-                limits=httpx.Limits(max_connections=None, max_keepalive_connections=100),
-            )
-        except OSError as error:
-            raise ConfigError(f"ca: {error}") from None
+        self._client = httpx.Client(
+            auth=login,
+            headers=headers,
+            timeout=timeout,
+            verify=_trust(ca, certificate, key),
+            follow_redirects=False,
+            trust_env=False,
+            limits=httpx.Limits(max_connections=None, max_keepalive_connections=100),
+        )
 
     def post(self, data: bytes, action: str) -> tuple[int, bytes]:
         """Posts an envelope.
@@ -132,14 +141,20 @@ class HttpPeer:
             ReplyTimeoutError: no answer in time.
             TransportError: the peer cannot be reached.
         """
-        headers = {"Content-Type": _TYPE, "SOAPAction": f'"{action}"'}
+        headers = {"Content-Type": _TYPE, "SOAPAction": f'"{quote(action, safe=_OF_URIS)}"'}
+        deadline = time.monotonic() + self._timeout
+        parts = []
         try:
-            answer = self._client.post(self.url, content=data, headers=headers)
+            with self._client.stream("POST", self.url, content=data, headers=headers) as answer:
+                for part in answer.iter_bytes():
+                    parts.append(part)
+                    if time.monotonic() > deadline:  # the client itself bounds each part, not all of them
+                        raise ReplyTimeoutError("", f"{self.url}: the answer did not come to its end in time")
         except httpx.TimeoutException:
             raise ReplyTimeoutError("", f"{self.url}: no answer in time") from None
         except (httpx.HTTPError, httpx.StreamError) as error:
             raise TransportError(f"{self.url}: {type(error).__name__}: {error}") from None
-        return answer.status_code, answer.content
+        return answer.status_code, b"".join(parts)
 
     def close(self) -> None:
         """Ends its connections."""
@@ -154,6 +169,23 @@ class HttpPeer:
         self.close()
 
 
+def _trust(ca: str | None, certificate: str | None, key: str | None) -> ssl.SSLContext:
+    """What TLS goes by.
+
+    Raises:
+        ConfigError: a file that cannot be used.
+    """
+    try:
+        context = ssl.create_default_context(cafile=ca)
+    except OSError as error:
+        raise ConfigError(f"ca: {ca}: {error.strerror or error}") from None
+    if certificate is None and key is not None:
+        raise ConfigError("key: it needs a certificate")
+    if certificate is not None:
+        load_certificate(context, certificate, key)
+    return context
+
+
 class Forwarder(Dispatcher):
     """Answers requests by asking an HTTP peer, in RPC style; iterators are followed, and responses sent as they come.
 
@@ -165,6 +197,8 @@ class Forwarder(Dispatcher):
         sender_uri: the header's senderURI of replies; empty: the peer's.
         iterators: the iterator operation of operations that `iterator_operation` does not know.
         on_error: called with each failure that no requestor hears of.
+        validate: whether the bodies of the peer's answers are held against the schemas (001-S12): `ignore`, `warn` or
+            `fail`; see `mtosi_jms.jms.body_check.Validate`.
     """
 
     def __init__(
@@ -175,11 +209,13 @@ class Forwarder(Dispatcher):
         sender_uri: str = "",
         iterators: Mapping[str, str] | None = None,
         on_error: FailureHook | None = None,
+        validate: Validate = "ignore",
     ) -> None:
         super().__init__([], profile, sender_uri=sender_uri, on_error=on_error)
         self._peer = peer
         self._iterators = dict(iterators or {})
         self._from = sender_uri
+        self._check = body_check(validate)
 
     def dispatch(
         self, envelope: Envelope, *, message: JmsMessage | None = None, address: ReplyAddress | None = None
@@ -216,25 +252,37 @@ class Forwarder(Dispatcher):
         self, envelope: Envelope, tag: str, operation: str, address: ReplyAddress | None
     ) -> Generator[Envelope, None, None]:
         posted = _as_rpc(envelope)
+        asked = posted.header or Header()
+        several = asked.communication_pattern is CommunicationPatternType.MultipleBatchResponse
         reply = self._ask(posted, operation)
-        while True:
+        for number in itertools.count(1):
             header = reply.header or Header()
+            if reply.fault is None and header.batch_sequence_number not in (None, number):
+                raise TransportError(f"{self._peer.url}: response {number} is number {header.batch_sequence_number}")
             uri = None if reply.fault is not None else header.iterator_reference_uri
             more = uri is not None and header.batch_sequence_end_of_reply is not True
+            if several and reply.fault is None:  # a partial response over JMS has both (R5a)
+                header.batch_sequence_number = number
+                if header.batch_sequence_end_of_reply is None:
+                    header.batch_sequence_end_of_reply = not more
+                reply.header = header
             yield self._over_jms(reply, envelope, tag, operation, address)
             if not more:
+                if reply.fault is None and header.batch_sequence_end_of_reply is False:
+                    raise TransportError(f"{self._peer.url}: response {number} is not the last, but has no iterator")
                 return
-            wanted = self._iterators.get(operation) or iterator_operation(operation)
-            asked = replace(
-                posted.header or Header(),
+            namespace, local = split_clark(tag)
+            called = local.removesuffix(OF_REQUEST)
+            wanted = self._iterators.get(called) or iterator_operation(called)
+            further = replace(
+                asked,
                 activity_name=wanted,
                 msg_name=f"{wanted}Request",
                 iterator_reference_uri=uri,
                 requested_batch_size=None,
             )
-            namespace = tag.rpartition("}")[0].removeprefix("{")
-            body = RawXml(f'<m:{wanted}Request xmlns:m="{namespace}"/>'.encode())
-            reply = self._ask(Envelope(header=asked, body=body), wanted)
+            body = RawXml.from_element(etree.Element(clark(namespace, f"{wanted}{OF_REQUEST}")))
+            reply = self._ask(Envelope(header=further, body=body), wanted)
 
     def _ask(self, envelope: Envelope, action: str) -> Envelope:
         """The peer's reply.
@@ -245,7 +293,9 @@ class Forwarder(Dispatcher):
         status, content = self._peer.post(envelope.to_bytes(), action)
         if status not in _ANSWERED or not content:
             raise TransportError(f"{self._peer.url}: HTTP status {status}")
-        return parse(content, source="the answer over HTTP", needs_header=False)
+        reply = parse(content, source="the answer over HTTP", needs_header=False)
+        judge(self._check, content, f"an answer of {action} over HTTP")
+        return reply
 
     def _over_jms(
         self, reply: Envelope, request: Envelope, tag: str, operation: str, address: ReplyAddress | None
@@ -256,7 +306,7 @@ class Forwarder(Dispatcher):
         header = replace(
             header,
             activity_name=operation,
-            msg_name=f"{operation}{suffix}",
+            msg_name=f"{operation}{suffix}" if reply.fault is None or header.msg_name else None,
             msg_type=MessageTypeType.RESPONSE if reply.fault is None else MessageTypeType.ERROR,
             sender_uri=self._from or header.sender_uri,
             destination_uri=header_text(asked, "replyToURI") or header_text(asked, "senderURI"),
@@ -292,17 +342,21 @@ class Poster:
 
     Args:
         peer: who gets them, such as a NotificationConsumer.
+        validate: whether their bodies are held against the schemas before, as for `Forwarder`.
     """
 
-    def __init__(self, peer: HttpPeer) -> None:
+    def __init__(self, peer: HttpPeer, *, validate: Validate = "ignore") -> None:
         self._peer = peer
+        self._check = body_check(validate)
 
     def __call__(self, message: JmsMessage, *_: Any) -> None:
         """Posts a message.
 
         Raises:
             TransportError: the peer did not take it.
+            DecodeError: its body does not fit the schemas, and must.
         """
+        judge(self._check, message.body, "a notification")
         action = message.properties.get("MTOSI_activityName", "notify")
         status, _content = self._peer.post(message.body, str(action))
         if status not in _ACCEPTED:

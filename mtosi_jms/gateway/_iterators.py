@@ -87,7 +87,7 @@ async def read_ahead(replies: Replies, store: Store) -> Replies:
 async def _read_all(replies: Replies, store: Store, kept: deque[bytes | Path], arrived: asyncio.Event) -> None:
     try:
         async for envelope in replies:
-            kept.append(store.put(envelope.to_bytes()))
+            kept.append(store.put(envelope.passed_on()))
             arrived.set()
     finally:
         await replies.aclose()

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 import threading
 from types import TracebackType
 from typing import Any, ClassVar, Final, Self
 
 from mtosi_jms.errors import ConfigError, MissingExtraError, TransportError
+from mtosi_jms.gateway._certificates import load_certificate
 from mtosi_jms.gateway._endpoint import Endpoint
 
 try:
@@ -23,15 +25,42 @@ _KEEP_ALIVE: Final = 5
 _BACKLOG: Final = 2048
 
 
+class _Joined:
+    """A transport that sends in one piece what is written in one turn of the loop: head and body of an answer."""
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport = transport
+        self._loop = loop
+        self._written: list[bytes] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def write(self, data: bytes) -> None:
+        if not self._written:
+            self._loop.call_soon(self._flush)
+        self._written.append(data)
+
+    def close(self) -> None:
+        self._flush()
+        self._transport.close()
+
+    def _flush(self) -> None:
+        if self._written:
+            self._transport.write(b"".join(self._written))
+            self._written.clear()
+
+
 class _Impatient(H11Protocol):
-    """Closes a connection whose first request does not begin, or the headers of any do not end, in time."""
+    """Closes a connection whose first request does not begin, or the headers of any do not end, in time; or that goes
+    on with a request which is answered already."""
 
     patience: ClassVar[float]
     _watch: asyncio.TimerHandle | None = None
     _had_part = False
 
     def connection_made(self, transport: Any) -> None:
-        super().connection_made(transport)
+        super().connection_made(_Joined(transport, self.loop))  # type: ignore[arg-type]
         self._watch = self.loop.call_later(self.patience, self._look)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -39,10 +68,25 @@ class _Impatient(H11Protocol):
             self._watch.cancel()
         super().connection_lost(exc)
 
+    def _unsupported_upgrade_warning(self) -> None:
+        """Java's HTTP client proposes HTTP/2 with each request: nothing to tell, it goes on with HTTP/1.1."""
+
+    def send_400_response(self, msg: str) -> None:
+        """Answers what is no HTTP; where it follows the headers of a request, that one has its answer, too."""
+        if self.cycle is not None:
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            super().send_400_response(msg)
+        else:
+            self.transport.close()
+
     def _look(self) -> None:
-        """Looks for half a header that was there at the last look, too."""
+        """Looks for half a header, or a body that is refused already, that was there at the last look, too."""
         cycle: object = self.cycle
-        has_part = self.conn.their_state is h11.IDLE and bool(self.conn.trailing_data[0])
+        begins = self.conn.their_state is h11.IDLE and bool(self.conn.trailing_data[0])
+        goes_on = self.conn.our_state is h11.DONE and self.conn.their_state is h11.SEND_BODY
+        has_part = begins or goes_on
         if cycle is None or (has_part and self._had_part):
             self.transport.close()
             return
@@ -75,6 +119,10 @@ class HttpServer:
         certificate: str | None = None,
         key: str | None = None,
     ) -> None:
+        if certificate is not None:
+            load_certificate(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), certificate, key)
+        elif key is not None:
+            raise ConfigError("key: it needs a certificate")
         try:
             family = socket.AF_INET6 if ":" in host else socket.AF_INET
             self._socket = socket.create_server((host, port), family=family, backlog=_BACKLOG)
@@ -94,16 +142,13 @@ class HttpServer:
             log_config=None,
             access_log=False,
             server_header=False,
+            proxy_headers=False,  # a client says in X-Forwarded-For what it likes
             timeout_keep_alive=_KEEP_ALIVE,
             timeout_graceful_shutdown=5,
             ssl_certfile=certificate,
             ssl_keyfile=key,
         )
-        try:
-            config.load()
-        except OSError as error:
-            self._socket.close()
-            raise ConfigError(f"certificate: {error}") from None
+        config.load()
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._run, name="mtosi-http", daemon=True)
 

@@ -10,12 +10,11 @@ from typing import Final, Protocol
 
 from mtosi_jms.errors import MtosiFault
 from mtosi_jms.exchange import Dispatcher, Requestor
-from mtosi_jms.exchange.messages import tag_of
 from mtosi_jms.gateway._iterators import Replies, Store, read_ahead
 from mtosi_jms.namespaces import NOTMSG, clark
 from mtosi_jms.notifications import Publisher, events_in
 from mtosi_jms.service import Address, Call, CallOptions, OperationInfo, ServiceInfo
-from mtosi_jms.soap import Envelope, Header, header_text
+from mtosi_jms.soap import Envelope, Header, header_text, tag_of
 from mtosi_jms.stubs.fmw.hdr import CommunicationPatternType
 from mtosi_jms.xmlbind import RawXml, XmlObject
 

@@ -18,6 +18,7 @@ from typing import Any, Final
 from mtosi_jms.errors import ConfigError, EncodeError, HeaderError, MtosiFault
 from mtosi_jms.jms._destinations import Destination
 from mtosi_jms.jms._naming import NamingContext
+from mtosi_jms.jms.body_check import BodyCheck
 from mtosi_jms.jms.events import event_values, events_of, shared_name
 from mtosi_jms.jms.ids import random_id
 from mtosi_jms.jms.message import JmsMessage, MessageType, Properties, PropertyValue
@@ -51,6 +52,7 @@ __all__ = [
     "HeaderTemplates",
     "from_jms",
     "is_notification",
+    "judge_body",
     "map_header",
     "sender_of",
     "to_jms",
@@ -385,6 +387,21 @@ def from_jms(message: JmsMessage, *, strict: bool = False, package: str | None =
     if envelope.header is not None:
         _compare(message, envelope.header, envelope.warnings)
     return envelope
+
+
+def judge_body(check: BodyCheck | None, message: JmsMessage, envelope: Envelope) -> None:
+    """Hold the body of an envelope against schemas; what is wrong is added to the envelope's warnings (001-S12).
+
+    Args:
+        check: judges it; None: nothing is judged.
+        message: that the envelope came in.
+        envelope: what `from_jms` made of it.
+
+    Raises:
+        DecodeError: the check refuses the body.
+    """
+    if check is not None:
+        envelope.warnings += check.check(_document(message))
 
 
 def _document(message: JmsMessage) -> bytes | str:

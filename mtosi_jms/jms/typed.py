@@ -6,11 +6,12 @@ The types stand in an attribute `dt`, as IBM's clients write them: `<count dt="i
 
 from __future__ import annotations
 
+import logging
 import re
 import struct
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
 from lxml import etree
 
@@ -18,11 +19,24 @@ from mtosi_jms.errors import DecodeError, EncodeError, XmlError
 from mtosi_jms.jms.message import BodyValue, Byte, Char, Content, Float, JmsMessage, Long, MessageType, Short
 from mtosi_jms.xmlbind import parse_xml
 
-__all__ = ["BODY_TYPE", "as_text", "from_text", "read_content", "read_value", "write_content", "write_value"]
+__all__ = [
+    "BODY_TYPE",
+    "OnInvalid",
+    "as_text",
+    "from_text",
+    "read_content",
+    "read_value",
+    "write_content",
+    "write_value",
+]
+
+OnInvalid: TypeAlias = Literal["ignore", "warn", "fail"]
+"""What becomes of a value whose text its `dt` does not have: a String, a String and a warning, or an error."""
 
 BODY_TYPE: Final = "MTOSIX_messageType"
 """Property that says what a TextMessage would be on a wire that has more: `MapMessage`, `StreamMessage`, `Message`."""
 
+_log = logging.getLogger(__name__)
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,40}")
 _NUMBER: Final = re.compile(r"[+-]?([0-9]{1,400}(\.[0-9]{0,400})?|\.[0-9]{1,400})([eE][+-]?[0-9]{1,4})?")
 _RANGES: Final[Mapping[str, tuple[type[int], int]]] = {
@@ -71,23 +85,32 @@ def write_value(value: BodyValue) -> tuple[str, str]:
     return dt, str(int(value))
 
 
-def read_value(dt: str, text: str) -> BodyValue:
+def read_value(dt: str, text: str, *, on_invalid: OnInvalid = "fail", name: str = "value") -> BodyValue:
     """The value of a text.
 
     Args:
         dt: the type, in any letter case; empty or `string`: a String.
         text: the value.
+        on_invalid: what becomes of it where `dt` is not known, or does not have the text.
+        name: what it is, for the warning.
 
     Raises:
-        DecodeError: an unknown type, or a text that the type does not have.
+        DecodeError: the same, with `fail`.
     """
     reader = _READERS.get(dt.lower())
-    if reader is None:
-        raise DecodeError(f"dt={dt!r:.40} is not known")
     try:
-        return reader(dt.lower(), text)
-    except ValueError as exc:
-        raise DecodeError(f"{text!r:.60} is no {dt.lower()}: {exc}") from None
+        if reader is None:
+            raise DecodeError(f"dt={dt!r:.40} is not known")
+        try:
+            return reader(dt.lower(), text)
+        except ValueError as exc:
+            raise DecodeError(f"{text!r:.60} is no {dt.lower()}: {exc}") from None
+    except DecodeError as error:
+        if on_invalid == "fail":
+            raise
+        if on_invalid == "warn":
+            _log.warning("%s is kept as text: %s", name, error)
+        return text
 
 
 def _string(dt: str, text: str) -> BodyValue:
@@ -170,16 +193,20 @@ def _fill(element: etree._Element, value: BodyValue) -> None:
         element.set("dt", dt)
 
 
-def read_content(document: bytes) -> Content:
+def read_content(document: bytes, *, on_invalid: OnInvalid = "fail") -> Content:
     """The content of a `<map>` or `<stream>`.
+
+    Args:
+        document: it, whole.
+        on_invalid: what becomes of a value whose text its type does not have.
 
     Raises:
         XmlError: it is not well-formed, or of another name.
-        DecodeError: a value that its type does not have, or a name that comes twice.
+        DecodeError: a value that its type does not have, with `fail`, or a name that comes twice.
     """
     root = parse_xml(document)
     if root.tag == "stream":
-        return tuple(_value(element) for element in root.iterchildren(tag=etree.Element))
+        return tuple(_value(element, on_invalid) for element in root.iterchildren(tag=etree.Element))
     if root.tag != "map":
         raise DecodeError(f"{root.tag!r:.60} is neither map nor stream", line=root.sourceline)
     found: dict[str, BodyValue] = {}
@@ -187,17 +214,18 @@ def read_content(document: bytes) -> Content:
         name = element.get("name") or str(element.tag)
         if name in found:
             raise DecodeError(f"the name {name!r:.60} comes twice", line=element.sourceline)
-        found[name] = _value(element)
+        found[name] = _value(element, on_invalid)
     return found
 
 
-def _value(element: etree._Element) -> BodyValue:
+def _value(element: etree._Element, on_invalid: OnInvalid) -> BodyValue:
     if len(element):
         raise DecodeError("a value has no elements in it", line=element.sourceline, path=str(element.tag))
     if element.get(_NIL) in ("true", "1"):
         return None
     try:
-        return read_value(element.get("dt", ""), element.text or "")
+        name = element.get("name") or str(element.tag)
+        return read_value(element.get("dt", ""), element.text or "", on_invalid=on_invalid, name=name)
     except DecodeError as exc:
         raise DecodeError(exc.message, line=element.sourceline, path=str(element.tag)) from None
 

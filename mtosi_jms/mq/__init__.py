@@ -6,12 +6,11 @@ a queue manager: the transport `jvm:` with IBM's client does.
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Final, Literal, TypeAlias
+from typing import Final
 
 from lxml import etree
 
@@ -19,7 +18,7 @@ from mtosi_jms.errors import DecodeError, EncodeError, MqFormatError, XmlError
 from mtosi_jms.jms import Destination, JmsMessage, MessageType, Queue, Topic
 from mtosi_jms.jms.message import Content, DeliveryMode, PropertyValue, is_property_name
 from mtosi_jms.jms.table2 import restore
-from mtosi_jms.jms.typed import read_content, read_value, write_content, write_value
+from mtosi_jms.jms.typed import OnInvalid, read_content, read_value, write_content, write_value
 from mtosi_jms.mq._structures import (
     FORMAT_NONE,
     FORMAT_RFH2,
@@ -34,15 +33,11 @@ from mtosi_jms.mq._structures import (
 from mtosi_jms.mq.mcd import Mcd, read_mcd
 from mtosi_jms.xmlbind import parse_xml
 
-__all__ = ["KEPT", "ByteOrder", "OnInvalid", "read_mq", "write_mq"]
-
-OnInvalid: TypeAlias = Literal["ignore", "warn", "fail"]
-"""What becomes of a property whose text its `dt` does not have: a String, a String and a warning, or an error."""
+__all__ = ["KEPT", "ByteOrder", "read_mq", "write_mq"]
 
 KEPT: Final = "MTOSIX_rfh2_"
 """KEPT and a folder's name: a property with what JMS does not have of the folder, as XML; `write_mq` puts it back."""
 
-_log = logging.getLogger("mtosi_jms.mq")
 _XSI: Final = "http://www.w3.org/2001/XMLSchema-instance"
 _DECLARED: Final = f' xmlns:xsi="{_XSI}"'
 """IBM's clients write `xsi:nil` and declare no prefix."""
@@ -61,6 +56,8 @@ _MSD: Final = {kind: name for name, kind in reversed(_KINDS.items())} | {Message
 _STRINGS: Final = frozenset({MessageType.TEXT, MessageType.MAP, MessageType.STREAM})
 _OF_MQMD: Final = {"JMSXUserID": "user_identifier", "JMSXAppID": "put_appl_name"}
 _GROUP: Final = {"Gid": "JMSXGroupID", "Seq": "JMSXGroupSeq"}
+_LONGEST: Final = 999_999_999
+"""Tenths of a second that an expiry may be; more is without end."""
 _ID: Final = re.compile(r"ID:([0-9a-fA-F]{48})")
 
 
@@ -69,7 +66,7 @@ def read_mq(data: bytes, *, on_invalid: OnInvalid = "fail") -> JmsMessage:
 
     Args:
         data: an MQMD or none, then any number of MQRFH2, then the body.
-        on_invalid: what becomes of a property whose text its `dt` does not have.
+        on_invalid: what becomes of a property, or of a value in a map or stream, whose text its `dt` does not have.
 
     Returns:
         The message. A property of `usr` without `dt` is a String, those of Table 2 apart, which have their types by
@@ -144,13 +141,9 @@ class _Found:
             return False
         dt, text = element.get("dt", ""), element.text or ""
         try:
-            value = read_value(dt, text)
+            value = read_value(dt, text, on_invalid=self.on_invalid, name=f"property {name}")
         except DecodeError as error:
-            if self.on_invalid == "fail":
-                raise MqFormatError(f"property {name}: {error}", start) from None
-            if self.on_invalid == "warn":
-                _log.warning("property %s is kept as text: %s", name, error)
-            value = text
+            raise MqFormatError(f"property {name}: {error}", start) from None
         if value is None or isinstance(value, bytes):
             return False  # no property of JMS has octets
         self.properties[name] = restore(name, value) if not dt else str(value) if dt.lower() == "char" else value
@@ -172,7 +165,7 @@ class _Found:
             body = _decoded(body, ccsid, order, at)
             if kind is not MessageType.TEXT:
                 try:
-                    body, content = b"", read_content(body)
+                    body, content = b"", read_content(body, on_invalid=self.on_invalid)
                 except XmlError as error:
                     raise MqFormatError(f"the body is no {kind.value}: {error}", at) from None
         properties = dict(self.properties)
@@ -378,17 +371,20 @@ def _mqmd_of(message: JmsMessage, order: ByteOrder) -> Mqmd:
     manager = ""
     if reply_to.startswith("queue://"):
         manager, _, reply_to = reply_to.removeprefix("queue://").partition("?")[0].rpartition("/")
-    put = None if message.timestamp_ms is None else datetime.fromtimestamp(message.timestamp_ms / 1_000, UTC)
+    try:
+        put = None if message.timestamp_ms is None else datetime.fromtimestamp(message.timestamp_ms / 1_000, UTC)
+    except (ValueError, OverflowError, OSError):
+        raise MqFormatError(f"put_date: {message.timestamp_ms} is beyond the year 9999", 0) from None
     return Mqmd(
         encoding=encoding_of(order),
         coded_char_set_id=1208,
         format=FORMAT_RFH2,
-        expiry=-(-message.time_to_live_ms // 100) or -1,
+        expiry=tenths if 0 < (tenths := -(-message.time_to_live_ms // 100)) <= _LONGEST else -1,
         priority=message.priority,
         persistence=int(message.delivery_mode is DeliveryMode.PERSISTENT),
         msg_id=_octets_of(message.message_id),
         correl_id=_octets_of(message.correlation_id, any_text=True),
-        backout_count=max(message.delivery_count - 1, 0),
+        backout_count=min(max(message.delivery_count - 1, 0), 2**31 - 1),
         reply_to_q=reply_to,
         reply_to_q_mgr=manager,
         put_date="" if put is None else put.strftime("%Y%m%d"),

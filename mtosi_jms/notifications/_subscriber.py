@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Final, Self
 from mtosi_jms.errors import ConfigError, EnvelopeError, IllegalStateError, TransportError, XmlError
 from mtosi_jms.exchange.arguments import check_connection
 from mtosi_jms.jms import BindingProfile, Destination
-from mtosi_jms.jms.binding import from_jms, sender_of
+from mtosi_jms.jms.binding import from_jms, judge_body, sender_of
+from mtosi_jms.jms.body_check import Validate, body_check
 from mtosi_jms.jms.selector import Condition, Selector, lint
 from mtosi_jms.notifications._events import Received, events_in, name_of
 from mtosi_jms.notifications._losses import Loss, LossHook, LossWatch
@@ -58,6 +59,8 @@ class Subscriber(Iterator[Received]):
         heartbeat: seconds within which each publisher promised a heartbeat; one that does not come is a loss.
         on_loss: called when events may have been lost, and when no more are; see `Loss`.
         clock: seconds, not running backwards; heartbeats go by it.
+        validate: whether bodies are held against the schemas (001-S12): `ignore`, `warn` or `fail`; see
+            `mtosi_jms.jms.body_check.Validate`.
 
     Raises:
         NamingError: the destination cannot be resolved.
@@ -83,6 +86,7 @@ class Subscriber(Iterator[Received]):
         heartbeat: float | None = None,
         on_loss: LossHook | None = None,
         clock: Callable[[], float] = time.monotonic,
+        validate: Validate = "ignore",
     ) -> None:
         check_connection("Subscriber", connection)
         check_seconds("timeout", timeout, zero=True)
@@ -95,6 +99,7 @@ class Subscriber(Iterator[Received]):
         self._landing = landing
         self._on_error = on_error
         self._package = package
+        self._check = body_check(validate)
         self._strict = profile is not None and profile.validation == "strict"
         self._events: deque[Received] = deque()
         self._in_hand: Delivery | None = None
@@ -194,6 +199,7 @@ class Subscriber(Iterator[Received]):
         self._watch.received()
         try:
             envelope = from_jms(delivery.message, strict=self._strict, package=self._package)
+            judge_body(self._check, delivery.message, envelope)
             if envelope.body is None:
                 raise EnvelopeError("the SOAP body is empty")
         except XmlError as error:

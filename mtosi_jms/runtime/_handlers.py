@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable
 from typing import Any, Protocol, TypeAlias
@@ -9,10 +10,13 @@ from typing import Any, Protocol, TypeAlias
 from mtosi_jms.errors import EnvelopeError
 from mtosi_jms.exchange import Supplier
 from mtosi_jms.jms import JmsMessage
-from mtosi_jms.jms.binding import from_jms
+from mtosi_jms.jms.binding import from_jms, judge_body
+from mtosi_jms.jms.body_check import Validate, body_check
 from mtosi_jms.notifications import events_in
 from mtosi_jms.soap import Envelope
 from mtosi_jms.transport import Session
+
+log = logging.getLogger(__name__)
 
 
 class HandlingContext(Protocol):
@@ -57,7 +61,9 @@ def answering(supplier: Supplier) -> Handler:
     return handle
 
 
-def events(on_event: Callable[[Any, Envelope], object], *, strict: bool = False) -> Handler:
+def events(
+    on_event: Callable[[Any, Envelope], object], *, strict: bool = False, validate: Validate = "ignore"
+) -> Handler:
     """The handler of notifications: calls a function for each event of a message, in order.
 
     The attempt fails where the message cannot be read, or the function raises: then it is called again for all events.
@@ -65,12 +71,19 @@ def events(on_event: Callable[[Any, Envelope], object], *, strict: bool = False)
     Args:
         on_event: takes an event, and the envelope that it came in. Other bodies are passed on unchanged.
         strict: departures from the schema are errors.
+        validate: whether bodies are held against the schemas (001-S12): `ignore`, `warn` or `fail`; see
+            `mtosi_jms.jms.body_check.Validate`.
     """
+
+    check = body_check(validate)
 
     def handle(message: JmsMessage, context: HandlingContext) -> None:
         envelope = from_jms(message, strict=strict)
+        judge_body(check, message, envelope)
         if envelope.body is None:
             raise EnvelopeError("the SOAP body is empty")
+        if envelope.warnings:
+            log.warning("a notification with %d warnings, the first: %s", len(envelope.warnings), envelope.warnings[0])
         for event in events_in(envelope.body):
             if context.cancelled.is_set():
                 return

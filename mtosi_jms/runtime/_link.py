@@ -66,6 +66,8 @@ class Link:
                 raise ConfigError("the provider's dead-letter queue is not known: say where to park messages")
             if where == target:
                 raise ConfigError(f"{target}: messages cannot be parked where they come from")
+            if where.is_topic and not target.is_topic:
+                raise ConfigError(f"{where}: a topic keeps no messages; those of a queue are parked at a queue (I18)")
             self.parking: Destination = where
             self.consumer = self.session.consumer(target, selector=selector, durable=durable)
             self.source = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mtosi_jms.soap._envelope import Envelope, start_tag
+from mtosi_jms.soap._envelope import Envelope, renamed, start_tag, tag_of
 from mtosi_jms.soap._faults import fault_of, soap_prefix
 from mtosi_jms.soap._header import FIELD_NAMES, correlation_id, header_text, header_texts
 from mtosi_jms.soap._kinds import exception_for, fault_class, fault_kinds
@@ -22,6 +22,8 @@ __all__ = [
     "header_texts",
     "parse",
     "read",
+    "renamed",
     "soap_prefix",
     "start_tag",
+    "tag_of",
 ]

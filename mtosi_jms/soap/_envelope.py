@@ -6,15 +6,16 @@ The envelope is opaque to the layers to the right (P37): they get bytes, and the
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
 from mtosi_jms.errors import EncodeError, MtosiFault, SoapJmsFault
 from mtosi_jms.namespaces import SOAP11, SOAP12, split_clark
 from mtosi_jms.soap._faults import amended, header_of, soap_prefix, write_fault
+from mtosi_jms.soap._frames import rewritten
 from mtosi_jms.soap._kinds import exception_for
 from mtosi_jms.stubs.fmw.hdr import Header
-from mtosi_jms.xmlbind import DECLARATION, Names, RawXml, Writer, XmlObject, XmlWarning, to_element
+from mtosi_jms.xmlbind import DECLARATION, Names, RawXml, Writer, XmlObject, XmlWarning, encode, to_element
 
 VERSIONS: Final = {SOAP11: "1.1", SOAP12: "1.2"}
 """Versions of SOAP by namespace."""
@@ -42,12 +43,14 @@ class Origin(NamedTuple):
         wire: the bytes that came over the wire.
         package: generated package whose classes came before those of all others.
         header_at: how many other blocks stood before the header in the SOAP header; None where it stood in a fault.
+        is_framed: whether it holds the header and one object alone, in UTF-8, with nothing odd about it.
     """
 
     again: Callable[[], Envelope]
     wire: bytes
     package: str | None
     header_at: int | None
+    is_framed: bool = False
 
 
 @dataclass(slots=True)
@@ -80,6 +83,12 @@ class Envelope:
     source: str | None = None
     origin: Origin | None = field(default=None, repr=False, compare=False)
 
+    @property
+    def is_bare(self) -> bool:
+        """Whether it was made of nothing but a header and a body."""
+        beside = self.fault or self.origin or self.blocks or self.more or self.attributes
+        return not beside
+
     def to_bytes(self) -> bytes:
         """The envelope as a document: the very bytes that were read while nothing was touched, written anew
         otherwise.
@@ -96,6 +105,30 @@ class Envelope:
         written = self.encode()
         return origin.wire if written == again.encode() else written  # NaN equals nothing, itself included
 
+    def passed_on(self, tag: str = "") -> bytes:
+        """The envelope as a document with the header as it is now, for who has changed nothing else: the rest as it
+        came where that is possible, which costs the less the larger it is; else written anew.
+
+        Args:
+            tag: Clark name for the element in the body; empty: its own.
+
+        Raises:
+            EncodeError: header or body cannot become valid XML.
+        """
+        origin = self.origin
+        if self.fault is not None:
+            return self.to_bytes()
+        own = tag_of(self.body)
+        if origin is not None and origin.is_framed and self.header is not None:
+            space, local = split_clark(tag or own)
+            header = encode(self.header)[len(DECLARATION) :] if space == split_clark(own)[0] else b""
+            written = rewritten(origin.wire, self.version, header, local if tag else "") if header else None
+            if written is not None:
+                return written
+        if tag not in ("", own):
+            return replace(self, body=renamed(self.body, tag)).encode()
+        return self.encode()
+
     def content(self) -> tuple[object, ...]:
         """All that the envelope says, to be compared: how it was read and what was warned of does not count."""
         words: tuple[Any, ...] = ()
@@ -110,7 +143,7 @@ class Envelope:
             wire: what `to_bytes` gives back while nothing is touched.
         """
         if self.origin is not None and wire is not self.origin.wire:
-            self.origin = self.origin._replace(wire=wire)
+            self.origin = self.origin._replace(wire=wire, is_framed=False)
 
     def encode(self) -> bytes:
         """The envelope written anew, in schema order.
@@ -210,3 +243,17 @@ class Envelope:
         kind = SoapJmsFault if isinstance(fault, SoapJmsFault) else MtosiFault
         made = kind(fault.reason, fault_code=fault.fault_code, fault_string=fault.fault_string)
         return cls(header=header, fault=made, version=version)
+
+
+def tag_of(body: object) -> str:
+    """The Clark name of a body's element, empty where there is none."""
+    return body.tag if isinstance(body, RawXml) else str(body.__xml__.tag) if isinstance(body, XmlObject) else ""
+
+
+def renamed(body: object, tag: str) -> object:
+    """The same content in another element; what is no element stays as it is."""
+    if not isinstance(body, RawXml | XmlObject):
+        return body
+    element = to_element(body)
+    element.tag = tag
+    return RawXml.from_element(element)

@@ -50,14 +50,15 @@ class Frame:
         version: SOAP version.
     """
 
-    __slots__ = ("_between", "_bodies", "_end", "_header", "_names", "_version")
+    __slots__ = ("_between", "_between_octets", "_bodies", "_end", "_header", "_names", "version")
 
     def __init__(self, soap: str, hdr: str, names: dict[str | None, str], version: str) -> None:
         self._names = names
-        self._version = version
+        self.version = version
         self._header = scanners.of(Header.__xml__, names)
         soap, hdr = re.escape(soap), re.escape(hdr)
         self._between = re.compile(f"</{hdr}header>{_BLANK}</{soap}Header>{_BLANK}<{soap}Body>{_BLANK}<([^\\s<>/!?]+)>")
+        self._between_octets = re.compile(self._between.pattern.encode())
         self._end = re.compile(f">{_BLANK}</{soap}Body>{_BLANK}</{soap}Envelope>{_BLANK}")
         self._bodies: dict[ClassTable, Recipe[Scanner]] = {}
 
@@ -86,7 +87,24 @@ class Frame:
         if header is None:
             return None
         body = content_of(recipe, text, between.end(), end, octets=octets)
-        return None if body is None else Parts(header, body, self._version)
+        return None if body is None else Parts(header, body, self.version)
+
+    def rewritten(self, data: bytes, start: int, header: bytes, local: str) -> bytes | None:
+        """See `rewritten`; None where prefixes mean other things in the envelope than in the header.
+
+        Args:
+            start: where the beginning ends.
+        """
+        between = self._between_octets.search(data, start)
+        if between is None or None in self._names:
+            return None
+        name = between[1]
+        new = name.rpartition(b":")[0] + name.rpartition(b":")[1] + local.encode() if local else name
+        opened, closed = data.rindex(b"<", 0, start), data.index(b">", between.start()) + 1
+        end = data.rindex(b"</" + name, between.end()) + 2
+        view = memoryview(data)
+        after = view[closed : between.start(1)], new, view[between.end(1) : end], new, view[end + len(name) :]
+        return b"".join((view[:opened], header, *after))
 
     def _body(self, name: str, package: str | None) -> Recipe[Scanner] | None:
         prefix, colon, local = name.rpartition(":")
@@ -131,6 +149,23 @@ def read_framed(data: bytes, package: str | None, limits: Limits) -> Parts | Non
     else:
         text, octets = plain_text(data, limits), False
     return frame.read(text, start if octets else len(beginning), package, octets=octets) if text is not None else None
+
+
+def rewritten(data: bytes, version: str, header: bytes, local: str) -> bytes | None:
+    """An envelope that `read_framed` has read with another header, and all else as it came.
+
+    Args:
+        data: the envelope.
+        version: SOAP version that it is to have.
+        header: the header's element, with every namespace that it needs.
+        local: another local name for the element in the body; empty: its own.
+
+    Returns:
+        None where it has to be written anew.
+    """
+    start = data.find(_LAST_TAG.encode(), 0, _LONGEST) + len(_LAST_TAG)
+    frame = remembered.get(data[:start].decode())
+    return None if frame is None or frame.version != version else frame.rewritten(data, start, header, local)
 
 
 def remember(data: bytes, names: dict[str | None, str], version: str, limits: Limits) -> None:

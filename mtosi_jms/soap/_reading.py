@@ -70,7 +70,7 @@ def parse(
     again = partial(parse, data, package=package, limits=limits, needs_header=needs_header)
     parts = frames.read_framed(wire, package, limits)
     if parts is not None:
-        origin = Origin(again, wire, package, 0)
+        origin = Origin(again, wire, package, 0, is_framed=True)
         return Envelope(parts.header, parts.body, version=parts.version, source=source, origin=origin)
     reader: _Reader | None = _ShellReader.of(wire, package, limits)
     if reader is None:

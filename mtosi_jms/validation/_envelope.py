@@ -24,6 +24,8 @@ _ENVELOPE_12: Final = f"{{{SOAP12}}}Envelope"
 _HEADER: Final = f"{{{SOAP11}}}Header"
 _BODY: Final = f"{{{SOAP11}}}Body"
 _FAULT: Final = f"{{{SOAP11}}}Fault"
+_BODY_12: Final = f"{{{SOAP12}}}Body"
+_FAULT_12: Final = f"{{{SOAP12}}}Fault"
 _MTOSI_HEADER: Final = f"{{{HDR}}}header"
 # The element at fault, and what is wrong with it.
 Breach = tuple[etree._Element, str]
@@ -36,18 +38,25 @@ def parts(root: etree._Element) -> list[etree._Element]:
         return [] if root.tag == _ENVELOPE_12 else [root]
     found: list[etree._Element] = []
     for child in root:
-        if child.tag == _HEADER:
-            found.extend(child)
-        elif child.tag == _BODY:
-            for entry in child:
-                found.extend(_detail_entries(entry) if entry.tag == _FAULT else [entry])
+        found.extend(child if child.tag == _HEADER else _in_body(child))
     return found
+
+
+def body_parts(root: etree._Element) -> list[etree._Element]:
+    """Those of them in the Body of an envelope, of SOAP 1.2 too."""
+    return [part for child in root for part in _in_body(child)]
+
+
+def _in_body(body: etree._Element) -> Iterator[etree._Element]:
+    if body.tag in (_BODY, _BODY_12):
+        for entry in body:
+            yield from _detail_entries(entry) if entry.tag in (_FAULT, _FAULT_12) else [entry]
 
 
 def _detail_entries(fault: etree._Element) -> Iterator[etree._Element]:
     # A detail in the wrong namespace is an issue of its own; its children are judged all the same.
     for child in fault:
-        if split_clark(str(child.tag))[1] == "detail":
+        if split_clark(str(child.tag))[1] in ("detail", "Detail"):
             yield from child
 
 

@@ -2,8 +2,8 @@
 
 libxml2 reports every finding, and lxml computes for each the path of its node, which takes as long as the element has
 siblings before it: a reply of 100,000 elements with one systematic mistake would take minutes, a hostile one hours.
-Small elements are judged as trees. Large ones are judged as a stream that is cut off when enough has been found; the
-stream runs beside the tree that was parsed, so that lines and paths are the same.
+Small elements are judged as trees. Large ones are judged as a stream: once to learn whether anything is wrong, and only
+then once more beside the tree that was parsed, so that lines and paths are the same, until enough has been found.
 """
 
 from __future__ import annotations
@@ -62,7 +62,8 @@ def judge(
         the findings in document order, and whether there are more than `limit`.
     """
     if _is_large(element, large):
-        findings = _stream(element, schema, limit + 1, paths)
+        data = etree.tostring(element, with_tail=False)
+        findings = [] if _fits(data, schema) else _stream(data, element, schema, limit + 1, paths)
     elif schema.validate(element):
         findings = []
     else:
@@ -157,11 +158,25 @@ class _Stream:
             raise _Enough
 
 
-def _stream(element: etree._Element, schema: etree.XMLSchema, limit: int, paths: ElementPaths) -> list[Finding]:
+class _Silent:
+    """Parser target that wants no events: nothing is made of the document."""
+
+    def close(self) -> None:
+        pass
+
+
+def _fits(data: bytes, schema: etree.XMLSchema) -> bool:
+    parser = _parser(schema, _Silent())
+    parser.feed(data)
+    parser.close()
+    return len(parser.feed_error_log) == 0
+
+
+def _stream(
+    data: bytes, element: etree._Element, schema: etree.XMLSchema, limit: int, paths: ElementPaths
+) -> list[Finding]:
     target = _Stream(element, limit, paths)
-    parser = etree.XMLParser(schema=schema, target=target, huge_tree=True, resolve_entities=False, no_network=True)
-    target.parser = parser
-    data = etree.tostring(element, with_tail=False)
+    target.parser = parser = _parser(schema, target)
     try:
         for start in range(0, len(data), _CHUNK):
             parser.feed(data[start : start + _CHUNK])
@@ -169,3 +184,7 @@ def _stream(element: etree._Element, schema: etree.XMLSchema, limit: int, paths:
     except _Enough:
         pass
     return target.findings
+
+
+def _parser(schema: etree.XMLSchema, target: _Stream | _Silent) -> etree.XMLParser:
+    return etree.XMLParser(schema=schema, target=target, huge_tree=True, resolve_entities=False, no_network=True)

@@ -14,7 +14,7 @@ from typing import Any, Final, Literal
 from lxml import etree
 
 from mtosi_jms.errors import MalformedXmlError, XmlError
-from mtosi_jms.validation._envelope import envelope_breaches, parts
+from mtosi_jms.validation._envelope import body_parts, envelope_breaches, parts
 from mtosi_jms.validation._judge import LARGE, Finding, judge
 from mtosi_jms.validation._messages import is_undeclared, readable, undeclared
 from mtosi_jms.validation._schemaset import SchemaSet
@@ -118,14 +118,30 @@ class Validator:
             return Report(name, False, (Issue(kind, error.line, error.path or "", error.message),))
         return Report(name, True, tuple(self._issues(root)))
 
+    def validate_body(self, data: bytes | str, name: str = "") -> Report:
+        """Validate what the Body of an envelope holds; the envelope itself and its header are not judged.
+
+        Args:
+            data: the document; text is taken as Unicode, its encoding declaration ignored.
+            name: how the report calls it.
+
+        Raises:
+            MalformedXmlError, ForbiddenXmlError: not XML that may be read.
+        """
+        root = parse_xml(data, source=name or None, limits=self.limits)
+        paths = ElementPaths()
+        return Report(name, True, tuple(self._judged(body_parts(root), [], paths)))
+
     def _issues(self, root: etree._Element) -> list[Issue]:
         paths = ElementPaths()
-        issues = [
-            Issue("envelope", element.sourceline, paths.of(element), message)
-            for element, message in envelope_breaches(root)
-        ]
+        breaches = envelope_breaches(root)
+        found = [Issue("envelope", element.sourceline, paths.of(element), message) for element, message in breaches]
+        return self._judged(parts(root), found, paths)
+
+    def _judged(self, judged: list[etree._Element], issues: list[Issue], paths: ElementPaths) -> list[Issue]:
+        """The issues, and with them those of some elements."""
         more = len(issues) > self.max_issues
-        for part in parts(root):
+        for part in judged:
             findings, cut = judge(part, self.schemas.schema, self.max_issues, paths, self.large)
             issues.extend(self._issue(finding, part) for finding in findings)
             more = more or cut

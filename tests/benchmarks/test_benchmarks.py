@@ -58,6 +58,16 @@ def run(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         ("mtnm", (), ["mapping and publishing", "mapping alone", "publishing alone"]),
         pytest.param("bridge-memory", ("jpype",), BRIDGED, marks=pytest.mark.endurance),
         pytest.param("bridge-artemis", ("jpype",), BRIDGED, marks=[pytest.mark.endurance, pytest.mark.broker]),
+        pytest.param("gateway-memory", ("httpx",), ["through the gateway", "over JMS"], marks=pytest.mark.endurance),
+        pytest.param(
+            "gateway-activemq,gateway-artemis",
+            ("httpx",),
+            ["through the gateway", "over JMS, as the gateway does", "over JMS, replies on a queue of a name"],
+            marks=[pytest.mark.endurance, pytest.mark.broker],
+        ),
+        pytest.param(
+            "gateway-slow,gateway-gigabyte", ("httpx",), [], marks=[pytest.mark.endurance, pytest.mark.broker]
+        ),
         ("send", (), ["send_async, a window of 16", "send with a listener", "send, each waited for"]),
         pytest.param("stored,landed", (), [], marks=pytest.mark.endurance),
         pytest.param("asyncio-1,asyncio-100,asyncio-10000", (), ["asyncio", "threads"], marks=pytest.mark.endurance),

@@ -38,8 +38,8 @@ def folder(tmp_path: Path) -> Any:
 @pytest.mark.parametrize(
     ("kind", "protocols", "name"),
     [
-        ("artemis", {"stomp", "amqp", "openwire"}, "ActiveMQ Artemis"),
-        pytest.param("activemq", {"stomp", "openwire"}, "ActiveMQ Classic", marks=pytest.mark.endurance),
+        ("artemis", {"stomp", "amqp", "openwire", "mqtt"}, "ActiveMQ Artemis"),
+        pytest.param("activemq", {"stomp", "openwire", "mqtt"}, "ActiveMQ Classic", marks=pytest.mark.endurance),
     ],
 )
 def test_up_status_down(
@@ -54,6 +54,7 @@ def test_up_status_down(
     assert main(["broker", "status", "--dir", str(folder)]) == 1
     assert main(["broker", "up", "--dir", str(folder), "--kind", kind, "--json"]) == 0
     facts = json.loads(capsys.readouterr().out.splitlines()[-1])
+    protocols = protocols & {*KINDS[kind].protocols()}  # MQTT of ActiveMQ Classic where its jars can be had
     assert facts["running"] is True
     assert name in facts["broker"]
     assert set(facts["urls"]) == {*protocols, "jvm"}
@@ -66,7 +67,7 @@ def test_up_status_down(
     assert main(["broker", "status", "--dir", str(folder)]) == 0
     shown = capsys.readouterr().out
     assert facts["urls"]["stomp"] in shown
-    assert facts["for_other_programs"] == sorted(protocols - {"stomp"})
+    assert set(facts["for_other_programs"]) == protocols - {"stomp"}
     mine, others = shown.split("addresses for other programs:")
     assert facts["urls"]["stomp"] in mine
     assert all(facts["urls"][protocol] in others for protocol in facts["for_other_programs"])
@@ -83,7 +84,12 @@ def test_up_status_down(
     assert main(["broker", "down", "--dir", str(folder), "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {"running": False, "ended": True}
     assert main(["broker", "down", "--dir", str(folder)]) == 0
-    assert start_broker(folder).endpoints.password in facts["urls"]["stomp"]
+    state = json.loads((folder / "service.json").read_text())
+    del state["ports"]["openwire"]  # as if an earlier version had not offered it
+    (folder / "service.json").write_text(json.dumps(state))
+    again = start_broker(folder).endpoints
+    assert again.url("stomp") == facts["urls"]["stomp"]
+    assert set(again.ports) == protocols
 
 
 def test_another_process_of_the_same_number_is_left_alone(folder: Path) -> None:
@@ -192,6 +198,20 @@ def test_activemq_comes_from_maven_where_debian_has_none(
     broker = start_broker("activemq", protocols=["stomp"])
     with connect(broker.endpoints.url("stomp")) as connection:
         assert KINDS["activemq"].version in connection.metadata.provider_version
+
+
+def test_activemq_without_the_jars_of_mqtt(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert "mqtt" in KINDS["artemis"].protocols()
+    for name in _activemq._MQTT_DEBIAN:
+        (tmp_path / f"{name}.jar").touch()
+    monkeypatch.setattr(_activemq, "JARS", tmp_path)
+    assert "mqtt" in KINDS["activemq"].protocols()
+    monkeypatch.setattr(_activemq, "JARS", tmp_path / "nothing")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("PATH", "")
+    assert KINDS["activemq"].protocols() == ("stomp", "openwire")
+    with pytest.raises(ConfigError, match="libmqtt-client-java"):
+        _activemq.mqtt_jars()
 
 
 def test_a_command_that_is_not_there(tmp_path: Path) -> None:

@@ -85,6 +85,7 @@ def test_the_demo_brings_what_was_asked_for(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["demo"]
 
 
+@pytest.mark.obligation("001-R5")
 @pytest.mark.broker
 @pytest.mark.spark
 @pytest.mark.endurance

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import http.server
+import queue
 import re
+import shlex
+import shutil
 import signal
+import ssl
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -13,7 +19,13 @@ from typing import Any
 
 import pytest
 
+import mtosi_jms as mtosi
+from mtosi_jms.errors import TransportError
+from mtosi_jms.jms import JmsMessage
+
 httpx = pytest.importorskip("httpx", reason="the extra http is not installed")
+
+from mtosi_jms.gateway import HttpPeer  # noqa: E402 - it needs the extra
 
 ASK = """<s:Envelope xmlns:s="http://schemas.xmlsoap.org/soap/envelope/" xmlns:m="http://www.tmforum.org/mtop/mri/xsd/mer/v1"
  xmlns:h="http://www.tmforum.org/mtop/fmw/xsd/hdr/v1"><s:Header><h:header><h:activityName>OP</h:activityName>
@@ -88,9 +100,100 @@ def test_logins(begin: Any, tmp_path: Path) -> None:
     assert "<wsdl:definitions" in httpx.get(f"{url_in(line)}/?wsdl", auth=("os", "secret"), trust_env=False).text
 
 
+def test_command_lines_of_the_page_are_taken(root: Path, parsed: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MTOSI_JMS_URL", "memory:")
+    page = (root / "docs" / "gateway.md").read_text(encoding="utf-8")
+    lines = [line for block in re.findall(r"```sh\n(.*?)```", page, re.DOTALL) for line in block.splitlines()]
+    commands = [shlex.split(line, comments=True) for line in lines if line.startswith("mtosi-jms ")]
+    assert {words[1] for words in commands} == {"gateway", "request", "serve"}
+    for _, *words in commands:
+        assert parsed(*[word for word in words if word != "&"]).command == words[0]
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
+    """A certificate of loopback that signed itself, and its key."""
+    if shutil.which("openssl") is None:
+        pytest.skip("no openssl")
+    folder = tmp_path_factory.mktemp("certificate")
+    file, key = str(folder / "certificate.pem"), str(folder / "key.pem")
+    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+    names = ["-subj", "/CN=gateway", "-addext", "subjectAltName=IP:127.0.0.1"]
+    subprocess.run([*command, *names, "-keyout", key, "-out", file], check=True, capture_output=True)
+    return file, key
+
+
+def test_https_and_a_token(begin: Any, certificate: tuple[str, str], tmp_path: Path) -> None:
+    (tmp_path / "tokens").write_text("tok\n")
+    file, key = certificate
+    tls = ("--tls-certificate", file, "--tls-key", key, "--tokens", str(tmp_path / "tokens"))
+    _, line = begin("serve", "--http", "127.0.0.1:0", "--elements", "20", *tls)
+    assert url_in(line).startswith("https://")
+    with HttpPeer(url_in(line), ca=file) as nobody, HttpPeer(url_in(line), ca=file, token="tok") as known:
+        asked = ASK.replace("OP", "getAllManagedElements").replace("URI", "").encode()
+        assert nobody.post(asked, "")[0] == 401
+        assert known.post(asked, "")[0] == 200
+    with HttpPeer(url_in(line)) as wary, pytest.raises(TransportError, match="CERTIFICATE_VERIFY_FAILED"):
+        wary.post(asked, "")
+
+
+def test_a_topic_is_posted_in_its_order(
+    begin: Any, activemq: Any, certificate: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Over HTTPS with a login; what is refused comes again, and before what is behind it."""
+    asked: queue.Queue[tuple[str, bytes]] = queue.Queue()
+    answers = iter([500, 503, 202, 204, 200])
+
+    class Consumer(http.server.BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            asked.put((self.headers["Authorization"], self.rfile.read(int(self.headers["Content-Length"]))))
+            self.send_response(next(answers))
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: Any) -> None:
+            """Nothing is to be said."""
+
+    file, key = certificate
+    (tmp_path / "password").write_text("secret\n")
+    login = ("--peer-ca", file, "--peer-user", "os", "--peer-password-file", str(tmp_path / "password"))
+    url = activemq.endpoints.url("stomp")
+    monkeypatch.setenv("MTOSI_JMS_URL", url)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(file, key)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Consumer) as server, mtosi.connect(url) as connection:
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        where = ("--forward", f"https://127.0.0.1:{server.server_port}/", "--parking", "queue:gateway.parked")
+        posting, _ = begin("gateway", "--destination", "topic:gateway.posted", *where, *login)
+        session = connection.session()
+        for number in range(3):
+            session.send("topic:gateway.posted", JmsMessage(body=f"<event>{number}</event>".encode()))
+        came = [asked.get(timeout=60) for _ in range(5)]
+        posting.send_signal(signal.SIGTERM)
+        assert posting.wait(60) == 0
+        server.shutdown()
+    assert [body[-9:-8] for _, body in came] == [b"0", b"0", b"0", b"1", b"2"]
+    assert {login for login, _ in came} == {"Basic b3M6c2VjcmV0"}
+
+
+def test_a_topic_wants_a_queue_for_what_is_not_taken(activemq: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    """Where the provider does not say which is its own."""
+    from mtosi_jms.cli import main
+
+    url = activemq.endpoints.url("stomp")
+    topic = ("--destination", "topic:gateway.posted", "--forward", "http://127.0.0.1:9/")
+    assert main(("gateway", "--url", url, *topic)) == 1
+    told = capsys.readouterr()
+    assert "say where to park messages" in told.err
+    assert "ready" not in told.out
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
+        (("serve", "--http", "127.0.0.1:0", "--tls-certificate", "no-such-file"), "no-such-file"),
+        (("serve", "--http", "127.0.0.1:0", "--tls-key", "no-such-file"), "needs a certificate"),
         (("gateway", "--url", "memory:"), "one of the arguments --to --forward is required"),
         (("gateway", "--url", "memory:", "--forward", "http://a"), "go together"),
         (("gateway", "--url", "memory:", "--to", "queue:a", "--listen", "here"), "HOST:PORT"),

@@ -169,6 +169,8 @@ def test_a_selector_lets_some_through(url: str, files: list[str], capsys: Captur
         "s",
         "--selector",
         "MTOSI_objectType = 'ME'",
+        "--selector",
+        "MTOSI_EventType = 'None' OR MTOSI_EventType IS NOT NULL",
         "--timeout",
         "0",
         "--json",

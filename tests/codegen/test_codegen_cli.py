@@ -87,6 +87,7 @@ def test_the_report(run: Run, tmp_path: Path) -> None:
     assert report["seconds"] > 0
 
 
+@pytest.mark.obligation("001-S7")
 def test_strict_refuses_repairs(run: Run, tmp_path: Path) -> None:
     code, _, err = run("generate", SOURCES, "--package", "shop", "--out", str(tmp_path), "--strict")
     assert code == 1

@@ -46,6 +46,7 @@ def put(sources: Path, out: Path, wanted: dict[str, str]) -> dict[str, bytes]:
     return dict(made.files)
 
 
+@pytest.mark.obligation("001-S8", "001-S9")
 def test_only_the_address_changes(root: Path, tmp_path: Path) -> None:
     wanted = {"ManagedElementRetrieval": "jms/EmsOS", "AlarmRetrieval": "/MTOSI/Alarms"}
     files = put(root / "wsdl", tmp_path, wanted)
@@ -230,7 +231,7 @@ def test_the_command_says_what_it_did(root: Path, run: Run, tmp_path: Path) -> N
     }
 
 
-@pytest.mark.obligation("P21", "C42")
+@pytest.mark.obligation("P21", "C42", "001-S9")
 def test_a_deployment_gives_the_addresses(root: Path, run: Run, tmp_path: Path) -> None:
     file = tmp_path / "ems.toml"
     file.write_text(

@@ -106,6 +106,7 @@ def test_a_wrapper_of_the_operations_name_with_accessors_without_namespace(made:
     assert _body(wire.MoveResponse(at=types.Point(x=1))).tag == "{urn:wire}moveResponse"
 
 
+@pytest.mark.obligation("001-S2")
 def test_a_call_in_the_rpc_style_goes_there_and_back(made: Any, plotter: Any) -> None:
     found = made(plotter())
     (service,), types = found.services, found.spaces["urn:t"]
@@ -167,6 +168,7 @@ def _requests(result: Result) -> list[tuple[str, str]]:
     return [tuple(operation.request) for service in result.services for operation in service.operations]
 
 
+@pytest.mark.obligation("001-S2")
 def test_the_operation_overrides_the_style_of_its_binding(build: Build, plotter: Any) -> None:
     bound = _bound(style="document").replace("<s:operation", '<s:operation style="rpc"')
     result = build(plotter(bound=bound))
@@ -256,6 +258,7 @@ def test_faults_with_a_type(made: Any, plotter: Any) -> None:
     assert found.spaces[""].WhyFault.__detail__ is found.spaces[""].Why
 
 
+@pytest.mark.obligation("001-S5")
 @pytest.mark.parametrize(("first", "second"), [("<w:output", ""), ("<w:output", "<w:input")])
 def test_a_service_that_speaks_first(build: Build, plotter: Any, rules: Any, first: str, second: str) -> None:
     children = f'{first} message="t:moveOut"/>' + (f'{second} message="t:moveIn"/>' if second else "")
@@ -266,6 +269,7 @@ def test_a_service_that_speaks_first(build: Build, plotter: Any, rules: Any, fir
     assert "Point" in {cls.name for cls in result.model.classes}
 
 
+@pytest.mark.obligation("001-S3")
 def test_soap_12(made: Any, plotter: Any) -> None:
     files = {name: text.replace("wsdl/soap/", "wsdl/soap12/") for name, text in plotter().items()}
     found = made(files)
@@ -327,6 +331,7 @@ IMPORT = '<x:import namespace="http://schemas.xmlsoap.org/soap/encoding/"/>'
 NAMES = 'xmlns:e="http://schemas.xmlsoap.org/soap/encoding/" xmlns:w="http://schemas.xmlsoap.org/wsdl/"'
 
 
+@pytest.mark.obligation("001-S2")
 def test_encoded_messages_are_generated_and_said_to_be(made: Any, plotter: Any, rules: Any) -> None:
     messages = _message("moveIn", along="t:Path", title="e:string") + _message("moveOut", at="t:Path")
     types = _schema(IMPORT + TYPES + ARRAY.format(item="t:Point[]"), NAMES)

@@ -32,6 +32,7 @@ def layers(wsdl: Any, ask: dict[str, str], messages: str) -> dict[str, str]:
     }
 
 
+@pytest.mark.obligation("001-S4")
 @pytest.mark.parametrize("source", ["", "service.wsdl"])
 def test_a_service_whose_binding_stands_in_another_file(tree: Any, layers: dict[str, str], source: str) -> None:
     result = generate([tree(layers) / source])

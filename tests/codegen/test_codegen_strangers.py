@@ -143,6 +143,7 @@ def test_a_location_counted_from_the_folder_of_a_build(tree: Any) -> None:
     ]
 
 
+@pytest.mark.obligation("001-E12")
 @pytest.mark.parametrize(
     ("text", "words"),
     [

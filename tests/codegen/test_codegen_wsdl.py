@@ -27,7 +27,7 @@ def oracle(wsdl: Any, ask: dict[str, str], messages: str) -> Callable[..., dict[
     return make
 
 
-@pytest.mark.obligation("P26")
+@pytest.mark.obligation("P26", "001-S4", "001-S5")
 def test_a_service_with_one_operation(build: Build, oracle: Any) -> None:
     result = build(oracle())
     (service,) = result.services
@@ -91,11 +91,25 @@ def test_without_a_port(build: Build, oracle: Any, ask: dict[str, str]) -> None:
     assert (service.address, len(service.operations)) == ("", 1)
 
 
-@pytest.mark.obligation("P26")
+@pytest.mark.obligation("P26", "001-S5")
 def test_one_way(build: Build, oracle: Any) -> None:
     files = oracle(('<w:output message="t:askResponse"/><w:fault name="f" message="t:askException"/>', ""))
     (operation,) = build(files).services[0].operations
     assert (operation.mep, operation.response, operation.fault) == ("one-way", None, None)
+
+
+@pytest.mark.obligation("001-S13")
+def test_the_response_is_what_the_wsdl_says(build: Build, oracle: Any) -> None:
+    (operation,) = build(oracle(('element="m:askResponse"', 'element="m:lost"'))).services[0].operations
+    assert (operation.request, operation.response) == (("urn:m", "askRequest"), ("urn:m", "lost"))
+
+
+@pytest.mark.obligation("001-S6")
+def test_the_order_of_parameters_means_nothing_to_documents(build: Build, oracle: Any) -> None:
+    result = build(oracle(('operation name="ask">', 'operation name="ask" parameterOrder="b a">')))
+    (operation,) = result.services[0].operations
+    assert result.findings == ()
+    assert (operation.request, operation.response) == (("urn:m", "askRequest"), ("urn:m", "askResponse"))
 
 
 def test_header_parts_are_not_the_body(build: Build, oracle: Any) -> None:

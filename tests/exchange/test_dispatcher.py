@@ -120,6 +120,7 @@ def test_a_handler_runs_no_further_than_the_reply_at_hand_needs() -> None:
     assert ems.steps == ["NE-1", "NE-2", "NE-3", "NE-4", "NE-5", "closed"]
 
 
+@pytest.mark.obligation("001-S10")
 def test_several_services(small_ems: Any) -> None:
     dispatcher = Dispatcher([small_ems(1), Equipment()])
     assert type(one(dispatcher, request(ALL)).body) is mer.GetAllManagedElementsResponse

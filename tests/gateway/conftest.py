@@ -4,22 +4,33 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
 import mtosi_jms as mtosi
 from mtosi_jms import simulator
+from mtosi_jms.exchange import Supplier
 from mtosi_jms.soap import Envelope, parse
+from mtosi_jms.stubs.mri import mer
+from mtosi_jms.stubs.nrf.me import ManagedElementType
 from mtosi_jms.transport import Connection
+from mtosi_jms.xmlbind import encode
 
 httpx = pytest.importorskip("httpx", reason="the extra http is not installed")
+
+from mtosi_jms.gateway import ByRequestor, Endpoint, HttpServer, Store, WsdlFiles  # noqa: E402 - it needs the extra
 
 ELEMENTS = 70
 ADDRESSES = ("senderURI", "destinationURI", "originatorURI")
 _numbers = itertools.count()
+ONE = """<soap:Envelope xmlns:soap="http://schemas.xmlsoap.org/soap/envelope/" xmlns:mer="http://www.tmforum.org/mtop/mri/xsd/mer/v1"
+ xmlns:nam="http://www.tmforum.org/mtop/fmw/xsd/nam/v1"><soap:Body><mer:getManagedElementRequest><mer:meRef>
+ <nam:rdn><nam:type>MD</nam:type><nam:value>EMS1</nam:value></nam:rdn><nam:rdn><nam:type>ME</nam:type>
+ <nam:value>NAME</nam:value></nam:rdn></mer:meRef></mer:getManagedElementRequest></soap:Body></soap:Envelope>"""
 TEXT = {"Content-Type": "text/xml; charset=utf-8"}
 
 
@@ -28,6 +39,59 @@ def connection() -> Iterator[Connection]:
     """Over the embedded provider, one for each test."""
     with mtosi.connect(f"memory:gateway-{next(_numbers)}") as made:
         yield made
+
+
+FEW, MANY = 300, 20_000
+
+
+class Provider(NamedTuple):
+    """A JMS provider, and how many elements pass there.
+
+    Attributes:
+        connection: to it.
+        network: of the elements.
+    """
+
+    connection: Connection
+    network: simulator.Network
+
+
+@pytest.fixture(
+    params=["memory", *(pytest.param(one, marks=[pytest.mark.endurance]) for one in ("activemq", "artemis"))]
+)
+def provider(request: pytest.FixtureRequest) -> Iterator[Provider]:
+    """The embedded provider with a few elements; each broker with many."""
+    number = next(_numbers)
+    few = request.param == "memory"
+    url = f"memory:provider-{number}" if few else request.getfixturevalue(request.param).endpoints.url("stomp")
+    with mtosi.connect(url) as made:
+        yield Provider(made, simulator.Network(elements=FEW if few else MANY, seed=1))
+
+
+@pytest.fixture
+def queue_name() -> str:
+    """A queue of the test's own: brokers outlive tests."""
+    return f"queue:gateway.{next(_numbers)}"
+
+
+@pytest.fixture(scope="session")
+def official_wsdl(shared: Path) -> Path:
+    """ManagedElementRetrieval over HTTP, as TM Forum has it."""
+    (file,) = (shared / "mtosi" / "2.0").rglob("ManagedElementRetrievalHttp.wsdl")
+    return file
+
+
+@pytest.fixture
+def front(provider: Provider, queue_name: str, official_wsdl: Path) -> Iterator[str]:
+    """URL of a gateway to a supplier on the provider; `?wsdl` gives the official WSDL."""
+    with (
+        Supplier(provider.connection, queue_name, [simulator.ManagedElementEms(provider.network)]).start(2),
+        mtosi.Requestor(provider.connection, sender_uri="jms/Gateway", temporary_reply=True) as requestor,
+        HttpServer(
+            Endpoint(ByRequestor(requestor, queue_name, Store(2**20)), wsdl=WsdlFiles([official_wsdl]))
+        ) as server,
+    ):
+        yield server.url
 
 
 @pytest.fixture(scope="session")
@@ -87,6 +151,20 @@ class Client:
             if uri is None:
                 return
             status, envelope = self.ask(with_iterator(further, uri))
+
+
+def said(elements: Iterable[ManagedElementType]) -> list[tuple[bytes, list[str]]]:
+    """What elements say, one after the other: all but their extensions as XML, and the texts of these.
+
+    Others give extensions other prefixes.
+    """
+    told = []
+    for one in elements:
+        found = one.vendor_extensions
+        kept = [] if found is None else [f"{raw.tag} {raw.element().text}" for raw in found.any_]
+        plain = mer.GetManagedElementResponse(me=replace(one, vendor_extensions=None))
+        told.append((encode(plain), kept))
+    return told
 
 
 def with_iterator(text: str, uri: str) -> str:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import http.server
+import itertools
 import queue
+import re
+import socket
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from typing import Any
 
 import pytest
+from lxml import etree
 
 import mtosi_jms as mtosi
 from mtosi_jms import simulator
-from mtosi_jms.errors import ConfigError, MtosiFault
+from mtosi_jms.errors import ConfigError, MtosiFault, ReplyTimeoutError
 from mtosi_jms.exchange import Dispatcher, Supplier
 from mtosi_jms.gateway import (
     ByDispatcher,
@@ -30,12 +34,15 @@ from mtosi_jms.gateway import (
 from mtosi_jms.jms import DeliveryMode, JmsMessage
 from mtosi_jms.notifications import Publisher, Subscriber
 from mtosi_jms.runtime import ConsumerRuntime, RuntimeRules
+from mtosi_jms.service import Call, CallOptions, OperationInfo, ServiceInfo
+from mtosi_jms.soap import Envelope
 from mtosi_jms.stubs.fmw.msg import EntityNotFoundFault
 from mtosi_jms.stubs.fmw.nam import name
 from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
 from mtosi_jms.transport import Backoff, Connection
+from mtosi_jms.xmlbind import RawXml
 
-from .conftest import ELEMENTS
+from .conftest import ELEMENTS, said
 
 QUEUE = "queue:EMS.OS"
 
@@ -52,14 +59,16 @@ def forwarded(connection: Connection, url: str, **options: Any) -> Iterator[Mana
 
 
 @contextmanager
-def answering(status: int, content: bytes = b"", kind: str = "text/xml") -> Iterator[tuple[str, queue.Queue[Any]]]:
-    """An HTTP peer that answers everything alike; its URL, and what it was asked."""
+def answering(status: int, *contents: bytes, kind: str = "text/xml") -> Iterator[tuple[str, queue.Queue[Any]]]:
+    """An HTTP peer that answers with some contents in turn; its URL, and what it was asked."""
+    answers = itertools.cycle(contents or [b""])
     asked: queue.Queue[Any] = queue.Queue()
 
     class Peer(http.server.BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
             asked.put((self.headers, body))
+            content = next(answers)
             self.send_response(status)
             self.send_header("Content-Type", kind)
             if status in (301, 307):
@@ -72,11 +81,20 @@ def answering(status: int, content: bytes = b"", kind: str = "text/xml") -> Iter
             """Nothing is to be said."""
 
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Peer) as server:
-        thread = threading.Thread(target=server.serve_forever)
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         yield f"http://127.0.0.1:{server.server_port}/peer", asked
         server.shutdown()
         thread.join()
+
+
+def response(official: Any, number: str, end: str, *uri: str) -> bytes:
+    """A sample's response with another number and end, `-`: without; and with or without an iterator."""
+    text = str(official("6-2"))
+    for field, value in (("batchSequenceNumber", number), ("batchSequenceEndOfReply", end)):
+        written = "" if value == "-" else f"<hdr:{field}>{value}</hdr:{field}>"
+        text = re.sub(f"<hdr:{field}>[^<]*</hdr:{field}>", written, text)
+    return (text if uri else re.sub("<hdr:iteratorReferenceURI>[^<]*</hdr:iteratorReferenceURI>", "", text)).encode()
 
 
 class TestRequests:
@@ -93,6 +111,49 @@ class TestRequests:
         assert len(names) == len(set(names)) == ELEMENTS
         assert len(batches) == (-(-ELEMENTS // size) if size else 1)
 
+    def test_a_requestor_gets_every_element_in_order(self, provider: Any, queue_name: str) -> None:
+        """Partial responses are numbered, and the last alone says that it is."""
+        heads: list[tuple[int, bool]] = []
+
+        def heard(reply: Envelope) -> None:
+            assert reply.header is not None
+            heads.append((reply.header.batch_sequence_number, reply.header.batch_sequence_end_of_reply))
+
+        services = [simulator.ManagedElementEms(provider.network)]
+        size = provider.network.elements // 6
+        with (
+            HttpServer(Endpoint(ByDispatcher(Dispatcher(services)))) as server,
+            HttpPeer(server.url) as peer,
+            Supplier(provider.connection, queue_name, Forwarder(peer)).start(),
+            mtosi.Requestor(provider.connection, sender_uri="jms/OS", temporary_reply=True) as requestor,
+        ):
+            stub = ManagedElementRetrieval(requestor, queue_name)
+            called = stub.get_all_managed_elements.batches(batch_size=size, options=CallOptions(on_reply=heard))
+            batches = list(called)
+        assert said(me for one in batches for me in one.me_list.me) == said(provider.network.managed_elements())
+        count = -(-provider.network.elements // size)
+        assert heads == [(number, number == count) for number in range(1, count + 1)]
+
+    def test_responses_come_before_the_last_is_there(self, connection: Connection) -> None:
+        let_go = threading.Event()
+
+        class Halting(simulator.ManagedElementEms):
+            def get_all_managed_elements(self, request: Any, context: Any) -> Any:
+                for number, element in enumerate(super().get_all_managed_elements(request, context)):
+                    assert number < 35 or let_go.wait(60)
+                    yield element
+
+        services = [Halting(simulator.Network(elements=50, seed=1))]
+        with (
+            HttpServer(Endpoint(ByDispatcher(Dispatcher(services)))) as server,
+            forwarded(connection, server.url) as stub,
+        ):
+            batches = stub.get_all_managed_elements.batches(batch_size=10)
+            came = [next(batches), next(batches), next(batches)]
+            let_go.set()
+            came += batches
+        assert [len(one.me_list.me) for one in came] == [10] * 5
+
     def test_one_response_and_a_fault(self, connection: Connection, url: str) -> None:
         with forwarded(connection, url, login=("os", "secret")) as stub:
             assert str(stub.get_managed_element(me_ref=name("MD=EMS1/ME=NE-3")).me.name) == "MD=EMS1/ME=NE-3"
@@ -103,6 +164,7 @@ class TestRequests:
         with forwarded(connection, url) as stub, pytest.raises(MtosiFault, match="did not answer as it should"):
             stub.get_managed_element(me_ref=name("MD=EMS1/ME=NE-3"))
 
+    @pytest.mark.obligation("001-H8")
     def test_from_http_to_jms_to_http(self, connection: Connection, url: str, client: Any, official: Any) -> None:
         with (
             forwarded(connection, url, login=("os", "secret")),
@@ -121,6 +183,76 @@ class TestRequests:
         """It is a fault for the requestor; a redirection is not followed."""
         with answering(status, content) as (url, _), forwarded(connection, url) as stub, pytest.raises(MtosiFault):
             stub.get_managed_element(me_ref=name("MD=EMS1/ME=NE-3"))
+
+    @pytest.mark.parametrize(
+        ("heads", "numbers", "ends"),
+        [
+            (["1 false URI", "2 false URI", "3 true"], [1, 2, 3], ""),
+            (["- - URI", "- - URI", "- -"], [1, 2, 3], ""),
+            (["1 false URI", "3 true"], [1], "did not answer as it should"),
+            (["1 false URI", "1 false URI"], [1], "did not answer as it should"),
+            (["1 false URI", "2 false"], [1, 2], "did not answer as it should"),
+            (["1 false"], [1], "did not answer as it should"),
+        ],
+    )
+    def test_what_a_peer_says_of_its_responses(
+        self, connection: Connection, official: Any, heads: list[str], numbers: list[int], ends: str
+    ) -> None:
+        """What it leaves out is added; where it contradicts itself the requestor gets a fault, and does not wait."""
+        told: list[Envelope] = []
+        responses = [response(official, *head.split()) for head in heads]
+        with answering(200, *responses) as (url, _), forwarded(connection, url) as stub:
+            options = CallOptions(on_reply=told.append)
+            batches = stub.get_all_managed_elements.batches(batch_size=500, options=options)
+            with pytest.raises(MtosiFault, match=ends) if ends else nullcontext():
+                list(batches)
+        found = [one.header for one in told if one.fault is None]
+        assert [one.batch_sequence_number for one in found] == numbers
+        if not ends:
+            assert [one.batch_sequence_end_of_reply for one in found] == [False] * (len(heads) - 1) + [True]
+
+    def test_any_names_can_be_asked_for(self, connection: Connection, official: Any) -> None:
+        """Whatever the header and the namespace of a request say, what is posted is XML."""
+        answers = [response(official, "1", "false", "URI"), response(official, "2", "true")]
+        body = b'<v:getThingsRequest xmlns:v="urn:a&amp;b"/>'
+        operation = OperationInfo(name='get "<&>" Things', python_name="get_things")
+        with (
+            answering(200, *answers) as (url, asked),
+            HttpPeer(url) as peer,
+            Supplier(connection, QUEUE, Forwarder(peer)).start(),
+            mtosi.Requestor(connection, sender_uri="jms/OS", temporary_reply=True) as requestor,
+        ):
+            service = ServiceInfo(name="any", namespace="", root="")
+            list(requestor.call_batches(Call(service, operation, QUEUE, RawXml(body)), 500))
+            posted = [etree.fromstring(asked.get(timeout=60)[1]) for _ in range(2)]
+        assert [one[1][0].tag for one in posted] == [
+            "{urn:a&b}getThingsRequest",
+            "{urn:a&b}getThingsIteratorRequest",
+        ]
+        assert posted[0].findtext(".//{*}activityName") == 'get "<&>" Things'
+
+    def test_an_answer_that_trickles(self) -> None:
+        """The time is for all of it."""
+        with socket.create_server(("127.0.0.1", 0)) as listening:
+            over = threading.Event()
+
+            def trickle() -> None:
+                raw, _ = listening.accept()
+                with raw, suppress(OSError):
+                    raw.recv(65536)
+                    raw.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: text/xml\r\nContent-Length: 1000000\r\n\r\n")
+                    while not over.wait(0.02):
+                        raw.sendall(b" ")
+
+            thread = threading.Thread(target=trickle)
+            thread.start()
+            try:
+                url = f"http://127.0.0.1:{listening.getsockname()[1]}/"
+                with HttpPeer(url, timeout=0.3) as peer, pytest.raises(ReplyTimeoutError, match="in time"):
+                    peer.post(b"<a/>", "")
+            finally:
+                over.set()
+                thread.join()
 
     def test_a_peer_that_is_slow(self, connection: Connection) -> None:
         let_go = threading.Event()

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import fields
 from pathlib import Path
 
+import httpx
 import pytest
 
-from mtosi_jms.gateway import HttpOptions
+from mtosi_jms.exchange import Dispatcher
+from mtosi_jms.gateway import ByDispatcher, Endpoint, HttpOptions, HttpServer
 
 
 @pytest.fixture
@@ -20,6 +23,20 @@ def test_the_code_on_the_page_runs(page: str, capsys: pytest.CaptureFixture[str]
     (block,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     exec(compile(block, "gateway.md", "exec"), {})
     assert capsys.readouterr().out == "MD=EMS1/ME=NE-3\nTrue\n"
+
+
+def test_health_and_readiness_are_as_the_page_shows_them(page: str) -> None:
+    shown = [json.loads(text) for text in re.findall(r"`GET /\w+` gives [^`]*`(\{.*?\})`", page)]
+    with HttpServer(Endpoint(ByDispatcher(Dispatcher([])))) as server:
+        told = [httpx.get(f"{server.url}/{path}", trust_env=False).json() for path in ("health", "ready")]
+    assert [list(one) for one in told] == [list(one) for one in shown]
+    assert told[1] == shown[1]
+
+
+def test_readiness_is_what_the_program_says() -> None:
+    with HttpServer(Endpoint(ByDispatcher(Dispatcher([])), is_ready=lambda: False)) as server:
+        answer = httpx.get(f"{server.url}/ready", trust_env=False)
+    assert (answer.status_code, answer.json()) == (503, {"ready": False})
 
 
 def test_the_page_names_all_options(page: str) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import mtosi_jms as mtosi
+from mtosi_jms.errors import MtosiFault
 from mtosi_jms.exchange import Dispatcher, Supplier
 from mtosi_jms.gateway import ByDispatcher, ByRequestor, Endpoint, Forwarder, HttpPeer, HttpServer, Store
 from mtosi_jms.service import Call, CallOptions, OperationInfo, ServiceInfo
@@ -59,6 +60,7 @@ def recorded(text: str, operation: str) -> Envelope:
     return envelope
 
 
+@pytest.mark.obligation("001-H8")
 @pytest.mark.parametrize(("number", "operation"), EXCHANGES)
 def test_an_http_client_sees_them_as_printed(
     connection: Connection, official: Any, client: Any, printed: Any, number: str, operation: str
@@ -123,3 +125,61 @@ def test_a_requestor_on_jms_sees_them_as_printed(
         ours = replace(expected, header=replace(expected.header, communication_style=CommunicationStyleType.MSG))
         assert printed(came.to_bytes()) == printed(replace(ours, origin=None).to_bytes())
         assert came.header.iterator_reference_uri is None
+
+
+def failing(official: Any, number: str, operation: str) -> list[Envelope]:
+    """The first response of a sample, and the fault behind it as one of the operation that was called.
+
+    In the samples the fault is that of the activityName that the iterator's request has.
+    """
+    fault = official(f"{number}-6").replace("getManagedElementsIteratorException", f"{operation}Exception")
+    return [recorded(official(f"{number}-2"), operation), parse(fault)]
+
+
+@pytest.mark.parametrize(("number", "operation"), EXCHANGES)
+def test_an_http_client_sees_the_fault_of_its_iterator_as_printed(
+    connection: Connection, official: Any, client: Any, printed: Any, with_uri: Any, number: str, operation: str
+) -> None:
+    supplier = Recorded(failing(official, number, operation), CommunicationStyleType.RPC)
+    with (
+        Supplier(connection, QUEUE, supplier).start(),
+        mtosi.Requestor(connection, sender_uri="jms/Gateway", temporary_reply=True) as requestor,
+        HttpServer(Endpoint(ByRequestor(requestor, QUEUE, Store(2**20)))) as server,
+    ):
+        asks = client(server.url)
+        status, first = asks.ask(official(f"{number}-1"))
+        assert status == 200
+        request = with_uri(official(f"{number}-3"), first.header.iterator_reference_uri)
+        answer = asks.post(request)
+        assert asks.ask(request)[1].fault.kind == "invalidInput", "a fault closes the iterator"
+    assert answer.status_code == 500
+    assert printed(answer.content) == printed(official(f"{number}-6"))
+
+
+@pytest.mark.parametrize(("number", "operation"), EXCHANGES)
+def test_a_requestor_on_jms_sees_the_fault_of_an_iterator_as_printed(
+    connection: Connection, official: Any, printed: Any, number: str, operation: str
+) -> None:
+    """But for what JMS asks for: MSG style, and the exception of the operation that was called."""
+    supplier = Recorded(failing(official, number, operation), CommunicationStyleType.RPC)
+    told: list[Envelope] = []
+    with (
+        HttpServer(Endpoint(ByDispatcher(supplier))) as server,
+        HttpPeer(server.url) as peer,
+        Supplier(connection, QUEUE, Forwarder(peer)).start(),
+        mtosi.Requestor(connection, sender_uri="jms/OS", temporary_reply=True) as requestor,
+    ):
+        call = Call(
+            ServiceInfo(name="any", namespace="", root=""),
+            OperationInfo(name=operation, python_name=operation),
+            QUEUE,
+            parse(official(f"{number}-1")).body,
+            CallOptions(on_reply=told.append),
+        )
+        batches = requestor.call_batches(call, 500)
+        next(batches)
+        with pytest.raises(MtosiFault, match="Database error"):
+            next(batches)
+    assert [one.fault is None for one in told] == [True, False]
+    wanted = official(f"{number}-6").replace("getManagedElementsIteratorException", f"{operation}Exception")
+    assert printed(told[1].to_bytes()) == printed(wanted.replace(">RPC<", ">MSG<"))

@@ -37,7 +37,7 @@ class Number(enum.IntEnum):
     TWO = 2
 
 
-@pytest.mark.obligation("O1", "O6b", "O7c", "C20")
+@pytest.mark.obligation("O1", "O6b", "O7c", "C20", "001-J1")
 def test_defaults_follow_the_recommendations() -> None:
     """O1 text, O6b NON_PERSISTENT although JMS itself says PERSISTENT (C20), O7c priority 4, no JMSType (T1.9)."""
     message = JmsMessage(body=b"<e/>")
@@ -59,6 +59,7 @@ def test_a_message_cannot_be_changed() -> None:
         message.properties["a"] = 3
 
 
+@pytest.mark.obligation("001-J2")
 @pytest.mark.parametrize("name", ["MTOSI_msgType", "a", "_x", "$x", "a$1", "JMSXGroupID", "JMS_Provider", "größe"])
 def test_names_that_jms_allows(name: str) -> None:
     assert is_property_name(name)
@@ -75,7 +76,7 @@ def test_names_that_jms_does_not_allow(name: str) -> None:
         Properties({name: "v"})
 
 
-@pytest.mark.obligation("R15c", "R15d")
+@pytest.mark.obligation("R15c", "R15d", "001-J3")
 def test_values_become_the_five_exact_types() -> None:
     """R15: selectors and wires meet plain types; a bool is no int (R15d), an enumeration's member is its text."""
     made = Properties({"s": Word.REQUEST, "i": Number.TWO, "b": True, "l": Long(2), "d": 2.0})
@@ -97,6 +98,7 @@ def test_integers_at_the_edge_fit(value: int) -> None:
     assert Properties({"n": value})["n"] == value
 
 
+@pytest.mark.obligation("001-E7")
 @pytest.mark.parametrize("value", [None, b"x", [], 1j, Queue("q")])
 def test_other_types_are_no_properties(value: object) -> None:
     with pytest.raises(ConfigError, match="not a property type"):

@@ -39,6 +39,7 @@ def kinds(content: Any) -> list[type]:
     return [type(one) for one in (content.values() if isinstance(content, Mapping) else content)]
 
 
+@pytest.mark.obligation("001-J10", "001-E2", "001-E4")
 @pytest.mark.parametrize(
     ("value", "dt", "text"),
     [
@@ -61,6 +62,7 @@ def test_each_type_has_its_mark(value: Any, dt: str, text: str) -> None:
     assert exact(read_value(dt.upper(), text)) == exact(value)
 
 
+@pytest.mark.obligation("001-E3")
 @pytest.mark.parametrize(
     ("dt", "text", "value"),
     [
@@ -74,6 +76,7 @@ def test_what_is_read_and_not_written(dt: str, text: str, value: Any) -> None:
     assert exact(read_value(dt, text)) == exact(value)
 
 
+@pytest.mark.obligation("001-J10", "001-E3", "001-E4")
 @pytest.mark.parametrize(
     ("dt", "text"),
     [
@@ -89,12 +92,14 @@ def test_what_a_type_does_not_have_is_refused(dt: str, text: str) -> None:
         read_value(dt, text)
 
 
+@pytest.mark.obligation("001-J10")
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), 1e-308, Float(1e-38), None])
 def test_numbers_without_text_are_refused(value: Any) -> None:
     with pytest.raises(EncodeError):
         write_value(value)
 
 
+@pytest.mark.obligation("001-J9")
 @given(st.dictionaries(TEXTS.filter(bool), VALUES) | st.lists(VALUES).map(tuple))
 def test_content_comes_back_through_text(content: Any) -> None:
     kind = MessageType.STREAM if isinstance(content, tuple) else MessageType.MAP
@@ -106,6 +111,7 @@ def test_content_comes_back_through_text(content: Any) -> None:
     assert kinds(back.content) == kinds(content)
 
 
+@pytest.mark.obligation("001-J12", "001-J13")
 def test_the_text_is_as_others_write_it() -> None:
     assert write_content({"n": Long(1), "odd name": "x", "elt": None}) == (
         b'<map><n dt="i8">1</n><elt name="odd name">x</elt>'
@@ -145,6 +151,7 @@ def test_a_character_that_xml_does_not_have() -> None:
         write_content(("a", "\x01"))
 
 
+@pytest.mark.obligation("001-J4")
 @pytest.mark.parametrize(
     ("kind", "content"),
     [

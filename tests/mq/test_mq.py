@@ -16,6 +16,7 @@ from mtosi_jms.jms import DeliveryMode, JmsMessage, MessageType, Queue, Topic
 from mtosi_jms.jms.message import Byte, Char, Float, Long, Short
 from mtosi_jms.mq import KEPT, read_mq, write_mq
 from mtosi_jms.mq.mcd import BY_KIND, KINDS, Mcd, domain_of, read_mcd
+from mtosi_jms.transport import Session, connect
 
 PROPERTIES = {
     "MTOSI_msgName": "getAllManagedElements",
@@ -51,6 +52,7 @@ def test_what_is_written_is_read(order: Any, with_mqmd: bool, ccsid: int) -> Non
     assert read_mq(write_mq(WHOLE, byte_order=order, with_mqmd=with_mqmd, ccsid=ccsid)) == WHOLE
 
 
+@pytest.mark.obligation("001-X2")
 @pytest.mark.parametrize(
     "message",
     [
@@ -99,6 +101,7 @@ def test_types_of_table_2_come_by_name() -> None:
     assert read.properties == {"MTOSI_batchSequenceNumber": 3, "other": "3"}
 
 
+@pytest.mark.obligation("001-X2")
 def test_other_folders_are_kept_and_written_again() -> None:
     psc = "<psc><Command>Publish</Command><Topic>MTOSI/Fault</Topic></psc>"
     read = read_mq(rfh2("<mcd><Msd>jms_text</Msd></mcd>", "<jms><Pri>3</Pri><New>x</New></jms>", psc))
@@ -110,6 +113,7 @@ def test_other_folders_are_kept_and_written_again() -> None:
     assert read_mq(written) == read
 
 
+@pytest.mark.obligation("001-X1")
 def test_a_chain_of_headers_is_followed() -> None:
     second = rfh2("<usr><b>2</b></usr>")
     data = rfh2("<usr><a>1</a></usr>", name=b"MQHRF2  ", body=second)
@@ -129,6 +133,15 @@ def test_values_that_their_type_does_not_have(value: str, caplog: pytest.LogCapt
         assert not caplog.records
         assert type(read_mq(data, on_invalid="warn").properties["n"]) is str
     assert "property n is kept as text" in caplog.text
+
+
+@pytest.mark.parametrize("kind", ["jms_map", "jms_stream"])
+def test_values_in_a_body_that_their_type_does_not_have(kind: str) -> None:
+    name = kind.removeprefix("jms_")
+    data = rfh2(f"<mcd><Msd>{kind}</Msd></mcd>", body=f"<{name}><n dt='i2'>99999</n></{name}>".encode())
+    with pytest.raises(MqFormatError, match="out of range"):
+        read_mq(data)
+    assert "99999" in str(read_mq(data, on_invalid="warn").content)
 
 
 def test_what_no_property_can_be_is_kept() -> None:
@@ -192,6 +205,49 @@ def test_any_damage_is_an_error_of_ours_or_a_message(at: int, octet: int, end: i
             pass
 
 
+@pytest.mark.obligation("001-X1")
+def test_formats_name_what_follows() -> None:
+    """001-X1: MQMD, MQRFH2, body."""
+    data = write_mq(WHOLE, with_mqmd=True)
+    assert data[:4] + data[32:40] == b"MD  MQHRF2  "
+    header = data[364:]
+    assert header[:4] + header[20:28] == b"RFH MQSTR   "
+    length = int.from_bytes(header[8:12], "big")
+    assert header[length:] == WHOLE.body
+    octets = write_mq(replace(WHOLE, message_type=MessageType.BYTES))
+    assert octets[20:28] == b" " * 8
+
+
+def through(session: Session, queue: Queue, message: JmsMessage) -> JmsMessage:
+    """What a provider makes of a message."""
+    session.send(queue, message)
+    with session.consumer(queue) as consumer:
+        delivery = consumer.receive(10)
+        assert delivery is not None
+        delivery.acknowledge()
+    return delivery.message
+
+
+@pytest.mark.obligation("001-X4")
+@pytest.mark.parametrize("kind", [MessageType.TEXT, MessageType.BYTES])
+def test_from_jms_through_mq_to_jms(kind: MessageType) -> None:
+    """001-X4: what a provider delivers goes into a queue of MQ, and what lies there to a provider."""
+    with connect("memory:through-mq") as connection:
+        connection.start()
+        session = connection.session()
+        received = through(session, Queue("IN"), replace(WHOLE, message_type=kind))
+        in_mq = read_mq(write_mq(received, with_mqmd=True))
+        assert (in_mq.timestamp_ms, in_mq.destination) == (received.timestamp_ms, Queue("IN"))
+        last = through(session, Queue("OUT"), in_mq)
+    assert last == replace(
+        received,
+        destination=Queue("OUT"),
+        message_id=last.message_id,
+        timestamp_ms=last.timestamp_ms,
+        expiration_ms=last.expiration_ms,
+    )
+
+
 MCD = [
     (
         "mcd://MRM/SWIFTXML2005/{http://SWIFT/2005}:Document/?format=SWIFT",
@@ -206,6 +262,7 @@ MCD = [
 ]  # fmt: skip
 
 
+@pytest.mark.obligation("001-I3")
 @pytest.mark.parametrize(("uri", "found"), MCD)
 def test_mcd_uris(uri: str | None, found: Mcd | None) -> None:
     assert read_mcd(uri) == found
@@ -215,6 +272,7 @@ def test_mcd_uris(uri: str | None, found: Mcd | None) -> None:
         assert read_mcd(read.jms_type) == found
 
 
+@pytest.mark.obligation("001-I4", "001-E1")
 def test_domains_of_messages() -> None:
     assert [domain_of(JmsMessage(message_type=kind)) for kind in MessageType] == [
         "XML", "BLOB", "JMSMap", "JMSStream", "BLOB", None

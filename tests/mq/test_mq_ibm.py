@@ -89,6 +89,7 @@ def same(kind: str, told: bytes, value: PropertyValue) -> bool:
     return kind == jms_type_name(value) and text == str(plain(value))
 
 
+@pytest.mark.obligation("001-X3")
 @pytest.mark.parametrize("examples", EXAMPLES)
 @pytest.mark.parametrize("order", ENCODINGS)
 def test_ibm_reads_what_we_write(ask: Ask, order: Any, examples: int) -> None:
@@ -119,6 +120,7 @@ def plain(value: PropertyValue) -> PropertyValue:
     return value if isinstance(value, (str, bool)) else int(value) if isinstance(value, int) else float(value)
 
 
+@pytest.mark.obligation("001-X3")
 @pytest.mark.parametrize("examples", EXAMPLES)
 def test_we_read_what_ibm_writes(ask: Ask, examples: int) -> None:
     @settings(max_examples=examples, deadline=None, database=None)
@@ -149,6 +151,7 @@ def test_we_read_what_ibm_writes(ask: Ask, examples: int) -> None:
     reads()
 
 
+@pytest.mark.obligation("001-X2")
 def test_equal_octets_for_equal_folders(ask: Ask) -> None:
     """What IBM's classes write of our folders is what we write."""
     message = JmsMessage(body=b"<a/>", properties={"text": "x<y", "count": 7, "long": Long(9), "flag": True})

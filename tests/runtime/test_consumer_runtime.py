@@ -91,6 +91,7 @@ class TestHandling:
             desk.until(lambda: runtime.health.handled == 2)
         assert [message.body for message in desk.session.browse(out)] == [b"A", b"B"]
 
+    @pytest.mark.obligation("001-I9")
     def test_a_topic_has_one_subscription_however_many_handlers(self, desk: Any) -> None:
         topic = Topic("NEWS")
         with desk.runtime(destination=topic, durable="runtime", selector="n > 1", rules={"concurrency": 3}):
@@ -102,6 +103,7 @@ class TestHandling:
 
 
 class TestFailing:
+    @pytest.mark.obligation("001-I2", "001-I17")
     def test_poison_is_parked_with_its_reason_and_the_others_go_on(self, desk: Any) -> None:
         desk.handled.acts["poison"] = fails
         desk.send("a")
@@ -288,6 +290,7 @@ class TestStuck:
 
 
 class TestKilling:
+    @pytest.mark.obligation("001-I19")
     def test_a_lost_connection_is_opened_again_and_nothing_is_lost(self, desk: Any, patience: float) -> None:
         connections: list[Any] = []
         go = threading.Event()
@@ -308,6 +311,7 @@ class TestKilling:
         assert desk.handled.done == ["a", "a", "b", "c"], "the first one was handled without its word being heard"
         assert desk.provider.held() == 0
 
+    @pytest.mark.obligation("001-I19")
     def test_connecting_is_repeated_until_it_succeeds(self, desk: Any) -> None:
         tries = iter([TransportError("no broker"), TransportError("no broker"), None])
 
@@ -456,6 +460,16 @@ class TestSettingUp:
             desk.runtime(destination="jms/Work", parking="jms/Work")
         with pytest.raises(ConfigError, match="where they come from"):
             desk.runtime(destination="jms/Work", parking=WORK).start()
+
+    @pytest.mark.obligation("001-I18")
+    def test_messages_of_a_queue_are_not_parked_at_a_topic(self, desk: Any) -> None:
+        with pytest.raises(ConfigError, match="parked at a queue"):
+            desk.runtime(parking=Topic("PARKED")).start()
+
+    @pytest.mark.obligation("001-I9", "001-I11")
+    def test_a_durable_subscription_is_one_to_a_topic(self, desk: Any) -> None:
+        with pytest.raises(ConfigError, match="durable"):
+            desk.runtime(durable="d").start()
 
     def test_a_destination_that_is_not_known(self, desk: Any) -> None:
         with pytest.raises(ConfigError, match="jms/Nowhere"):

@@ -77,6 +77,7 @@ def test_of_several_headers_the_first_counts(envelope: Make) -> None:
     assert parse(found.encode()).content() == found.content()
 
 
+@pytest.mark.obligation("001-S1")
 @pytest.mark.parametrize("header", [None, "", "<other/>"])
 def test_no_header(header: str | None, envelope: Make) -> None:
     found = parse(envelope(header))
@@ -108,10 +109,12 @@ def test_an_unknown_body_stays_as_it_is(envelope: Make) -> None:
     assert parse(found.encode()).body == found.body
 
 
+@pytest.mark.obligation("001-E11")
 @pytest.mark.parametrize(
     ("data", "words"),
     [
         (b"<Envelope/>", "not a SOAP envelope"),
+        (b"<s:Envelope xmlns:s='http://schemas.xmlsoap.org/soap/envelop/'/>", "not a SOAP envelope"),
         (b"<s:Envelope xmlns:s='urn:mail'><s:Body/></s:Envelope>", "not a SOAP envelope"),
         (b"<s:Body xmlns:s='http://schemas.xmlsoap.org/soap/envelope/'/>", "the root element is Body"),
         (b"<s:Envelope xmlns:s='http://schemas.xmlsoap.org/soap/envelope/'/>", "without a Body"),

@@ -137,6 +137,7 @@ def test_children_in_the_soap_namespace(envelope: Make, fault_text: Text, kind: 
     assert (fault.fault_code, fault.fault_string) == ("Client", "words")
 
 
+@pytest.mark.obligation("001-S3")
 def test_soap_1_2(envelope: Make, kind: str) -> None:
     text = (
         "<s:Fault><s:Code><s:Value>s:Sender</s:Value></s:Code><s:Reason><s:Text xml:lang='en'>words</s:Text></s:Reason>"

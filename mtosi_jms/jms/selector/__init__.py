@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from mtosi_jms.jms.selector._builder import Condition, P
+from mtosi_jms.jms.selector._composite import composite
 from mtosi_jms.jms.selector._evaluate import calculation
 from mtosi_jms.jms.selector._lint import Finding, lint
 from mtosi_jms.jms.selector._selector import Selector, parse
 
-__all__ = ["Condition", "Finding", "P", "Selector", "calculation", "lint", "parse"]
+__all__ = ["Condition", "Finding", "P", "Selector", "calculation", "composite", "lint", "parse"]

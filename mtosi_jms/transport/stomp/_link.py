@@ -142,6 +142,7 @@ class Link:
             on_frames=self._frames,
             on_garbage=self._garbage,
             on_lost=self._ended,
+            awaits=lambda: bool(self._receipts),
         )
         self.writer = FrameWriter(self._wire, f"writer-{address.host}", on_unsent)
 

@@ -55,6 +55,7 @@ class Wire(BaseTransport):  # type: ignore[misc]
         on_frames: called with the frames that came at once, in the thread that reads; it must not block.
         on_garbage: called in that thread where what came is not STOMP; it ends the connection.
         on_lost: called once in that thread, when nothing more comes.
+        awaits: whether somebody waits for the broker to confirm something.
 
     Attributes:
         heard, said: when something was received, and sent, last, by the monotonic clock.
@@ -75,6 +76,7 @@ class Wire(BaseTransport):  # type: ignore[misc]
         on_frames: Callable[[list[Received]], None],
         on_garbage: Callable[[TransportError], None],
         on_lost: Callable[[], None],
+        awaits: Callable[[], bool],
     ) -> None:
         super().__init__(auto_decode=False)
         self._address = address
@@ -84,6 +86,7 @@ class Wire(BaseTransport):  # type: ignore[misc]
         self._on_frames = on_frames
         self._on_garbage = on_garbage
         self._on_lost = on_lost
+        self._awaits = awaits
         self.writing = threading.Lock()
         # OpenSSL wants one call at a time; a plain socket reads and writes at once.
         self._calling: Any = threading.Lock() if tls is not None else contextlib.nullcontext()
@@ -167,7 +170,7 @@ class Wire(BaseTransport):  # type: ignore[misc]
             except TransportError as error:
                 self._on_garbage(error)
                 break
-            if reader.is_inside:
+            if reader.is_inside or self._awaits():
                 self._ask_for_the_rest()
             if frames:
                 self._on_frames(frames)
@@ -190,8 +193,8 @@ class Wire(BaseTransport):  # type: ignore[misc]
         return 0
 
     def _ask_for_the_rest(self) -> None:
-        """Acknowledges what came of a frame at once. ActiveMQ keeps the end of one until then (Nagle), and the system
-        would let it wait for 40 ms."""
+        """Acknowledges what came at once. ActiveMQ keeps the end of a frame until then (Nagle), and a receipt behind a
+        message; the system would let it wait for 40 ms."""
         with contextlib.suppress(OSError):
             if _QUICKLY is not None:
                 self.socket.setsockopt(socket.IPPROTO_TCP, _QUICKLY, 1)

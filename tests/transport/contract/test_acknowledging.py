@@ -94,7 +94,7 @@ class TestAcknowledging:
         assert [m.body for m in drain(connection.session().consumer(queue))] == [text(0).body, text(2).body]
 
     @pytest.mark.capability(Capability.DELIVERY_COUNT)
-    @pytest.mark.obligation("T1.10")
+    @pytest.mark.obligation("T1.10", "001-I16")
     def test_recover_delivers_again_in_order(
         self, connection: Connection, queue: Queue, text: Any, take: Any, drain: Any
     ) -> None:

@@ -21,7 +21,7 @@ def noc(started: Any) -> Connection:
 
 
 class TestKeeping:
-    @pytest.mark.obligation("P8", "F2")
+    @pytest.mark.obligation("P8", "F2", "001-I12", "001-R5")
     @pytest.mark.parametrize("mode", list(DeliveryMode))
     def test_what_is_sent_while_it_is_away_is_kept(
         self, noc: Connection, topic: Topic, mode: DeliveryMode, text: Any, bodies: Any
@@ -138,6 +138,7 @@ class TestRules:
             assert bodies(consumer) == ["1"]
         session.unsubscribe("same")
 
+    @pytest.mark.obligation("001-I12")
     @pytest.mark.capability(Capability.DURABLE_RULES)
     def test_unsubscribed_is_gone(self, noc: Connection, topic: Topic, text: Any, bodies: Any) -> None:
         session = noc.session()
@@ -150,6 +151,7 @@ class TestRules:
             assert bodies(consumer) == []
         session.unsubscribe("gone")
 
+    @pytest.mark.obligation("001-I11")
     def test_only_topics_have_them(self, noc: Connection, queue: Queue) -> None:
         session = noc.session()
         for destination in (queue, session.temporary_queue(), session.temporary_topic()):

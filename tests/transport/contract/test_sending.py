@@ -53,7 +53,7 @@ class TestSending:
             session.send_soon(queue, JmsMessage(body=b"<x/>"))
 
     @pytest.mark.capability(Capability.TYPED_PROPERTIES)
-    @pytest.mark.obligation("P14")
+    @pytest.mark.obligation("P14", "001-I22", "001-J9")
     def test_properties_keep_their_types(self, connection: Connection, queue: Queue, take: Any) -> None:
         properties = {
             "flag": False,

@@ -117,6 +117,7 @@ class TestLargeOnes:
 
         return take
 
+    @pytest.mark.obligation("001-I16")
     def test_what_is_rolled_back_comes_again(
         self, connection: Connection, fill: Any, taken: Any, take: Any, queue: Queue, nothing: Any
     ) -> None:

@@ -69,7 +69,7 @@ def open_by(request: pytest.FixtureRequest) -> Iterator[Callable[..., Connection
         connection.close()
 
 
-@pytest.mark.obligation("O3")
+@pytest.mark.obligation("O3", "001-I8")
 @pytest.mark.parametrize(
     ("kind", "where"),
     [

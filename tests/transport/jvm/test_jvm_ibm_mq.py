@@ -31,6 +31,7 @@ def directory(tmp_path: Path, java: Any) -> Directory:
     return made
 
 
+@pytest.mark.obligation("001-I20")
 def test_its_factory_is_made_and_connects(directory: Directory) -> None:
     """What it says when nobody listens is IBM's own reason."""
     names = NamingContext.from_properties(directory.properties)

@@ -50,7 +50,12 @@ def lost() -> threading.Event:
     return threading.Event()
 
 
-def _wire(address: Address, lost: threading.Event, on_frames: Callable[[Any], object] = lambda frames: None) -> Wire:
+def _wire(
+    address: Address,
+    lost: threading.Event,
+    on_frames: Callable[[Any], object] = lambda frames: None,
+    awaits: Callable[[], bool] = lambda: False,
+) -> Wire:
     return Wire(
         address,
         None,
@@ -59,6 +64,7 @@ def _wire(address: Address, lost: threading.Event, on_frames: Callable[[Any], ob
         on_frames=on_frames,
         on_garbage=lambda error: None,
         on_lost=lost.set,
+        awaits=awaits,
     )
 
 
@@ -140,8 +146,11 @@ def test_a_writer_that_waits_ends_with_the_connection(
 
 
 @pytest.mark.skipif(not hasattr(socket, "TCP_QUICKACK"), reason="only Linux can be told to acknowledge at once")
-def test_the_rest_of_a_frame_is_asked_for(mute: Mute, lost: threading.Event, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A broker without TCP_NODELAY keeps the end of a frame until what came before is acknowledged."""
+@pytest.mark.parametrize("rest", ["frame", "receipt"])
+def test_the_rest_is_asked_for(mute: Mute, lost: threading.Event, monkeypatch: pytest.MonkeyPatch, rest: str) -> None:
+    """A broker without TCP_NODELAY keeps the end of a frame, or a receipt behind one, until what came before is
+    acknowledged."""
+    is_awaited = threading.Event()
     asked, came = threading.Semaphore(0), threading.Event()
     real = socket.socket.setsockopt
 
@@ -151,13 +160,17 @@ def test_the_rest_of_a_frame_is_asked_for(mute: Mute, lost: threading.Event, mon
             asked.release()
 
     monkeypatch.setattr(socket.socket, "setsockopt", note, raising=False)
-    wire = _wire(Address("127.0.0.1", mute.port), lost, on_frames=lambda frames: came.set())
+    wire = _wire(Address("127.0.0.1", mute.port), lost, on_frames=lambda frames: came.set(), awaits=is_awaited.is_set)
     wire.start()
     broker = mute.take()
     broker.sendall(b"\nRECEIPT\nreceipt-id:1\n\n\0\n")
     assert came.wait(LONG)
     assert not asked.acquire(blocking=False)  # nothing is missing
-    broker.sendall(b"MESSAGE\n")
+    if rest == "receipt":
+        is_awaited.set()
+        broker.sendall(b"MESSAGE\nmessage-id:1\n\n\0\n")
+    else:
+        broker.sendall(b"MESSAGE\n")
     assert asked.acquire(timeout=LONG)
     wire.disconnect_socket()
     assert lost.wait(LONG)

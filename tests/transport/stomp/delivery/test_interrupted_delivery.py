@@ -247,7 +247,10 @@ class Ems(ManagedElementRetrieval.Supplier):
 
 
 def test_a_long_reply_outlives_the_broker(own_broker: Any, inbox: Inbox) -> None:
-    """Half of the batches come before the broker is killed, the others after it is back; the request is handed once."""
+    """Half of the batches come before the broker is killed, the others after it is back.
+
+    The request is handed once; again where the broker died before it had confirmed the last of the batches.
+    """
     broker = own_broker()
     url, names = broker.endpoints.url("stomp"), {"jms/EmsOS": "queue:EMS", "jms/OS": "queue:OS"}
     ems, profile = Ems(), BindingProfile(delivery_mode=DeliveryMode.PERSISTENT)
@@ -271,4 +274,4 @@ def test_a_long_reply_outlives_the_broker(own_broker: Any, inbox: Inbox) -> None
     assert sizes == [5] * 12
     names_found = {str(me.name) for batch in found for me in batch.me_list.me}
     assert len(names_found) == 60
-    assert (inbox.handed, len(inbox)) == (1, 0)
+    assert (inbox.handed, len(inbox)) in ((1, 0), (2, 0))

@@ -1,0 +1,167 @@
+"""Apache CXF at the HTTP end, both as a client and as a service, with what it generates from the gateway's own ?wsdl.
+
+The WSDL given out is the official one of MTOSI over HTTP. In `make endurance` 20,000 elements pass a real broker.
+"""
+
+from __future__ import annotations
+
+import itertools
+import subprocess
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import mtosi_jms as mtosi
+from mtosi_jms.exchange import Dispatcher, Supplier
+from mtosi_jms.gateway import ByDispatcher, Endpoint, Forwarder, HttpPeer, HttpServer, WsdlFiles
+from mtosi_jms.service import CallOptions
+from mtosi_jms.soap import Envelope
+from mtosi_jms.stubs.mri import mer
+from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
+from mtosi_jms.stubs.nrf.me import ManagedElementListType, ManagedElementType
+from mtosi_jms.xmlbind import decode, encode
+
+from .conftest import said
+
+PATIENCE = 120
+JARS = (
+    "org.apache.cxf:cxf-rt-frontend-jaxws:4.1.4",
+    "org.apache.cxf:cxf-rt-transports-http-undertow:4.1.4",
+    "com.sun.xml.messaging.saaj:saaj-impl:3.0.4",
+    "org.apache.cxf:cxf-tools-wsdlto-frontend-jaxws:4.1.4",
+    "org.apache.cxf:cxf-tools-wsdlto-databinding-jaxb:4.1.4",
+)
+GENERATOR = "org.apache.cxf.tools.wsdlto.WSDLToJava"
+NEVER = 1_000_000
+
+
+class Cxf:
+    """Apache CXF in a process of its own.
+
+    Args:
+        command: runs CxfHttpPeer.
+        folder: for what is passed, and for what the program complains of.
+    """
+
+    def __init__(self, command: Sequence[str], folder: Path) -> None:
+        self._folder = folder
+        self._folders = itertools.count()
+        with (folder / "stderr").open("wb") as complaints:
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=complaints, text=True
+            )
+
+    def fetch(self, wsdl: str, soap: str, size: int) -> list[list[ManagedElementType]]:
+        """The elements of each response that its client gets, as it has read them."""
+        folder = self._folder / f"fetched-{next(self._folders)}"
+        folder.mkdir()
+        told = self.ask("fetch", wsdl, soap, str(size), str(folder))
+        assert told[0] == "fetched", told
+        files = [folder / f"{number}.xml" for number in range(1, int(told[1]) + 1)]
+        return [list(decode(file.read_bytes(), mer.GetAllManagedElementsResponse).me_list.me) for file in files]
+
+    def serve(self, elements: list[ManagedElementType], holds: int = NEVER) -> str:
+        """URL of its service with some elements.
+
+        Args:
+            elements: that it has.
+            holds: number of the first response that waits for `go`.
+        """
+        file = self._folder / f"served-{next(self._folders)}.xml"
+        file.write_bytes(encode(mer.GetAllManagedElementsResponse(me_list=ManagedElementListType(me=elements))))
+        told = self.ask("serve", str(file), str(holds))
+        assert told[0] == "serves", told
+        return told[1]
+
+    def ask(self, *words: str) -> list[str]:
+        """Have one thing done; what it tells of it."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write("\t".join(words) + "\n")
+        self._process.stdin.flush()
+        watch = threading.Timer(PATIENCE, self._process.kill)
+        watch.start()
+        try:
+            lines = list(itertools.takewhile(lambda line: line != ".\n", self._process.stdout))
+        finally:
+            watch.cancel()
+        assert self._process.poll() is None, (self._folder / "stderr").read_text(encoding="utf-8")[-2000:]
+        return lines[0].rstrip("\n").split("\t")
+
+    def kill(self) -> None:
+        """End the process."""
+        self._process.kill()
+        self._process.communicate()
+
+
+@pytest.fixture(scope="module")
+def cxf(java: Any, official_wsdl: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cxf]:
+    """Apache CXF with the classes that it generates from an endpoint's `?wsdl`; one process for all tests."""
+    jars = java.jars(*JARS)
+    folder = tmp_path_factory.mktemp("cxf")
+    path = ":".join(map(str, jars))
+    with HttpServer(Endpoint(ByDispatcher(Dispatcher([])), wsdl=WsdlFiles([official_wsdl]))) as server:
+        wsdl = f"{server.url}/ManagedElementRetrieval?wsdl"
+        where = ["-compile", "-d", str(folder / "source"), "-classdir", str(folder / "classes")]
+        command = ["java", "-XX:TieredStopAtLevel=1", "-cp", path, GENERATOR, *where, wsdl]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
+    assert done.returncode == 0, done.stderr
+    program = java.compiled(Path(__file__).with_name("CxfHttpPeer.java"), [*jars, folder / "classes"])
+    made = Cxf(program, folder)
+    yield made
+    made.kill()
+
+
+class TestClient:
+    @pytest.mark.parametrize("soap", [pytest.param("1.1", marks=pytest.mark.endurance), "1.2"])
+    def test_it_fetches_every_element_in_order(self, cxf: Cxf, front: str, provider: Any, soap: str) -> None:
+        size = provider.network.elements // 6
+        fetched = cxf.fetch(f"{front}/ManagedElementRetrieval?wsdl", soap, size)
+        assert {len(batch) for batch in fetched[:-1]} == {size}
+        assert said(itertools.chain.from_iterable(fetched)) == said(provider.network.managed_elements())
+
+    @pytest.mark.parametrize("provider", ["memory"], indirect=True)
+    def test_it_gets_the_exception_of_its_wsdl(self, cxf: Cxf, front: str) -> None:
+        told = cxf.ask("next", f"{front}/ManagedElementRetrieval?wsdl", "1.2", f"{front}/iterator/unknown")
+        assert told[:3] == ["fault", "GetManagedElementsIteratorException", "invalidInput"]
+        assert told[3].startswith("no such iterator")
+
+
+class TestService:
+    def test_a_requestor_on_jms_gets_every_element_in_order(self, cxf: Cxf, provider: Any, queue_name: str) -> None:
+        elements = list(provider.network.managed_elements())
+        size, heads = len(elements) // 6, []
+
+        def heard(reply: Envelope) -> None:
+            heads.append((reply.header.batch_sequence_number, reply.header.batch_sequence_end_of_reply))
+
+        with (
+            HttpPeer(cxf.serve(elements)) as peer,
+            Supplier(provider.connection, queue_name, Forwarder(peer)).start(),
+            mtosi.Requestor(provider.connection, sender_uri="jms/OS", temporary_reply=True) as requestor,
+        ):
+            stub = ManagedElementRetrieval(requestor, queue_name)
+            options = CallOptions(on_reply=heard)
+            batches = list(stub.get_all_managed_elements.batches(batch_size=size, options=options))
+        assert said(itertools.chain.from_iterable(one.me_list.me for one in batches)) == said(elements)
+        count = len(batches)
+        assert count == -(-len(elements) // size)
+        assert heads == [(number, number == count) for number in range(1, count + 1)]
+
+    @pytest.mark.parametrize("provider", ["memory"], indirect=True)
+    def test_responses_come_before_the_last_is_there(self, cxf: Cxf, provider: Any, queue_name: str) -> None:
+        elements = list(provider.network.managed_elements())[:30]
+        with (
+            HttpPeer(cxf.serve(elements, holds=3)) as peer,
+            Supplier(provider.connection, queue_name, Forwarder(peer)).start(),
+            mtosi.Requestor(provider.connection, sender_uri="jms/OS", temporary_reply=True) as requestor,
+        ):
+            batches = ManagedElementRetrieval(requestor, queue_name).get_all_managed_elements.batches(batch_size=10)
+            came = [next(batches).me_list.me, next(batches).me_list.me]
+            assert cxf.ask("go") == ["goes"]
+            came.append(next(batches).me_list.me)
+            assert next(batches, None) is None
+        assert said(itertools.chain.from_iterable(came)) == said(elements)

@@ -1,0 +1,197 @@
+"""SOAP over HTTPS: certificates that are trusted and those that are not, with both logins, on both sides."""
+
+from __future__ import annotations
+
+import http.server
+import shutil
+import ssl
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+import mtosi_jms as mtosi
+from mtosi_jms.errors import ConfigError, MtosiFault, TransportError
+from mtosi_jms.exchange import Dispatcher, Supplier
+from mtosi_jms.gateway import ByDispatcher, Endpoint, Forwarder, HttpOptions, HttpPeer, HttpServer
+from mtosi_jms.stubs.fmw.nam import name
+from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
+from mtosi_jms.transport import Connection
+
+from .conftest import ONE
+
+KNOWN = ONE.replace("NAME", "NE-1")
+
+
+class Certificate(NamedTuple):
+    """A certificate that signed itself, and its key."""
+
+    file: str
+    key: str
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], Certificate]:
+    """Makes certificates, of a name and for an address."""
+    if shutil.which("openssl") is None:
+        pytest.skip("no openssl")
+    folder = tmp_path_factory.mktemp("certificates")
+
+    def make(common_name: str, address: str = "127.0.0.1", *more: str) -> Certificate:
+        made = Certificate(str(folder / f"{common_name}.pem"), str(folder / f"{common_name}.key"))
+        command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-days", "2"]
+        names = ["-subj", f"/CN={common_name}", "-addext", f"subjectAltName=IP:{address}"]
+        where = ["-keyout", made.key, "-out", made.file]
+        subprocess.run([*command, *(more or ("-nodes",)), *names, *where], check=True, capture_output=True)
+        return made
+
+    return make
+
+
+@pytest.fixture(scope="module")
+def ours(certificates: Any) -> Certificate:
+    return certificates("ours")
+
+
+@pytest.fixture(scope="module")
+def others(certificates: Any) -> Certificate:
+    return certificates("others")
+
+
+@pytest.fixture
+def server(services: Any, ours: Certificate) -> Iterator[HttpServer]:
+    """Services over HTTPS, for one user and one token."""
+    options = HttpOptions(logins={"os": "secret"}, tokens=frozenset({"tok"}))
+    endpoint = Endpoint(ByDispatcher(Dispatcher(services)), options)
+    with HttpServer(endpoint, certificate=ours.file, key=ours.key) as made:
+        assert made.url.startswith("https://")
+        yield made
+
+
+@contextmanager
+def stub_over(connection: Connection, url: str, **options: Any) -> Iterator[ManagedElementRetrieval]:
+    with (
+        HttpPeer(url, **options) as peer,
+        Supplier(connection, "queue:EMS.OS", Forwarder(peer)).start(),
+        mtosi.Requestor(connection, sender_uri="jms/OS", temporary_reply=True) as requestor,
+    ):
+        yield ManagedElementRetrieval(requestor, "queue:EMS.OS")
+
+
+@pytest.mark.parametrize("login", [{"login": ("os", "secret")}, {"token": "tok"}])
+def test_a_certificate_that_is_trusted(
+    server: HttpServer, ours: Certificate, connection: Connection, login: dict[str, Any]
+) -> None:
+    with stub_over(connection, server.url, ca=ours.file, **login) as stub:
+        assert len(list(stub.get_all_managed_elements.batches(batch_size=30))) == 3
+        assert str(stub.get_managed_element(me_ref=name("MD=EMS1/ME=NE-3")).me.name) == "MD=EMS1/ME=NE-3"
+
+
+def test_an_iterator_stays_below_https(server: HttpServer, ours: Certificate, client: Any, official: Any) -> None:
+    asks = client(server.url, verify=ssl.create_default_context(cafile=ours.file), auth=("os", "secret"))
+    _, first = asks.ask(official("6-1").replace(">500<", ">30<"))
+    assert first.header.iterator_reference_uri.startswith(f"{server.url}/iterator/")
+
+
+@pytest.mark.parametrize("given", ["others", None])
+def test_a_certificate_that_is_not_trusted(server: HttpServer, others: Certificate, given: str | None) -> None:
+    with HttpPeer(server.url, ca=given and others.file, login=("os", "secret")) as peer:
+        with pytest.raises(TransportError, match="CERTIFICATE_VERIFY_FAILED") as caught:
+            peer.post(KNOWN.encode(), "")
+        assert "secret" not in str(caught.value)
+
+
+def test_a_certificate_of_another_address(services: Any, certificates: Any) -> None:
+    elsewhere = certificates("elsewhere", "192.0.2.1")
+    with (
+        HttpServer(Endpoint(ByDispatcher(Dispatcher(services))), certificate=elsewhere.file, key=elsewhere.key) as made,
+        HttpPeer(made.url, ca=elsewhere.file) as peer,
+        pytest.raises(TransportError, match="IP address mismatch"),
+    ):
+        peer.post(KNOWN.encode(), "")
+
+
+def test_a_requestor_hears_of_it_as_a_fault(server: HttpServer, others: Certificate, connection: Connection) -> None:
+    with (
+        stub_over(connection, server.url, ca=others.file) as stub,
+        pytest.raises(MtosiFault, match="did not answer as it should"),
+    ):
+        stub.get_managed_element(me_ref=name("MD=EMS1/ME=NE-3"))
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_tls_at_one_end_alone(server: HttpServer, ours: Certificate, services: Any, scheme: str) -> None:
+    with HttpServer(Endpoint(ByDispatcher(Dispatcher(services)))) as plain:
+        there = plain.url if scheme == "https" else server.url
+        url = f"{scheme}://{there.partition('://')[2]}"
+        with HttpPeer(url, ca=ours.file) as peer, pytest.raises(TransportError):
+            peer.post(KNOWN.encode(), "")
+
+
+@pytest.mark.parametrize("shown", [True, False])
+def test_a_peer_that_asks_for_our_certificate(
+    ours: Certificate, others: Certificate, shown: bool, background: Any
+) -> None:
+    """Whoever listens trusts `others` alone."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(ours.file, ours.key)
+    context.load_verify_locations(others.file)
+    context.verify_mode = ssl.CERT_REQUIRED
+    own = {"certificate": others.file, "key": others.key} if shown else {}
+    with http.server.HTTPServer(("127.0.0.1", 0), Taking) as listening:
+        listening.socket = context.wrap_socket(listening.socket, server_side=True)
+        background(listening.handle_request)
+        with HttpPeer(f"https://127.0.0.1:{listening.server_port}/", ca=ours.file, timeout=30, **own) as peer:
+            if shown:
+                assert peer.post(b"<a/>", "") == (202, b"")
+            else:
+                with pytest.raises(TransportError):
+                    peer.post(b"<a/>", "")
+
+
+class Taking(http.server.BaseHTTPRequestHandler):
+    """Takes whatever is posted."""
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.send_response(202)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_: Any) -> None:
+        """Nothing is to be said."""
+
+
+class TestFiles:
+    @pytest.mark.parametrize(
+        ("given", "said"),
+        [
+            ({"certificate": "no-such-file"}, "no-such-file"),
+            ({"key": "no-such-file"}, "certificate"),
+            ({"certificate": "README.md"}, "README.md"),
+        ],
+    )
+    def test_those_at_fault(self, given: dict[str, str], said: str, root: Path) -> None:
+        given = {one: str(root / file) if file == "README.md" else file for one, file in given.items()}
+        with pytest.raises(ConfigError, match=said):
+            HttpServer(Endpoint(ByDispatcher(Dispatcher([]))), **given)
+        with pytest.raises(ConfigError, match=said):
+            HttpPeer("https://localhost/", **given)
+
+    @pytest.mark.parametrize("file", ["no-such-file", "README.md"])
+    def test_no_certificates_to_trust(self, root: Path, file: str) -> None:
+        with pytest.raises(ConfigError, match=f"ca: .*{file}"):
+            HttpPeer("https://localhost/", ca=str(root / file))
+
+    def test_the_key_of_another(self, ours: Certificate, others: Certificate) -> None:
+        with pytest.raises(ConfigError, match="ours"):
+            HttpServer(Endpoint(ByDispatcher(Dispatcher([]))), certificate=ours.file, key=others.key)
+
+    def test_a_key_with_a_password(self, certificates: Any) -> None:
+        """Nobody is asked for it."""
+        locked = certificates("locked", "127.0.0.1", "-passout", "pass:sesame")
+        with pytest.raises(ConfigError, match="locked"):
+            HttpServer(Endpoint(ByDispatcher(Dispatcher([]))), certificate=locked.file, key=locked.key)
