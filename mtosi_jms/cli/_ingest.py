@@ -154,6 +154,10 @@ def show(result: IngestResult) -> None:
         )
     for name, columns in result.added.items():
         console.say(f"warning: new columns of {name}: {', '.join(columns)}", "warn")
+    if result.foreign:
+        console.say(
+            f"warning: something else has changed the tables since the last ingest: {', '.join(result.foreign)}", "warn"
+        )
     if result.unnamed:
         console.say(f"warning: {result.unnamed:,} objects without a name were left out", "warn")
     if result.waiting:

@@ -213,6 +213,25 @@ def test_what_is_marked_is_completed(spark: Any, envelopes: Any, landing: Path) 
         network.ingest()
 
 
+def test_what_others_do_to_a_table_is_noticed(spark: Any, envelopes: Any, landing: Path) -> None:
+    """A table that something else has changed is reported; one that is gone is an error, and nothing is read."""
+    network = Network(envelopes, landing, spark)
+    network.put(answer("one", 1, 1, "a"))
+    network.ingest()
+    table = network.out / "objectType=ME"
+    (file,) = table.glob("*.parquet")
+    file.rename(file.with_name("renamed.parquet"))
+    network.put(answer("two", 1, 2, "b"))
+    assert network.ingest().foreign == ["ME"]
+    assert names(network) == ["a", "b"]
+    assert (table / "renamed.parquet").is_file(), "a file whose rows stay is not written again"
+    aside = table.rename(network.out / "aside")
+    with pytest.raises(SpoolError, match="the table of ME is gone, which an earlier ingest made"):
+        network.ingest()
+    aside.rename(table)
+    assert network.ingest().rows == {}
+
+
 def test_the_report_says_what_an_event_lacks(spark: Any, envelopes: Any, landing: Path) -> None:
     network = Network(envelopes, landing, spark)
     network.put(answer("whole", 1, 1, "a"))

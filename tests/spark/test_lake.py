@@ -79,7 +79,7 @@ def test_of_two_writers_one_is_told(lake: Any, tmp_path: Path, kind: str) -> Non
             session.conf.set(DELTA_CATALOG, lake.conf.get(DELTA_CATALOG))
             own = Lake(session, kind, tmp_path)
             rows = session.sql(f"SELECT 'a' AS name_text, {value} AS value, false AS gone")
-            own.merge("ME", rows, ["name_text"], "gone")
+            own.merge("ME", rows, ["name_text"], "gone", replaces=True, removes=False)
             return True
         return False
 
@@ -207,3 +207,51 @@ def test_errors_of_the_merge_are_ours(spark: Any, put: Any, envelopes: Any, land
     (tmp_path / "other").rename(table)
     with pytest.raises(MtosiError, match="column location is bigint in the table and string now: ingest into another"):
         run_ingest(options, spark=spark)
+
+
+@pytest.mark.parametrize("kind", ["parquet", *(pytest.param(kind, marks=pytest.mark.endurance) for kind in KINDS)])
+def test_columns_of_a_newer_release_are_added(
+    lake: Any, put: Any, envelopes: Any, landing: Path, tmp_path: Path, kind: str
+) -> None:
+    """A table that an older release made without a column."""
+    out = tmp_path / "out"
+    options = IngestOptions(landing=landing, out=out, format=kind, write="merge", since_last=True)
+    put("1.xml", envelopes.batch("c", 1, True, envelopes.me("a", "<coi:owner>x</coi:owner>")))
+    run_ingest(options, spark=lake)
+    table = Lake(lake, kind, out)
+    table.read("ME").drop("owner").write.parquet(str(tmp_path / "older"))
+    if kind == "parquet":
+        table.folder("ME").rename(tmp_path / "before")
+        (tmp_path / "older").rename(table.folder("ME"))
+    else:
+        table.replace("ME", lake.read.parquet(str(tmp_path / "older")))
+    put("2.xml", envelopes.batch("d", 1, True, envelopes.me("b", "<coi:owner>y</coi:owner>")))
+    result = run_ingest(options, spark=lake)
+    assert (result.added, result.foreign) == ({"ME": ["`owner`"]}, ["ME"])
+    rows = table.read("ME").select("name_text", "owner").collect()
+    assert {row["name_text"]: row["owner"] for row in rows} == {"MD=M/ME=a": None, "MD=M/ME=b": "y"}
+
+
+@pytest.mark.endurance
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_commit_in_between_is_noticed(
+    lake: Any, put: Any, envelopes: Any, landing: Path, tmp_path: Path, kind: str
+) -> None:
+    """Another program commits while the ingest works: nothing is written, and the next ingest has both."""
+    out = tmp_path / "out"
+    options = IngestOptions(landing=landing, out=out, format=kind, write="merge", since_last=True)
+    put("1.xml", envelopes.batch("c", 1, True, envelopes.me("a")))
+    run_ingest(options, spark=lake)
+    put("2.xml", envelopes.batch("d", 1, True, envelopes.me("b")))
+    table = Lake(lake, kind, out)
+
+    def meddle(stage: str) -> None:
+        if stage == "commit":
+            lake.sql(f"UPDATE {table.name('ME')} SET owner = 'other'")
+
+    with pytest.raises(MtosiError, match="another program has changed the table meanwhile; nothing was written"):
+        run_ingest(options, spark=lake, progress=meddle)
+    assert names(lake, out, kind) == ["a"]
+    assert run_ingest(options, spark=lake).foreign == ["ME"]
+    rows = table.read("ME").select("name_text", "owner").collect()
+    assert {row["name_text"]: row["owner"] for row in rows} == {"MD=M/ME=a": "other", "MD=M/ME=b": None}

@@ -107,12 +107,21 @@ class News:
         return not (self.found.files or self.found.rejects or self.recalled)
 
 
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table as the last run left it: its version, and the columns of which some change told."""
+
+    version: str
+    told: tuple[str, ...]
+
+
 class Checkpoint:
     """What earlier runs have read of one landing into one set of tables.
 
     Attributes:
         documents: by path; of a document in an archive `ARCHIVE!/MEMBER`.
         closings: those that objects which turn up later must know, the oldest first.
+        tables: by object type.
     """
 
     def __init__(self, folder: Path, identity: Mapping[str, Any]) -> None:
@@ -130,6 +139,7 @@ class Checkpoint:
         self._identity = dict(identity)
         self.documents: dict[str, Document] = {}
         self.closings: tuple[Closing, ...] = ()
+        self.tables: dict[str, Table] = {}
         self._stamp = self._now()
         if self._stamp is None:
             return
@@ -153,6 +163,7 @@ class Checkpoint:
         self.closings = tuple(
             Closing(dt.datetime.fromisoformat(time), kind, name) for time, kind, name in metadata["closings"]
         )
+        self.tables = {label: Table(version, tuple(told)) for label, (version, told) in metadata["tables"].items()}
 
     @property
     def exists(self) -> bool:
@@ -251,6 +262,7 @@ class Checkpoint:
             if (facts := news.files.get(split_member(reject.file)[0])) is not None and reject.file:
                 documents[reject.file] = Document(facts, REJECTED, None)
         after.documents = documents
+        after.tables = dict(self.tables)
         remembered = {replace(closing, sequence="") for closing in (*self.closings, *closings)}
         after.closings = tuple(sorted(remembered, key=lambda one: (one.time, one.object_type, one.name))[-_REMEMBERED:])
         return after
@@ -261,6 +273,7 @@ class Checkpoint:
             "version": VERSION,
             "identity": self._identity,
             "closings": [(one.time.isoformat(), one.object_type, one.name) for one in self.closings],
+            "tables": {label: (table.version, table.told) for label, table in self.tables.items()},
         }
         table = pa.Table.from_pylist([_row(path, found) for path, found in sorted(self.documents.items())], _SCHEMA)
         parquet.write_table(table.replace_schema_metadata({"mtosi": json.dumps(metadata)}), folder / CHECKPOINT)

@@ -103,6 +103,7 @@ class IngestResult(JobResult):
         changed: with merge or append, number of rows that were added, replaced or removed, by object type.
         added: with merge or append, columns that the tables did not have before, by object type.
         unnamed: with merge or append, number of objects without a name, which are left out.
+        foreign: with merge or append, object types whose table something else has changed since the last ingest.
         waiting: with merge or append, number of responses that wait for the rest of their sequences.
         submit: what spark-submit has to be told for the format.
     """
@@ -116,6 +117,7 @@ class IngestResult(JobResult):
     changed: dict[str, int] = field(default_factory=dict)
     added: dict[str, list[str]] = field(default_factory=dict)
     unnamed: int = 0
+    foreign: list[str] = field(default_factory=list)
     waiting: int = 0
     submit: str = ""
 
@@ -273,13 +275,18 @@ class _Ingest:
         if rejects and self._source.mode is Mode.FAILFAST:
             raise MtosiError("\n".join(str(self.shown(reject)) for reject in rejects))
         with self._job.stage("commit"):
-            growth.check()
+            growth.check(lake)
             if lake.format != PARQUET:
                 growth.commit(lake, staged)
-            waiting = growth.advance(plan, (*plan.rejects, *rejects), grown, staged)
+            waiting = growth.advance(lake, plan, (*plan.rejects, *rejects), grown, staged)
         self.tables = grown.tables
         result = self._result(plan, replace(written, rejects=rejects), vendors)
-        facts = {"changed": grown.changed, "added": grown.added, "unnamed": grown.unnamed}
+        facts = {
+            "changed": grown.changed,
+            "added": grown.added,
+            "unnamed": grown.unnamed,
+            "foreign": list(grown.foreign),
+        }
         return replace(result, waiting=waiting, **facts)  # type: ignore[arg-type]
 
     def _read(self, plan: Plan, writer: TableWriter) -> tuple[Plan, Written, dict[str, int]]:

@@ -231,7 +231,29 @@ class Lake:
             rows = self.spark.read.parquet(str(new.absolute())) if new.is_dir() else self.read(label).limit(0)
             self.replace(label, rows)
 
-    def merge(self, label: str, rows: DataFrame, keys: Sequence[str], removed: str) -> None:
+    def version(self, label: str, folder: Path | None = None, *, before: bool = False) -> str:
+        """What tells states of a table apart: the version of Delta, the snapshot of Iceberg, the files of Parquet.
+
+        Args:
+            label: object type.
+            folder: of Parquet, where the table is; by default its place.
+            before: whether that of the last commit's predecessor is asked for, of Delta or Iceberg.
+        """
+        if self.format == PARQUET:
+            files = sorted(
+                (path.name, path.stat().st_size) for path in (folder or self.folder(label)).glob("*.parquet")
+            )
+            return f"{zlib.crc32(repr(files).encode()):08x}"
+        if self.format == DELTA:
+            (last,) = self.spark.sql(f"DESCRIBE HISTORY {self.name(label)} LIMIT 1").collect()
+            return str(last["version"] - before)
+        made = self.spark.table(f"{self.name(label)}.history").orderBy("made_current_at", ascending=False)
+        row = made.first()
+        return "" if row is None else str(row["parent_id" if before else "snapshot_id"])
+
+    def merge(
+        self, label: str, rows: DataFrame, keys: Sequence[str], removed: str, *, replaces: bool, removes: bool
+    ) -> None:
         """Put rows in the place of those with the same keys, in one commit of Delta or Iceberg.
 
         Args:
@@ -239,19 +261,23 @@ class Lake:
             rows: with the columns of the table.
             keys: columns that tell rows apart.
             removed: a column of `rows` only: whether the row of the table is to go.
+            replaces: whether some row of the table has the keys of one in `rows`.
+            removes: whether one is to go.
         """
         view = "mtosi_merged"
         rows.createOrReplaceTempView(view)
-        on = " AND ".join(f"t.`{key}` <=> s.`{key}`" for key in keys)
+        on = " AND ".join(f"t.`{key}` = s.`{key}`" for key in keys)
         columns = [column for column in rows.columns if column != removed]
         sets = ", ".join(f"t.`{column}` = s.`{column}`" for column in columns)
         listed, values = (", ".join(f"{prefix}`{column}`" for column in columns) for prefix in ("", "s."))
+        clauses = [
+            f"WHEN MATCHED AND s.`{removed}` THEN DELETE" if removes else "",
+            f"WHEN MATCHED THEN UPDATE SET {sets}" if replaces else "",
+            f"WHEN NOT MATCHED AND NOT s.`{removed}` THEN INSERT ({listed}) VALUES ({values})",  # noqa: S608 - names of our own
+        ]
+        into = f"MERGE INTO {self.name(label)} t USING {view} s ON {on}"
         try:
-            self.spark.sql(
-                f"MERGE INTO {self.name(label)} t USING {view} s ON {on} "  # noqa: S608 - names of our own
-                f"WHEN MATCHED AND s.`{removed}` THEN DELETE WHEN MATCHED THEN UPDATE SET {sets} "
-                f"WHEN NOT MATCHED AND NOT s.`{removed}` THEN INSERT ({listed}) VALUES ({values})"
-            )
+            self.spark.sql(" ".join((into, *filter(None, clauses))))
         finally:
             self.spark.catalog.dropTempView(view)
 

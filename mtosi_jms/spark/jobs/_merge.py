@@ -6,7 +6,7 @@ DataFrames in, DataFrame out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 MERGE: Final = "merge"
 APPEND: Final = "append"
 REMOVED: Final = "_removed"
+BEFORE: Final = "_before"
 PRESENT: Final = "present"
 FACTS: Final = "_facts"
 TIMES: Final[Mapping[str, tuple[str, ...]]] = {MERGE: ("as_of",), APPEND: ("valid_from", "valid_to")}
@@ -44,6 +45,7 @@ class News:
         objects: rows as the source gives them, of responses.
         times: `source_file`, `_time` and `_sequence` of each response; the last is null where it is incomplete.
         events: rows of `event_rows`, of this type, without deletions.
+        told: the columns of which some change tells, or told in an earlier run.
         closings: of this run, also answers; and those that are remembered.
     """
 
@@ -52,6 +54,7 @@ class News:
     events: DataFrame | None
     closings: Sequence[Closing]
     remembered: Sequence[Closing]
+    told: Collection[str] = ()
 
 
 class TableMerge:
@@ -63,18 +66,28 @@ class TableMerge:
         object_type: its label.
         table: as it is, None where there is none yet.
         news: what is new.
+        files: column of the table with the file of each row, where only files that change are made again.
 
     Raises:
         ConfigError: the table is not one that grows, or a column of it has another type than in the news.
     """
 
-    def __init__(self, spark: SparkSession, write: str, object_type: str, table: DataFrame | None, news: News) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        write: str,
+        object_type: str,
+        table: DataFrame | None,
+        news: News,
+        files: str | None = None,
+    ) -> None:
         if table is not None and not {FACTS, PRESENT, *TIMES[write]} <= set(table.columns):
             raise ConfigError(f"the table of {object_type} was not made by write {write}: ingest into another folder")
         self._spark = spark
         self._write = write
         self._type = object_type
         self._table = table
+        self._files = files
         self._news = news
         self._given = news.objects.columns
         own = own_columns(self._given)
@@ -90,6 +103,7 @@ class TableMerge:
         self._provenance = [name for name in self._columns if name in provenance]
         self.added = _added(table, news.objects) if table is not None else []
         self._schema = news.objects.schema if table is None else _fitted(table, news.objects.schema).drop(*ours).schema
+        self._told = [name for name in self._content if name in news.told]
         self._kinds = {field.name: field.dataType for field in self._schema}
 
     @property
@@ -102,42 +116,55 @@ class TableMerge:
         """The columns that tell the rows of the table apart."""
         return (self._key,) if self._write == MERGE else (self._key, TIMES[APPEND][0])
 
-    def fitted(self) -> DataFrame:
-        """The table with all columns that it will have."""
-        assert self._table is not None  # noqa: S101 - asked only where there is one
-        return _fitted(self._table, self._news.objects.schema)
+    def fitted(self, table: DataFrame) -> DataFrame:
+        """The table, or some files of it, with all columns that it will have."""
+        return _fitted(table, self._news.objects.schema)
 
-    def changes(self, stage: Callable[[DataFrame], DataFrame]) -> DataFrame:
-        """The rows that are to be put in place of those with the same keys, those to be removed marked; others stay.
+    def changes(self) -> DataFrame:
+        """The rows that are new, take the place of others, or are to be removed; all others stay.
 
-        Args:
-            stage: writes a DataFrame aside, so that it is made once; gives it back as it was written.
+        `REMOVED` marks the latter, of which only the keys are given. `BEFORE` is the file, or for tables that Spark
+        commits an empty text, of the row with the same keys that is there; null where there is none.
         """
-        news = stage(self._told_news())
-        old = None if self._table is None else self.fitted().withColumnRenamed(self._key, "_name")
-        closed = self._closed(news.select("_name", "_sequence"), old)
-        facts = news.drop("_sequence")
-        if closed is not None:
-            facts = stage(facts.unionByName(closed, allowMissingColumns=True))
+        news = self._told_news()
+        told = self._names()
+        files = f.lit("") if self._files is None else f.col(self._files)
+        old = None if self._table is None else self.fitted(self._table.withColumn(BEFORE, files))
+        old = None if old is None else old.withColumnRenamed(self._key, "_name")
+        closed = self._closed(told, old)
+        facts = news if closed is None else news.unionByName(closed, allowMissingColumns=True)
         if old is None:
-            made = self._states(self._once(facts), self._told_columns(None))
-            return self._table_rows(made).withColumn(REMOVED, f.lit(False)).withColumnRenamed("_name", self._key)
-        mine = old.join(facts.select("_name").distinct(), "_name", "left_semi")
+            made = self._table_rows(self._states(self._once(facts)))
+            made = made.withColumn(REMOVED, f.lit(False)).withColumn(BEFORE, f.lit(None).cast("string"))
+            return made.withColumnRenamed("_name", self._key)
+        mine = self._affected(old, told, closed)
         held = mine.select("_name", f.explode(FACTS).alias("_fact"), self._packed(mine))
         held = held.select(
             "_name", *(f.col(f"_fact.{name}").alias(name) for name in _FACT), _ROW, f.lit(0).alias("_new")
         )
-        made = self._table_rows(self._states(self._once(facts.unionByName(held)), self._told_columns(old)))
-        before = self._table_rows(mine)
+        made = self._table_rows(self._states(self._once(facts.unionByName(held))))
+        return self._differences(made, mine).withColumnRenamed("_name", self._key)
+
+    def _affected(self, old: DataFrame, told: DataFrame, closed: DataFrame | None) -> DataFrame:
+        """The rows of the table that the news may change."""
+        if any(one.object_type == self._type for one in self._news.closings):
+            return old
+        names = told.select("_name")
+        if closed is not None:
+            names = names.unionByName(closed.select("_name"))
+        return old.join(names.distinct(), "_name", "left_semi")
+
+    def _differences(self, made: DataFrame, before: DataFrame) -> DataFrame:
+        """Rows as they are to be, without those that are there already; with those that are to be removed."""
         keys = ["_name", *self.keys[1:]]
-        same = [*keys, *TIMES[self._write], PRESENT, self._complete, FACTS]
-        known = before.select(*(f.col(name).alias(f"_known{place}") for place, name in enumerate(same)))
-        equal = [f.col(name).eqNullSafe(f.col(f"_known{place}")) for place, name in enumerate(same)]
-        fresh = made.join(known, equal, "left_anti").withColumn(REMOVED, f.lit(False))
-        if self._write == MERGE:
-            return fresh.withColumnRenamed("_name", self._key)  # a name that is there stays
-        lost = before.join(made.select(*keys), keys, "left_anti").withColumn(REMOVED, f.lit(True))
-        return fresh.unionByName(lost).withColumnRenamed("_name", self._key)
+        same = [*TIMES[self._write], PRESENT, self._complete, FACTS]
+        known = before.select(*keys, BEFORE, f.struct(*same).alias("_known"))
+        if self._write == MERGE:  # a name that is there stays
+            both, removed = made.join(known, keys, "left"), f.lit(False)
+        else:
+            both, removed = made.join(known, keys, "full"), f.col(FACTS).isNull()
+        fresh = both.where(removed | ~f.struct(*same).eqNullSafe(f.col("_known")))
+        return fresh.select(*made.columns, removed.alias(REMOVED), BEFORE)
 
     def _table_rows(self, rows: DataFrame) -> DataFrame:
         return rows.select("_name", *self._columns, PRESENT, *TIMES[self._write], FACTS)
@@ -149,23 +176,22 @@ class TableMerge:
         fields = [f.col(name) if name in there else f.lit(None).cast(kinds[name]).alias(name) for name in self._columns]
         return f.struct(*fields).alias(_ROW)
 
-    def _told_columns(self, old: DataFrame | None) -> list[str]:
-        """The columns of which some change tells."""
-        told: set[str] = set()
-        changes = [] if self._news.events is None else [self._news.events.select(f.explode("_told").alias("name"))]
-        if old is not None:
-            changes.append(
-                old.select(f.explode(f.flatten(f.filter(f.col(f"{FACTS}._told"), f.isnotnull))).alias("name"))
-            )
-        for names in changes:
-            told.update(row["name"] for row in names.distinct().collect())
-        return [name for name in self._content if name in told]
+    def _names(self) -> DataFrame:
+        """The names that messages tell of, with the complete sequence that does."""
+        objects = self._news.objects.select(f.col(self._key).alias("_name"), f.col(self._file).alias("source_file"))
+        times = self._news.times.select("source_file", "_sequence")
+        told = objects.where(f.col("_name").isNotNull()).join(f.broadcast(times), "source_file")
+        told = told.select("_name", "_sequence")
+        if self._news.events is not None:
+            names = self._news.events.where(f.col("_name") != "")
+            told = told.unionByName(names.select("_name", f.lit(None).cast("string").alias("_sequence")))
+        return told.distinct()
 
     def _told_news(self) -> DataFrame:
         """The facts that messages tell."""
         objects = _fitted(self._news.objects, self._schema).withColumnRenamed(self._key, "_name")
         objects = objects.where(f.col("_name").isNotNull())
-        times = self._news.times.select(f.col("source_file").alias(self._file), "_time", "_sequence")
+        times = self._news.times.select(f.col("source_file").alias(self._file), "_time")
         said = objects.join(f.broadcast(times), self._file)
         told = f.lit(None).cast("array<string>").alias("_told")
         facts = said.select(
@@ -176,7 +202,6 @@ class TableMerge:
             told,
             self._packed(said),
             f.lit(1).alias("_new"),
-            "_sequence",
         )
         if self._news.events is None:
             return facts
@@ -190,32 +215,33 @@ class TableMerge:
             "_told",
             self._packed(events),
             f.lit(1).alias("_new"),
-            f.lit(None).cast("string").alias("_sequence"),
         )
         return facts.unionByName(spread)
 
     def _closed(self, told: DataFrame, old: DataFrame | None) -> DataFrame | None:
         """That objects are gone, since an object above them is, or a complete answer does not have them."""
         names = told.select("_name").distinct()
-        before = None if old is None else old.select("_name").distinct()
-        there = names if before is None else names.unionByName(before).distinct()
-        unknown = names if before is None else names.join(before, "_name", "left_anti")
-        pairs = [
-            self._closing_pairs(there, self._news.closings),
-            self._closing_pairs(unknown, self._news.remembered),
-        ]
-        both = [pair for pair in pairs if pair is not None]
-        if not both:
+        closed = []
+        if self._mine(self._news.closings):
+            there = names if old is None else names.unionByName(old.select("_name")).distinct()
+            pairs = self._closing_pairs(there, self._news.closings)
+            if any(one.object_type for one in self._mine(self._news.closings)):
+                pairs = pairs.join(told.where("_sequence is not null"), ["_name", "_sequence"], "left_anti")
+            closed.append(pairs)
+        if self._mine(self._news.remembered):
+            unknown = names if old is None else names.join(old.select("_name"), "_name", "left_anti")
+            closed.append(self._closing_pairs(unknown, self._news.remembered))
+        if not closed:
             return None
-        closed = both[0] if len(both) == 1 else both[0].unionByName(both[1])
-        closed = closed.join(told.where("_sequence is not null"), ["_name", "_sequence"], "left_anti")
-        return closed.selectExpr("_name", "_time", *_GONE_FACT).distinct()
+        both = closed[0] if len(closed) == 1 else closed[0].unionByName(closed[1])
+        return both.selectExpr("_name", "_time", *_GONE_FACT).distinct()
 
-    def _closing_pairs(self, names: DataFrame, closings: Sequence[Closing]) -> DataFrame | None:
+    def _mine(self, closings: Sequence[Closing]) -> list[Closing]:
+        return [one for one in closings if one.name or one.object_type == self._type]
+
+    def _closing_pairs(self, names: DataFrame, closings: Sequence[Closing]) -> DataFrame:
         """Names with the closings that end them: time, and the sequence that did."""
-        mine = [one for one in closings if one.name or one.object_type == self._type]
-        if not mine:
-            return None
+        mine = self._mine(closings)
         rows = pa.table(
             {
                 "_above": pa.array([one.name for one in mine], pa.string()),
@@ -232,11 +258,13 @@ class TableMerge:
         """Each fact once: of equal ones that of a complete sequence, then the newest."""
         equal = Window.partitionBy("_name", "_time", "_rank", "_id")
         first = [f.col(_ROW)[self._complete].desc_nulls_last(), f.col("_new").desc()]
-        numbered = facts.withColumn("_copy", f.row_number().over(equal.orderBy(*first)))
+        together = facts.repartition(f.col("_name"))  # all that follows finds the facts of a name in one place
+        numbered = together.withColumn("_copy", f.row_number().over(equal.orderBy(*first)))
         return numbered.where("_copy = 1").drop("_copy")
 
-    def _states(self, facts: DataFrame, told: Sequence[str]) -> DataFrame:
-        """The states that facts lead to; only the columns in `told` are told of by changes."""
+    def _states(self, facts: DataFrame) -> DataFrame:
+        """The states that facts lead to."""
+        told = self._told
         order = Window.partitionBy("_name").orderBy("_time", "_rank", "_id")
         rank = f.col("_rank")
 
@@ -290,6 +318,12 @@ class TableMerge:
 
 
 _GONE_FACT: Final = ("0 AS _rank", "0L AS _id", "CAST(NULL AS array<string>) AS _told", "1 AS _new")
+
+
+def told_columns(table: DataFrame) -> set[str]:
+    """The columns of which some change tells in a table that grows."""
+    told = f.flatten(f.filter(f.col(f"{FACTS}._told"), f.isnotnull))
+    return {row["name"] for row in table.select(f.explode(told).alias("name")).distinct().collect()}
 
 
 def _needed(facts: Column) -> Column:
