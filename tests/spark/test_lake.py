@@ -70,12 +70,15 @@ def test_an_ingest_is_a_version(lake: Any, put: Any, landing: Path, envelopes: A
 @pytest.mark.parametrize("kind", KINDS)
 def test_of_two_writers_one_is_told(lake: Any, tmp_path: Path, kind: str) -> None:
     """Both merge at once, into a table that both have found; nothing of either is lost in part."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
     table = Lake(lake, kind, tmp_path)
     table.replace("ME", lake.sql("SELECT 'a' AS name_text, 0 AS value"))
 
     def write(value: int) -> bool:
         session = lake.newSession()
-        with suppress(Exception):
+        with suppress(PySparkException, Py4JError):
             session.conf.set(DELTA_CATALOG, lake.conf.get(DELTA_CATALOG))
             own = Lake(session, kind, tmp_path)
             rows = session.sql(f"SELECT 'a' AS name_text, {value} AS value, false AS gone")
