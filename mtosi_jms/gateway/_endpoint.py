@@ -48,7 +48,6 @@ from mtosi_jms.xmlbind import RawXml, to_element
 
 try:
     from starlette.applications import Starlette
-    from starlette.middleware import Middleware
     from starlette.requests import ClientDisconnect
     from starlette.requests import Request as HttpRequest
     from starlette.responses import JSONResponse, Response
@@ -115,22 +114,15 @@ class _Refused(Exception):
         self.headers = dict(headers or {})
 
 
+class _NoPost(_Refused):
+    """A method that nothing is there for."""
+
+    def __init__(self) -> None:
+        super().__init__(405, "post a SOAP envelope", {"Allow": "POST"})
+
+
 class _Gone(Exception):
     """The client has gone away."""
-
-
-class _OneLength:
-    """Refuses a request that says its length in two ways: a proxy may have read the other one (request smuggling)."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        names = {name for name, _ in scope.get("headers", ())}
-        app = self._app
-        if {b"content-length", b"transfer-encoding"} <= names:
-            app = _plain(_Refused(400, "Content-Length and Transfer-Encoding", {"Connection": "close"}))
-        await app(scope, receive, send)
 
 
 class Endpoint:
@@ -145,7 +137,6 @@ class Endpoint:
             `mtosi_jms.jms.body_check.Validate`.
 
     Attributes:
-        app: for an ASGI server.
         iterators: those that are open.
     """
 
@@ -168,10 +159,8 @@ class Endpoint:
         self._in_hand = 0
         self._answered = 0
         self._failed = 0
-        self.app = Starlette(
-            middleware=[Middleware(_OneLength)],
+        self._pages = Starlette(
             routes=[
-                Route("/{path:path}", self._post, methods=["POST"]),
                 Route("/health", self._health, methods=["GET"]),
                 Route("/ready", self._ready, methods=["GET"]),
                 Route("/{path:path}", self._get, methods=["GET"]),
@@ -183,6 +172,17 @@ class Endpoint:
     async def _living(self, app: Starlette) -> AsyncIterator[None]:
         yield
         await self.iterators.close_all()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """What an ASGI server calls."""
+        app: ASGIApp = self._pages
+        if scope["type"] == "http":
+            names = {name for name, _ in scope["headers"]}
+            if {b"content-length", b"transfer-encoding"} <= names:  # a proxy may have read the other one (smuggling)
+                app = _plain(_Refused(400, "Content-Length and Transfer-Encoding", {"Connection": "close"}))
+            elif scope["path"].startswith("/") and scope["method"] not in ("GET", "HEAD"):
+                app = await self._post(HttpRequest(scope, receive, send))  # routing would take a tenth of its time
+        await app(scope, receive, send)
 
     async def _health(self, request: HttpRequest) -> Response:
         counts = {
@@ -206,12 +206,14 @@ class Endpoint:
         asks = "wsdl" in {name.lower() for name in request.query_params} or request.url.path.endswith((".wsdl", ".xsd"))
         found = self._wsdl(request.url.path, base) if asks and self._wsdl is not None else None
         if found is None:
-            return _plain(_Refused(405, "post a SOAP envelope", {"Allow": "POST"}))
+            return _plain(_NoPost())
         return Response(found, media_type="text/xml; charset=utf-8")
 
     async def _post(self, request: HttpRequest) -> Response:
         envelope: Envelope | None = None
         try:
+            if request.method != "POST":
+                raise _NoPost
             owner = self._admit(request)
             data = await self._body(request)
             asked = _request(data, request)

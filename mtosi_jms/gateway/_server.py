@@ -7,7 +7,7 @@ import socket
 import ssl
 import threading
 from types import TracebackType
-from typing import Any, ClassVar, Final, Self
+from typing import ClassVar, Final, Self
 
 from mtosi_jms.errors import ConfigError, MissingExtraError, TransportError
 from mtosi_jms.gateway._certificates import load_certificate
@@ -25,32 +25,6 @@ _KEEP_ALIVE: Final = 5
 _BACKLOG: Final = 2048
 
 
-class _Joined:
-    """A transport that sends in one piece what is written in one turn of the loop: head and body of an answer."""
-
-    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
-        self._transport = transport
-        self._loop = loop
-        self._written: list[bytes] = []
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._transport, name)
-
-    def write(self, data: bytes) -> None:
-        if not self._written:
-            self._loop.call_soon(self._flush)
-        self._written.append(data)
-
-    def close(self) -> None:
-        self._flush()
-        self._transport.close()
-
-    def _flush(self) -> None:
-        if self._written:
-            self._transport.write(b"".join(self._written))
-            self._written.clear()
-
-
 class _Impatient(H11Protocol):
     """Closes a connection whose first request does not begin, or the headers of any do not end, in time; or that goes
     on with a request which is answered already."""
@@ -59,8 +33,8 @@ class _Impatient(H11Protocol):
     _watch: asyncio.TimerHandle | None = None
     _had_part = False
 
-    def connection_made(self, transport: Any) -> None:
-        super().connection_made(_Joined(transport, self.loop))  # type: ignore[arg-type]
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
         self._watch = self.loop.call_later(self.patience, self._look)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -126,6 +100,7 @@ class HttpServer:
         try:
             family = socket.AF_INET6 if ":" in host else socket.AF_INET
             self._socket = socket.create_server((host, port), family=family, backlog=_BACKLOG)
+            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # its connections have it from here
         except (OSError, OverflowError) as error:
             raise TransportError(f"{host}:{port}: cannot listen: {error}") from None
         found = self._socket.getsockname()
@@ -134,9 +109,8 @@ class HttpServer:
         if not endpoint.public_url:
             endpoint.public_url = self.url
         config = uvicorn.Config(
-            endpoint.app,
+            endpoint,
             http=type("Impatient", (_Impatient,), {"patience": endpoint.options.read_timeout}),
-            loop="asyncio",
             ws="none",
             lifespan="on",
             log_config=None,
@@ -153,7 +127,8 @@ class HttpServer:
         self._thread = threading.Thread(target=self._run, name="mtosi-http", daemon=True)
 
     def _run(self) -> None:
-        asyncio.run(self._server.serve(sockets=[self._socket]))
+        with asyncio.Runner(loop_factory=self._server.config.get_loop_factory()) as runner:
+            runner.run(self._server.serve(sockets=[self._socket]))
 
     def start(self) -> Self:
         """Begins to serve.
