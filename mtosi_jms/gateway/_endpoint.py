@@ -221,7 +221,7 @@ class Endpoint:
             self._in_hand += 1
             try:
                 await self._judge(data)
-                status, data = await _unless_gone(request, self._answer(asked, owner, request.url.path))
+                status, data = await _unless_gone(request, self._answer(asked, owner, request.scope["path"]))
             finally:
                 self._in_hand -= 1
         except _Gone:
