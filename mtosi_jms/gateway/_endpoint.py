@@ -13,7 +13,7 @@ import hmac
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from email.message import Message
 from functools import lru_cache
 from typing import Final, TypeVar
@@ -366,17 +366,15 @@ class Endpoint:
         if envelope.fault is not None:
             return 500, _fault_of_iterator(envelope, request).to_bytes()
         theirs, header = request.header, envelope.header or Header()
-        envelope.header = replace(
-            header,
-            activity_name=theirs.activity_name or header.activity_name,
-            communication_style=_RPC,
-            correlation_id=theirs.correlation_id,
-            destination_uri=theirs.sender_uri or header.destination_uri,
-            iterator_reference_uri=iterator or None,
-        )
+        header.activity_name = theirs.activity_name or header.activity_name
+        header.communication_style = _RPC
+        header.correlation_id = theirs.correlation_id
+        header.destination_uri = theirs.sender_uri or header.destination_uri
+        header.iterator_reference_uri = iterator or None
         if header_text(theirs, "iteratorReferenceURI") is not None:
             tag = f"{tag_of(request.envelope.body).removesuffix(OF_REQUEST)}Response"
-            envelope.header.msg_name = tag.rpartition("}")[2]
+            header.msg_name = tag.rpartition("}")[2]
+        envelope.header = header
         return 200, envelope.passed_on(tag)
 
 

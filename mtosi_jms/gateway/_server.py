@@ -26,12 +26,13 @@ _BACKLOG: Final = 2048
 
 
 class _Impatient(H11Protocol):
-    """Closes a connection whose first request does not begin, or the headers of any do not end, in time; or that goes
-    on with a request which is answered already."""
+    """Closes a connection whose first request does not begin, or the headers of any do not end, in time; that goes on
+    with a request which is answered already; or that takes none of its answer."""
 
     patience: ClassVar[float]
     _watch: asyncio.TimerHandle | None = None
     _had_part = False
+    _unsent = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -56,13 +57,18 @@ class _Impatient(H11Protocol):
             self.transport.close()
 
     def _look(self) -> None:
-        """Looks for half a header, or a body that is refused already, that was there at the last look, too."""
+        """Looks for half a header, a body that is refused already, or octets to send, that were there at the last look,
+        too."""
         cycle: object = self.cycle
         begins = self.conn.their_state is h11.IDLE and bool(self.conn.trailing_data[0])
         goes_on = self.conn.our_state is h11.DONE and self.conn.their_state is h11.SEND_BODY
         has_part = begins or goes_on
         if cycle is None or (has_part and self._had_part):
             self.transport.close()
+            return
+        unsent, self._unsent = self._unsent, self.transport.get_write_buffer_size()
+        if 0 < unsent == self._unsent:
+            self.transport.abort()
             return
         self._had_part = has_part
         self._watch = self.loop.call_later(self.patience, self._look)
