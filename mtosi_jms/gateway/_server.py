@@ -7,7 +7,7 @@ import socket
 import ssl
 import threading
 from types import TracebackType
-from typing import Any, ClassVar, Final, Self
+from typing import ClassVar, Final, Self
 
 from mtosi_jms.errors import ConfigError, MissingExtraError, TransportError
 from mtosi_jms.gateway._certificates import load_certificate
@@ -25,42 +25,17 @@ _KEEP_ALIVE: Final = 5
 _BACKLOG: Final = 2048
 
 
-class _Joined:
-    """A transport that sends in one piece what is written in one turn of the loop: head and body of an answer."""
-
-    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
-        self._transport = transport
-        self._loop = loop
-        self._written: list[bytes] = []
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._transport, name)
-
-    def write(self, data: bytes) -> None:
-        if not self._written:
-            self._loop.call_soon(self._flush)
-        self._written.append(data)
-
-    def close(self) -> None:
-        self._flush()
-        self._transport.close()
-
-    def _flush(self) -> None:
-        if self._written:
-            self._transport.write(b"".join(self._written))
-            self._written.clear()
-
-
 class _Impatient(H11Protocol):
-    """Closes a connection whose first request does not begin, or the headers of any do not end, in time; or that goes
-    on with a request which is answered already."""
+    """Closes a connection whose first request does not begin, or the headers of any do not end, in time; that goes on
+    with a request which is answered already; or that takes none of its answer."""
 
     patience: ClassVar[float]
     _watch: asyncio.TimerHandle | None = None
     _had_part = False
+    _unsent = 0
 
-    def connection_made(self, transport: Any) -> None:
-        super().connection_made(_Joined(transport, self.loop))  # type: ignore[arg-type]
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
         self._watch = self.loop.call_later(self.patience, self._look)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -82,13 +57,18 @@ class _Impatient(H11Protocol):
             self.transport.close()
 
     def _look(self) -> None:
-        """Looks for half a header, or a body that is refused already, that was there at the last look, too."""
+        """Looks for half a header, a body that is refused already, or octets to send, that were there at the last look,
+        too."""
         cycle: object = self.cycle
         begins = self.conn.their_state is h11.IDLE and bool(self.conn.trailing_data[0])
         goes_on = self.conn.our_state is h11.DONE and self.conn.their_state is h11.SEND_BODY
         has_part = begins or goes_on
         if cycle is None or (has_part and self._had_part):
             self.transport.close()
+            return
+        unsent, self._unsent = self._unsent, self.transport.get_write_buffer_size()
+        if 0 < unsent == self._unsent:
+            self.transport.abort()
             return
         self._had_part = has_part
         self._watch = self.loop.call_later(self.patience, self._look)
@@ -126,6 +106,7 @@ class HttpServer:
         try:
             family = socket.AF_INET6 if ":" in host else socket.AF_INET
             self._socket = socket.create_server((host, port), family=family, backlog=_BACKLOG)
+            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # its connections have it from here
         except (OSError, OverflowError) as error:
             raise TransportError(f"{host}:{port}: cannot listen: {error}") from None
         found = self._socket.getsockname()
@@ -134,9 +115,8 @@ class HttpServer:
         if not endpoint.public_url:
             endpoint.public_url = self.url
         config = uvicorn.Config(
-            endpoint.app,
+            endpoint,
             http=type("Impatient", (_Impatient,), {"patience": endpoint.options.read_timeout}),
-            loop="asyncio",
             ws="none",
             lifespan="on",
             log_config=None,
@@ -153,7 +133,8 @@ class HttpServer:
         self._thread = threading.Thread(target=self._run, name="mtosi-http", daemon=True)
 
     def _run(self) -> None:
-        asyncio.run(self._server.serve(sockets=[self._socket]))
+        with asyncio.Runner(loop_factory=self._server.config.get_loop_factory()) as runner:
+            runner.run(self._server.serve(sockets=[self._socket]))
 
     def start(self) -> Self:
         """Begins to serve.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Generator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields
 from typing import Final, Protocol
 
 from mtosi_jms.errors import MtosiFault
@@ -20,12 +20,15 @@ from mtosi_jms.xmlbind import RawXml, XmlObject
 
 _NOTIFY: Final = clark(NOTMSG, "notify")
 _ANY: Final = ServiceInfo(name="any", namespace="", root="")
-_OWN: Final = (
+_OWN: Final = frozenset({
     "sender_uri", "destination_uri", "reply_to_uri", "failure_replyto_uri", "originator_uri", "correlation_id",
     "communication_pattern", "communication_style", "requested_batch_size", "batch_sequence_number",
     "batch_sequence_end_of_reply", "iterator_reference_uri",
-)  # fmt: skip
+})  # fmt: skip
 """Fields of the header that a request over JMS has of the gateway, and not of the client."""
+_THEIRS: Final = tuple(field.name for field in fields(Header) if field.name not in _OWN)
+_FILLED: Final = frozenset({"activity_name", "msg_name", "msg_type", "timestamp"})
+"""Fields that the gateway fills where the client left them out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,12 +173,12 @@ async def _published(publisher: Publisher, message: XmlObject) -> AsyncGenerator
 
 def _over_jms(made: Envelope, request: Request) -> Envelope:
     """A request as it goes over JMS: what the client sent, with the requestor's addresses, id and style."""
-    ours, theirs = made.header or Header(), request.header
-    own = {name: getattr(ours, name) for name in _OWN}
-    own["originator_uri"] = theirs.originator_uri or theirs.sender_uri
-    filled = {name: getattr(ours, name) for name in ("activity_name", "msg_name", "msg_type", "timestamp")}
-    missing = {name: value for name, value in filled.items() if getattr(theirs, name) is None}
-    header = replace(theirs, **own, **missing)
+    header, theirs = made.header or Header(), request.header
+    for name in _THEIRS:
+        value = getattr(theirs, name)
+        if value is not None or name not in _FILLED:
+            setattr(header, name, value)
+    header.originator_uri = theirs.originator_uri or theirs.sender_uri
     given = request.envelope
     return Envelope(header=header, body=given.body, blocks=given.blocks, more=given.more)
 

@@ -10,6 +10,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
@@ -198,6 +199,13 @@ def trickling(raw: socket.socket, part: bytes) -> Iterator[None]:
         thread.join()
 
 
+def is_established(raw: socket.socket) -> bool:
+    """Whether the other side of a connection on loopback is still open, as the kernel says."""
+    ends = [f"{end[1]:04X}" for end in (raw.getpeername(), raw.getsockname())]
+    lines = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    return any([local[-4:], remote[-4:]] == ends and state == "01" for _, local, remote, state, *_ in lines)
+
+
 class TestFloods:
     """Each ends in bounded time: `told` would wait for ever, and the socket gives up after a minute."""
 
@@ -231,6 +239,18 @@ class TestFloods:
             raw.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Type: text/html\r\nContent-Length: 1000000\r\n\r\n")
             with trickling(raw, b"x"):
                 assert statuses(rest(raw)) == [415]
+
+    def test_an_answer_that_nobody_reads(self, services: Any) -> None:
+        page, waits = b" " * 2**25, threading.Event()
+        endpoint = Endpoint(
+            ByDispatcher(Dispatcher(services)), HttpOptions(read_timeout=0.3), wsdl=lambda path, base: page
+        )
+        with HttpServer(endpoint) as server, connected(server.url) as raw:
+            raw.sendall(b"GET /?wsdl HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert raw.recv(100)
+            while is_established(raw):
+                waits.wait(0.02)
+            assert len(rest(raw)) < len(page)
 
     def test_the_body_of_a_refused_request_is_no_request(self, url: str, source: Listening) -> None:
         hidden = posted(KNOWN)

@@ -163,7 +163,7 @@ async def asked(served: Endpoint, method: str, path: str, body: bytes, headers: 
 
     try:
         async with asyncio.timeout(30):
-            await served.app(scope, receive, send)
+            await served(scope, receive, send)
     finally:
         await served.iterators.close_all()
     content = b"".join(one.get("body", b"") for one in sent)

@@ -156,7 +156,7 @@ class Process:
         self._process.stdin.write("\n")
         self._process.stdin.flush()
         told: dict[str, int] = json.loads(self._line())
-        health = httpx.get(f"{self.url}/health", trust_env=False).json()
+        health = httpx.get(f"{self.url}/health", trust_env=False, timeout=60).json()
         status = Path(f"/proc/{self._process.pid}/status").read_text(encoding="ascii")
         numbers = {name: int(re.findall(rf"{name}:\s+(\d+)", status)[0]) for name in ("VmRSS", "Threads")}
         sockets = len(list(Path(f"/proc/{self._process.pid}/fd").iterdir()))

@@ -8,7 +8,7 @@ from types import ModuleType
 
 import pytest
 
-ONLY = {"transport": {"jars", "transport", "jms", "errors", "masking"}}
+ONLY = {"transport": {"closing", "jars", "transport", "jms", "errors", "masking"}}
 
 # No socket, thread, clock or source of identifiers: time and ids are arguments.
 PURE = ("soap", "jms", "patterns")
