@@ -195,9 +195,11 @@ class StreamIndex:
         return {path: (size, modified_ns) for path, size, modified_ns in rows}
 
     def _insert(self, file: SeenFile) -> bool:
-        statement = "INSERT INTO file (path, size, modified_ns, key) VALUES (?, ?, ?, ?) ON CONFLICT (key) DO NOTHING"
-        made = self._database.execute(statement, (file.path, file.size, file.modified_ns, file.key))
-        return made.rowcount == 1
+        if self._database.execute("SELECT 1 FROM file WHERE key = ?", (file.key,)).fetchone() is not None:
+            return False
+        statement = "INSERT INTO file (path, size, modified_ns, key) VALUES (?, ?, ?, ?)"
+        self._database.execute(statement, (file.path, file.size, file.modified_ns, file.key))
+        return True
 
     def has(self, path: str) -> bool:
         """Whether a file has a position, and was not trimmed."""

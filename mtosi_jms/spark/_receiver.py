@@ -200,7 +200,7 @@ class Receiver:
                 return True
         room = self._options.most - len(scan(self._landing.spool.folder).envelopes)
         with self._lock:
-            self._room = min(room, 100)
+            self._room = min(room, 100) - 1
         return room > 0
 
     def _is_full(self) -> bool:
