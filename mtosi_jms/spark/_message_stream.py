@@ -37,9 +37,10 @@ _log = logging.getLogger(__name__)
 
 MOST_MESSAGES: Final = "maxMessagesPerTrigger"
 _CONNECT: Final = "connect."
-_RECEIVERS: Final = (
+RECEIVER_OPTIONS: Final = (
     "url", "destination", "selector", "durable", "shared", "names", "consumers", "maxSpooledMessages", "drainSeconds",
 )  # fmt: skip
+"""The options of a stream of messages beside those of any stream."""
 INDEX: Final = "_stream.db"
 """The index of a spool, in its folder, unless the option `index` names another file."""
 
@@ -53,7 +54,7 @@ class MessageStreamSource(DataSource):
 
     def __init__(self, options: Mapping[str, str]) -> None:
         super().__init__(dict(options))
-        own = {name.lower() for name in (*StreamOptions.names(MOST_MESSAGES), *_RECEIVERS)}
+        own = {name.lower() for name in (*StreamOptions.names(MOST_MESSAGES), *RECEIVER_OPTIONS)}
         given = own_options(options)
         self._given = {name: value for name, value in given.items() if name not in own}
         self._of_stream = {name: value for name, value in given.items() if name in own}
@@ -212,7 +213,7 @@ def check_names(given: Mapping[str, str]) -> None:
     Raises:
         ConfigError: one is not.
     """
-    known = {*SourceOptions.names(), *StreamOptions.names(MOST_MESSAGES), *_RECEIVERS}
+    known = {*SourceOptions.names(), *StreamOptions.names(MOST_MESSAGES), *RECEIVER_OPTIONS}
     unknown = sorted(set(given) - {name.lower() for name in known})
     if unknown:
         raise ConfigError(f"the source mtosi-jms has no option {unknown[0]!r}{hint(unknown[0], known)}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 import pickle
+import re
 import shutil
 import uuid
 import zipfile
@@ -21,6 +22,8 @@ import mtosi_jms as mtosi
 from mtosi_jms.broker import BrokerProcess
 from mtosi_jms.errors import ConfigError, JournalDamageError, MtosiError, SpoolError, SpoolInUseError
 from mtosi_jms.spark import InventorySource, MessageStreamSource
+from mtosi_jms.spark._message_stream import RECEIVER_OPTIONS
+from mtosi_jms.spark._streams import StreamOptions
 
 pytestmark = [
     pytest.mark.spark,
@@ -439,55 +442,62 @@ def test_a_provider_that_is_not_there(messages: Query) -> None:
         messages.restart(**{"url": "stomp://127.0.0.1:9", "connect.connect_timeout": "1"}).latest()
 
 
-# With Spark.
+# With Spark: the code of the guide.
 
 
 @pytest.fixture
-def table(spark: Any, tmp_path: Path) -> Callable[..., list[Any]]:
-    """Runs a stream until nothing is left, and gives all rows of its table."""
+def guide(root: Path, spark: Any, tmp_path: Path) -> Callable[[int, dict[str, str]], list[str]]:
+    """Runs a block of the guide to the end of its stream; the names in its table."""
+    page = (root / "docs" / "spark.md").read_text(encoding="utf-8").split("## Streams\n")[1].split("\n## ")[0]
+    blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
 
-    def run(source: str, path: Path, **options: str) -> list[Any]:
-        columns = "name_text,complete"
-        rows = spark.readStream.format(source).option("columns", columns).options(**options).load(str(path))
-        writer = rows.writeStream.format("parquet").option("checkpointLocation", str(tmp_path / "checkpoint"))
-        query = writer.trigger(availableNow=True).start(str(tmp_path / "table"))
+    def run(number: int, more: dict[str, str]) -> list[str]:
+        code = blocks[number]
+        places = {"/mnt/": f"{tmp_path}/", 'processingTime="10 seconds"': "availableNow=True", **more}
+        for there, here in places.items():
+            assert there in code or there not in more
+            code = code.replace(there, here)
+        space: dict[str, Any] = {"spark": spark, "mtosi": mtosi}
+        exec(compile(code, f"spark.md stream {number}", "exec"), space)
         try:
-            query.awaitTermination()
+            space["query"].awaitTermination()
         finally:
-            query.stop()
-        found = spark.read.parquet(str(tmp_path / "table")).collect()
+            space["query"].stop()
+        (table,) = (tmp_path / "tables").iterdir()
+        found = spark.read.parquet(str(table)).select("name_text").collect()
         return sorted(row["name_text"].rpartition("=")[2] for row in found)
 
     return run
 
 
-def test_a_landing_with_spark(
-    table: Callable[..., list[Any]], put: Put, landing: Path, envelopes: Any, tmp_path: Path
-) -> None:
-    put("1.xml", envelopes.batch("c", 1, False, envelopes.me("1")))
-    index = str(tmp_path / "index.db")
-    assert table("mtosi", landing, index=index) == ["1"]
-    put("2.xml", envelopes.batch("c", 2, True, envelopes.me("2")))
-    assert table("mtosi", landing, index=index) == ["1", "2"]
+def test_a_landing_with_spark(guide: Callable[..., list[str]], put: Put, envelopes: Any, tmp_path: Path) -> None:
+    (tmp_path / "state").mkdir()
+    for number in (1, 2):
+        put(f"{number}.xml", envelopes.batch("c", number, number == 2, envelopes.me(str(number))))
+        assert guide(0, {}) == ["1", "2"][:number]
 
 
 def test_a_queue_with_spark(
-    table: Callable[..., list[Any]], activemq: BrokerProcess, envelopes: Any, tmp_path: Path
+    guide: Callable[..., list[str]], activemq: BrokerProcess, envelopes: Any, tmp_path: Path
 ) -> None:
-    queue = f"queue:STREAM.{uuid.uuid4()}"
-    word = tmp_path / "password"
+    queue = f"STREAM.{uuid.uuid4()}"
+    word = tmp_path / "word"
     word.write_text(activemq.endpoints.password)
-    options = {
-        "url": f"stomp://127.0.0.1:{activemq.endpoints.ports['stomp']}",
-        "connect.user": activemq.endpoints.user,
-        "connect.password_file": str(word),
-        "destination": queue,
-        "drainSeconds": "0.3",
+    given = {
+        "broker:61613": f"127.0.0.1:{activemq.endpoints.ports['stomp']}",
+        '"spark"': f'"{activemq.endpoints.user}"',
+        "/run/secrets/broker": str(word),
+        "queue:INVENTORY": f"queue:{queue}",
     }
-    seen: list[Any] = []
     with mtosi.connect(activemq.endpoints.url("stomp")) as connection, connection.session() as session:
         for number in (1, 2):
             body = envelopes.batch("c", number, number == 2, envelopes.me(str(number)))
-            session.send(queue, mtosi.JmsMessage(body=body.encode()))
-            seen = table("mtosi-jms", tmp_path / "spool", **options)
-    assert seen == ["1", "2"]
+            session.send(f"queue:{queue}", mtosi.JmsMessage(body=body.encode()))
+            assert guide(1, given) == ["1", "2"][:number]
+        assert session.browse(f"queue:{queue}") == []
+
+
+def test_the_guide_names_every_option(root: Path) -> None:
+    page = (root / "docs" / "spark.md").read_text(encoding="utf-8").split("## Streams\n")[1].split("\n## ")[0]
+    for name in (*StreamOptions.names(), *StreamOptions.names("maxMessagesPerTrigger"), *RECEIVER_OPTIONS):
+        assert f"`{name}`" in page, name
