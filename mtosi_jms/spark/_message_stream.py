@@ -65,11 +65,11 @@ class MessageStreamSource(DataSource):
         }
         check_names(self._given)
         settings = SourceOptions.parse(self._given)
-        check_streamable(settings)
         if len(settings.paths) != 1:
             raise ConfigError("a stream of messages has one spool: load(FOLDER)")
         self._settings = settings
         self._options = StreamOptions.parse(self._of_stream, most=MOST_MESSAGES, clean="delete")
+        check_streamable(settings, self._options)
         self._receiver = _receiver_options(self._of_stream, self._of_connection)
         self._drain = seconds("drainSeconds", self._of_stream.get("drainseconds", "1"))
 

@@ -14,7 +14,6 @@ from mtosi_jms.errors import (
     ConfigError,
     IllegalStateError,
     MtosiError,
-    SpoolError,
     TransportError,
 )
 from mtosi_jms.masking import is_secret, passwords_in
@@ -23,7 +22,7 @@ from mtosi_jms.transport import AckMode, Backoff, Consumer, connect
 
 _log = logging.getLogger(__name__)
 
-_LOOK: Final = 0.2
+_LOOK: Final = 0.1
 """Seconds between looks at whether to stop, and at whether there is room again."""
 _GOODBYE: Final = 30.0
 _BACKOFF: Final = Backoff(initial=0.5, maximum=15.0)
@@ -72,7 +71,8 @@ class ReceiverOptions:
 class Receiver:
     """Threads that receive into a spool until `stop`.
 
-    A lost connection is made again for ever. What a consumer cannot recover from stops all, and `check` raises it.
+    A lost connection is made again for ever. What stops all is a first connection that cannot be made, a login that is
+    refused, options that do not fit, and a spool that cannot be written; `check` raises it.
 
     Args:
         options: where messages come from.
@@ -87,8 +87,8 @@ class Receiver:
         self._room = 0
         self._is_bounded = True
         self._failure: MtosiError | None = None
-        self._busy_at: dict[int, float] = {}
-        """When each connected thread had a message last, or was connected."""
+        self._quiet: dict[int, float] = {}
+        """For how many seconds each connected thread has waited for a message, and none came."""
         self._threads = [
             threading.Thread(target=self._run, args=(number,), name=f"mtosi-receiver-{number}", daemon=True)
             for number in range(options.consumers)
@@ -117,15 +117,15 @@ class Receiver:
         self._is_bounded = bounded
         while not (self._is_quiet(quiet) or (bounded and self._is_full())):
             self.check()
-            if self._stop.wait(_LOOK / 4):
+            if self._stop.wait(_LOOK / 2):
                 break
         self._is_bounded = True
         self.check()
 
     def _is_quiet(self, quiet: float) -> bool:
         with self._lock:
-            times = list(self._busy_at.values())
-        return len(times) == len(self._threads) and time.monotonic() - max(times) >= quiet
+            waited = list(self._quiet.values())
+        return len(waited) == len(self._threads) and 0 < min(waited) >= quiet
 
     def stop(self) -> None:
         """End all threads; what was not acknowledged comes again. May be called again."""
@@ -140,29 +140,28 @@ class Receiver:
         was_connected = False
         while not self._stop.is_set():
             try:
-                received = self._connected(number)
-            except (TransportError, SpoolError, IllegalStateError) as error:
-                was_connected = was_connected or number in self._busy_at
+                self._receive_on(number)
+            except (TransportError, IllegalStateError) as error:
+                is_connected = number in self._quiet
+                was_connected = was_connected or is_connected
                 if isinstance(error, AuthenticationError) or not was_connected:
                     self._fail(error)
                     return
-                failures += 1
+                failures = 1 if is_connected else failures + 1
                 _log.warning("receiving from %s: %s", self._options.destination, error)
                 self._stop.wait(_BACKOFF.seconds(failures))
             except MtosiError as error:
                 self._fail(error)
                 return
-            else:
-                failures = 0 if received else failures
             finally:
                 with self._lock:
-                    self._busy_at.pop(number, None)
+                    self._quiet.pop(number, None)
 
     def _fail(self, error: MtosiError) -> None:
         self._failure = self._failure or error
         self._stop.set()
 
-    def _connected(self, number: int) -> int:
+    def _receive_on(self, number: int) -> None:
         options = self._options
         opened = connect(options.url, names=options.names or None, **options.connection)
         with opened as connection, connection.session(ack_mode=AckMode.CLIENT) as session:
@@ -170,17 +169,17 @@ class Receiver:
                 options.destination, options.selector or None, durable=options.durable or None, shared=options.shared
             )
             connection.start()
-            with self._lock:
-                self._busy_at[number] = time.monotonic()
-            return self._receive(consumer, number)
+            self._waited(number, None)
+            self._receive(consumer, number)
 
-    def _receive(self, consumer: Consumer, number: int) -> int:
-        received = 0
+    def _receive(self, consumer: Consumer, number: int) -> None:
         while not self._stop.is_set():
             if self._is_bounded and not self._take_room():
                 self._stop.wait(_LOOK)
+                self._waited(number, _LOOK)
                 continue
             delivery = consumer.receive(_LOOK)
+            self._waited(number, _LOOK if delivery is None else None)
             if delivery is None:
                 continue
             self._landing.land(delivery.message)
@@ -188,10 +187,11 @@ class Receiver:
                 delivery.acknowledge()
             except (TransportError, IllegalStateError) as error:  # it comes again, and the index knows it then
                 _log.debug("a message in the spool was not acknowledged: %s", error)
-            received += 1
-            with self._lock:
-                self._busy_at[number] = time.monotonic()
-        return received
+
+    def _waited(self, number: int, seconds: float | None) -> None:
+        """Note that a thread has waited for nothing; None: that it has a message, or is connected."""
+        with self._lock:
+            self._quiet[number] = 0.0 if seconds is None else self._quiet.get(number, 0.0) + seconds
 
     def _take_room(self) -> bool:
         with self._lock:

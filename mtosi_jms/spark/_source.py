@@ -92,10 +92,9 @@ class InventorySource(DataSource):
         Raises:
             ConfigError: as `reader`; an option that is not for streams.
         """
-        settings = SourceOptions.parse(self._given)
-        check_streamable(settings)
-        columns = narrowed(full_schema(settings), schema)
-        return admitted(LandingStream)(settings, StreamOptions.parse(self._of_stream), columns)
+        settings, options = SourceOptions.parse(self._given), StreamOptions.parse(self._of_stream)
+        check_streamable(settings, options)
+        return admitted(LandingStream)(settings, options, narrowed(full_schema(settings), schema))
 
 
 def narrowed(full: pa.Schema, schema: StructType) -> pa.Schema:

@@ -14,6 +14,7 @@ import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import chain, count
 from pathlib import Path
 from typing import Any, Final
 
@@ -109,8 +110,8 @@ def seconds(name: str, text: str) -> float:
     return value
 
 
-def check_streamable(settings: SourceOptions) -> None:
-    """See that options of a load can hold for a stream.
+def check_streamable(settings: SourceOptions, options: StreamOptions) -> None:
+    """See that options of a load and of a stream can hold for a stream.
 
     Raises:
         ConfigError: they cannot.
@@ -123,6 +124,9 @@ def check_streamable(settings: SourceOptions) -> None:
     for name, value in (("planFile", settings.plan_file), ("bulkFiles", settings.bulk_files)):
         if value:
             raise ConfigError(f"{name} is not for streams")
+    archive = Path(options.archive) if options.archive else None
+    if archive is not None and any(archive.is_relative_to(local_path(path)) for path in settings.paths):
+        raise ConfigError(f"sourceArchiveDir {archive} is in the landing: its files would be read again")
 
 
 @dataclass
@@ -289,7 +293,7 @@ class FileStream(DataSourceStreamReader, ABC):
             elif path.exists():
                 target = Path(self.options.archive) / str(path).lstrip(os.sep)
                 target.parent.mkdir(parents=True, exist_ok=True)
-                shutil.move(path, target)
+                shutil.move(path, _free(target))
         except OSError as error:
             raise SpoolError(str(path), error.strerror or str(error)) from error
 
@@ -346,6 +350,12 @@ def disk_file(path: str, files: Mapping[str, object]) -> str:
         return path
     parts = path.split(SEPARATOR)
     return next(name for end in range(1, len(parts)) if (name := SEPARATOR.join(parts[:end])) in files)
+
+
+def _free(target: Path) -> Path:
+    """A name that no file has yet: this one, or with a number in front."""
+    names = (target.with_name(f"{number}-{target.name}") for number in count(2))
+    return next(path for path in chain((target,), names) if not path.exists())
 
 
 def _changed(path: str, what: str) -> SpoolError:
