@@ -141,6 +141,7 @@ def test_parquet_is_what_the_model_says(spark: Any, envelopes: Any, landing: Pat
     follow(Network(envelopes, landing, spark, write="append"), 1, 2, snapshot=True)
 
 
+@pytest.mark.endurance
 @pytest.mark.parametrize("kind", ["delta", "iceberg"])
 def test_a_lake_is_what_the_model_says(lake: Any, envelopes: Any, landing: Path, kind: str) -> None:
     follow(Network(envelopes, landing, lake, format=kind), 5, 2, snapshot=True, again=False)

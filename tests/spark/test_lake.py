@@ -67,6 +67,7 @@ def test_an_ingest_is_a_version(lake: Any, put: Any, landing: Path, envelopes: A
             run_ingest(IngestOptions(landing=landing, out=out, format=refused), spark=lake)
 
 
+@pytest.mark.endurance
 @pytest.mark.parametrize("kind", KINDS)
 def test_of_two_writers_one_is_told(lake: Any, tmp_path: Path, kind: str) -> None:
     """Both merge at once, into a table that both have found; nothing of either is lost in part."""
