@@ -130,6 +130,7 @@ def test_a_jar_that_does_not_fit_is_named(lake: Any, kind: str) -> None:
         raise Py4JError("something else")
 
 
+@pytest.mark.endurance
 def test_a_session_without_the_jar(tmp_path: Path, put: Any, envelopes: Any, landing: Path) -> None:
     """In a process of its own: the session of these tests has the jars."""
     put("1.xml", envelopes.batch("c", 1, True, envelopes.me("a")))
@@ -199,6 +200,7 @@ def test_a_killed_merge_leaves_the_old_table_or_the_new_one(
     assert not list(out.glob("_staging-*"))
 
 
+@pytest.mark.endurance
 def test_errors_of_the_merge_are_ours(spark: Any, put: Any, envelopes: Any, landing: Path, tmp_path: Path) -> None:
     """A table whose column has another type now."""
     put("1.xml", envelopes.batch("c", 1, True, envelopes.me("a")))
@@ -213,7 +215,8 @@ def test_errors_of_the_merge_are_ours(spark: Any, put: Any, envelopes: Any, land
         run_ingest(options, spark=spark)
 
 
-@pytest.mark.parametrize("kind", ["parquet", *(pytest.param(kind, marks=pytest.mark.endurance) for kind in KINDS)])
+@pytest.mark.endurance
+@pytest.mark.parametrize("kind", ["parquet", *KINDS])
 def test_columns_of_a_newer_release_are_added(
     lake: Any, put: Any, envelopes: Any, landing: Path, tmp_path: Path, kind: str
 ) -> None:
