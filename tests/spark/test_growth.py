@@ -168,6 +168,7 @@ def names(network: Network) -> list[str]:
     return sorted(row["name_text"].rpartition("=")[2] for row in rows)
 
 
+@pytest.mark.endurance
 def test_what_waits_comes_in_with_its_last_batch(spark: Any, envelopes: Any, landing: Path) -> None:
     network = Network(envelopes, landing, spark)
     network.put(answer("whole", 1, 1, "a"))
@@ -195,6 +196,7 @@ def test_what_waits_comes_in_with_its_last_batch(spark: Any, envelopes: Any, lan
         network.ingest()
 
 
+@pytest.mark.endurance
 def test_what_is_marked_is_completed(spark: Any, envelopes: Any, landing: Path) -> None:
     network = Network(envelopes, landing, spark, on_incomplete="mark")
 
@@ -214,6 +216,7 @@ def test_what_is_marked_is_completed(spark: Any, envelopes: Any, landing: Path) 
         network.ingest()
 
 
+@pytest.mark.endurance
 def test_what_others_do_to_a_table_is_noticed(spark: Any, envelopes: Any, landing: Path) -> None:
     """A table that something else has changed is reported; one that is gone is an error, and nothing is read."""
     network = Network(envelopes, landing, spark)
