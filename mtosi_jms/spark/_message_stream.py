@@ -24,7 +24,7 @@ from mtosi_jms.jms import DUPLICATE_ID
 from mtosi_jms.spark._columns import full_schema
 from mtosi_jms.spark._files import local_path
 from mtosi_jms.spark._index import SeenFile, StreamIndex
-from mtosi_jms.spark._options import SourceOptions, hint, own_options
+from mtosi_jms.spark._options import SourceOptions, hint, own_options, whole_number
 from mtosi_jms.spark._receiver import Receiver, ReceiverOptions
 from mtosi_jms.spark._source import narrowed
 from mtosi_jms.spark._streams import FileStream, StreamOptions, admitted, check_streamable, seconds
@@ -233,8 +233,8 @@ def _receiver_options(given: Mapping[str, str], connection: Mapping[str, object]
         durable=given.get("durable", ""),
         shared=_flag("shared", given.get("shared", "false")),
         names=given.get("names", ""),
-        consumers=_count("consumers", given.get("consumers", "1")),
-        most=_count("maxSpooledMessages", given.get("maxspooledmessages", "10000")),
+        consumers=whole_number("consumers", given.get("consumers", "1")),
+        most=whole_number("maxSpooledMessages", given.get("maxspooledmessages", "10000")),
         connection=connection,
     )
 
@@ -243,12 +243,6 @@ def _flag(name: str, text: str) -> bool:
     if text.lower() not in ("true", "false"):
         raise ConfigError(f"{name} is {text!r}; there are true and false")
     return text.lower() == "true"
-
-
-def _count(name: str, text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise ConfigError(f"{name} is {text!r}; it must be a whole number of at least 1")
-    return int(text)
 
 
 def _value(text: str) -> object:

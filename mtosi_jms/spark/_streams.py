@@ -27,7 +27,7 @@ from mtosi_jms.inventory import load_stubs
 from mtosi_jms.spark._files import Found, Reject, find_files, input_files, local_path
 from mtosi_jms.spark._index import SeenFile, StreamIndex
 from mtosi_jms.spark._landing import PlannedFile, partition, plan_landing, readable
-from mtosi_jms.spark._options import Mode, OnIncomplete, SourceOptions
+from mtosi_jms.spark._options import Mode, OnIncomplete, SourceOptions, whole_number
 from mtosi_jms.spark._reader import reader_for
 
 _log = logging.getLogger(__name__)
@@ -74,8 +74,6 @@ class StreamOptions:
             ConfigError: a value that does not fit.
         """
         limit = given.get(most.lower(), "")
-        if limit and (not limit.isdecimal() or int(limit) < 1):
-            raise ConfigError(f"{most} is {limit!r}; it must be a whole number of at least 1")
         cleaning = given.get("cleansource", clean).lower()
         if cleaning not in CLEAN:
             raise ConfigError(f"cleanSource is {cleaning!r}; there are {', '.join(CLEAN)}")
@@ -87,7 +85,7 @@ class StreamOptions:
             raise ConfigError(f"onChanged is {changed!r}; there are fail and reject")
         return cls(
             index=local_path(given["index"]) if given.get("index") else "",
-            most=int(limit) if limit else None,
+            most=whole_number(most, limit) if limit else None,
             clean=cleaning,
             archive=local_path(archive) if archive else "",
             keeps_changed=changed == "reject",
