@@ -225,7 +225,8 @@ def spark(
     pytest.importorskip("pyspark")
     from mtosi_jms.spark import local_session
 
-    with local_session("tests", cores=2, settings={**interpreted, **lake_formats[0]}) as session:
+    java = {"spark.driver.extraJavaOptions": SPARK_JAVA}
+    with local_session("tests", cores=2, settings={**interpreted, **lake_formats[0], **java}) as session:
         yield session
 
 

@@ -251,7 +251,7 @@ class TestStuck:
             assert desk.provider.depth(WORK) >= len(names) - bound - 5 * concurrency
             go.set()
             desk.until(lambda: runtime.health.handled + runtime.health.parked == len(names))
-            assert (runtime.health.state, runtime.health.stuck) == (State.RUNNING, 0)
+            desk.until(lambda: (runtime.health.state, runtime.health.stuck) == (State.RUNNING, 0))
         assert desk.provider.depth(WORK) == 0
 
     def test_cancelled_is_set_although_no_thread_is_replaced(self, desk: Any, patience: float) -> None:

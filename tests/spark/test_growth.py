@@ -241,7 +241,12 @@ def test_the_report_says_what_an_event_lacks(spark: Any, envelopes: Any, landing
     network.put(answer("whole", 1, 1, "a"))
     creation = network.event(Event(FULL, "MD=M/ME=b", 2))
     (landing / "event.xml").write_text(creation.replace("<me:me></me:me>", ""))
+    compiles = "spark.sql.codegen.wholeStage"
+    before = spark.conf.get(compiles)
+    spark.conf.set(compiles, "true")
     result = network.ingest()
+    assert spark.conf.get(compiles) == "true"  # few rows are merged without
+    spark.conf.set(compiles, before)
     assert [reject.reason for reject in result.rejected] == ["a creation without an object"]
     summary = json.loads((network.out / "_report/summary.json").read_text())
     assert (summary["changed"], summary["waiting"]) == ({"ME": 1}, 0)

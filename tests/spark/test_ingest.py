@@ -335,6 +335,12 @@ def test_old_java_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
         local_session().__enter__()
 
 
+def test_java_options_of_the_caller_come_last(spark: Any, spark_java: str) -> None:
+    options = spark.conf.get("spark.driver.extraJavaOptions")
+    assert "-Dlog4j2.configurationFile=" in options
+    assert options.endswith(f" {spark_java}")
+
+
 def test_second_session_in_one_process_is_refused(spark: Any) -> None:
     with pytest.raises(ConfigError, match="hand its session over"), local_session():
         pass

@@ -39,7 +39,7 @@ from mtosi_jms.spark._sequences import ReplySequence, check_complete, time_text
 from mtosi_jms.spark._session import check_java
 from mtosi_jms.spark.jobs._checkpoint import CHECKPOINT
 from mtosi_jms.spark.jobs._growth import READ, Growth
-from mtosi_jms.spark.jobs._job import Job, JobOptions, JobResult, Progress, check_readable
+from mtosi_jms.spark.jobs._job import Job, JobOptions, JobResult, Progress, check_readable, interpreted
 from mtosi_jms.spark.jobs._lake import PARQUET, Lake, check_format, jar_errors, session_settings, submit_line
 from mtosi_jms.spark.jobs._merge import APPEND, MERGE
 from mtosi_jms.spark.jobs._swap import REPORT, Staging
@@ -52,6 +52,8 @@ _TABLES: Final = ("objectType=*",)
 _REPLACE: Final = "replace"
 WRITES: Final = (_REPLACE, MERGE, APPEND)
 _SYNONYMS: Final = {"mark": "warn", "wait": "filter"}
+_FEW: Final = 20_000
+"""Fewer rows of news are merged by plans that are interpreted: to compile these takes longer."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -269,12 +271,13 @@ class _Ingest:
         folder = staged.folder / READ
         folder.mkdir()
         plan, written, vendors = self._read(plan, TableWriter(lake.spark, self._source, folder))
-        with self._job.stage("merge"):
+        few = sum(written.rows.values()) < _FEW
+        with self._job.stage("merge"), interpreted(lake.spark, few):
             grown = growth.merge(lake.spark, lake, self._source, plan, written, staged)
         rejects = (*written.rejects, *grown.rejects)
         if rejects and self._source.mode is Mode.FAILFAST:
             raise MtosiError("\n".join(str(self.shown(reject)) for reject in rejects))
-        with self._job.stage("commit"):
+        with self._job.stage("commit"), interpreted(lake.spark, few):
             growth.check(lake)
             if lake.format != PARQUET:
                 growth.commit(lake, staged)

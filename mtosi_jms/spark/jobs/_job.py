@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 Progress = Callable[[str], None]
 
 _SHOWN: Final = 20
+_INTERPRETED: Final = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,6 +75,22 @@ class JobResult:
         }
         stages = {name: round(value, 3) for name, value in self.stages.items()}
         return {**own, "seconds": round(self.seconds, 3), "stages": stages, "out": str(self.out)}
+
+
+@contextmanager
+def interpreted(spark: SparkSession, few: bool) -> Iterator[None]:
+    """Have Spark interpret its plans in this block, where they are for few rows, instead of compiling them."""
+    before = {name: spark.conf.get(name, None) for name in _INTERPRETED} if few else {}
+    try:
+        for name in before:
+            spark.conf.set(name, _INTERPRETED[name])
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                spark.conf.unset(name)
+            else:
+                spark.conf.set(name, value)
 
 
 class Job:
