@@ -37,7 +37,7 @@ impl From<PyErr> for Stop {
 #[pyclass(frozen)]
 struct Core {
     bridge: Py<PyAny>,
-    states: Mutex<Vec<Box<State>>>,
+    states: Mutex<Vec<State>>,
 }
 
 /// States that are kept for later.
@@ -64,7 +64,7 @@ impl Core {
     ) -> PyResult<Option<Py<PyAny>>> {
         let bounds = Bounds { depth: bounds.0, attributes: bounds.1, namespaces: bounds.2 };
         let taken = self.states.lock().ok().and_then(|mut states| states.pop());
-        let mut state = taken.unwrap_or_else(|| Box::new(State::new()));
+        let mut state = taken.unwrap_or_else(State::new);
         let read = state.document(self.bridge.bind(py), data.as_bytes(), table, again, bounds);
         if state.rest() {
             if let Ok(mut states) = self.states.lock() {

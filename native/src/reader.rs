@@ -4,6 +4,7 @@
 //! once the whole document was judged well-formed, Python reads it again from its own octets.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::ops::Range;
 
 use memchr::memchr_iter;
@@ -70,6 +71,9 @@ struct Record<'py> {
     place: Place<'py>,
 }
 
+/// The declared class of an element with an xsi:type, the class and slot that it stands in, and the name.
+type Asked = (ClassId, Option<(ClassId, usize)>, Tag);
+
 /// What the start tag of an object says.
 enum Entered<'py> {
     Object(ClassId, Bound<'py, PyAny>),
@@ -89,6 +93,8 @@ struct Walk<'s, 'd, 'py> {
     records: Vec<Record<'py>>,
     /// The fields of the elements of open objects whose order is checked by Python.
     order: Vec<u16>,
+    /// The classes that an xsi:type stood for in this document, by the class, the slot and the name; None for an odd one.
+    derived: HashMap<Asked, Option<ClassId>>,
     none: Bound<'py, PyAny>,
 }
 
@@ -118,7 +124,8 @@ impl State {
         let tokens = Tokens::new(data, bounds)?;
         let none = py.None().into_bound(py);
         let (frames, records, order) = (Vec::new(), Vec::new(), Vec::new());
-        let mut walk = Walk { py, bridge, state: self, tokens, frames, records, order, none };
+        let derived = HashMap::new();
+        let mut walk = Walk { py, bridge, state: self, tokens, frames, records, order, derived, none };
         let root = walk.root(table)?;
         walk.tokens.epilog()?;
         walk.settle(again)?;
@@ -413,15 +420,9 @@ impl<'d, 'py> Walk<'_, 'd, 'py> {
             }
             if let Some(index) = self.tokens.attributes.iter().position(|one| one.tag == self.state.kind) {
                 let Some(name) = self.qualified(index, start.scope)? else { return Ok(Entered::Odd) };
-                let slot = source.map(|(class, slot)| self.state.plans.class(class).sources[slot].clone_ref(self.py));
-                let table = self.state.plans.table(self.py, class);
-                let found = self.bridge.call_method1(intern!(self.py, "derived"), (table, slot, &name))?;
-                if found.is_none() {
-                    return Ok(Entered::Odd);
-                }
-                let derived = self.state.plans.id(&found)?;
+                let Some(derived) = self.derived(class, source, name)? else { return Ok(Entered::Odd) };
                 if derived == class {
-                    typed = Some(name);
+                    typed = Some(self.state.names.clark(name));
                 } else if is_named {
                     return Ok(Entered::Odd);
                 }
@@ -459,8 +460,21 @@ impl<'d, 'py> Walk<'_, 'd, 'py> {
         Ok(Entered::Object(class, object))
     }
 
-    /// The Clark name that an xsi:type means; None where that is in doubt.
-    fn qualified(&mut self, index: usize, scope: ScopeId) -> Result<Option<String>, Stop> {
+    /// The class that an xsi:type stands for; None where it is odd.
+    fn derived(&mut self, class: ClassId, source: Option<(ClassId, usize)>, name: Tag) -> PyResult<Option<ClassId>> {
+        if let Some(found) = self.derived.get(&(class, source, name)) {
+            return Ok(*found);
+        }
+        let slot = source.map(|(class, slot)| self.state.plans.class(class).sources[slot].clone_ref(self.py));
+        let table = self.state.plans.table(self.py, class);
+        let found = self.bridge.call_method1("derived", (table, slot, self.state.names.clark(name)))?;
+        let derived = if found.is_none() { None } else { Some(self.state.plans.id(&found)?) };
+        self.derived.insert((class, source, name), derived);
+        Ok(derived)
+    }
+
+    /// The name that an xsi:type means; None where that is in doubt.
+    fn qualified(&mut self, index: usize, scope: ScopeId) -> Result<Option<Tag>, Stop> {
         let text = self.tokens.value(index)?;
         let (prefix, local) = text.split_once(':').unwrap_or(("", &text));
         let plain = |part: &str| part.bytes().all(|octet| octet.is_ascii_alphanumeric() || b"-._".contains(&octet));
@@ -468,10 +482,7 @@ impl<'d, 'py> Walk<'_, 'd, 'py> {
             return Ok(None);
         }
         let space = self.state.names.find(scope, prefix.as_bytes());
-        Ok(space.map(|space| {
-            let tag = self.state.names.tag(space, local);
-            self.state.names.clark(tag)
-        }))
+        Ok(space.map(|space| self.state.names.tag(space, local)))
     }
 
     /// Whether the last start tag says that its element is nil, as it may be, and nothing else.
@@ -545,7 +556,7 @@ impl<'py> Walk<'_, '_, 'py> {
             shape.put(&frame.object, field, value);
             return;
         }
-        if !frame.list.as_ref().is_some_and(|(last, _)| *last == field) {
+        if frame.list.as_ref().is_none_or(|(last, _)| *last != field) {
             let known = shape.get(&frame.object, field).and_then(|list| list.cast_into::<PyList>().ok());
             let list = known.unwrap_or_else(|| PyList::empty(self.py));
             shape.put(&frame.object, field, list.clone().into_any());

@@ -22,6 +22,8 @@ from mtosi_jms.xmlbind import _encoder as encoder
 from mtosi_jms.xmlbind import _writecode as writecode
 from mtosi_jms.xmlbind.columns import Odd
 
+from ..cores import core
+
 SCHEMAS = Path(__file__).with_name("schemas")
 PREFIXES = {
     "c": "urn:test:constructs",
@@ -56,6 +58,13 @@ def _declared(xml: str) -> str:
     needed = sorted({prefix for prefix in _PREFIX.findall(xml) if prefix in PREFIXES})
     names = "".join(f' xmlns:{prefix}="{PREFIXES[prefix]}"' for prefix in needed)
     return re.sub(r"<[^\s/>]+", lambda tag: tag.group() + names, xml, count=1)
+
+
+@pytest.fixture
+def python_core() -> Iterator[None]:
+    """Reads by the Python core, whichever is installed: for tests of its quick readers."""
+    with core("python"):
+        yield
 
 
 @pytest.fixture(scope="session")
