@@ -26,7 +26,7 @@ export PIP_NO_INPUT := 1
 checksum = $(firstword $(shell { cat $(1); echo '$(CURDIR)'; } | cksum))
 INSTALLED := $(VENV)/installed-$(call checksum,requirements.lock)
 READY := $(VENV)/ready-$(call checksum,requirements.lock pyproject.toml)
-NATIVE_SOURCES := $(addprefix native/,Cargo.toml Cargo.lock pyproject.toml) $(wildcard native/src/*.rs)
+NATIVE_SOURCES := $(wildcard native/Cargo.* native/pyproject.toml native/src/*.rs)
 NATIVE := $(VENV)/native-$(call checksum,requirements.lock $(NATIVE_SOURCES))
 
 # Evaluated only where they are needed: the first suitable interpreter, and the major version of the Java that Spark would start.

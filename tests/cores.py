@@ -16,16 +16,18 @@ from mtosi_jms.xmlbind import _native as native
 
 PIECES: Final = (
     b"", b" ", b"\n", b"\r\n", b"\r", b"\t", b"<", b">", b"/", b"&", b"&amp;", b"&lt;", b"&#10;", b"&#x41;", b"&#0;",
-    b"&#xD800;", b"&#xFFFE;", b"&nope;", b"&#1114112;", b"]]>", b"]]", b"<!-- c -->", b"<!-- -- -->", b"<!--->", b"<!-- a --->",
-    b"<?p i?>", b"<?p?>", b"<?xml i?>", b"<?p:q i?>", b"<?p", b"<![CDATA[x<y]]>", b"<![CDATA[]]>", b"<![CDATA[ \n ]]>", b"<![CDATA[",
-    b"<a/>", b"<a></a>", b"<a>", b"</a>", b"<!DOCTYPE a>", b"<!", b"\0", b"\x01", b"\x7f", b"\xff", b"\xc3\xa9", b"\xe2\x80\xa8",
-    b"\xef\xbf\xbe", b"\xef\xbb\xbf", b"\xf0\x9f\x98\x80", b"\xed\xa0\x80", b"\xc0\x80", b" a='1'", b" a='1' a='2'", b" a = \"1\"",
-    b" xmlns=''", b" xmlns='urn:other'", b" xmlns:c='urn:test:constructs'", b" xmlns:d='urn:test:constructs'", b" xmlns:e=''",
-    b" xmlns:xml='urn:x'", b" xmlns:xmlns='urn:x'", b" xmlns:f='relative'", b" xmlns:g='urn:a b'", b" xmlns:h='http://h:80/'",
-    b" xmlns:i='http://[::1'", b" c:a='1'", b" d:a='1'", b" z:a='1'", b" xml:lang='en'", b" xml:space='x'", b" xml:id='1'",
-    b" xmlns:x='http://www.w3.org/2001/XMLSchema-instance'", b" x:nil='true'", b" x:nil='1'", b" xsi:nil='true'", b" xsi:nil='false'",
-    b" xsi:type='c:CircleType'", b" xsi:type='nope'", b" xsi:schemaLocation='a b'", b" a='&lt;'", b" a='<'", b" a='\n'", b"0", b"-1",
-    b"true", b"text", b"2024-01-01", b"a:b", b":", b"x" * 300,
+    b"&#xD800;", b"&#xFFFE;", b"&nope;", b"&#1114112;", b"]]>", b"]]", b"<!-- c -->", b"<!-- -- -->", b"<!--->",
+    b"<!-- a --->", b"<?p i?>", b"<?p?>", b"<?xml i?>", b"<?p:q i?>", b"<?p", b"<![CDATA[x<y]]>", b"<![CDATA[]]>",
+    b"<![CDATA[ \n ]]>", b"<![CDATA[", b"<a/>", b"<a></a>", b"<a>", b"</a>", b"<!DOCTYPE a>", b"<!", b"\0", b"\x01",
+    b"\x7f", b"\xff", b"\xc3\xa9", b"\xe2\x80\xa8", b"\xef\xbf\xbe", b"\xef\xbb\xbf", b"\xf0\x9f\x98\x80",
+    b"\xed\xa0\x80", b"\xc0\x80", b" a='1'", b" a='1' a='2'", b" a = \"1\"", b" xmlns=''", b" xmlns='urn:other'",
+    b" xmlns:c='urn:test:constructs'", b" xmlns:d='urn:test:constructs'", b" xmlns:e=''", b" xmlns:xml='urn:x'",
+    b" xmlns:xmlns='urn:x'", b" xmlns:f='relative'", b" xmlns:g='urn:a b'", b" xmlns:h='http://h:80/'",
+    b" xmlns:i='http://[::1'", b" c:a='1'", b" d:a='1'", b" z:a='1'", b" xml:lang='en'", b" xml:space='x'",
+    b" xml:id='1'", b" xmlns:x='http://www.w3.org/2001/XMLSchema-instance'", b" x:nil='true'", b" x:nil='1'",
+    b" xsi:nil='true'", b" xsi:nil='false'", b" xsi:type='c:CircleType'", b" xsi:type='nope'",
+    b" xsi:schemaLocation='a b'", b" a='&lt;'", b" a='<'", b" a='\n'", b"0", b"-1", b"true", b"text", b"2024-01-01",
+    b"a:b", b":", b"x" * 300,
 )  # fmt: skip
 
 
@@ -133,8 +135,16 @@ def _elements(data: bytes, chance: random.Random, others: list[bytes]) -> bytes:
     whole = data[start:end]
     other = chance.choice(others)
     at = other.find(b"<", chance.randrange(len(other)))
-    made = (whole + whole, b"", b"<" + name + b"/>", b"<" + name + b">" + chance.choice(PIECES) + b"</" + name + b">",
-            other[at : at + chance.choice((10, 100))], b"<unknown/>" + whole, whole + chance.choice(PIECES))  # fmt: skip
+    piece = chance.choice(PIECES)
+    emptied = (b"<" + name + b"/>", b"<" + name + b">" + piece + b"</" + name + b">")
+    made = (
+        *emptied,
+        whole + whole,
+        b"",
+        other[at : at + chance.choice((10, 100))],
+        b"<unknown/>" + whole,
+        whole + piece,
+    )
     return data[:start] + chance.choice(made) + data[end:]
 
 

@@ -299,7 +299,11 @@ class SimpleType:
         if self._parse is not lexical.parse_integer or replace(facets, minimum=None, maximum=None) != Facets():
             return None
         least, most = facets.minimum, facets.maximum
-        return "integer", max(-_LARGE, -_LARGE if least is None else least), min(_LARGE, _LARGE if most is None else most)
+        return (
+            "integer",
+            max(-_LARGE, -_LARGE if least is None else least),
+            min(_LARGE, _LARGE if most is None else most),
+        )
 
     @property
     def qualified(self) -> bool:

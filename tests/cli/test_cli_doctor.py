@@ -57,7 +57,10 @@ def test_json_is_one_document(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize(
     ("wish", "name", "reason"),
-    [("python", "python", "MTOSI_JMS_CORE asks for it"), ("rust", None, "MTOSI_JMS_CORE is python or native, not 'rust'")],
+    [
+        ("python", "python", "MTOSI_JMS_CORE asks for it"),
+        ("rust", None, "MTOSI_JMS_CORE is python or native, not 'rust'"),
+    ],
 )
 def test_the_core_is_told_with_its_reason(wish: str, name: str | None, reason: str) -> None:
     environment = {**os.environ, "MTOSI_JMS_CORE": wish}

@@ -22,8 +22,6 @@ from mtosi_jms.xmlbind import _encoder as encoder
 from mtosi_jms.xmlbind import _writecode as writecode
 from mtosi_jms.xmlbind.columns import Odd
 
-from ..cores import core
-
 SCHEMAS = Path(__file__).with_name("schemas")
 PREFIXES = {
     "c": "urn:test:constructs",
@@ -61,9 +59,9 @@ def _declared(xml: str) -> str:
 
 
 @pytest.fixture
-def python_core() -> Iterator[None]:
+def python_core(cores: ModuleType) -> Iterator[None]:
     """Reads by the Python core, whichever is installed: for tests of its quick readers."""
-    with core("python"):
+    with cores.core("python"):
         yield
 
 
