@@ -178,6 +178,8 @@ class _Again:
         """The values of the elements; None where the tree has to say what they are."""
         values: list[Any] = []
         reported: list[tuple[int, list[XmlWarning]]] = []
+        issues = Issues()
+        reader = Reader(issues)
         for document, depth, elements in batches:
             try:
                 around = etree.fromstring(document, make_parser(self._limits))
@@ -185,12 +187,13 @@ class _Again:
                 return None
             for _ in range(depth - 1):
                 around = around[0]
-            scopes = Scopes()
+            reader.scopes = Scopes()
             for element, (lines_before, place, slot) in zip(around, elements, strict=True):
-                issues = Issues(lines_before=lines_before)
+                issues.lines_before = lines_before
                 issues.paths.start_at(element, "")
+                issues.found = []
                 try:
-                    value = Reader(issues, scopes=scopes).child(element, slot)
+                    value = reader.child(element, slot)
                 except (RecursionError, MtosiError):
                     return None
                 if value is None:

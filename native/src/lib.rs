@@ -1,6 +1,9 @@
 //! The native XML core of mtosi-jms: makes typed objects of the octets of a document.
 
+#![deny(unsafe_code)]
+
 mod names;
+#[allow(unsafe_code)]
 mod objects;
 mod paths;
 mod plans;
