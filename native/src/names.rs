@@ -2,6 +2,9 @@
 
 use std::collections::HashMap;
 
+use pyo3::prelude::*;
+use pyo3::types::PyString;
+
 use crate::Stop;
 
 pub const XSI: &str = "http://www.w3.org/2001/XMLSchema-instance";
@@ -32,12 +35,14 @@ struct Scope {
     elements: HashMap<Box<[u8]>, Tag>,
     attributes: HashMap<Box<[u8]>, Tag>,
     inner: HashMap<(Box<[u8]>, Space), ScopeId>,
+    /// The declaration that was last met in it: of many objects each may declare the same.
+    last: Option<(Box<[u8]>, Box<str>, ScopeId)>,
 }
 
 impl Scope {
     fn new(outer: ScopeId, prefix: &[u8], space: Space, count: u32) -> Scope {
         let (elements, attributes, inner) = (HashMap::new(), HashMap::new(), HashMap::new());
-        Scope { outer, prefix: prefix.into(), space, count, elements, attributes, inner }
+        Scope { outer, prefix: prefix.into(), space, count, elements, attributes, inner, last: None }
     }
 }
 
@@ -46,6 +51,8 @@ pub struct Names {
     spaces: Vec<Box<str>>,
     space_ids: HashMap<Box<str>, Space>,
     tags: Vec<(Space, Box<str>)>,
+    /// Clark names that Python got.
+    clarks: HashMap<Tag, Py<PyString>>,
     tag_ids: HashMap<(Space, Box<str>), Tag>,
     scopes: Vec<Scope>,
     octets: usize,
@@ -60,6 +67,7 @@ impl Names {
             spaces: Vec::new(),
             space_ids: HashMap::new(),
             tags: Vec::new(),
+            clarks: HashMap::new(),
             tag_ids: HashMap::new(),
             scopes,
             octets: 0,
@@ -117,12 +125,13 @@ impl Names {
     }
 
     /// The Clark name.
-    pub fn clark(&self, tag: Tag) -> String {
+    pub fn clark<'py>(&mut self, py: Python<'py>, tag: Tag) -> Bound<'py, PyString> {
         let (space, local) = &self.tags[tag as usize];
-        match &*self.spaces[*space as usize] {
-            "" => local.to_string(),
-            space => format!("{{{space}}}{local}"),
-        }
+        let made = self.clarks.entry(tag).or_insert_with(|| match &*self.spaces[*space as usize] {
+            "" => PyString::new(py, local).unbind(),
+            space => PyString::new(py, &format!("{{{space}}}{local}")).unbind(),
+        });
+        made.bind(py).clone()
     }
 
     /// The namespaces in scope, the innermost declaration of each prefix.
@@ -145,6 +154,17 @@ impl Names {
 
     /// The scope inside another one that a declaration makes.
     pub fn declare(&mut self, outer: ScopeId, prefix: &[u8], uri: &str) -> Result<ScopeId, Stop> {
+        if let Some((known, space, id)) = &self.scopes[outer as usize].last {
+            if **known == *prefix && **space == *uri {
+                return Ok(*id);
+            }
+        }
+        let id = self.declared(outer, prefix, uri)?;
+        self.scopes[outer as usize].last = Some((prefix.into(), uri.into(), id));
+        Ok(id)
+    }
+
+    fn declared(&mut self, outer: ScopeId, prefix: &[u8], uri: &str) -> Result<ScopeId, Stop> {
         let reserved = prefix == b"xml" || prefix == b"xmlns" || uri == XML || uri == XMLNS;
         if reserved || !(is_plain_uri(uri) || (uri.is_empty() && prefix.is_empty())) {
             return Err(Stop::GiveUp);

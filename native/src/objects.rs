@@ -56,11 +56,6 @@ impl Shape {
         Ok(Some(Shape { class: class.clone().unbind(), fields: found }))
     }
 
-    /// A fresh object, all of whose fields are unset.
-    pub fn make<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        allocate(self.class.bind(py))
-    }
-
     fn place(&self, object: &Bound<'_, PyAny>, field: usize) -> *mut *mut ffi::PyObject {
         assert!(object.get_type_ptr() == self.class.as_ptr().cast());
         // SAFETY: the object is of the class whose layout was found by trial, so the field is inside it.
@@ -85,7 +80,7 @@ impl Shape {
     }
 
     /// Sets all fields that are unset; false where one of them has to be there.
-    pub fn complete(&self, object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    pub fn complete<'py>(&self, object: &Bound<'py, PyAny>, nursery: &mut Nursery<'py>) -> PyResult<bool> {
         let py = object.py();
         assert!(object.get_type_ptr() == self.class.as_ptr().cast());
         let start = object.as_ptr().cast::<u8>();
@@ -97,13 +92,60 @@ impl Shape {
                 let value = match absent {
                     Absent::Odd => return Ok(false),
                     Absent::None => py.None().into_ptr(),
-                    Absent::List => PyList::empty(py).into_ptr(),
+                    Absent::List => nursery.list().into_ptr(),
                 };
                 // SAFETY: the object owns what it is given.
                 unsafe { place.write(value) };
             }
         }
         Ok(true)
+    }
+}
+
+/// The objects of a document that is being read. The collector does not see them before they are all made: it would walk
+/// over the young ones time and again, and all are alive.
+pub struct Nursery<'py> {
+    py: Python<'py>,
+    made: Vec<Bound<'py, PyAny>>,
+}
+
+impl<'py> Nursery<'py> {
+    pub fn new(py: Python<'py>) -> Nursery<'py> {
+        Nursery { py, made: Vec::new() }
+    }
+
+    /// A fresh object of a class, all of whose fields are unset.
+    pub fn object(&mut self, shape: &Shape) -> PyResult<Bound<'py, PyAny>> {
+        let made = allocate(shape.class.bind(self.py))?;
+        self.take(&made);
+        Ok(made)
+    }
+
+    /// A fresh list.
+    pub fn list(&mut self) -> Bound<'py, PyList> {
+        let made = PyList::empty(self.py);
+        self.take(made.as_any());
+        made
+    }
+
+    fn take(&mut self, object: &Bound<'py, PyAny>) {
+        // SAFETY: the object is alive, of a type that the collector knows; what it does not track it leaves alone.
+        unsafe { ffi::PyObject_GC_UnTrack(object.as_ptr().cast()) };
+        self.made.push(object.clone());
+    }
+}
+
+impl Drop for Nursery<'_> {
+    fn drop(&mut self) {
+        for object in self.made.drain(..) {
+            // SAFETY: the object is alive, of a type that the collector knows, complete as far as it ever will be, and
+            // tracked but once.
+            unsafe {
+                if ffi::PyObject_GC_IsTracked(object.as_ptr()) == 0 {
+                    ffi::PyObject_GC_Track(object.as_ptr().cast());
+                }
+            }
+        }
     }
 }
 

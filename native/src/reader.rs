@@ -13,6 +13,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 
 use crate::names::{Names, ScopeId, Space, Tag, NOWHERE, XSI};
+use crate::objects::Nursery;
 use crate::plans::{ClassId, Code, Form, Plans, Slot};
 use crate::tokens::{all_blank, Bounds, Start, Token, Tokens, Unwatched};
 use crate::values::Values;
@@ -89,6 +90,7 @@ struct Walk<'s, 'd, 'py> {
     bridge: &'s Bound<'py, PyAny>,
     state: &'s mut State,
     tokens: Tokens<'d>,
+    nursery: Nursery<'py>,
     frames: Vec<Frame<'py>>,
     records: Vec<Record<'py>>,
     /// The fields of the elements of open objects whose order is checked by Python.
@@ -125,7 +127,8 @@ impl State {
         let none = py.None().into_bound(py);
         let (frames, records, order) = (Vec::new(), Vec::new(), Vec::new());
         let derived = HashMap::new();
-        let mut walk = Walk { py, bridge, state: self, tokens, frames, records, order, derived, none };
+        let nursery = Nursery::new(py);
+        let mut walk = Walk { py, bridge, state: self, tokens, nursery, frames, records, order, derived, none };
         let root = walk.root(table)?;
         walk.tokens.epilog()?;
         walk.settle(again)?;
@@ -143,7 +146,7 @@ impl<'d, 'py> Walk<'_, 'd, 'py> {
         let table = match table {
             Some(table) => table,
             None => {
-                found = self.bridge.call_method1("find", (self.state.names.clark(tag),))?;
+                found = self.bridge.call_method1("find", (self.state.names.clark(self.py, tag),))?;
                 &found
             }
         };
@@ -231,7 +234,8 @@ impl<'d, 'py> Walk<'_, 'd, 'py> {
     fn complete(&mut self) -> Result<Option<Bound<'py, PyAny>>, Stop> {
         let frame = self.frames.pop().expect("an element is open");
         let class = self.state.plans.class(frame.class);
-        let is_complete = class.shape.as_ref().expect("it made the object").complete(&frame.object)?;
+        let is_complete =
+            class.shape.as_ref().expect("it made the object").complete(&frame.object, &mut self.nursery)?;
         if !is_complete || (class.checked && !self.is_in_order(&frame)?) {
             self.forget(&frame);
             return Ok(None);
@@ -422,7 +426,7 @@ impl<'d, 'py> Walk<'_, 'd, 'py> {
                 let Some(name) = self.qualified(index, start.scope)? else { return Ok(Entered::Odd) };
                 let Some(derived) = self.derived(class, source, name)? else { return Ok(Entered::Odd) };
                 if derived == class {
-                    typed = Some(self.state.names.clark(name));
+                    typed = Some(self.state.names.clark(self.py, name));
                 } else if is_named {
                     return Ok(Entered::Odd);
                 }
@@ -436,7 +440,7 @@ impl<'d, 'py> Walk<'_, 'd, 'py> {
             return Ok(Entered::Odd);
         }
         let shape = known.shape.as_ref().expect("such forms have one");
-        let object = shape.make(self.py)?;
+        let object = self.nursery.object(shape)?;
         for (index, attribute) in self.tokens.attributes.iter().enumerate() {
             let is_type = attribute.tag == *type_tag;
             if is_type && typed.is_none() {
@@ -448,8 +452,11 @@ impl<'d, 'py> Walk<'_, 'd, 'py> {
                 shape.put(&object, *field, value);
             } else if names.is_in(attribute.tag, *xsi) {
                 let kept = kept.get_or_insert_with(|| PyDict::new(self.py));
-                let text = typed.as_deref().filter(|_| is_type).unwrap_or(&text);
-                kept.set_item(names.clark(attribute.tag), text)?;
+                let name = names.clark(self.py, attribute.tag);
+                match &typed {
+                    Some(kind) if is_type => kept.set_item(name, kind)?,
+                    _ => kept.set_item(name, text)?,
+                }
             } else {
                 return Ok(Entered::Odd);
             }
@@ -466,8 +473,9 @@ impl<'d, 'py> Walk<'_, 'd, 'py> {
             return Ok(*found);
         }
         let slot = source.map(|(class, slot)| self.state.plans.class(class).sources[slot].clone_ref(self.py));
+        let name_text = self.state.names.clark(self.py, name);
         let table = self.state.plans.table(self.py, class);
-        let found = self.bridge.call_method1("derived", (table, slot, self.state.names.clark(name)))?;
+        let found = self.bridge.call_method1("derived", (table, slot, name_text))?;
         let derived = if found.is_none() { None } else { Some(self.state.plans.id(&found)?) };
         self.derived.insert((class, source, name), derived);
         Ok(derived)
@@ -543,7 +551,7 @@ impl<'py> Walk<'_, '_, 'py> {
         let (Some((field, kind)), Some(shape)) = (class.text, &class.shape) else { return Ok(false) };
         let Some(value) = values.value(self.py, kind, text)? else { return Ok(false) };
         shape.put(object, field, value);
-        Ok(shape.complete(object)?)
+        Ok(shape.complete(object, &mut self.nursery)?)
     }
 
     /// Puts a value in its field of the innermost object.
@@ -558,7 +566,7 @@ impl<'py> Walk<'_, '_, 'py> {
         }
         if frame.list.as_ref().is_none_or(|(last, _)| *last != field) {
             let known = shape.get(&frame.object, field).and_then(|list| list.cast_into::<PyList>().ok());
-            let list = known.unwrap_or_else(|| PyList::empty(self.py));
+            let list = known.unwrap_or_else(|| self.nursery.list());
             shape.put(&frame.object, field, list.clone().into_any());
             frame.list = Some((field, list));
         }
