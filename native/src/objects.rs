@@ -4,7 +4,6 @@
 //! places, so they are found by a trial: a fresh object is given a fresh value by each descriptor, and the pointer to
 //! it is looked for in the object's memory.
 
-use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyType};
@@ -37,6 +36,9 @@ impl Shape {
     pub fn of(class: &Bound<'_, PyType>, fields: &[(Bound<'_, PyAny>, Absent)]) -> PyResult<Option<Shape>> {
         let py = class.py();
         let size: usize = class.getattr("__basicsize__")?.extract()?;
+        if class.getattr("__itemsize__")?.extract::<usize>()? != 0 {
+            return Ok(None);
+        }
         let mut found = Vec::with_capacity(fields.len());
         for (descriptor, absent) in fields {
             let made = allocate(class)?;
@@ -138,21 +140,14 @@ impl<'py> Nursery<'py> {
 impl Drop for Nursery<'_> {
     fn drop(&mut self) {
         for object in self.made.drain(..) {
-            // SAFETY: the object is alive, of a type that the collector knows, complete as far as it ever will be, and
-            // tracked but once.
-            unsafe {
-                if ffi::PyObject_GC_IsTracked(object.as_ptr()) == 0 {
-                    ffi::PyObject_GC_Track(object.as_ptr().cast());
-                }
-            }
+            // SAFETY: the object is alive, of a type that the collector knows, and not tracked: it was taken from the
+            // collector when it was made, is here once, and nothing else gives objects to the collector.
+            unsafe { ffi::PyObject_GC_Track(object.as_ptr().cast()) };
         }
     }
 }
 
 fn allocate<'py>(class: &Bound<'py, PyType>) -> PyResult<Bound<'py, PyAny>> {
-    if class.getattr(pyo3::intern!(class.py(), "__itemsize__"))?.extract::<usize>()? != 0 {
-        return Err(PyTypeError::new_err("objects of this class differ in size"));
-    }
     // SAFETY: the class is alive, and its objects have no items; a null is turned into the error that is set.
     unsafe { Bound::from_owned_ptr_or_err(class.py(), ffi::PyType_GenericAlloc(class.as_type_ptr(), 0)) }
 }
