@@ -3,6 +3,7 @@
 
 VENV := .venv
 BIN := $(VENV)/bin
+SPARK_TESTS := $(addprefix tests/spark/test_,source.py derived_frames.py growth.py pyspark_version.py)
 LOCK_EXTRAS := cli codegen http jvm stomp spark test zeep
 PIP_TOOLS := pip-tools==7.6.2
 MATURIN := maturin==1.16.0
@@ -50,7 +51,7 @@ NO_JAVA = Java 17 or later is missing: on Debian or Ubuntu, apt-get install open
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo test check bench brokers endurance lock stubs map clean java
+.PHONY: help demo test check bench brokers spark endurance lock stubs map clean java
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1	\2/p' Makefile
@@ -77,6 +78,12 @@ bench: java $(NATIVE) ## the benchmarks beside their peers, as a table and in ou
 
 brokers: java $(NATIVE) ## of the test suite those on real brokers alone
 	@$(BIN)/python -m pytest $(WORKERS) -m "broker and not endurance" $(ARGS)
+
+# The lock holds an older one, for Delta and Iceberg. The newest goes aside and is found first.
+spark: java $(NATIVE) ## the short Spark tests on the newest PySpark, or on SPARK=VERSION
+	@$(BIN)/python -m pip install --quiet --upgrade --target out/spark "pyspark$(if $(SPARK),==$(SPARK))"
+	@PYTHONPATH=out/spark $(BIN)/python -c 'import pyspark; print("PySpark", pyspark.__version__)'
+	@PYTHONPATH=out/spark $(BIN)/python -m pytest -q -m "not endurance" $(SPARK_TESTS) $(ARGS)
 
 endurance: java $(NATIVE) ## what is too long for CI: soaks, kill rounds, fuzzing, files of gigabytes
 	@$(BIN)/python -m pytest -m "endurance or hypothesis" --hypothesis-profile=endurance $(ARGS)

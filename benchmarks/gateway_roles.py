@@ -35,7 +35,7 @@ BATCH: Final = 500
 SLOW: Final = name("MD=EMS1/ME=SLOW")
 SLOW_CALLS: Final = 10
 SLOW_SECONDS: Final = 5.0
-_MEMORY: Final = 64 * 2**20
+_MEMORY: Final = 32 * 2**20
 _PATIENCE: Final = 120.0
 _LENGTH: Final = re.compile(rb"\r\ncontent-length: (\d+)\r\n", re.IGNORECASE)
 _NEXT: Final = re.compile(rb"iteratorReferenceURI>([^<]+)<")

@@ -43,6 +43,8 @@ BENCHMARKS = {
     "bridge-memory": ("bridging", "to_memory"),
     "parquet": ("parquet", "xml_to_parquet"),
     "nested": ("nested", "nested_inventory"),
+    "loads-parquet": ("loads", "parquet"),
+    "loads-delta": ("loads", "delta"),
     "generate": ("generation", "generation"),
     "activemq-request-100": ("brokered", "activemq_request"),
     "activemq-batches": ("brokered", "activemq_batches"),

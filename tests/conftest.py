@@ -23,6 +23,7 @@ from mtosi_jms.xmlbind import encode
 from . import cores as xml_cores
 from .brokers import Brokers
 from .java_tools import JavaTools
+from .lake_jars import DELTA_CATALOG, lake_settings
 from .release import driver, release_driver
 from .selector_maker import SelectorMaker
 from .transport.jvm import clients
@@ -193,13 +194,51 @@ def interpreted() -> dict[str, str]:
 
 
 @pytest.fixture(scope="session")
-def spark(interpreted: dict[str, str]) -> Iterator[Any]:
+def lake_formats(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, str], str]:
+    """Settings of Spark that load Delta and Iceberg; none, and the reason, where their jars cannot be had."""
+    pytest.importorskip("pyspark")
+    from mtosi_jms.spark import pyspark_version
+
+    return lake_settings(lambda: JavaTools(tmp_path_factory.mktemp("jars")), pyspark_version())
+
+
+@pytest.fixture(scope="session")
+def no_open_sockets() -> None:
+    """PySpark before 4.3 leaves the sockets of `collect` to the garbage collector: here they close with their files."""
+    pytest.importorskip("pyspark")
+    util = import_module("pyspark.util")
+
+    def connect(facts: Any) -> Any:
+        file, socket = util.local_connect_and_auth(facts[0], facts[1])
+        socket.settimeout(None)
+        socket.close()  # the file keeps it open
+        return file
+
+    version = import_module("pyspark").__version__.split(".")
+    if (int(version[0]), int(version[1])) < (4, 3):
+        util._create_local_socket = connect
+
+
+@pytest.fixture(scope="session")
+def spark(
+    no_open_sockets: None, interpreted: dict[str, str], lake_formats: tuple[dict[str, str], str]
+) -> Iterator[Any]:
     """A Spark session, one for all tests of a worker."""
     pytest.importorskip("pyspark")
     from mtosi_jms.spark import local_session
 
-    with local_session("tests", cores=2, settings=interpreted) as session:
+    with local_session("tests", cores=2, settings={**interpreted, **lake_formats[0]}) as session:
         yield session
+
+
+@pytest.fixture
+def lake(spark: Any, lake_formats: tuple[dict[str, str], str]) -> Iterator[Any]:
+    """The session, where it knows Delta and Iceberg; its own catalog is Delta's meanwhile."""
+    if lake_formats[1]:
+        pytest.skip(lake_formats[1])
+    spark.conf.set(DELTA_CATALOG, "org.apache.spark.sql.delta.catalog.DeltaCatalog")
+    yield spark
+    spark.conf.unset(DELTA_CATALOG)
 
 
 @pytest.fixture

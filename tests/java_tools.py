@@ -41,12 +41,13 @@ class JavaTools:
             if shutil.which(tool) is None:
                 pytest.skip(f"no {tool}: install a JDK of Java 17 or later")
 
-    def jars(self, *artifacts: str, debian: Sequence[str] = ()) -> list[Path]:
+    def jars(self, *artifacts: str, debian: Sequence[str] = (), alone: bool = False) -> list[Path]:
         """The jars of some artifacts and of all that they need.
 
         Args:
             artifacts: `group:name:version`.
             debian: names of jars of Debian's that do as well, without folder.
+            alone: whether what they need is left out.
         """
         if artifacts not in self._jars:
             installed = [DEBIAN / name for name in debian]
@@ -55,7 +56,7 @@ class JavaTools:
                 if installed and all(jar.is_file() for jar in installed):
                     self._jars[artifacts] = installed
                     return installed
-                _fetch(artifacts, kept)
+                _fetch(artifacts, kept, alone=alone)
             self._jars[artifacts] = sorted(kept.glob("*.jar"))
         return self._jars[artifacts]
 
@@ -85,7 +86,7 @@ def _cache() -> Path:
     )
 
 
-def _fetch(artifacts: Sequence[str], kept: Path) -> None:
+def _fetch(artifacts: Sequence[str], kept: Path, *, alone: bool) -> None:
     """Let Maven fetch the jars into a folder that is there only when it is complete."""
     maven = shutil.which("mvn")
     if maven is None:
@@ -96,6 +97,7 @@ def _fetch(artifacts: Sequence[str], kept: Path) -> None:
         listed = "".join(DEPENDENCY.format(*artifact.split(":")) for artifact in artifacts)
         (work / "pom.xml").write_text(PROJECT.format(listed), encoding="utf-8")
         command = [maven, "-q", "-B", COPY, "-DincludeScope=runtime", f"-DoutputDirectory={work / 'jars'}"]
+        command += ["-DexcludeTransitive=true"] if alone else []
         try:
             done = subprocess.run(command, cwd=work, capture_output=True, text=True, timeout=PATIENCE)
         except subprocess.TimeoutExpired:

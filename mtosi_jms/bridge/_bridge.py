@@ -20,6 +20,7 @@ from mtosi_jms.bridge.admin import (
 )
 from mtosi_jms.bridge.endpoints import Channel, FlowStyle
 from mtosi_jms.bridge.qos import check_qos
+from mtosi_jms.closing import Closeable
 from mtosi_jms.errors import (
     BridgeAlreadyStarted,
     BridgeInactive,
@@ -199,7 +200,7 @@ _CHANNEL: Final = ExternalEndpointErrorCode.INVALID_CHANNELID.value
 _DESTINATION: Final = ExternalEndpointErrorCode.INVALID_JMSDESTINATION.value
 
 
-class BridgeFactory:
+class BridgeFactory(Closeable):
     """Makes bridges between the channels and the connections that it knows.
 
     Args:
@@ -282,14 +283,6 @@ class BridgeFactory:
     def _forget(self, bridge_id: int) -> None:
         with self._lock:
             self._bridges.pop(bridge_id, None)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def _number(endpoint: ExternalEndpoint) -> int:

@@ -20,8 +20,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Final, TypeVar
 from urllib.parse import unquote
 
 from mtosi_jms.bridge._bridge import BridgeFactory
@@ -32,6 +31,7 @@ from mtosi_jms.bridge._proxies import CorbaSink, CorbaSource, qos_of, set_qos
 from mtosi_jms.bridge._remote import Remote
 from mtosi_jms.bridge.cdr import addresses_of, code_set_of
 from mtosi_jms.bridge.endpoints import FlowStyle, Grouping, QoS
+from mtosi_jms.closing import Closeable
 from mtosi_jms.errors import (
     ConfigError,
     EventError,
@@ -106,7 +106,7 @@ class OrbOptions:
             raise ConfigError(f"listen={self.listen}: say by advertise=HOST where channels find this host")
 
 
-class Orb:
+class Orb(Closeable):
     """An ORB in this process, in the same Java machine as `jvm:` connections. May be used by several threads.
 
     Args:
@@ -315,14 +315,6 @@ class Orb:
             orb.close()
         if self.kept is not None:
             self.kept.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 class CorbaChannel:

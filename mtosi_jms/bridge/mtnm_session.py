@@ -17,8 +17,7 @@ import threading
 import time
 from collections.abc import Callable
 from functools import partial
-from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final
 
 from mtosi_jms.bridge._mtnm_values import Reading
 from mtosi_jms.bridge._options import EventLoss
@@ -26,6 +25,7 @@ from mtosi_jms.bridge._remote import Raised, Remote
 from mtosi_jms.bridge._servants import Servant
 from mtosi_jms.bridge.corba import CorbaChannel, Orb
 from mtosi_jms.bridge.events import any_of
+from mtosi_jms.closing import Closeable
 from mtosi_jms.errors import (
     BridgeError,
     ConfigError,
@@ -60,7 +60,7 @@ _SESSION: Final = "session"
 _EMS: Final = "EMS"
 
 
-class MtnmSession:
+class MtnmSession(Closeable):
     """A session with an element manager, kept alive: one that is lost is begun again. May be used by several threads.
 
     Args:
@@ -189,14 +189,6 @@ class MtnmSession:
                 session.call("endSession", waits=False)
         if client is not None:
             client.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _log_in(self) -> None:
         factory = self._orb.find(self._address, self._at)

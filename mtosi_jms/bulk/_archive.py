@@ -21,10 +21,10 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import IO, Final, Self, cast
+from typing import IO, Final, cast
 
 from mtosi_jms.bulk._zipheaders import check_headers
+from mtosi_jms.closing import Closeable
 from mtosi_jms.errors import ArchiveError, MtosiError, SpoolError
 
 SEPARATOR: Final = "!/"
@@ -188,7 +188,7 @@ class Document:
     stream: IO[bytes]
 
 
-class Archive:
+class Archive(Closeable):
     """One file that may be packed, open for reading; a context manager.
 
     Args:
@@ -338,14 +338,6 @@ class Archive:
     def close(self) -> None:
         """Close the file, and remove what was unpacked of it."""
         self._closing.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 class _Listing:

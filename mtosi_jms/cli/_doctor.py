@@ -45,7 +45,10 @@ EXTRAS: Final[dict[str, tuple[str, tuple[tuple[str, str], ...]]]] = {
         (("elementpath", "elementpath"), ("jinja2", "jinja2"), ("xmlschema", "xmlschema")),
     ),
     "stomp": ("brokers over STOMP", (("stomp", "stomp.py"),)),
-    "http": ("SOAP over HTTP", (("httpx", "httpx"), ("starlette", "starlette"), ("uvicorn", "uvicorn"))),
+    "http": (
+        "SOAP over HTTP",
+        (("httpx", "httpx"), ("starlette", "starlette"), ("uvicorn", "uvicorn"), ("uvloop", "uvloop")),
+    ),
     "jvm": ("providers by their Java clients", (("jpype", "jpype1"),)),
     "spark": (
         "ingestion into Spark",

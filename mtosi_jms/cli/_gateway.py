@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from mtosi_jms.gateway import HttpPeer
 
 _SENDER: Final = "mtosi-jms-gateway"
-_MEMORY: Final = 64
+_MEMORY: Final = 32
 _GRACE: Final = 30.0
 _LOOK: Final = 1.0
 

@@ -38,14 +38,40 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--on-incomplete",
         default="warn",
-        choices=("warn", "filter", "fail"),
-        help="rows of incomplete sequences: keep and mark, leave out, or fail (warn)",
+        choices=("warn", "mark", "filter", "wait", "fail"),
+        help="rows of incomplete sequences: keep and mark (warn, mark), leave out, with merge and append until the "
+        "sequence is complete (filter, wait), or fail (warn)",
     )
     parser.add_argument(
         "--format",
         default="parquet",
-        choices=("parquet", "delta"),
-        help="of the tables; delta needs delta-spark and keeps their history (parquet)",
+        choices=("parquet", "delta", "iceberg"),
+        help="of the tables; Spark downloads the jar of delta or iceberg, unless --conf names it (parquet)",
+    )
+    parser.add_argument(
+        "--table", default="", metavar="NAME", help="tables NAME_me, ... of a catalog that --conf sets (below --out)"
+    )
+    parser.add_argument(
+        "--write",
+        default="replace",
+        choices=("replace", "merge", "append"),
+        help="replace the tables, merge the last state of each object, or append to its history (replace)",
+    )
+    parser.add_argument(
+        "--since-last", action="store_true", help="with merge or append: read only what came since the last ingest"
+    )
+    parser.add_argument(
+        "--snapshot",
+        action="store_true",
+        help="with merge or append: close the objects that a complete answer does not have",
+    )
+    parser.add_argument(
+        "--conf",
+        action="append",
+        default=[],
+        type=_setting,
+        metavar="KEY=VALUE",
+        help="a setting of Spark, such as spark.jars; may be given again",
     )
     parser.add_argument(
         "--bulk-files",
@@ -56,6 +82,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_stubs(parser)
     add_job(parser, out="out/inventory", allow_empty=NO_MESSAGE)
+
+
+def _setting(text: str) -> tuple[str, str]:
+    key, separator, value = text.partition("=")
+    if not key or not separator:
+        raise argparse.ArgumentTypeError(f"{text!r} is not KEY=VALUE")
+    return key, value
 
 
 def run(args: argparse.Namespace) -> int:
@@ -74,6 +107,11 @@ def run(args: argparse.Namespace) -> int:
         cores=args.cores,
         bulk_files=tuple(args.bulk_files),
         format=args.format,
+        table=args.table,
+        write=args.write,
+        since_last=args.since_last,
+        snapshot=args.snapshot,
+        conf=dict(args.conf),
         allow_empty=args.allow_empty,
     )
     return run_job(args, "ingesting", _STAGES, lambda progress: run_ingest(options, progress=progress), show)
@@ -110,10 +148,26 @@ def show(result: IngestResult) -> None:
         console.say(f"warning: {reply.file} {reply.reason}", "warn")
     if len(result.unfollowed) > SHOWN:
         console.say(f"warning: {len(result.unfollowed) - SHOWN} more, in {result.out}/_report/summary.json", "warn")
+    if result.changed:
+        console.table(
+            "changed", ("object type", "rows"), [(name, f"{rows:,}") for name, rows in result.changed.items()]
+        )
+    for name, columns in result.added.items():
+        console.say(f"warning: new columns of {name}: {', '.join(columns)}", "warn")
+    if result.foreign:
+        console.say(
+            f"warning: something else has changed the tables since the last ingest: {', '.join(result.foreign)}", "warn"
+        )
+    if result.unnamed:
+        console.say(f"warning: {result.unnamed:,} objects without a name were left out", "warn")
+    if result.waiting:
+        console.say(f"{result.waiting:,} responses wait for the rest of their sequences")
     console.table("time", ("stage", "seconds"), [(name, f"{spent:.1f}") for name, spent in result.stages.items()])
     others = ", ".join(f"{count} {kind}s" for kind, count in sorted(result.messages.items()))
     console.say(f"{others or 'no messages'}; {sum(result.rows.values()):,} rows in {result.seconds:.1f} s", "title")
     console.say(f"{result.out}/_report/report.html")
+    if result.submit:
+        console.say(f"on a cluster: spark-submit {result.submit}")
 
 
 def _sequence(found: ReplySequence) -> tuple[object, ...]:

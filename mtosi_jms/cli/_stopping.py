@@ -8,13 +8,13 @@ import os
 import select
 import threading
 from collections.abc import Callable, Iterator
-from typing import Self
 
 from mtosi_jms.cli import _console as console
+from mtosi_jms.closing import Closeable
 from mtosi_jms.exchange.signals import on_signals
 
 
-class Stop:
+class Stop(Closeable):
     """Tells a command to end. A signal handler may call `set`: it takes no lock."""
 
     def __init__(self) -> None:
@@ -42,12 +42,6 @@ class Stop:
         """Close the pipe."""
         os.close(self._read)
         os.close(self._write)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 @contextlib.contextmanager

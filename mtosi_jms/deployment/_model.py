@@ -11,8 +11,9 @@ import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import Any, Final, Self, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
+from mtosi_jms.closing import Closeable
 from mtosi_jms.errors import ConfigError, NamingError
 from mtosi_jms.exchange import Requestor, Supplier
 from mtosi_jms.jms import BindingProfile, Destination, FrozenMap, NamingContext
@@ -213,7 +214,7 @@ class Deployment:
         return "\n".join(_lines(self.sheet(names)))
 
 
-class Requestors:
+class Requestors(Closeable):
     """The open requestors of a deployment, one for each reply destination; `Deployment.open_requestors` makes it.
 
     Args:
@@ -268,12 +269,6 @@ class Requestors:
     def close(self) -> None:
         """Close the requestors; the connection stays open."""
         self._open.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -10,10 +10,10 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from types import TracebackType
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final
 
 from mtosi_jms.bulk import BulkReply, BulkTerms
+from mtosi_jms.closing import Closeable
 from mtosi_jms.errors import ConfigError, HeaderError
 from mtosi_jms.exchange._pattern_header import SIMPLE, batch_pattern, bulk_pattern
 from mtosi_jms.exchange._pending import PreparedRequest
@@ -41,7 +41,7 @@ __all__ = ["Requestor"]
 _STRATEGIES: Final = {"both": Strategy.BOTH, "xml": Strategy.XML, "jms": Strategy.MESSAGE_ID}
 
 
-class Requestor:
+class Requestor(Closeable):
     """A requestor OS on one connection; threads may share it.
 
     Args:
@@ -240,11 +240,3 @@ class Requestor:
         with self._making:
             if self._aio is not None:
                 self._aio.stop_sending()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()

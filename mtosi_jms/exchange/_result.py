@@ -7,10 +7,10 @@ import threading
 import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from mtosi_jms.bulk import BulkReply, BulkTerms
+from mtosi_jms.closing import Closeable
 from mtosi_jms.errors import IllegalStateError, IncompleteBatchError, MtosiError, MtosiFault, ProtocolError
 from mtosi_jms.exchange._pending import PendingExchange
 from mtosi_jms.exchange._receiver import Receiver
@@ -102,7 +102,7 @@ class BatchCall:
             self._receiver.drop(self._exchange)
 
 
-class Batches(BatchCall, Iterator[XmlObject]):
+class Batches(BatchCall, Iterator[XmlObject], Closeable):
     """The responses of one MultipleBatchResponse call: in order, each once, as soon as order allows.
 
     Iteration raises, when the turn of the fault has come, `MtosiFault` (C59), `IncompleteBatchError` with the missing
@@ -122,14 +122,6 @@ class Batches(BatchCall, Iterator[XmlObject]):
                 return self._decode_response(envelope)
         self.close()
         raise StopIteration
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def only_reply(envelope: Envelope | None, pending: PendingExchange) -> Envelope:

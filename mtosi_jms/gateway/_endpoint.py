@@ -114,11 +114,8 @@ class _Refused(Exception):
         self.headers = dict(headers or {})
 
 
-class _NoPost(_Refused):
-    """A method that nothing is there for."""
-
-    def __init__(self) -> None:
-        super().__init__(405, "post a SOAP envelope", {"Allow": "POST"})
+def _no_post() -> _Refused:
+    return _Refused(405, "post a SOAP envelope", {"Allow": "POST"})
 
 
 class _Gone(Exception):
@@ -206,14 +203,14 @@ class Endpoint:
         asks = "wsdl" in {name.lower() for name in request.query_params} or request.url.path.endswith((".wsdl", ".xsd"))
         found = self._wsdl(request.url.path, base) if asks and self._wsdl is not None else None
         if found is None:
-            return _plain(_NoPost())
+            return _plain(_no_post())
         return Response(found, media_type="text/xml; charset=utf-8")
 
     async def _post(self, request: HttpRequest) -> Response:
         envelope: Envelope | None = None
         try:
             if request.method != "POST":
-                raise _NoPost
+                raise _no_post()
             owner = self._admit(request)
             data = await self._body(request)
             asked = _request(data, request)

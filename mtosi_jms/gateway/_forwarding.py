@@ -8,12 +8,12 @@ import ssl
 import time
 from collections.abc import Generator, Mapping
 from dataclasses import replace
-from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final
 from urllib.parse import quote, urlsplit
 
 from lxml import etree
 
+from mtosi_jms.closing import Closeable
 from mtosi_jms.errors import ConfigError, MissingExtraError, MtosiError, MtosiFault, ReplyTimeoutError, TransportError
 from mtosi_jms.exchange import Dispatcher, FailureHook, ReplyAddress
 from mtosi_jms.gateway._bodies import OF_REQUEST, judge
@@ -79,7 +79,7 @@ def iterator_operation(operation: str) -> str:
     return f"get{found}Iterator"
 
 
-class HttpPeer:
+class HttpPeer(Closeable):
     """One URL that SOAP envelopes are posted to. Threads may share it. No other URL is ever asked.
 
     Args:
@@ -159,14 +159,6 @@ class HttpPeer:
     def close(self) -> None:
         """Ends its connections."""
         self._client.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def _trust(ca: str | None, certificate: str | None, key: str | None) -> ssl.SSLContext:

@@ -21,9 +21,10 @@ import logging
 import threading
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import Any, NoReturn, Self, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from mtosi_jms.bulk import BulkTerms
+from mtosi_jms.closing import Closeable
 from mtosi_jms.errors import ConfigError, MtosiError, NamingError, SelectorError
 from mtosi_jms.exchange.arguments import check_connection
 from mtosi_jms.jms import Destination, JmsMessage
@@ -82,7 +83,7 @@ def selector_of(expression: QueryExpressionType | None) -> Selector:
         raise InvalidFilterDefinitionFault(str(error)) from error
 
 
-class LocalBroker:
+class LocalBroker(Closeable):
     """Carries out the calls of a `NotificationBroker` stub without any message but those of `notify`.
 
     Faults are those that a broker would answer with. The stub's destination does not matter. Threads may share it; each
@@ -203,12 +204,6 @@ class LocalBroker:
             self._subscriptions.clear()
         for subscriber in subscribers:
             subscriber.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 @dataclass(slots=True)

@@ -8,8 +8,9 @@ import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby, islice
-from typing import TYPE_CHECKING, Final, Self, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
+from mtosi_jms.closing import Closeable
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.exchange.arguments import check_connection
 from mtosi_jms.exchange.messages import moment, stamped
@@ -96,7 +97,7 @@ class SystemProfile:
                 raise ConfigError(f"{event}: the publisher and its system differ in mapping {other} (R9c)")
 
 
-class Publisher:
+class Publisher(Closeable):
     """Publishes events on the topic of their category (O10). Threads may share it.
 
     It sends nothing until there is an event (R7), and it may share its topics with other publishers (O11). Each method
@@ -377,12 +378,6 @@ class Publisher:
         with self._making:
             if self._aio is not None:
                 self._aio.stop()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def _category(category: Category) -> TopicCategory:

@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import Any, ClassVar, Final, Generic, Literal, NamedTuple, Protocol, Self, TypeAlias, TypeVar, cast
 
 from mtosi_jms.bulk import BulkReply, BulkTerms
+from mtosi_jms.closing import Closeable
 from mtosi_jms.errors import ConfigError, MtosiFault
 from mtosi_jms.jms import Destination, JmsMessage
 from mtosi_jms.masking import without_login
@@ -286,7 +287,7 @@ class AsyncBatches(Protocol[Response_co]):
     ) -> None: ...
 
 
-class Objects(Iterator[Item], Generic[Item]):
+class Objects(Iterator[Item], Closeable, Generic[Item]):
     """The objects of all batches of one call, one after another: complete, or an error at the end.
 
     Args:
@@ -309,14 +310,6 @@ class Objects(Iterator[Item], Generic[Item]):
         """Give up what was not handed out; replies that have not come will be orphans."""
         self._left = iter(())
         self.batches.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def objects_in(response: object, path: tuple[str, ...]) -> list[Any]:

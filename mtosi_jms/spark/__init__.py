@@ -19,6 +19,7 @@ from mtosi_jms.spark._session import SPARK_MINIMUM, check_version, local_session
 if TYPE_CHECKING:
     from mtosi_jms.spark._columns import arrow_schema
     from mtosi_jms.spark._frames import ledger, parse_messages
+    from mtosi_jms.spark._message_stream import MessageStreamSource
     from mtosi_jms.spark._options import SourceOptions
     from mtosi_jms.spark._selector import PROPERTY_COLUMNS, selector_column
     from mtosi_jms.spark._sequences import ReplySequence
@@ -37,6 +38,7 @@ __all__ = [
     "PROPERTY_COLUMNS",
     "SPARK_MINIMUM",
     "InventorySource",
+    "MessageStreamSource",
     "ReplySequence",
     "SourceOptions",
     "arrow_schema",
@@ -58,6 +60,7 @@ __all__ = [
 _HOMES: Final = {
     "PROPERTY_COLUMNS": "_selector",
     "InventorySource": "_source",
+    "MessageStreamSource": "_message_stream",
     "ReplySequence": "_sequences",
     "SourceOptions": "_options",
     "arrow_schema": "_columns",

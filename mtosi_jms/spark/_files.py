@@ -71,10 +71,19 @@ def find_files(paths: Iterable[str]) -> Found:
     """
     files: dict[str, int] = {}
     rejects: list[Reject] = []
-    for path in paths:
-        for file in _input(local_path(path), rejects):
-            files.update(_documents(file, rejects))
+    for file in input_files(paths, rejects):
+        files.update(_documents(file, rejects))
     return Found(tuple(sorted(files.items())), tuple(rejects))
+
+
+def input_files(paths: Iterable[str], rejects: list[Reject]) -> Iterator[str]:
+    """The files on disk of a landing, absolute, archives unopened; `rejects` takes folders that cannot be read.
+
+    Raises:
+        SpoolError, ConfigError: as `find_files`.
+    """
+    for path in paths:
+        yield from _input(local_path(path), rejects)
 
 
 def follow(

@@ -13,7 +13,7 @@ import json
 import math
 import os
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -21,7 +21,7 @@ from typing import Any, Final
 from mtosi_jms.errors import ConfigError, SpoolError, XmlError
 from mtosi_jms.spark._digest import body_digest, file_digest
 from mtosi_jms.spark._envelope import BULK_RESPONSE, FAULT, RESPONSE, reject_of, scan_head, verify
-from mtosi_jms.spark._files import SHELF, Reject, find_files, follow
+from mtosi_jms.spark._files import SHELF, Found, Reject, find_files, follow
 from mtosi_jms.spark._options import OnIncomplete, SourceOptions, Verify
 from mtosi_jms.spark._sequences import (
     Receipt,
@@ -113,8 +113,20 @@ def _sequence(item: dict[str, Any]) -> ReplySequence:
     return ReplySequence(**{**item, **lists, **times})
 
 
-def plan_landing(options: SourceOptions) -> Plan:
+def plan_landing(
+    options: SourceOptions,
+    found: Found | None = None,
+    known: Mapping[str, Sequence[PlannedFile]] | None = None,
+    recalled: Iterable[str] = (),
+) -> Plan:
     """Look at a landing; with the option `correlationId` the plan knows of nothing else but rejects.
+
+    Args:
+        options: of the load.
+        found: the files to look at, by default all of the landing.
+        known: messages that an earlier plan has looked at, by correlationId: they come along with any other message of
+            their sequence.
+        recalled: correlationIds whose known messages come along in any case.
 
     Raises:
         SpoolError: the landing does not exist or cannot be read.
@@ -123,11 +135,12 @@ def plan_landing(options: SourceOptions) -> Plan:
     if options.plan_file:
         return Plan.load(options.plan_file)
     with SHELF.held():
-        return _look(options)
+        return _look(options, find_files(options.paths) if found is None else found, known or {}, recalled)
 
 
-def _look(options: SourceOptions) -> Plan:
-    found = find_files(options.paths)
+def _look(
+    options: SourceOptions, found: Found, known_messages: Mapping[str, Sequence[PlannedFile]], recalled: Iterable[str]
+) -> Plan:
     rejects = list(found.rejects)
     scanned, replies = _scan(found.files, options, rejects)
     named, unfollowed = follow(replies, options.bulk_files, rejects)
@@ -135,6 +148,9 @@ def _look(options: SourceOptions) -> Plan:
     more, deeper = _scan(sorted((path, size) for path, size in named.items() if path not in known), options, rejects)
     unfollowed += [Reject(path, None, _NOT_FURTHER) for path, _ in deeper]
     scanned += more
+    asked = {file.correlation_id for file in scanned} | set(recalled)
+    scanned += [file for key in asked if key is not None for file in known_messages.get(key, ())]
+    scanned.sort(key=lambda file: file.path)
     kept, receipts = _without_duplicates(scanned, rejects, options.whole_file_bytes)
     sequences = tuple(reckon(receipts))
     complete = {sequence_key(found.correlation_id, found.source or ""): found.complete for found in sequences}

@@ -91,12 +91,19 @@ def _message_types(name: str, text: str) -> frozenset[str]:
     return kinds
 
 
-def _count(name: str, text: str) -> int | None:
-    if not text:
-        return None
+def whole_number(name: str, text: str) -> int:
+    """The value of an option that is a number of things.
+
+    Raises:
+        ConfigError: it is no whole number of at least 1.
+    """
     if not text.isdecimal() or int(text) < 1:
         raise ConfigError(f"{name} is {text!r}; it must be a whole number of at least 1")
     return int(text)
+
+
+def _count(name: str, text: str) -> int | None:
+    return whole_number(name, text) if text else None
 
 
 def _json_list(name: str, text: str) -> tuple[str, ...]:

@@ -48,7 +48,7 @@ appender.err.layout.pattern = spark %p %c{1}: %m%n%ex{short}
 def local_session(
     name: str = "mtosi-jms", *, cores: int | None = None, settings: Mapping[str, str] | None = None
 ) -> Iterator[SparkSession]:
-    """A Spark session on this machine with the source `mtosi` registered.
+    """A Spark session on this machine with the sources `mtosi` and `mtosi-jms` registered.
 
     At the end it is stopped, its Java process ended and its files removed. What Spark and its workers write to standard
     error goes to one of these files; where Java does not start, the end of it is in the error.
@@ -75,10 +75,12 @@ def local_session(
             warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
             from pyspark.sql import SparkSession
 
+            from mtosi_jms.spark._message_stream import MessageStreamSource
             from mtosi_jms.spark._source import InventorySource
 
             spark = SparkSession(SparkContext(conf=conf, gateway=gateway))
             spark.dataSource.register(InventorySource)
+            spark.dataSource.register(MessageStreamSource)
             try:
                 yield spark
             finally:

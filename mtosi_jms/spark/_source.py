@@ -31,6 +31,7 @@ from mtosi_jms.spark._files import Reject
 from mtosi_jms.spark._landing import PlannedFile, partition, plan_landing, readable
 from mtosi_jms.spark._options import Mode, SourceOptions, is_of_catalog, names_landing, own_options
 from mtosi_jms.spark._reader import reader_for
+from mtosi_jms.spark._streams import FileStream, LandingStream, StreamOptions, admitted, check_streamable
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -49,7 +50,10 @@ class InventorySource(DataSource):
 
     def __init__(self, options: Mapping[str, str]) -> None:
         super().__init__(dict(options))
-        self._given = own_options(options)
+        given = own_options(options)
+        streamed = {name.lower() for name in StreamOptions.names()}
+        self._given = {name: value for name, value in given.items() if name not in streamed}
+        self._of_stream = {name: value for name, value in given.items() if name in streamed}
         self._in_catalog = is_of_catalog(options)
         if names_landing(self._given):
             SourceOptions.parse(self._given)
@@ -74,11 +78,23 @@ class InventorySource(DataSource):
         """A reader for all columns or for those that `.schema(...)` names.
 
         Raises:
-            ConfigError: no path, or a column that there is not, or of another type.
+            ConfigError: no path, or a column that there is not, or of another type; an option of streams.
         """
+        if self._of_stream:
+            raise ConfigError(f"the option {next(iter(self._of_stream))!r} is for readStream")
         carried = next((field.metadata[_CARRIED] for field in schema if _CARRIED in field.metadata), "{}")
         settings = SourceOptions.parse({**json.loads(carried), **self._given})
         return InventoryReader(settings, narrowed(full_schema(settings), schema))
+
+    def streamReader(self, schema: StructType) -> FileStream:  # noqa: N802
+        """A reader of a landing that grows.
+
+        Raises:
+            ConfigError: as `reader`; an option that is not for streams.
+        """
+        settings, options = SourceOptions.parse(self._given), StreamOptions.parse(self._of_stream)
+        check_streamable(settings, options)
+        return admitted(LandingStream)(settings, options, narrowed(full_schema(settings), schema))
 
 
 def narrowed(full: pa.Schema, schema: StructType) -> pa.Schema:

@@ -3,27 +3,11 @@
 from __future__ import annotations
 
 import os
-from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Self
 
 from mtosi_jms.errors import SpoolError
-
-
-class Closing(ABC):
-    """Closes itself at the end of a `with` block."""
-
-    @abstractmethod
-    def close(self) -> None:
-        """Release what is held; may be called again."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 @contextmanager

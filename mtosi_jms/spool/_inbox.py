@@ -16,10 +16,10 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Final
 
+from mtosi_jms.closing import Closeable
 from mtosi_jms.errors import SpoolError
 from mtosi_jms.jms import DUPLICATE_ID, JmsMessage
 from mtosi_jms.jms.ids import random_id
-from mtosi_jms.spool._files import Closing
 from mtosi_jms.spool._journal import InboxEntry
 from mtosi_jms.spool._store import EMPTY, LIMIT_BYTES, OPEN, READY, DeadMessage, Store, content_digest, marks
 
@@ -32,7 +32,7 @@ _NO_ID: Final = "none:"
 OnDoubt = Callable[[InboxEntry], object]
 
 
-class Inbox(Closing):
+class Inbox(Closeable):
     """Stores what was received; threads and consumers may share one, and processes of one machine a folder.
 
     A message is known by its MTOSIX_messageId, so that a copy that its sender sends again is recognised. One without

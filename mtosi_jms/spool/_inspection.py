@@ -8,17 +8,18 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
+from mtosi_jms.closing import Closeable
 from mtosi_jms.errors import ConfigError, JournalDamageError, SpoolError
 from mtosi_jms.jms.message import JmsMessage
 from mtosi_jms.spool import _format_0_1 as format_0_1
-from mtosi_jms.spool._files import Closing, reporting
+from mtosi_jms.spool._files import reporting
 from mtosi_jms.spool._store import DATABASE, DEAD, EMPTY, OPEN, READY, RESCUED, Store, StoredMessage
 
 _READY: Final = {"outbox": "waits", "inbox": "landed"}
 _DOUBT: Final = "doubt"
 
 
-class SpoolFolder(Closing):
+class SpoolFolder(Closeable):
     """The folder of an outbox or inbox. Every method may raise SpoolError: it cannot be read or written.
 
     Args:

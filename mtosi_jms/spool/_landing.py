@@ -20,9 +20,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from mtosi_jms.closing import Closeable
 from mtosi_jms.errors import ConfigError, SpoolError
 from mtosi_jms.jms.message import JmsMessage
-from mtosi_jms.spool._files import Closing, make_folder, remove, reporting, sync_folder, write_all, write_synced
+from mtosi_jms.spool._files import make_folder, remove, reporting, sync_folder, write_all, write_synced
 from mtosi_jms.spool._sidecar import Sidecar, decode_sidecar, encode_sidecar
 
 _CHUNK: Final = 65_536
@@ -45,7 +46,7 @@ class Acknowledgement(NamedTuple):
     sha256: str
 
 
-class AckLog(Closing):
+class AckLog(Closeable):
     """Appends to an acknowledgement log; any number of threads may share one, processes may not.
 
     Args:
@@ -368,7 +369,7 @@ class Spool:
         return f"{milliseconds:013d}-{number:06d}-{sha256[:8]}"
 
 
-class DurableLanding(Closing):
+class DurableLanding(Closeable):
     """Keeps each received message durably before it is acknowledged.
 
     Requestors and subscribers may share one.

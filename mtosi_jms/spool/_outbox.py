@@ -15,6 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from mtosi_jms.closing import Closeable
 from mtosi_jms.errors import (
     AuthenticationError,
     ConfigError,
@@ -26,7 +27,6 @@ from mtosi_jms.errors import (
 )
 from mtosi_jms.jms import DUPLICATE_ID, DeliveryMode, Destination, JmsMessage
 from mtosi_jms.jms.ids import random_id
-from mtosi_jms.spool._files import Closing
 from mtosi_jms.spool._journal import Sender
 from mtosi_jms.spool._store import DEAD, LIMIT_BYTES, OPEN, READY, DeadMessage, Store
 from mtosi_jms.transport import Backoff
@@ -39,7 +39,7 @@ _OWN_FAULT: Final = (ConfigError, InvalidDestinationError, AuthenticationError, 
 """What a provider says of one message. A refused login, a full destination or a lost connection is about all."""
 
 
-class Outbox(Closing):
+class Outbox(Closeable):
     """Stores what is to be sent; threads, publishers and requestors of one provider may share it.
 
     A stored message is sent by the next `send` or `resend`, of this process or a later one, until the provider

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, Self, TypeAlias, TypeVar
 
+from mtosi_jms.closing import Closeable
 from mtosi_jms.errors import ConfigError, IllegalStateError, ReplyTimeoutError
 from mtosi_jms.exchange import Requestor, Supplier
 from mtosi_jms.jms import BindingProfile, Destination, JmsMessage, NamingContext
@@ -168,7 +169,7 @@ Script: TypeAlias = Callable[[Asked], Iterable[Outgoing]]
 """Says for a request which messages to answer with, in which order."""
 
 
-class ScriptedSupplier:
+class ScriptedSupplier(Closeable):
     """Takes requests from a destination and sends the messages that a test wants, nothing else.
 
     Either by hand, in the thread of the test: `take` a request, `send` messages. Or by a script in a thread of its own:
@@ -245,12 +246,6 @@ class ScriptedSupplier:
         failure, self._failure = self._failure, None
         if failure is not None:
             raise failure
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 @dataclass(frozen=True, slots=True)

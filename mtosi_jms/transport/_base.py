@@ -27,6 +27,7 @@ from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, Self, TypeAlias
 
+from mtosi_jms.closing import Closeable
 from mtosi_jms.errors import IllegalStateError, TransportError
 from mtosi_jms.jms import Destination, NamingContext, TemporaryQueue, TemporaryTopic
 from mtosi_jms.jms.message import DeliveryMode, JmsMessage
@@ -50,7 +51,7 @@ class AckMode(enum.Enum):
     DUPS_OK = "DUPS_OK"
 
 
-class _Closeable(ABC):
+class _Closeable(Closeable):
     @abstractmethod
     def close(self) -> None:
         """Ends it, and returns when listeners that are running have; a blocked receiver gets None.
@@ -61,14 +62,6 @@ class _Closeable(ABC):
         Raises:
             IllegalStateError: a completion listener closes what it belongs to (A37).
         """
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 class Delivery(ABC):

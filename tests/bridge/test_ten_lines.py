@@ -47,6 +47,7 @@ def test_ten_lines() -> None:
 @pytest.mark.broker
 @pytest.mark.slow
 @pytest.mark.spark
+@pytest.mark.endurance
 def test_from_an_element_manager_to_a_table(
     orb: Any,
     naming: int,

@@ -8,7 +8,7 @@ from types import ModuleType
 
 import pytest
 
-ONLY = {"transport": {"jars", "transport", "jms", "errors", "masking"}}
+ONLY = {"transport": {"closing", "jars", "transport", "jms", "errors", "masking"}}
 
 # No socket, thread, clock or source of identifiers: time and ids are arguments.
 PURE = ("soap", "jms", "patterns")
@@ -55,7 +55,6 @@ OPTIONAL = {
     "pyspark": ("mtosi_jms.spark",),
     "pyarrow": ("mtosi_jms.spark",),
     "pandas": ("mtosi_jms.spark",),
-    "delta": ("mtosi_jms.spark.jobs._delta",),
     "pytest": ("mtosi_jms.testing",),
     "tenacity": ("mtosi_jms.runtime",),
 }

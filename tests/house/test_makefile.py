@@ -15,8 +15,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 MAKE = shutil.which("make") or ""
-TARGETS = ("demo", "test", "check", "bench", "brokers", "endurance", "lock", "stubs", "map", "clean", "help")
-NEED_JAVA = ("demo", "test", "bench", "brokers", "endurance")
+TARGETS = ("demo", "test", "check", "bench", "brokers", "spark", "endurance", "lock", "stubs", "map", "clean", "help")
+NEED_JAVA = ("demo", "test", "bench", "brokers", "spark", "endurance")
 
 pytestmark = pytest.mark.skipif(not MAKE, reason="make is not installed")
 

@@ -59,6 +59,7 @@ EACH = {condition: {name for name, row in ROWS.items() if holds(*row)} for condi
 
 
 @pytest.mark.usefixtures("pushdown")
+@pytest.mark.endurance
 def test_a_filter_on_one_frame_says_nothing_about_the_others(spark: Any, mixed: Path) -> None:
     def load() -> Any:
         asked = spark.read.format("mtosi").option("columns", "name_text,correlation_id,batch_number")

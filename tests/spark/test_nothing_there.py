@@ -200,6 +200,7 @@ def test_calls_refuse_a_folder_without_tables_too(spark: Any, tmp_path: Path) ->
                 read()
 
 
+@pytest.mark.endurance
 def test_who_means_it_gets_empty_tables(
     spark: Any, landing: Path, put: Put, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any, envelopes: Any
 ) -> None:

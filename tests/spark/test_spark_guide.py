@@ -1,7 +1,7 @@
 """docs/spark.md: its code runs in the order of the page, its commands are understood, and it names all there is.
 
 The job for a cluster, a file of its own on the page, runs on one in test_cluster.py; the sections on snapshots and
-alarms run in test_jobs_guide.py, that on remote sessions in test_connect.py.
+alarms run in test_jobs_guide.py, that on streams in test_streams.py, that on remote sessions in test_connect.py.
 """
 
 from __future__ import annotations
@@ -32,7 +32,13 @@ def page(root: Path) -> str:
     return (root / "docs" / "spark.md").read_text(encoding="utf-8")
 
 
-ELSEWHERE = ("What changed between two snapshots", "The network as nodes and edges", "Alarms", "Spark Connect")
+ELSEWHERE = (
+    "Streams",
+    "What changed between two snapshots",
+    "The network as nodes and edges",
+    "Alarms",
+    "Spark Connect",
+)
 
 
 def blocks(page: str) -> list[str]:

@@ -172,22 +172,22 @@ def test_what_was_read_while_it_was_replaced_is_not_used(out: Path) -> None:
         read(Snapshot(out), error="something else")
 
 
-def begin_commits(out: Path) -> None:
+def begin_commits(out: Path, tables: int) -> None:
     """An ingest that is killed between two commits."""
-    with suppress(MtosiError), staging(out, delta=True) as staged:
-        staged.begin_commits(TABLES)
+    with suppress(MtosiError), staging(out, lake=True) as staged:
+        staged.begin_commits(tables)
         raise MtosiError("killed")
 
 
 def test_delta_tables_that_were_committed_in_part_are_not_read(out: Path) -> None:
-    begin_commits(out)
+    begin_commits(out, 2)
     with pytest.raises(SpoolError, match="committed in part, and may not belong together: ingest again"):
         Snapshot(out)
     with pytest.raises(SpoolError, match="ingest again"):
         Job("ingest", out, TABLES, None)
-    Job("ingest", out, TABLES, None, delta=True)
-    with staging(out, delta=True) as staged:
-        staged.begin_commits(TABLES)
+    Job("ingest", out, TABLES, None, lake=True)
+    with staging(out, lake=True) as staged:
+        staged.begin_commits(2)
         staged.report("summary.json", "new")
         staged.swap(())
     assert list(Snapshot(out).tables) == ["ME", "PTP"]
@@ -196,7 +196,7 @@ def test_delta_tables_that_were_committed_in_part_are_not_read(out: Path) -> Non
 
 def test_a_single_delta_table_needs_no_word(tmp_path: Path) -> None:
     replace(tmp_path / "out", "old", "ME")
-    begin_commits(tmp_path / "out")
+    begin_commits(tmp_path / "out", 1)
     assert list(Snapshot(tmp_path / "out").tables) == ["ME"]
 
 

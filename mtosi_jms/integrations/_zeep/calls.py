@@ -12,8 +12,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from io import BytesIO
-from types import TracebackType
-from typing import Any, Final, Protocol, Self
+from typing import Any, Final, Protocol
 
 import requests
 from lxml import etree
@@ -23,6 +22,7 @@ from zeep.loader import parse_xml
 from zeep.wsdl.bindings.soap import SoapBinding, SoapOperation
 from zeep.wsdl.utils import etree_to_string
 
+from mtosi_jms.closing import Closeable
 from mtosi_jms.errors import ConfigError, IncompleteBatchError, MtosiFault
 from mtosi_jms.exchange import Requestor
 from mtosi_jms.integrations._zeep.faults import as_zeep
@@ -193,7 +193,7 @@ class JmsCall:
         return response
 
 
-class Batches(Iterator[Any]):
+class Batches(Iterator[Any], Closeable):
     """zeep's responses of one call with several replies: in order, each once, complete or an error at the end.
 
     Iteration raises what `mtosi_jms.service.Batches` does; a fault is zeep's, too. One that is not iterated to its end
@@ -227,14 +227,6 @@ class Batches(Iterator[Any]):
     def close(self) -> None:
         """Give up what has not come; its replies will be orphans."""
         self._replies.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def _operation_info(operation: SoapOperation) -> OperationInfo:

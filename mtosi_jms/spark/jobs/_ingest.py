@@ -6,6 +6,9 @@
     OUT/_report/rejects.jsonl        one line a rejected file
     OUT/_report/report.html
 
+Tables of Delta or Iceberg are committed by Spark in the place of Parquet files. With `write` merge or append the tables
+are not replaced: see `_growth`.
+
 With ALL, each object type that occurs gets a folder. Types that are named get one even if they have no rows.
 
 Each file is parsed once. One object type is written as it is read; several are read together, each into a struct
@@ -21,7 +24,7 @@ import datetime as dt
 import json
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -34,15 +37,21 @@ from mtosi_jms.spark._landing import Plan, plan_landing
 from mtosi_jms.spark._options import Mode, OnIncomplete, SourceOptions, Verify
 from mtosi_jms.spark._sequences import ReplySequence, check_complete, time_text
 from mtosi_jms.spark._session import check_java
-from mtosi_jms.spark.jobs._delta import DELTA, check_format, commit, delta_settings
+from mtosi_jms.spark.jobs._checkpoint import CHECKPOINT
+from mtosi_jms.spark.jobs._growth import READ, Growth
 from mtosi_jms.spark.jobs._job import Job, JobOptions, JobResult, Progress, check_readable
-from mtosi_jms.spark.jobs._swap import Staging
-from mtosi_jms.spark.jobs._tables import TableWriter
+from mtosi_jms.spark.jobs._lake import PARQUET, Lake, check_format, jar_errors, session_settings, submit_line
+from mtosi_jms.spark.jobs._merge import APPEND, MERGE
+from mtosi_jms.spark.jobs._swap import REPORT, Staging
+from mtosi_jms.spark.jobs._tables import TableWriter, Written
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _TABLES: Final = ("objectType=*",)
+_REPLACE: Final = "replace"
+WRITES: Final = (_REPLACE, MERGE, APPEND)
+_SYNONYMS: Final = {"mark": "warn", "wait": "filter"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,10 +62,17 @@ class IngestOptions(JobOptions):
         landing: a spool, a folder of envelopes, a file or a glob.
         object_type: as the source's option `objectType`, ALL for every type that occurs; not MESSAGE.
         mode: as the source's option; FAILFAST raises before anything is written.
-        on_incomplete: as the source's option; fail raises before anything is written.
+        on_incomplete: as the source's option; fail raises before anything is written. `mark` is another word for warn
+            and `wait` one for filter; with `write` merge or append, what waits comes in once its sequence is complete.
         stubs: generated packages, joined by commas.
         bulk_files: folders below which files are read that replies of BulkResponse name (C18, experimental).
-        format: of the tables, parquet or delta; the latter needs `delta-spark`, and a session that knows Delta.
+        format: of the tables, parquet, delta or iceberg; the latter two need a session with their jars.
+        table: beginning of the names of tables in a catalog of the session, which are `TABLE_me` and so on; by default
+            tables are below `out`, which always has the report and the checkpoint.
+        write: replace the tables; merge: the last state of each object; append: the history of each object.
+        since_last: with merge or append, read only what came since the last ingest.
+        snapshot: with merge or append, objects that a complete answer does not have are closed.
+        conf: further settings of Spark for a session of the job's own, jars and catalogs for example.
     """
 
     landing: str | Path
@@ -66,6 +82,11 @@ class IngestOptions(JobOptions):
     stubs: str = ""
     bulk_files: tuple[str, ...] = ()
     format: str = "parquet"
+    table: str = ""
+    write: str = _REPLACE
+    since_last: bool = False
+    snapshot: bool = False
+    conf: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,6 +100,12 @@ class IngestResult(JobResult):
         unfollowed: replies of BulkResponse whose files were not read.
         messages: number of messages by kind, duplicates included.
         vendors: number of objects by manufacturer, the most frequent ones.
+        changed: with merge or append, number of rows that were added, replaced or removed, by object type.
+        added: with merge or append, columns that the tables did not have before, by object type.
+        unnamed: with merge or append, number of objects without a name, which are left out.
+        foreign: with merge or append, object types whose table something else has changed since the last ingest.
+        waiting: with merge or append, number of responses that wait for the rest of their sequences.
+        submit: what spark-submit has to be told for the format.
     """
 
     rows: dict[str, int]
@@ -87,6 +114,12 @@ class IngestResult(JobResult):
     unfollowed: tuple[Reject, ...] = ()
     messages: dict[str, int]
     vendors: dict[str, int]
+    changed: dict[str, int] = field(default_factory=dict)
+    added: dict[str, list[str]] = field(default_factory=dict)
+    unnamed: int = 0
+    foreign: list[str] = field(default_factory=list)
+    waiting: int = 0
+    submit: str = ""
 
     @property
     def complete(self) -> bool:
@@ -121,26 +154,58 @@ def run_ingest(
         ExchangeError: `on_incomplete` is fail and some sequence is incomplete.
         MtosiError: `mode` is FAILFAST and something is rejected; one line each. Else as all jobs.
     """
+    from mtosi_jms.spark._session import pyspark_version
+
     source = _source_options(options)
-    delta = options.format == DELTA
-    job = Job("ingest", options.out, _TABLES, progress, delta=delta)
-    check_format(options.format, job.out)
-    ingest = _Ingest(job, options, source)
+    job = Job("ingest", options.out, _TABLES, progress, lake=options.format != PARQUET)
+    check_format(options.format, job.out, options.table)
+    growth = _growth(options, source, job.out)
+    ingest = _Ingest(job, options, source, growth)
+    if growth is not None and growth.checkpoint.exists and growth.news.empty and not growth.news.changed:
+        return ingest.nothing(growth)
     plan = ingest.plan(source)
-    if not options.allow_empty:
+    if not options.allow_empty and (growth is None or not growth.checkpoint.exists):
         check_readable(plan, source, ingest.shown)
     if spark is None:
         check_java()
-    settings = delta_settings() if delta else {}
-    with job.working(spark, options.cores, settings=settings, stage="start Spark") as (staged, active):
-        result = ingest.write(plan, TableWriter(active, source, staged.folder))
-        if delta:
-            with job.stage("commit"):
-                staged.begin_commits(_TABLES)
-                commit(active, staged.folder, job.out)
+        settings = session_settings(options.format, pyspark_version(), options.conf)
+    else:
+        settings = {}
+    working = job.working(spark, options.cores, settings=settings, stage="start Spark")
+    with working as (staged, active), jar_errors(active, options.format):
+        lake = Lake(active, options.format, job.out, options.table)
+        if growth is None:
+            result = ingest.replace(plan, staged, lake)
+        else:
+            result = ingest.grow(plan, staged, lake, growth)
+        result = replace(result, submit=_submit(options.format, active.version))
         _report(result, staged, str(options.landing))
-        job.finish(staged, result)
+        job.finish(staged, result, ingest.tables)
     return result
+
+
+def _growth(options: IngestOptions, source: SourceOptions, out: Path) -> Growth | None:
+    """What is new in the landing; None where the tables are replaced."""
+    if options.write not in WRITES:
+        raise ConfigError(f"write is {options.write!r}; there are {', '.join(WRITES)}")
+    if options.write == _REPLACE:
+        if options.since_last or options.snapshot:
+            given = "since_last (--since-last)" if options.since_last else "snapshot (--snapshot)"
+            raise ConfigError(
+                f"{given} goes with write (--write) {MERGE} or {APPEND}: {_REPLACE} reads everything again"
+            )
+        if (out / REPORT / CHECKPOINT).exists():
+            raise ConfigError(f"{out} holds tables that grow, with a checkpoint: write {_REPLACE} into another folder")
+        return None
+    identity = {"format": options.format, "table": options.table}
+    return Growth(source, out, identity, since_last=options.since_last, snapshot=options.snapshot, write=options.write)
+
+
+def _submit(name: str, version: str) -> str:
+    try:
+        return submit_line(name, version)
+    except ConfigError:
+        return ""  # the session has a jar that this version does not know
 
 
 def _source_options(options: IngestOptions) -> SourceOptions:
@@ -149,7 +214,7 @@ def _source_options(options: IngestOptions) -> SourceOptions:
             "path": str(options.landing),
             "objectType": options.object_type,
             "mode": options.mode,
-            "onIncomplete": options.on_incomplete,
+            "onIncomplete": _SYNONYMS.get(options.on_incomplete, options.on_incomplete),
             "stubs": options.stubs,
             "bulkFiles": json.dumps([str(folder) for folder in options.bulk_files]),
         }
@@ -166,23 +231,66 @@ def _source_options(options: IngestOptions) -> SourceOptions:
 class _Ingest:
     """Plans a landing and makes its tables, and tells paths as the user would write them."""
 
-    def __init__(self, job: Job, options: IngestOptions, source: SourceOptions) -> None:
+    def __init__(self, job: Job, options: IngestOptions, source: SourceOptions, growth: Growth | None) -> None:
+        self.tables: tuple[str, ...] | None = None
         self._job = job
+        self._plan = plan_landing if growth is None else growth.plan
         self._landing = str(options.landing)
         self._source = source
 
     def plan(self, source: SourceOptions) -> Plan:
         """Look at the landing; where a single reject decides, at every file from end to end."""
         with self._job.stage("plan"):
-            plan = plan_landing(replace(source, verify=Verify.FULL) if source.mode is Mode.FAILFAST else source)
+            plan = self._plan(replace(source, verify=Verify.FULL) if source.mode is Mode.FAILFAST else source)
         if plan.rejects and source.mode is Mode.FAILFAST:
             raise MtosiError("\n".join(str(self.shown(reject)) for reject in plan.rejects))
         if source.on_incomplete is OnIncomplete.FAIL:
             check_complete(self._sequences(plan))
         return plan
 
-    def write(self, plan: Plan, writer: TableWriter) -> IngestResult:
-        """Make the tables; of a plan that turns out to be wrong, a second time with every file verified."""
+    def nothing(self, growth: Growth) -> IngestResult:
+        """The result of an ingest without news, which leaves everything as it is."""
+        waiting = growth.checkpoint.waiting
+        nothing: dict[str, int] = {}
+        facts = {"rows": nothing, "sequences": (), "rejected": (), "messages": nothing, "vendors": nothing}
+        return IngestResult(**facts, waiting=waiting, **self._job.facts)  # type: ignore[arg-type]
+
+    def replace(self, plan: Plan, staged: Staging, lake: Lake) -> IngestResult:
+        """Make the tables, in the place of those that are there."""
+        plan, written, vendors = self._read(plan, TableWriter(lake.spark, self._source, staged.folder))
+        if lake.format != PARQUET:
+            with self._job.stage("commit"):
+                staged.begin_commits(len(lake.all_labels(staged.folder, self._source.object_types)))
+                lake.replace_all(staged.folder, self._source.object_types)
+        return self._result(plan, written, vendors)
+
+    def grow(self, plan: Plan, staged: Staging, lake: Lake, growth: Growth) -> IngestResult:
+        """Make tables of the news, and merge them into those that are there."""
+        folder = staged.folder / READ
+        folder.mkdir()
+        plan, written, vendors = self._read(plan, TableWriter(lake.spark, self._source, folder))
+        with self._job.stage("merge"):
+            grown = growth.merge(lake.spark, lake, self._source, plan, written, staged)
+        rejects = (*written.rejects, *grown.rejects)
+        if rejects and self._source.mode is Mode.FAILFAST:
+            raise MtosiError("\n".join(str(self.shown(reject)) for reject in rejects))
+        with self._job.stage("commit"):
+            growth.check(lake)
+            if lake.format != PARQUET:
+                growth.commit(lake, staged)
+            waiting = growth.advance(lake, plan, (*plan.rejects, *rejects), grown, staged)
+        self.tables = grown.tables
+        result = self._result(plan, replace(written, rejects=rejects), vendors)
+        facts = {
+            "changed": grown.changed,
+            "added": grown.added,
+            "unnamed": grown.unnamed,
+            "foreign": list(grown.foreign),
+        }
+        return replace(result, waiting=waiting, **facts)  # type: ignore[arg-type]
+
+    def _read(self, plan: Plan, writer: TableWriter) -> tuple[Plan, Written, dict[str, int]]:
+        """Make tables; of a plan that turns out to be wrong, a second time with every file verified."""
         with self._job.stage("read and write"):
             written = writer.write(plan)
         if written is None:
@@ -192,7 +300,9 @@ class _Ingest:
         if written is None:
             raise MtosiError(f"{self._landing}: files change while they are read")
         with self._job.stage("count"):
-            vendors = writer.vendors(written.rows)
+            return plan, written, writer.vendors(written.rows)
+
+    def _result(self, plan: Plan, written: Written, vendors: dict[str, int]) -> IngestResult:
         rejects = sorted((*plan.rejects, *written.rejects), key=lambda reject: reject.file)
         return IngestResult(
             rows=written.rows,

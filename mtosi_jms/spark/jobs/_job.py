@@ -84,7 +84,7 @@ class Job:
     """
 
     def __init__(
-        self, name: str, out: str | Path, tables: Sequence[str], progress: Progress | None, *, delta: bool = False
+        self, name: str, out: str | Path, tables: Sequence[str], progress: Progress | None, *, lake: bool = False
     ) -> None:
         """See that `out` is a place for the result of a job.
 
@@ -93,16 +93,16 @@ class Job:
             out: the folder; it need not exist.
             tables: glob patterns of the folders of tables that the job makes.
             progress: called with the name of each stage as it begins.
-            delta: whether the job replaces Delta tables.
+            lake: whether Spark commits the tables, those of Delta or Iceberg.
         """
         self.out = Path(out)
         self._summary = "summary.json" if name == "ingest" else f"{name}.json"
         self._tables = tables
-        self._delta = delta
+        self._lake = lake
         self._progress = progress or (lambda stage: None)
         self._started = time.perf_counter()
         self._stages: dict[str, float] = {}
-        recover(self.out, delta=delta)
+        recover(self.out, lake=lake)
         foreign = [pattern for pattern in tables if list(self.out.glob(pattern))]
         if foreign and not (self.out / REPORT / self._summary).is_file():
             shown = foreign[0].replace("*", "...")
@@ -139,16 +139,22 @@ class Job:
         """
         from mtosi_jms.spark._session import local_session
 
-        with staging(self.out, delta=self._delta) as staged, ExitStack() as stack:
+        with staging(self.out, lake=self._lake) as staged, ExitStack() as stack:
             with self.stage(stage) if stage else nullcontext():
                 active = spark or stack.enter_context(local_session(cores=cores, settings=settings))
             with _spark_errors():
                 yield staged, active
 
-    def finish(self, staged: Staging, result: JobResult) -> None:
-        """Write the summary and put all that was made in the place of what was there."""
+    def finish(self, staged: Staging, result: JobResult, tables: Sequence[str] | None = None) -> None:
+        """Write the summary and put all that was made in the place of what was there.
+
+        Args:
+            staged: where it was made.
+            result: of the job.
+            tables: patterns of the tables that are replaced, by default all of the job's; others stay.
+        """
         staged.report_json(self._summary, result.summary())
-        staged.swap(() if self._delta else self._tables)
+        staged.swap(() if self._lake else self._tables if tables is None else tables)
 
 
 @contextmanager

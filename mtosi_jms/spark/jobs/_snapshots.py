@@ -1,4 +1,4 @@
-"""Snapshots as `ingest` writes them: a folder with one table for each object type, Parquet or Delta."""
+"""Snapshots as `ingest` writes them: a folder with one table for each object type, of any format."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from urllib.parse import unquote, urlsplit
 
 from mtosi_jms.errors import ConfigError, MtosiError, SpoolError
 from mtosi_jms.inventory import OBJECT_TYPES
+from mtosi_jms.spark.jobs._lake import PARQUET, format_of
 from mtosi_jms.spark.jobs._swap import REPORT, recover
 
 if TYPE_CHECKING:
@@ -75,8 +76,7 @@ class Snapshot:
     def read(self, spark: SparkSession, object_type: str) -> DataFrame:
         """The table of an object type that is there."""
         folder = self.tables[object_type]
-        kind = "delta" if (folder / "_delta_log").is_dir() else "parquet"
-        return spark.read.format(kind).load(str(folder))
+        return spark.read.format(format_of(folder)).load(str(folder))
 
     @property
     def complete(self) -> bool | None:
@@ -99,7 +99,7 @@ def _local(path: str | Path) -> Path:
 
 
 def _is_table(folder: Path) -> bool:
-    return folder.is_dir() and any(folder.glob("*.parquet"))
+    return folder.is_dir() and (format_of(folder) != PARQUET or any(folder.glob("*.parquet")))
 
 
 def type_order(label: str) -> tuple[int, str]:

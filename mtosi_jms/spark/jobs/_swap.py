@@ -15,8 +15,8 @@ A job makes its tables and its report in a folder of its own inside OUT, and put
 Whoever finds a journal finishes the swap first: each job before it looks at its OUT, each reader of a snapshot before
 it lists the tables. Every step can be done again. A table is in place if it has the inode that the journal names.
 
-Delta tables are replaced by Spark, one commit each. The journal then says only that this was begun, and readers refuse
-the folder until an ingest has committed all tables.
+Tables of Delta and Iceberg are replaced by Spark, one commit each. The journal then says only that this was begun, and
+readers refuse the folder until an ingest has committed all tables.
 """
 
 from __future__ import annotations
@@ -70,14 +70,14 @@ class Staging:
         """Add a JSON document of the report."""
         self.report(name, json.dumps(document, indent=2) + "\n")
 
-    def begin_commits(self, tables: Sequence[str]) -> None:
-        """Note in the journal that Delta tables are replaced one after the other, until `swap`.
+    def begin_commits(self, tables: int) -> None:
+        """Note in the journal that so many tables are committed by Spark, one after the other, until `swap`.
 
-        A single table needs no note. `tables` are glob patterns of the tables that the job owns.
+        A single table needs no note.
         """
-        with _as_spool_error(self._out):
-            if len({path.name for root in (self.folder, self._out) for name in tables for path in root.glob(name)}) > 1:
-                self._journal({"delta": True})
+        if tables > 1:
+            with _as_spool_error(self._out):
+                self._journal({"lake": True})
 
     def swap(self, tables: Sequence[str]) -> None:
         """Put all that was made in the place of what was there.
@@ -108,10 +108,10 @@ class Staging:
 
 
 @contextmanager
-def staging(out: Path, *, delta: bool = False) -> Iterator[Staging]:
+def staging(out: Path, *, lake: bool = False) -> Iterator[Staging]:
     """A place to make tables; OUT belongs to this job until the block ends.
 
-    With `delta` an interrupted replacement of Delta tables is no obstacle.
+    With `lake` an interrupted replacement of tables that Spark commits is no obstacle.
 
     Raises:
         SpoolInUseError: another job works on `out`.
@@ -122,7 +122,7 @@ def staging(out: Path, *, delta: bool = False) -> Iterator[Staging]:
         out.mkdir(parents=True, exist_ok=True)
     with _locked(out):
         with _as_spool_error(out):
-            _finish(out, delta=delta)
+            _finish(out, lake=lake)
             for left in out.glob(f"{_STAGING}*"):
                 shutil.rmtree(left, ignore_errors=True)
             folder = (
@@ -137,18 +137,18 @@ def staging(out: Path, *, delta: bool = False) -> Iterator[Staging]:
                 shutil.rmtree(folder, ignore_errors=True)
 
 
-def recover(out: Path, *, delta: bool = False) -> None:
+def recover(out: Path, *, lake: bool = False) -> None:
     """Finish the swap of a job that was killed in it; wait for one that is at work in it. `out` need not exist.
 
     Raises:
         SpoolInUseError: a job does not come to the end of its swap.
-        SpoolError: the swap cannot be finished, or Delta tables were replaced in part.
+        SpoolError: the swap cannot be finished, or tables were committed in part.
     """
     deadline = time.monotonic() + _PATIENCE
     while os.path.lexists(out / _JOURNAL):
         try:
             with _locked(out), _as_spool_error(out):
-                _finish(out, delta=delta)
+                _finish(out, lake=lake)
             return
         except SpoolInUseError:
             if time.monotonic() > deadline:
@@ -159,13 +159,13 @@ def recover(out: Path, *, delta: bool = False) -> None:
             raise SpoolError(str(out), text) from error
 
 
-def _finish(out: Path, *, delta: bool = False) -> None:
+def _finish(out: Path, *, lake: bool = False) -> None:
     """Do what the journal says that is not done yet; nothing where there is no journal."""
     plan = _plan(out)
-    if plan is None or (delta and "delta" in plan):
+    if plan is None or (lake and "lake" in plan):
         return
-    if "delta" in plan:
-        raise SpoolError(str(out), "Delta tables were committed in part, and may not belong together: ingest again")
+    if "lake" in plan:
+        raise SpoolError(str(out), "tables were committed in part, and may not belong together: ingest again")
     staged = out / plan["staging"]
     old = staged / _OLD
     old.mkdir(exist_ok=True)
@@ -189,7 +189,7 @@ def _plan(out: Path) -> dict[str, Any] | None:
     """The content of the journal, None if there is no journal."""
     try:
         plan: dict[str, Any] = json.loads((out / _JOURNAL).read_text(encoding="utf-8"))
-        names = [] if "delta" in plan else [plan["staging"], *plan["tables"], *plan["gone"], *plan["reports"]]
+        names = [] if "lake" in plan else [plan["staging"], *plan["tables"], *plan["gone"], *plan["reports"]]
     except FileNotFoundError:
         return None
     except (ValueError, KeyError, TypeError) as error:

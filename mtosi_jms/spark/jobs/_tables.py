@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 import shutil
+from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import pyarrow.compute as pc
 from pyspark.sql import Observation
 from pyspark.sql import functions as f
 
@@ -21,6 +23,7 @@ from mtosi_jms.spark._files import Reject
 from mtosi_jms.spark._landing import Plan, PlannedFile, readable
 from mtosi_jms.spark._options import SourceOptions
 from mtosi_jms.spark.jobs._job import load, unknown_body, write_parquet
+from mtosi_jms.spark.jobs._scans import batches
 from mtosi_jms.spark.jobs._snapshots import type_order
 
 if TYPE_CHECKING:
@@ -138,9 +141,9 @@ class TableWriter:
         folder = aside / f"object_type={label_of(class_for(name))}"
         if folder.exists():
             held = self._spark.read.schema(rows.schema).parquet(str(folder))
-            write_parquet(held.select(*_columns(name)).coalesce(_files(folder)), self._table(name))
+            write_parquet(held.select(*type_columns(name)).coalesce(_files(folder)), self._table(name))
         elif self._options.object_types != (ALL,):
-            write_parquet(rows.limit(0).select(*_columns(name)).coalesce(1), self._table(name))
+            write_parquet(rows.limit(0).select(*type_columns(name)).coalesce(1), self._table(name))
 
     def _observed(self, rows: DataFrame) -> tuple[DataFrame, Any]:
         """Rows without those of rejected files, and a count of the latter."""
@@ -150,15 +153,13 @@ class TableWriter:
 
     def vendors(self, rows: dict[str, int]) -> dict[str, int]:
         """How many objects each manufacturer made, the most frequent ones first."""
-        counts: dict[str, int] = {}
+        counts = Counter[str]()
         for name, number in rows.items():
             if number and "manufacturer" in row_schema((name,)).names:
-                table = self._spark.read.parquet(str(self._table(name)))
-                groups = table.groupBy("manufacturer").count().orderBy(f.desc("count"), "manufacturer")
-                for row in groups.limit(_VENDORS).collect():
-                    vendor = row["manufacturer"] or "not given"
-                    counts[vendor] = counts.get(vendor, 0) + row["count"]
-        return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+                for batch in batches(self._table(name), ["manufacturer"]):
+                    for found in pc.value_counts(batch.column(0)).to_pylist():
+                        counts[found["values"] or "not given"] += found["counts"]
+        return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:_VENDORS])
 
 
 def _count(table: Path) -> int:
@@ -174,7 +175,7 @@ def _files(folder: Path) -> int:
     return max(1, math.ceil(size / _FILE_BYTES))
 
 
-def _columns(name: str) -> list[Column]:
+def type_columns(name: str) -> list[Column]:
     """The columns of one object type, taken out of rows of several."""
     table = class_for(name)
     inside = arrow_schema(table.cls).names

@@ -7,6 +7,8 @@ import random
 import threading
 from typing import Any
 
+import pytest
+
 from mtosi_jms.patterns import Limits
 from mtosi_jms.stubs.fmw.nam import name
 from mtosi_jms.stubs.mri import mer
@@ -22,6 +24,7 @@ class Echo(ManagedElementRetrieval.Supplier):
         return mer.GetManagedElementResponse(me=ManagedElementType(name=request.me_ref))
 
 
+@pytest.mark.endurance
 def test_ten_thousand_in_flight() -> None:
     """The replies are copies of one with the ids put in, so that the test is about waiting and not about XML."""
     threads: list[int] = []

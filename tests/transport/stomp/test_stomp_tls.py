@@ -72,6 +72,7 @@ def known(certificates: Certificates) -> dict[str, str]:
     }
 
 
+@pytest.mark.endurance
 def test_many_messages_both_ways(tls_broker: BrokerProcess, open_stomp: Any, known: Any, queue: Queue) -> None:
     """A backlog, acknowledged and answered while it comes in: with stomp.py's own socket this stops for good."""
     connection = open_stomp(tls_broker.endpoints.url("stomp+ssl"), **known)

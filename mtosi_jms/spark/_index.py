@@ -1,0 +1,320 @@
+"""The index of a stream: each file that was seen has a position, from 1, in the order in which files were first seen.
+
+One SQLite file, which one process has at a time. What `add` was given outlives a crash of process and machine when it
+returns. docs/design/streams.md has the tables and what a kill leaves.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from mtosi_jms.errors import ConfigError, JournalDamageError, SpoolError, SpoolInUseError
+from mtosi_jms.jms.ids import random_id
+from mtosi_jms.spark._landing import PlannedFile
+
+FORMAT: Final = 1
+"""Of the index and of offsets."""
+_APPLICATION: Final = 0x4D545349
+_REMEMBERED: Final = 1_000_000
+"""Trimmed messages whose keys are kept."""
+_AT_ONCE: Final = 500
+_SCHEMA: Final = (
+    "CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
+    """CREATE TABLE file (position INTEGER PRIMARY KEY AUTOINCREMENT, path TEXT UNIQUE, size INTEGER NOT NULL,
+        modified_ns INTEGER NOT NULL, key TEXT UNIQUE)""",
+    "CREATE TABLE document (position INTEGER NOT NULL, correlation_id TEXT, facts TEXT NOT NULL)",
+    "CREATE INDEX by_position ON document (position)",
+    "CREATE INDEX by_correlation ON document (correlation_id, position) WHERE correlation_id IS NOT NULL",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SeenFile:
+    """A file as it was when it was first seen.
+
+    Attributes:
+        path: absolute path.
+        size: in bytes.
+        modified_ns: when it was changed last, nanoseconds since 1970 UTC.
+        key: identifies the message in it; None where nothing does.
+    """
+
+    path: str
+    size: int
+    modified_ns: int
+    key: str | None = None
+
+    @classmethod
+    def look(cls, path: str, key: str | None = None) -> SeenFile:
+        """The file as it is now.
+
+        Raises:
+            SpoolError: it cannot be read.
+        """
+        try:
+            facts = os.stat(path)  # noqa: PTH116 - a landing has many files
+        except OSError as error:
+            raise SpoolError(path, error.strerror or str(error)) from error
+        return cls(path, facts.st_size, facts.st_mtime_ns, key)
+
+    def changed(self) -> str:
+        """What has become of it since; empty: nothing."""
+        try:
+            now = self.look(self.path)
+        except SpoolError as error:
+            return f"is gone, or cannot be read, since the stream has listed it: {error.reason}"
+        same = (now.size, now.modified_ns) == (self.size, self.modified_ns)
+        return "" if same else "has changed since the stream has listed it"
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """What `StreamIndex.add` did.
+
+    Attributes:
+        changed: files that have a position, and are not as they were.
+        copies: files whose key another one has; they have no position.
+    """
+
+    changed: tuple[str, ...]
+    copies: tuple[str, ...]
+
+
+class StreamIndex:
+    """Positions of files; see above.
+
+    Args:
+        path: the file; made if it is not there.
+        of: what the stream reads, such as the paths of a landing. An index is of one thing for ever.
+        patience: seconds to wait while another process has it.
+
+    Attributes:
+        path: the same.
+        id: tells it from all other indexes.
+
+    Raises:
+        ConfigError: it is of something else, or of another version.
+        SpoolInUseError: another query has it.
+        JournalDamageError: it is damaged.
+        SpoolError: it cannot be read or written.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], of: str, *, patience: float = 10.0) -> None:
+        self.path = Path(path)
+        with self._reporting():
+            self._database = sqlite3.connect(self.path, patience, isolation_level=None, check_same_thread=False)
+        try:
+            with self._reporting():
+                for setting in "locking_mode = EXCLUSIVE", "journal_mode = DELETE", "synchronous = EXTRA":
+                    self._database.execute(f"PRAGMA {setting}").fetchall()
+                with self._transaction():
+                    self._make(of)
+        except BaseException:
+            self._database.close()
+            raise
+        self.id = self._meta("id")
+
+    def _make(self, of: str) -> None:
+        (application,) = self._one("PRAGMA application_id")
+        if not application and not self._one("SELECT count(*) FROM sqlite_master")[0]:
+            for statement in _SCHEMA:
+                self._database.execute(statement)
+            self._database.execute(f"PRAGMA application_id = {_APPLICATION}")
+            made = {"format": str(FORMAT), "id": random_id(), "of": of, "trimmed": "0"}
+            self._database.executemany("INSERT INTO meta VALUES (?, ?)", made.items())
+        elif application != _APPLICATION:
+            raise ConfigError(f"{self.path} is no index of a stream: name a file that is not there yet")
+        if self._meta("format") != str(FORMAT):
+            raise ConfigError(f"{self.path} is an index of format {self._meta('format')}; this version has {FORMAT}")
+        if self._meta("of") != of:
+            raise ConfigError(f"{self.path} is the index of {self._meta('of')}, and not of {of}")
+
+    @property
+    def last(self) -> int:
+        """The last position; 0 where there is none."""
+        with self._reporting():
+            return int(self._one("SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'file'")[0])
+
+    @property
+    def trimmed(self) -> int:
+        """The position up to which files were given up; 0: none."""
+        with self._reporting():
+            return int(self._meta("trimmed"))
+
+    def offset(self, position: int) -> dict[str, Any]:
+        """The offset of a position, for Spark's checkpoint."""
+        return {"format": FORMAT, "index": self.id, "position": position}
+
+    def position(self, offset: Mapping[str, Any]) -> int:
+        """The position of an offset.
+
+        Raises:
+            ConfigError: the checkpoint is another version's, another index's or another source's.
+            JournalDamageError: the index has lost positions, such as an older copy of it.
+        """
+        position = offset.get("position")
+        if offset.get("format") != FORMAT or type(position) is not int:
+            raise ConfigError(f"{self.path}: the checkpoint is of another source, or of another version of this one")
+        if offset.get("index") != self.id:
+            raise ConfigError(
+                f"{self.path} is not the index of this checkpoint: name that one, or begin anew with a new checkpoint"
+            )
+        if position > self.last:
+            raise JournalDamageError(
+                str(self.path), f"the checkpoint is at position {position}, and the index ends at {self.last}"
+            )
+        return position
+
+    def add(self, files: Iterable[SeenFile]) -> Added:
+        """Give positions to files that have none, in their order; synced."""
+        changed: list[str] = []
+        copies: list[str] = []
+        with self._reporting(), self._transaction():
+            for some in _in_groups(files):
+                known = self._known(some)
+                for file in some:
+                    before = known.get(file.path)
+                    if before is not None:
+                        if before != (file.size, file.modified_ns):
+                            changed.append(file.path)
+                    elif not self._insert(file):
+                        copies.append(file.path)
+        return Added(tuple(changed), tuple(copies))
+
+    def _known(self, files: Sequence[SeenFile]) -> dict[str, tuple[int, int]]:
+        marks = ",".join("?" * len(files))
+        query = f"SELECT path, size, modified_ns FROM file WHERE path IN ({marks})"  # noqa: S608 - marks alone
+        rows = self._database.execute(query, [file.path for file in files])
+        return {path: (size, modified_ns) for path, size, modified_ns in rows}
+
+    def _insert(self, file: SeenFile) -> bool:
+        if self._database.execute("SELECT 1 FROM file WHERE key = ?", (file.key,)).fetchone() is not None:
+            return False
+        statement = "INSERT INTO file (path, size, modified_ns, key) VALUES (?, ?, ?, ?)"
+        self._database.execute(statement, (file.path, file.size, file.modified_ns, file.key))
+        return True
+
+    def has(self, path: str) -> bool:
+        """Whether a file has a position, and was not trimmed."""
+        with self._reporting():
+            return self._database.execute("SELECT 1 FROM file WHERE path = ?", (path,)).fetchone() is not None
+
+    def files(self, start: int, end: int) -> list[SeenFile]:
+        """The files after one position up to another.
+
+        Raises:
+            JournalDamageError: some of them were trimmed.
+        """
+        if start < end and start < self.trimmed:
+            raise JournalDamageError(
+                str(self.path),
+                f"the checkpoint asks for what follows position {start}, and the index was trimmed up to "
+                f"{self.trimmed}: another query has had these files, or the checkpoint is an old copy",
+            )
+        query = "SELECT path, size, modified_ns, key FROM file WHERE position > ? AND position <= ? ORDER BY position"
+        with self._reporting():
+            return [SeenFile(*row) for row in self._database.execute(query, (start, end)) if row[0] is not None]
+
+    def keep(self, start: int, end: int, documents: Sequence[PlannedFile]) -> None:
+        """Note what the planning of a batch has found, for batches that come later."""
+        with self._reporting(), self._transaction():
+            self._database.execute("DELETE FROM document WHERE position > ? AND position <= ?", (start, end))
+            rows = [(end, found.correlation_id, json.dumps(asdict(found))) for found in documents]
+            self._database.executemany("INSERT INTO document VALUES (?, ?, ?)", rows)
+
+    def earlier(self, position: int) -> EarlierDocuments:
+        """What batches up to a position have found."""
+        return EarlierDocuments(self, position)
+
+    def documents(self, correlation_id: str, position: int) -> list[PlannedFile]:
+        """The messages of a correlationId in batches up to a position."""
+        query = "SELECT facts FROM document WHERE correlation_id = ? AND position <= ?"
+        with self._reporting():
+            found = [json.loads(text) for (text,) in self._database.execute(query, (correlation_id, position))]
+        return [PlannedFile(**{**item, "duplicates": tuple(item["duplicates"])}) for item in found]
+
+    def trim(self, end: int) -> None:
+        """Forget the paths of all files up to a position; the keys of the last million messages stay."""
+        with self._reporting(), self._transaction():
+            trimmed = max(end, int(self._meta("trimmed")))
+            self._database.execute("UPDATE file SET path = NULL WHERE position <= ? AND path IS NOT NULL", (trimmed,))
+            oldest = (trimmed - _REMEMBERED,)
+            self._database.execute("DELETE FROM file WHERE position <= ?", oldest)
+            self._database.execute("DELETE FROM document WHERE position <= ?", oldest)
+            self._database.execute("UPDATE meta SET value = ? WHERE name = 'trimmed'", (str(trimmed),))
+
+    def close(self) -> None:
+        """Let go of it; may be called again."""
+        self._database.close()
+
+    def _meta(self, name: str) -> str:
+        return str(self._one("SELECT value FROM meta WHERE name = ?", name)[0])
+
+    def _one(self, query: str, *values: object) -> tuple[Any, ...]:
+        row: tuple[Any, ...] | None = self._database.execute(query, values).fetchone()
+        if row is None:
+            raise JournalDamageError(str(self.path), "the index of the stream is damaged")
+        return row
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._database.execute("BEGIN EXCLUSIVE")
+        try:
+            yield
+        except BaseException:
+            self._database.execute("ROLLBACK")
+            raise
+        self._database.execute("COMMIT")
+
+    @contextmanager
+    def _reporting(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+            if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+                raise SpoolInUseError(str(self.path), "another query has this index of a stream") from error
+            if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+                raise JournalDamageError(str(self.path), f"the index of the stream is damaged: {error}") from error
+            raise SpoolError(str(self.path), f"the index of the stream: {error}") from error
+
+
+class EarlierDocuments(Mapping[str, Sequence[PlannedFile]]):
+    """What earlier batches have found, by correlationId; read when it is asked for."""
+
+    def __init__(self, index: StreamIndex, position: int) -> None:
+        self._index = index
+        self._position = position
+        self.asked: set[str] = set()
+
+    def __getitem__(self, correlation_id: str) -> Sequence[PlannedFile]:
+        found = self._index.documents(correlation_id, self._position)
+        self.asked.update(file.path for file in found)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        raise TypeError("correlationIds are not listed")
+
+    def __len__(self) -> int:
+        raise TypeError("correlationIds are not counted")
+
+    def __bool__(self) -> bool:
+        return True
+
+
+def _in_groups(files: Iterable[SeenFile]) -> Iterator[list[SeenFile]]:
+    group: list[SeenFile] = []
+    for file in files:
+        group.append(file)
+        if len(group) == _AT_ONCE:
+            yield group
+            group = []
+    if group:
+        yield group

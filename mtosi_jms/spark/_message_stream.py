@@ -1,0 +1,254 @@
+"""Streams of messages: `readStream.format("mtosi-jms")`, live from a JMS provider by way of a spool.
+
+    spark.dataSource.register(MessageStreamSource)
+    spark.readStream.format("mtosi-jms").option("url", "stomp://broker:61613").option("destination", "queue:INVENTORY")
+         .load("spool/")
+
+docs/design/streams.md tells how.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceReader
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from mtosi_jms.errors import ConfigError
+from mtosi_jms.jms import DUPLICATE_ID
+from mtosi_jms.spark._columns import full_schema
+from mtosi_jms.spark._files import local_path
+from mtosi_jms.spark._index import SeenFile, StreamIndex
+from mtosi_jms.spark._options import SourceOptions, hint, own_options, whole_number
+from mtosi_jms.spark._receiver import Receiver, ReceiverOptions
+from mtosi_jms.spark._source import narrowed
+from mtosi_jms.spark._streams import FileStream, StreamOptions, admitted, check_streamable, seconds
+from mtosi_jms.spool import DurableLanding, SpoolEntry, open_entry, scan
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+_log = logging.getLogger(__name__)
+
+MOST_MESSAGES: Final = "maxMessagesPerTrigger"
+_CONNECT: Final = "connect."
+RECEIVER_OPTIONS: Final = (
+    "url", "destination", "selector", "durable", "shared", "names", "consumers", "maxSpooledMessages", "drainSeconds",
+)  # fmt: skip
+"""The options of a stream of messages beside those of any stream."""
+INDEX: Final = "_stream.db"
+"""The index of a spool, in its folder, unless the option `index` names another file."""
+
+
+class MessageStreamSource(DataSource):
+    """Inventory objects, or messages, live from a JMS provider, each once; the path is a spool's folder.
+
+    The options are those of `InventorySource`, those of its streams, and those of the provider: docs/spark.md lists
+    them. Needs `spark.readStream`.
+    """
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        super().__init__(dict(options))
+        own = {name.lower() for name in (*StreamOptions.names(MOST_MESSAGES), *RECEIVER_OPTIONS)}
+        given = own_options(options)
+        self._given = {name: value for name, value in given.items() if name not in own}
+        self._of_stream = {name: value for name, value in given.items() if name in own}
+        self._of_connection = {
+            name.lower().removeprefix(_CONNECT): _value(value)
+            for name, value in options.items()
+            if name.lower().startswith(_CONNECT)
+        }
+        check_names(self._given)
+        settings = SourceOptions.parse(self._given)
+        if len(settings.paths) != 1:
+            raise ConfigError("a stream of messages has one spool: load(FOLDER)")
+        self._settings = settings
+        self._options = StreamOptions.parse(self._of_stream, most=MOST_MESSAGES, clean="delete")
+        check_streamable(settings, self._options)
+        self._receiver = _receiver_options(self._of_stream, self._of_connection)
+        self._drain = seconds("drainSeconds", self._of_stream.get("drainseconds", "1"))
+
+    @classmethod
+    def name(cls) -> str:
+        """The name of the format."""
+        return "mtosi-jms"
+
+    def schema(self) -> StructType:
+        """The columns, as those of the format `mtosi`.
+
+        Raises:
+            ConfigError: an object type, a stubs package or one of `columns` that there is not.
+        """
+        return from_arrow_schema(full_schema(self._settings))
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """There is none.
+
+        Raises:
+            ConfigError: always.
+        """
+        raise ConfigError("mtosi-jms is for readStream; spark.read.format('mtosi') reads what lies in a spool")
+
+    def streamReader(self, schema: StructType) -> FileStream:  # noqa: N802
+        """A reader of messages that are received while it runs.
+
+        Raises:
+            ConfigError: a column that there is not, or of another type.
+        """
+        columns = narrowed(full_schema(self._settings), schema)
+        made = admitted(SpoolStream)(self._settings, self._options, columns)
+        if isinstance(made, SpoolStream):
+            made.receive_from(self._receiver, self._drain)
+        return made
+
+
+class SpoolStream(FileStream):
+    """A spool that fills."""
+
+    def __init__(self, settings: SourceOptions, options: StreamOptions, schema: pa.Schema) -> None:
+        super().__init__(settings, options, schema)
+        self._from: ReceiverOptions | None = None
+        self._drain = 0.0
+        self._landing: DurableLanding | None = None
+        self._receiver: Receiver | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What a worker needs; it does not need to know where messages come from."""
+        return {**super().__getstate__(), "_from": None, "_landing": None, "_receiver": None}
+
+    def receive_from(self, options: ReceiverOptions | None, drain: float) -> None:
+        """Have messages received from a provider; None: others fill the spool.
+
+        Args:
+            options: of the provider.
+            drain: seconds without a message after which all that was there has come.
+        """
+        self._from, self._drain = options, drain
+
+    @property
+    def folder(self) -> str:
+        """The spool."""
+        return local_path(self.settings.paths[0])
+
+    def open_index(self) -> StreamIndex:
+        """The index of the spool; the spool is made if it is not there."""
+        self._landing = DurableLanding(self.folder)
+        path = self.options.index or str(Path(self.folder) / INDEX)
+        return StreamIndex(path, json.dumps(["spool", self.folder]), patience=self.options.patience)
+
+    def look(self, index: StreamIndex) -> None:
+        """Give positions to messages that are new; copies of earlier ones are removed.
+
+        Raises:
+            MtosiError: what ended the receiver.
+            SpoolError: the spool cannot be listed.
+        """
+        self._receive(bounded=True)
+        new = [path for path in scan(self.folder).envelopes if not index.has(str(path))]
+        found = [SeenFile.look(str(path), key_of(open_entry(path))) for path in new]
+        for copy in index.add(found).copies:
+            _log.info("%s is a copy of an earlier message, and is removed", copy)
+            self.remove(Path(copy))
+
+    def available(self) -> int:
+        """The last position of all that the provider has now, whatever the bound."""
+        index = self.index
+        self._receive(bounded=False)
+        self.look(index)
+        return index.last
+
+    def _receive(self, *, bounded: bool) -> None:
+        """Receive, from the first call on; that one waits for what is there."""
+        if self._from is None or self._landing is None:
+            return
+        begins = self._receiver is None
+        if self._receiver is None:
+            self._receiver = Receiver(self._from, self._landing)
+            self._receiver.start()
+        if begins or not bounded:
+            self._receiver.drain(self._drain, bounded=bounded)
+        self._receiver.check()
+
+    def clean(self, path: Path) -> None:
+        """Remove or archive both files of an entry, the envelope first."""
+        super().clean(path)
+        super().clean(path.with_suffix(".json"))
+
+    def remove(self, path: Path) -> None:
+        """Remove both files of an entry."""
+        path.unlink(missing_ok=True)
+        path.with_suffix(".json").unlink(missing_ok=True)
+
+    def stop(self) -> None:
+        """End the receiver, and let go of the index."""
+        if self._receiver is not None:
+            self._receiver.stop()
+            self._receiver = None
+        if self._landing is not None:
+            self._landing.close()
+            self._landing = None
+        super().stop()
+
+
+def key_of(entry: SpoolEntry) -> str | None:
+    """What tells a message from all others, and not from a copy of it; None where nothing does."""
+    if entry.facts is None or entry.sha256 is None:
+        return None
+    own = entry.facts.properties.get(DUPLICATE_ID)
+    if own:
+        return f"{own} {entry.sha256}"
+    if entry.facts.message_id is None:
+        return None
+    return f"{entry.facts.message_id} {entry.facts.timestamp_ms} {entry.sha256}"
+
+
+def check_names(given: Mapping[str, str]) -> None:
+    """See that all options are known.
+
+    Raises:
+        ConfigError: one is not.
+    """
+    known = {*SourceOptions.names(), *StreamOptions.names(MOST_MESSAGES), *RECEIVER_OPTIONS}
+    unknown = sorted(set(given) - {name.lower() for name in known})
+    if unknown:
+        raise ConfigError(f"the source mtosi-jms has no option {unknown[0]!r}{hint(unknown[0], known)}")
+
+
+def _receiver_options(given: Mapping[str, str], connection: Mapping[str, object]) -> ReceiverOptions | None:
+    if not given.get("url"):
+        if given.get("destination") or connection:
+            raise ConfigError("no url: option('url', URL) says where messages come from")
+        return None
+    if not given.get("destination"):
+        raise ConfigError("no destination: option('destination', 'queue:NAME'), topic:NAME, or a name of names")
+    return ReceiverOptions(
+        url=given["url"],
+        destination=given["destination"],
+        selector=given.get("selector", ""),
+        durable=given.get("durable", ""),
+        shared=_flag("shared", given.get("shared", "false")),
+        names=given.get("names", ""),
+        consumers=whole_number("consumers", given.get("consumers", "1")),
+        most=whole_number("maxSpooledMessages", given.get("maxspooledmessages", "10000")),
+        connection=connection,
+    )
+
+
+def _flag(name: str, text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise ConfigError(f"{name} is {text!r}; there are true and false")
+    return text.lower() == "true"
+
+
+def _value(text: str) -> object:
+    """The value of an option of the connection: a number, true or false, null, or a text."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return text
+    return value if value is None or isinstance(value, bool | int | float) else text

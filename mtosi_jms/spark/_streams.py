@@ -1,0 +1,406 @@
+"""Streams of files: `readStream.format("mtosi")`. Offsets are positions in an index; docs/design/streams.md.
+
+`latestOffset`, `partitions` and `commit` run in one Python process of the driver for as long as the query does, `read`
+runs on the workers.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import logging
+import os
+import shutil
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import chain, count
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+
+from mtosi_jms.bulk import SEPARATOR
+from mtosi_jms.errors import ConfigError, MtosiError, SpoolError
+from mtosi_jms.inventory import load_stubs
+from mtosi_jms.spark._files import Found, Reject, find_files, input_files, local_path
+from mtosi_jms.spark._index import SeenFile, StreamIndex
+from mtosi_jms.spark._landing import PlannedFile, partition, plan_landing, readable
+from mtosi_jms.spark._options import Mode, OnIncomplete, SourceOptions, whole_number
+from mtosi_jms.spark._reader import reader_for
+
+_log = logging.getLogger(__name__)
+
+MOST_FILES: Final = "maxFilesPerTrigger"
+CLEAN: Final = ("off", "delete", "archive")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamOptions:
+    """The options of a stream besides those of `SourceOptions`.
+
+    Attributes:
+        index: file of the index; empty where it is not given.
+        most: files or messages in a batch; None: all.
+        clean: what becomes of files when their batch is done with: off, delete or archive.
+        archive: folder for `archive`.
+        keeps_changed: a file that has changed is a reject, and no error.
+        patience: seconds to wait for an index that another process has.
+    """
+
+    index: str = ""
+    most: int | None = None
+    clean: str = "off"
+    archive: str = ""
+    keeps_changed: bool = False
+    patience: float = 10.0
+
+    @classmethod
+    def names(cls, most: str = MOST_FILES) -> frozenset[str]:
+        """The names of all options."""
+        return frozenset(("index", most, "cleanSource", "sourceArchiveDir", "onChanged", "indexTimeout"))
+
+    @classmethod
+    def parse(cls, given: Mapping[str, str], *, most: str = MOST_FILES, clean: str = "off") -> StreamOptions:
+        """The options of a stream among others, whose names are in small letters.
+
+        Args:
+            given: of the load.
+            most: name of the option that limits a batch.
+            clean: default of `cleanSource`.
+
+        Raises:
+            ConfigError: a value that does not fit.
+        """
+        limit = given.get(most.lower(), "")
+        cleaning = given.get("cleansource", clean).lower()
+        if cleaning not in CLEAN:
+            raise ConfigError(f"cleanSource is {cleaning!r}; there are {', '.join(CLEAN)}")
+        archive = given.get("sourcearchivedir", "")
+        if bool(archive) != (cleaning == "archive"):
+            raise ConfigError("cleanSource archive and sourceArchiveDir belong together")
+        changed = given.get("onchanged", "fail").lower()
+        if changed not in ("fail", "reject"):
+            raise ConfigError(f"onChanged is {changed!r}; there are fail and reject")
+        return cls(
+            index=local_path(given["index"]) if given.get("index") else "",
+            most=whole_number(most, limit) if limit else None,
+            clean=cleaning,
+            archive=local_path(archive) if archive else "",
+            keeps_changed=changed == "reject",
+            patience=seconds("indexTimeout", given.get("indextimeout", "10")),
+        )
+
+
+def seconds(name: str, text: str) -> float:
+    """The value of an option that is a time.
+
+    Raises:
+        ConfigError: it is no number of at least 0.
+    """
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < 1e9:
+        raise ConfigError(f"{name} is {text!r}; it must be a number of seconds, 0 or more")
+    return value
+
+
+def check_streamable(settings: SourceOptions, options: StreamOptions) -> None:
+    """See that options of a load and of a stream can hold for a stream.
+
+    Raises:
+        ConfigError: they cannot.
+    """
+    if settings.on_incomplete is not OnIncomplete.WARN:
+        raise ConfigError(
+            "onIncomplete of a stream can only be warn: a later batch may complete a sequence, and rows left out of an "
+            "earlier one would be lost"
+        )
+    for name, value in (("planFile", settings.plan_file), ("bulkFiles", settings.bulk_files)):
+        if value:
+            raise ConfigError(f"{name} is not for streams")
+    archive = Path(options.archive) if options.archive else None
+    if archive is not None and any(archive.is_relative_to(local_path(path)) for path in settings.paths):
+        raise ConfigError(f"sourceArchiveDir {archive} is in the landing: its files would be read again")
+
+
+@dataclass
+class StreamPartition(InputPartition):
+    """Files that one task reads, as they were when they were first seen, and what planning has rejected."""
+
+    files: tuple[PlannedFile, ...]
+    seen: tuple[SeenFile, ...] = ()
+    rejects: tuple[Reject, ...] = ()
+
+
+class FileStream(DataSourceStreamReader, ABC):
+    """Plans batches of files on the driver, and reads them on the workers.
+
+    Args:
+        settings: of the load.
+        options: of the stream.
+        schema: the columns asked for.
+    """
+
+    def __init__(self, settings: SourceOptions, options: StreamOptions, schema: pa.Schema) -> None:
+        self.options = options
+        self.settings = settings
+        self._schema = schema
+        self._index: StreamIndex | None = None
+        self._planned: int | None = None
+        self._end: int | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What a worker needs."""
+        return {**self.__dict__, "_index": None}
+
+    @abstractmethod
+    def open_index(self) -> StreamIndex:
+        """The index, made if it is not there."""
+
+    @abstractmethod
+    def look(self, index: StreamIndex) -> None:
+        """Give positions to what is new.
+
+        Raises:
+            MtosiError: it cannot be looked at.
+        """
+
+    @property
+    def index(self) -> StreamIndex:
+        """The index, opened at the first use."""
+        if self._index is None:
+            self._index = self.open_index()
+        return self._index
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802
+        """Where a query without a checkpoint begins: with what is there."""
+        return self.index.offset(self.index.trimmed)
+
+    def newest(self, start: int | None, most: int | None) -> int:
+        """Look for news; the last position of a batch of at most so many files."""
+        index = self.index
+        if self._end is None:
+            self.look(index)
+        end = index.last if self._end is None else self._end
+        if start is None:
+            start = index.trimmed if self._planned is None else self._planned
+        return end if most is None else max(start, min(end, start + most))
+
+    def available(self) -> int:
+        """The last position of all that is there now."""
+        self.look(self.index)
+        return self.index.last
+
+    def latestOffset(self) -> dict[str, Any]:  # noqa: N802
+        """The end of the next batch."""
+        return self.index.offset(self.newest(None, self.options.most))
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
+        """The files between two offsets, dealt out; the same ones each time.
+
+        Raises:
+            MtosiError: a file has changed or is gone; in mode FAILFAST, something is rejected.
+            ConfigError, JournalDamageError: the offsets do not fit the index.
+        """
+        first, last = self.index.position(start), self.index.position(end)
+        self._planned = last
+        if first == last:
+            return []
+        load_stubs(self.settings.stubs)
+        files, rejects = self._unchanged(self.index.files(first, last))
+        rejects, planned = self._plan(files, rejects, first, last)
+        for reject in rejects:
+            _log.warning("rejected %s", reject)
+        if rejects and self.settings.mode is Mode.FAILFAST:
+            raise MtosiError(str(rejects[0]))
+        seen = {file.path: file for file in files}
+        made: list[InputPartition] = []
+        for hand in partition(planned, self.settings.partitions):
+            on_disk = dict.fromkeys(disk_file(file.path, seen) for file in hand)
+            made.append(StreamPartition(hand, tuple(seen[path] for path in on_disk)))
+        if rejects and self.settings.mode is Mode.PERMISSIVE and self.settings.corrupt_column is not None:
+            made.append(StreamPartition((), (), tuple(rejects)))
+        return made
+
+    def _unchanged(self, files: Iterable[SeenFile]) -> tuple[list[SeenFile], list[Reject]]:
+        """The files that are as they were, and rejects for the others, where they are not errors."""
+        sound: list[SeenFile] = []
+        rejects: list[Reject] = []
+        for file in files:
+            changed = file.changed()
+            if not changed:
+                sound.append(file)
+            elif self.options.keeps_changed:
+                rejects.append(Reject(file.path, None, changed))
+            else:
+                raise _changed(file.path, changed)
+        return sound, rejects
+
+    def _plan(
+        self, files: list[SeenFile], rejects: list[Reject], first: int, last: int
+    ) -> tuple[list[Reject], list[PlannedFile]]:
+        """What is rejected of a batch, and the messages to read, each once in the whole stream."""
+        found = find_files([file.path for file in files])
+        earlier = self.index.earlier(first)
+        plan = plan_landing(self.settings, Found(found.files, (*found.rejects, *rejects)), earlier)
+        new = {path for path, _ in found.files} | {reject.file for reject in (*found.rejects, *rejects)}
+        # A message that an earlier batch has had comes along for the sake of its sequence, and so do its copies.
+        kept = [file for file in plan.files if earlier.asked.isdisjoint((file.path, *file.duplicates))]
+        self.index.keep(first, last, [replace(file, complete=None) for file in kept])
+        for reply in plan.unfollowed:
+            _log.warning("not followed %s", reply)
+        wanted = readable(replace(plan, files=tuple(kept)), self.settings)
+        return [reject for reject in plan.rejects if reject.file in new], wanted
+
+    def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
+        """The rows of one partition as Arrow batches.
+
+        Raises:
+            SpoolError: a file has changed since the stream has listed it.
+        """
+        if not isinstance(partition, StreamPartition):
+            return
+        load_stubs(self.settings.stubs)
+        _check(partition.seen)
+        yield from reader_for(self.settings, self._schema).read(partition.files, partition.rejects)
+        _check(partition.seen)
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """Do away with files whose batch is done with, where the options say so."""
+        last = self.index.position(end)
+        start = self.index.trimmed
+        if self.options.clean == "off" or last <= start:
+            return
+        for file in self.index.files(start, last):
+            self.clean(Path(file.path))
+        self.index.trim(last)
+
+    def clean(self, path: Path) -> None:
+        """Remove or archive a file, if it is still there.
+
+        Raises:
+            SpoolError: that cannot be done.
+        """
+        try:
+            if self.options.clean == "delete":
+                path.unlink(missing_ok=True)
+            elif path.exists():
+                target = Path(self.options.archive) / str(path).lstrip(os.sep)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.move(path, _free(target))
+        except OSError as error:
+            raise SpoolError(str(path), error.strerror or str(error)) from error
+
+    def stop(self) -> None:
+        """Let go of the index."""
+        if self._index is not None:
+            self._index.close()
+            self._index = None
+
+
+class LandingStream(FileStream):
+    """A landing that grows."""
+
+    def open_index(self) -> StreamIndex:
+        """The index that the option names.
+
+        Raises:
+            ConfigError: none is named.
+        """
+        if not self.options.index:
+            raise ConfigError(
+                "a stream needs option('index', FILE): a file for this query alone, beside its checkpoint, that the "
+                "driver can write; it remembers which files were read"
+            )
+        paths = sorted(map(local_path, self.settings.paths))
+        Path(self.options.index).parent.mkdir(parents=True, exist_ok=True)
+        return StreamIndex(self.options.index, json.dumps(paths), patience=self.options.patience)
+
+    def look(self, index: StreamIndex) -> None:
+        """Give positions to files that are new, the oldest first.
+
+        Raises:
+            SpoolError: the landing cannot be listed; a file has changed that has a position.
+        """
+        found: list[SeenFile] = []
+        rejects: list[Reject] = []
+        for path in input_files(self.settings.paths, rejects):
+            try:
+                found.append(SeenFile.look(path))
+            except SpoolError as error:  # it was removed meanwhile
+                _log.debug("%s", error)
+        for reject in rejects:
+            _log.warning("rejected %s", reject)
+        found.sort(key=lambda file: (file.modified_ns, file.path))
+        for path in index.add(found).changed:
+            if not self.options.keeps_changed:
+                raise _changed(path, "has changed since the stream has listed it")
+            _log.warning("%s has changed since the stream has listed it; it is not read again", path)
+
+
+def disk_file(path: str, files: Mapping[str, object]) -> str:
+    """The file that a document is in: itself, or an archive."""
+    if path in files:
+        return path
+    parts = path.split(SEPARATOR)
+    return next(name for end in range(1, len(parts)) if (name := SEPARATOR.join(parts[:end])) in files)
+
+
+def _free(target: Path) -> Path:
+    """A name that no file has yet: this one, or with a number in front."""
+    names = (target.with_name(f"{number}-{target.name}") for number in count(2))
+    return next(path for path in chain((target,), names) if not path.exists())
+
+
+def _changed(path: str, what: str) -> SpoolError:
+    return SpoolError(
+        path,
+        f"{what}. Write files elsewhere and move them into the landing, new content under a new name; "
+        "with onChanged=reject the stream goes on without it",
+    )
+
+
+def _check(files: Iterable[SeenFile]) -> None:
+    for file in files:
+        changed = file.changed()
+        if changed:
+            raise _changed(file.path, changed)
+
+
+def admitted(kind: type[FileStream]) -> type[FileStream]:
+    """The kind of stream for this version of PySpark: from 4.2 on Spark says where a batch starts, and its limit."""
+    try:
+        admission: Any = importlib.import_module("pyspark.sql.streaming.datasource")
+    except ModuleNotFoundError:
+        return kind
+    return _with_limits(kind, admission)
+
+
+def _with_limits(kind: type[FileStream], admission: Any) -> type[FileStream]:
+    base: Any = kind
+
+    class Admitted(base):  # type: ignore[misc]
+        """With start and limit of each batch, and AvailableNow in several batches."""
+
+        def latestOffset(self, start: dict[str, Any], limit: Any) -> dict[str, Any]:  # noqa: N802
+            most = limit.max_files if isinstance(limit, admission.ReadMaxFiles) else None
+            return dict(self.index.offset(self.newest(self.index.position(start), most)))
+
+        def getDefaultReadLimit(self) -> Any:  # noqa: N802
+            most = self.options.most
+            return admission.ReadAllAvailable() if most is None else admission.ReadMaxFiles(most)
+
+        def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802
+            return dict(self.index.offset(self.index.last))
+
+        def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+            self._end = self.available()
+
+    register: Callable[[type], object] = admission.SupportsTriggerAvailableNow.register
+    register(Admitted)
+    made: type[FileStream] = Admitted
+    return made

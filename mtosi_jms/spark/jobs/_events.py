@@ -1,0 +1,184 @@
+"""Events as rows: what creations, deletions and changes of attributes or states say of objects.
+
+Each row has four columns of ours in front of those of the object types: `_fact` (full, told, gone, or rejected),
+`_name`, `_time` and `_told`, the columns of which the event gives the value. The message's file is in `source_file`.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+from lxml import etree
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from mtosi_jms.errors import EnvelopeError, XmlError
+from mtosi_jms.inventory import Hit, Routes, class_for, find_objects, load_stubs, name_text
+from mtosi_jms.jms.events import logical_name
+from mtosi_jms.namespaces import split_clark
+from mtosi_jms.spark._columns import OF_MESSAGE, Message, row_schema, values_of
+from mtosi_jms.spark._envelope import envelope_facts, reject_of, soap_body
+from mtosi_jms.spark._landing import PlannedFile
+from mtosi_jms.spark._rows import RowBuilder, wanted
+from mtosi_jms.spark._sequences import time_of
+from mtosi_jms.xmlbind import parse_xml
+from mtosi_jms.xmlbind.columns import plan_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+FULL: Final = "full"
+TOLD: Final = "told"
+GONE: Final = "gone"
+REJECTED: Final = "rejected"
+_FACTS: Final = pa.schema(
+    [
+        ("_fact", pa.string()),
+        ("_name", pa.string()),
+        ("_time", pa.timestamp("us", tz="UTC")),
+        ("_told", pa.list_(pa.string())),
+    ]
+)
+_KINDS: Final = {
+    "ObjectCreation": FULL,
+    "ObjectDeletion": GONE,
+    "AttributeValueChange": TOLD,
+    "StateChange": TOLD,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Fact:
+    kind: str
+    name: str
+    time: dt.datetime | None
+    told: list[str] | None = None
+
+
+def event_rows(messages: DataFrame, object_types: Sequence[str], stubs: Sequence[str]) -> DataFrame:
+    """The facts in notifications about objects of some types.
+
+    Args:
+        messages: rows of objectType MESSAGE with `body` and `source_file`.
+        object_types: the types whose objects are wanted; a deletion is given whatever its type.
+        stubs: generated packages.
+    """
+    schema = pa.schema([*_FACTS, *row_schema(tuple(object_types))])
+    parser = _EventParser(tuple(object_types), tuple(stubs))
+    return messages.select("body", "source_file").mapInArrow(parser, from_arrow_schema(schema))
+
+
+class _EventParser:
+    """What the workers run."""
+
+    def __init__(self, object_types: tuple[str, ...], stubs: tuple[str, ...]) -> None:
+        self._types = object_types
+        self._stubs = stubs
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        load_stubs(self._stubs)
+        routes = Routes(wanted(self._types))
+        builder = RowBuilder(row_schema(self._types), self._types)
+        for batch in batches:
+            facts: list[_Fact] = []
+            for row in batch.to_pylist():
+                facts += self._message(row["body"], row["source_file"], routes, builder)
+            if facts:
+                rows = builder.flush()
+                told = [[getattr(fact, name) for fact in facts] for name in ("kind", "name", "time", "told")]
+                ours = [pa.array(values, type=field.type) for values, field in zip(told, _FACTS, strict=True)]
+                schema = pa.schema([*_FACTS, *rows.schema])
+                yield pa.RecordBatch.from_arrays([*ours, *rows.columns], schema=schema)
+
+    def _message(self, data: bytes | None, source: str, routes: Routes, builder: RowBuilder) -> list[_Fact]:
+        facts: list[_Fact] = []
+        try:
+            if data is None:
+                raise EnvelopeError("a notification too large to be held", source=source)
+            root = parse_xml(data, source=source)
+            header = envelope_facts(root)
+            file = PlannedFile(source, len(data), header.kind, None, None, None, header.body_tag)
+            builder.begin(values_of(OF_MESSAGE, Message(header, file)))
+            for event in _events(soap_body(root)):
+                try:
+                    found = self._event(event, routes)
+                except EnvelopeError as error:
+                    builder.add(Hit(class_for(self._types[0]), None, event))
+                    facts.append(_Fact(REJECTED, str(reject_of(error, source).reason), None))
+                    continue
+                sent = time_of(_text(event, "sourceTime") or _text(event, "osTime") or header.header.get("timestamp"))
+                for kind, told, hit in found:
+                    builder.add(hit)
+                    facts.append(_Fact(kind, hit.name or "", sent, told))
+        except XmlError as error:
+            builder.begin({"source_file": source})
+            builder.add(Hit(class_for(self._types[0]), None, etree.Element("none")))
+            facts.append(_Fact(REJECTED, reject_of(error, source).reason, None))
+        return facts
+
+    def _event(self, event: etree._Element, routes: Routes) -> list[tuple[str, list[str] | None, Hit]]:
+        """What an event says; each with the object that has the values.
+
+        Raises:
+            EnvelopeError: it names no object, or a creation has none.
+        """
+        kind = _KINDS[logical_name(split_clark(str(event.tag))[1])]
+        named = _child(event, "objectName")
+        name = "" if named is None else name_text(named)
+        if kind == GONE:
+            if not name:
+                raise EnvelopeError("a deletion that names no object", line=event.sourceline)
+            return [(GONE, None, Hit(class_for(self._types[0]), None, event, name=name))]
+        holder = _child(event, "object" if kind == FULL else "attributeList")
+        hits = [] if holder is None else find_objects(holder, routes)
+        if kind == FULL:
+            if holder is None or not len(holder):
+                raise EnvelopeError("a creation without an object", line=event.sourceline)
+            return [(FULL, None, _named(hit, name if len(hits) == 1 else "")) for hit in hits]
+        if not name:
+            raise EnvelopeError("a change that names no object", line=event.sourceline)
+        if not hits and holder is not None:
+            hits = self._alone(event, holder, name)
+        return [(TOLD, _told(hit), replace(hit, name=name)) for hit in hits]
+
+    def _alone(self, event: etree._Element, holder: etree._Element, name: str) -> list[Hit]:
+        """Attributes without an object around them, as an object of the type that the event or the name says."""
+        label = _text(event, "objectType") or name.rpartition("/")[2].partition("=")[0]
+        if label not in self._types:
+            return []
+        table = class_for(label)
+        slots = plan_of(table).slots
+        if not any(str(child.tag) in slots for child in holder):
+            return []
+        return [Hit(table, holder, event)]
+
+
+def _events(body: etree._Element | None) -> Iterator[etree._Element]:
+    """The events in the body of a notification that say something of objects."""
+    for element in body.iter() if body is not None else ():
+        if isinstance(element.tag, str) and logical_name(split_clark(element.tag)[1]) in _KINDS:
+            yield element
+
+
+def _told(hit: Hit) -> list[str]:
+    """The columns of which the element of an object gives the value, xsi:nil included."""
+    if hit.element is None:
+        return []
+    slots = plan_of(hit.table).slots
+    return sorted({slots[str(child.tag)].name for child in hit.element if str(child.tag) in slots} - {"name"})
+
+
+def _named(hit: Hit, name: str) -> Hit:
+    return replace(hit, name=name) if name else hit
+
+
+def _child(element: etree._Element, local: str) -> etree._Element | None:
+    return next((child for child in element if split_clark(str(child.tag))[1] == local), None)
+
+
+def _text(element: etree._Element, local: str) -> str:
+    child = _child(element, local)
+    return "" if child is None else (child.text or "").strip()

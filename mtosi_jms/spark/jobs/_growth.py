@@ -1,0 +1,361 @@
+"""An ingest that adds to its tables: only news are read, and merged into what is there.
+
+checkpoint -> news -> plan -> tables of the news (TableWriter) and events -> merge -> commit -> checkpoint
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import shutil
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+from urllib.parse import unquote, urlsplit
+
+import pyarrow as pa
+from pyspark.sql import functions as f
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from mtosi_jms.errors import SpoolError, SpoolInUseError
+from mtosi_jms.inventory import ALL, MESSAGE, OBJECT_TYPES, class_for, label_of
+from mtosi_jms.spark._columns import own_columns, row_schema
+from mtosi_jms.spark._envelope import NOTIFICATION, RESPONSE
+from mtosi_jms.spark._files import Reject, split_member
+from mtosi_jms.spark._landing import Plan, plan_landing
+from mtosi_jms.spark._options import OnIncomplete, SourceOptions
+from mtosi_jms.spark._sequences import time_of
+from mtosi_jms.spark.jobs._checkpoint import Checkpoint, Closing, Table, check_unchanged
+from mtosi_jms.spark.jobs._events import GONE, REJECTED, event_rows
+from mtosi_jms.spark.jobs._job import load, write_parquet
+from mtosi_jms.spark.jobs._lake import PARQUET, PREFIX, Lake
+from mtosi_jms.spark.jobs._merge import BEFORE, FACTS, REMOVED, News, TableMerge, told_columns
+from mtosi_jms.spark.jobs._scans import Changes, scan_changes, scan_events, scan_objects
+from mtosi_jms.spark.jobs._swap import REPORT, Staging
+from mtosi_jms.spark.jobs._tables import Written, type_columns
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+READ: Final = "read"
+"""The folder, in that of the staged tables, of the tables of the news."""
+_EVENTS: Final = "events"
+_MERGED: Final = "merged"
+_SMALL: Final = 32 * 1024 * 1024
+_MANY: Final = 32
+"""A Parquet table that has more files than this below the size above is given fewer."""
+
+
+@dataclass(frozen=True)
+class Grown:
+    """What an ingest did to its tables.
+
+    Attributes:
+        changed: number of rows that were added, replaced or removed, by object type.
+        added: new columns by object type.
+        rejects: events that say nothing that can be used.
+        unnamed: number of objects without a name, which are left out.
+        closings: of this run.
+        tables: names of the folders that were made again.
+        foreign: object types whose table something else has changed since the last ingest.
+    """
+
+    changed: dict[str, int]
+    added: dict[str, list[str]]
+    rejects: tuple[Reject, ...]
+    unnamed: int
+    closings: tuple[Closing, ...]
+    tables: tuple[str, ...]
+    foreign: tuple[str, ...]
+
+
+class Growth:
+    """The news of one run.
+
+    Args:
+        source: of the landing.
+        out: folder of the tables.
+        identity: what the checkpoint belongs to besides the source.
+        since_last: whether only what is new since the last run is read.
+        snapshot: whether a complete answer closes what it does not have.
+        write: merge or append.
+    """
+
+    def __init__(
+        self,
+        source: SourceOptions,
+        out: Path,
+        identity: Mapping[str, str],
+        *,
+        since_last: bool,
+        snapshot: bool,
+        write: str,
+    ) -> None:
+        self._wait = source.on_incomplete is OnIncomplete.FILTER
+        self._snapshot = snapshot
+        self._write = write
+        self._out = out
+        self._since_last = since_last
+        self._asides: dict[str, tuple[StructType, Changes]] = {}
+        whose = {
+            "landing": list(source.paths),
+            "object types": list(source.object_types),
+            "stubs": list(source.stubs),
+            "write": write,
+            **identity,
+        }
+        self.checkpoint = Checkpoint(out / REPORT, whose)
+        if not identity["table"]:
+            self._check_there({folder.name.removeprefix(PREFIX) for folder in out.glob(f"{PREFIX}*")})
+        self.news = self.checkpoint.look(source.paths, since_last=since_last, wait=self._wait)
+
+    def plan(self, source: SourceOptions) -> Plan:
+        """The plan of the news, with what has changed since it was read among the rejects."""
+        plan = plan_landing(source, self.news.found, self.news.known, self.news.recalled)
+        return replace(plan, rejects=(*plan.rejects, *self.news.changed))
+
+    def merge(  # noqa: PLR0915 - one step after the other
+        self, spark: SparkSession, lake: Lake, source: SourceOptions, plan: Plan, written: Written, staged: Staging
+    ) -> Grown:
+        """Merge the tables of the news, and the events among them, into the tables; Parquet is only staged.
+
+        What the driver must know of the news it reads from their files, without Spark.
+
+        Raises:
+            SpoolError: a table that an earlier ingest made is gone.
+        """
+        names = _types(source, written, lake)
+        there = set(lake.labels(names))
+        self._check_there(there)
+        sent = {
+            file.path: time_of(file.timestamp) or self._file_time(file.path)
+            for file in plan.files
+            if file.kind in (RESPONSE, NOTIFICATION)
+        }
+        sequences = {file.path: _sequence(file.correlation_id, file.path) for file in plan.files if file.complete}
+        times = _times(spark, sent, sequences)
+        events = self._events(spark, source, plan, staged.folder, names, times)
+        heard = scan_events(staged.folder / _EVENTS, names, sent)
+        deletions = [Closing(time, name=name) for name, time in sorted(heard.gone)]
+        closings = list(deletions)
+        merges: dict[str, TableMerge] = {}
+        versions: dict[str, str] = {}
+        foreign: list[str] = []
+        told: dict[str, list[str]] = {}
+        unnamed = 0
+        for name in names:
+            label = label_of(class_for(name))
+            objects = self._objects(spark, name, staged.folder)
+            found = scan_objects(staged.folder / READ / f"{PREFIX}{label}", own_columns(objects.columns))
+            unnamed += found.unnamed
+            answers = self._answers(found.files, sequences, sent, label)
+            mine = [*deletions, *answers]
+            closings += answers
+            if not (found.rows or label in heard.told) and not (label in there and mine):
+                continue
+            of_type = _of_type(events, names, name) if events is not None and label in heard.told else None
+            table = lake.read(label) if label in there else None
+            before = self.checkpoint.tables.get(label)
+            columns = set(heard.told.get(label, ()))
+            if table is not None:
+                versions[label] = lake.version(label)
+                if before is not None and before.version == versions[label]:
+                    columns |= set(before.told)
+                else:
+                    columns |= told_columns(table) if FACTS in table.columns else set()
+                    foreign += [label] if before is not None else []
+            told[label] = sorted(columns)
+            news = News(objects, times, of_type, mine, self.checkpoint.closings, told[label])
+            files = "_metadata.file_path" if lake.format == PARQUET else None
+            merges[label] = TableMerge(spark, self._write, label, table, news, files)
+        changed = self._stage(lake, merges, staged)
+        added = {label: [name for name, _ in merge.added] for label, merge in merges.items() if merge.added}
+        made = tuple(f"{PREFIX}{label}" for label in changed) if lake.format == PARQUET else ()
+        self._changed = {label: merges[label] for label in changed}
+        self._versions = versions
+        self._told = told
+        return Grown(changed, added, heard.rejects, unnamed, tuple(closings), made, tuple(foreign))
+
+    def _check_there(self, there: Collection[str]) -> None:
+        gone = sorted(set(self.checkpoint.tables) - set(there))
+        if gone and self._since_last:
+            raise SpoolError(
+                str(self._out),
+                f"the table of {', '.join(gone)} is gone, which an earlier ingest made: put it back, or ingest "
+                "everything into another folder",
+            )
+
+    def _stage(self, lake: Lake, merges: Mapping[str, TableMerge], staged: Staging) -> dict[str, int]:
+        """Write the rows that change aside, and Parquet tables as they will be; the number of such rows by type."""
+        changed: dict[str, int] = {}
+        for label, merge in merges.items():
+            aside = staged.folder / _MERGED / label
+            rows = merge.changes()
+            write_parquet(rows, aside)
+            found = scan_changes(aside)
+            if not found.rows and merge.exists:
+                continue
+            changed[label] = found.rows
+            self._asides[label] = (rows.schema, found)
+            if lake.format == PARQUET:
+                self._stage_parquet(lake, label, merge, staged, found)
+        return changed
+
+    def _stage_parquet(self, lake: Lake, label: str, merge: TableMerge, staged: Staging, found: Changes) -> None:
+        """Make files of a Parquet table again that hold rows that change, or are many and small; link the others."""
+        new = staged.folder / f"{PREFIX}{label}"
+        rows = self._aside(lake, label, staged)
+        kept = rows.where(~f.col(REMOVED)).drop(REMOVED, BEFORE)
+        stay: list[Path] = []
+        if merge.exists:
+            files = {Path(unquote(urlsplit(name).path)).name for name in found.files}
+            held = sorted(lake.folder(label).glob("*.parquet"))
+            small = [path for path in held if path.stat().st_size < _SMALL]
+            again = held if merge.added else [path for path in held if path.name in files]
+            again += small if len(small) > _MANY and not merge.added else []
+            stay = [path for path in held if path not in again]
+            if again:
+                table = lake.spark.read.parquet(*map(str, dict.fromkeys(again)))
+                stays = merge.fitted(table).join(rows.select(*merge.keys), [*merge.keys], "left_anti")
+                kept = stays.unionByName(kept)
+        write_parquet(kept, new)
+        for path in stay:
+            _link(path, new / path.name)
+
+    def _aside(self, lake: Lake, label: str, staged: Staging) -> DataFrame:
+        schema, _ = self._asides[label]
+        return lake.spark.read.schema(schema).parquet(str(staged.folder / _MERGED / label))
+
+    def check(self, lake: Lake) -> None:
+        """Check before a commit that neither the files, the checkpoint nor the tables have changed meanwhile."""
+        check_unchanged(self.news)
+        self.checkpoint.check_alone()
+        for label in self._changed:
+            if label in self._versions and lake.version(label) != self._versions[label]:
+                raise SpoolInUseError(
+                    str(lake.folder(label)), "another program has changed the table meanwhile; nothing was written"
+                )
+
+    def commit(self, lake: Lake, staged: Staging) -> None:
+        """Commit what was staged to tables of Delta or Iceberg.
+
+        Raises:
+            SpoolInUseError: another program has committed to the table in the same moment.
+        """
+        staged.begin_commits(len(self._changed))
+        for label, merge in self._changed.items():
+            rows = self._aside(lake, label, staged).drop(BEFORE)
+            if not merge.exists:
+                lake.replace(label, rows.where(~f.col(REMOVED)).drop(REMOVED))
+                continue
+            lake.add_columns(label, merge.added)
+            before = lake.version(label) if merge.added else self._versions[label]
+            _, found = self._asides[label]
+            lake.merge(label, rows, merge.keys, REMOVED, replaces=bool(found.files), removes=found.removes)
+            if lake.version(label, before=True) != before:
+                raise SpoolInUseError(
+                    str(lake.folder(label)), "another program has changed the table in the same moment: ingest again"
+                )
+
+    def advance(self, lake: Lake, plan: Plan, rejects: Sequence[Reject], grown: Grown, staged: Staging) -> int:
+        """Stage the checkpoint; how many responses wait."""
+        after = self.checkpoint.advance(self.news, plan, rejects, grown.closings, wait=self._wait)
+        for label in {*self._told, *self._changed}:
+            staged_table = staged.folder / f"{PREFIX}{label}"
+            folder = staged_table if staged_table.is_dir() else None
+            if folder is not None or label in self._changed:
+                version = lake.version(label, folder)
+            else:
+                version = self._versions[label]
+            after.tables[label] = Table(version, tuple(self._told[label]))
+        after.save(staged.folder / REPORT)
+        return after.waiting
+
+    def _file_time(self, path: str) -> dt.datetime:
+        facts = self.news.files.get(split_member(path)[0])
+        stamp = facts.time_ns / 1e9 if facts is not None else Path(split_member(path)[0]).stat().st_mtime
+        return dt.datetime.fromtimestamp(stamp, dt.UTC)
+
+    def _objects(self, spark: SparkSession, name: str, folder: Path) -> DataFrame:
+        table = folder / READ / f"{PREFIX}{label_of(class_for(name))}"
+        schema = from_arrow_schema(row_schema((name,)))
+        return spark.read.schema(schema).parquet(str(table)) if table.is_dir() else spark.createDataFrame([], schema)
+
+    def _events(
+        self,
+        spark: SparkSession,
+        source: SourceOptions,
+        plan: Plan,
+        folder: Path,
+        names: Sequence[str],
+        times: DataFrame,
+    ) -> DataFrame | None:
+        """What the notifications say, written aside."""
+        files = tuple(file for file in plan.files if file.kind == NOTIFICATION)
+        if not files:
+            return None
+        saved = folder / "events.json"
+        replace(plan, files=files, rejects=(), unfollowed=()).save(saved)
+        stubs = ",".join(source.stubs)
+        messages = load(spark, planFile=str(saved), objectType=MESSAGE, columns="body,source_file", stubs=stubs)
+        said = event_rows(messages, names, source.stubs)
+        write_parquet(said, folder / _EVENTS)
+        rows = spark.read.schema(said.schema).parquet(str(folder / _EVENTS))
+        sent = times.select("source_file", f.col("_time").alias("_sent"))
+        timed = rows.join(f.broadcast(sent), "source_file", "left")
+        return timed.withColumn("_time", f.coalesce("_time", "_sent")).drop("_sent").select(*rows.columns)
+
+    def _answers(
+        self, files: Collection[str], sequences: Mapping[str, str], sent: Mapping[str, dt.datetime], label: str
+    ) -> list[Closing]:
+        """The complete answers that have objects of a type, in some of their files."""
+        if not self._snapshot:
+            return []
+        keys = {sequences[path] for path in files if path in sequences}
+        firsts: dict[str, dt.datetime] = {}
+        for path, key in sequences.items():
+            if key in keys and path in sent:
+                firsts[key] = min(firsts.get(key, sent[path]), sent[path])
+        return [Closing(time, object_type=label, sequence=key) for key, time in sorted(firsts.items())]
+
+
+def _times(spark: SparkSession, sent: Mapping[str, dt.datetime], sequences: Mapping[str, str]) -> DataFrame:
+    """When each message was sent, and of which complete sequence it is."""
+    rows = pa.table(
+        {
+            "source_file": pa.array(list(sent), pa.string()),
+            "_time": pa.array(list(sent.values()), pa.timestamp("us", tz="UTC")),
+            "_sequence": pa.array([sequences.get(path) for path in sent], pa.string()),
+        }
+    )
+    return spark.createDataFrame(rows)
+
+
+def _link(old: Path, new: Path) -> None:
+    """Give a file that stays a second name; a copy where the file system has no such thing."""
+    try:
+        os.link(old, new)
+    except OSError:
+        shutil.copy2(old, new)
+
+
+def _sequence(correlation_id: str | None, path: str) -> str:
+    return f"file {path}" if correlation_id is None else f"id {correlation_id}"
+
+
+def _types(source: SourceOptions, written: Written, lake: Lake) -> tuple[str, ...]:
+    """The object types that may have news."""
+    if source.object_types != (ALL,):
+        return source.object_types
+    return tuple(dict.fromkeys((*OBJECT_TYPES, *written.rows, *lake.labels(OBJECT_TYPES))))
+
+
+def _of_type(events: DataFrame, names: Sequence[str], name: str) -> DataFrame:
+    """The events about objects of one type, in its columns."""
+    facts = ("_fact", "_name", "_time", "_told")
+    told = events.where(~f.col("_fact").isin(GONE, REJECTED))
+    if len(names) == 1:
+        return told
+    return told.where(f.col("object_type") == label_of(class_for(name))).select(*facts, *type_columns(name))

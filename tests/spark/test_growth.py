@@ -1,0 +1,263 @@
+"""Loads that add up: random messages in several runs, and after each the table is what the model says."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyspark")
+
+from mtosi_jms.errors import ConfigError, SpoolError
+from mtosi_jms.spark.jobs import IngestOptions, IngestResult, run_ingest
+
+from .lake_model import ATTRIBUTES, FULL, GONE, Batch, Event, Model, random_runs
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
+]
+
+START = dt.datetime(2024, 1, 1)
+SPACES = " ".join(
+    f'xmlns:{name}="http://www.tmforum.org/mtop/{uri}/v1"'
+    for name, uri in {
+        "notmsg": "fmw/xsd/notmsg",
+        "cei": "fmw/xsd/cei",
+        "ei": "fmw/xsd/ei",
+        "rscoc": "nrb/xsd/rscoc",
+        "oc": "fmw/xsd/oc",
+    }.items()
+)
+EVENTS = {GONE: "resourceObjectDeletion", FULL: "resourceObjectCreation", 2: "resourceAttributeValueChange"}
+TAGS = {"user_label": "coi:userLabel", "owner": "coi:owner"}
+
+
+class Network:
+    """Writes messages into a landing, and ingests what is new there."""
+
+    def __init__(self, envelopes: Any, landing: Path, spark: Any, **options: Any) -> None:
+        self.envelopes = envelopes
+        self.landing = landing
+        self.spark = spark
+        self.options: dict[str, Any] = {"write": "merge", "since_last": True, "on_incomplete": "wait", **options}
+        self.files = 0
+
+    def put(self, message: Batch | Event) -> Path:
+        self.files += 1
+        path = self.landing / f"{self.files:03}.xml"
+        path.write_text(self.batch(message) if isinstance(message, Batch) else self.event(message))
+        return path
+
+    def batch(self, message: Batch) -> str:
+        objects = "".join(
+            self.envelopes.me(name.rpartition("=")[2], self.values(zip(ATTRIBUTES, values, strict=True)))
+            for name, values in message.objects
+        )
+        made = self.envelopes.batch(message.answer, message.number, message.end, objects, time=time(message.time))
+        return str(made)
+
+    def event(self, message: Event) -> str:
+        inner = self.values(message.values)
+        me = f"<me:me>{inner}</me:me>"
+        holder = {GONE: "", FULL: f"<oc:object>{me}</oc:object>", 2: f"<oc:attributeList>{me}</oc:attributeList>"}
+        rdns = [part.split("=") for part in message.name.split("/")]
+        name = "".join(
+            f"<nam:rdn><nam:type>{kind}</nam:type><nam:value>{value}</nam:value></nam:rdn>" for kind, value in rdns
+        )
+        sent = f"<cei:sourceTime>{time(message.time)}</cei:sourceTime>"
+        event = f"{sent}<ei:objectName>{name}</ei:objectName>{holder[message.kind]}"
+        tag = f"rscoc:{EVENTS[message.kind]}"
+        body = f"<notmsg:notify {SPACES}><notmsg:message><{tag}>{event}</{tag}></notmsg:message></notmsg:notify>"
+        return str(self.envelopes.envelope(self.envelopes.header(msgType="NOTIFICATION"), body))
+
+    def values(self, values: Any) -> str:
+        told = [(TAGS[name], value) for name, value in values]
+        return "".join(
+            f'<{tag} xsi:nil="true"/>' if value is None else f"<{tag}>{value}</{tag}>" for tag, value in told
+        )
+
+    @property
+    def out(self) -> Path:
+        return self.landing.parent / "out"
+
+    def ingest(self, **options: Any) -> IngestResult:
+        given = {**self.options, **options}
+        return run_ingest(IngestOptions(landing=self.landing, out=self.out, **given), spark=self.spark)
+
+    def table(self) -> Any:
+        kind = self.options.get("format", "parquet")
+        return self.spark.read.format(kind).load(str(self.out / "objectType=ME"))
+
+    def rows(self) -> dict[str, Any]:
+        """What the table says, in the form of `expected`."""
+        found: dict[str, Any] = {}
+        if not (self.out / "objectType=ME").is_dir():
+            return found  # no run has had anything for it
+        start = "valid_from" if self.options["write"] == "append" else "as_of"
+        for row in self.table().selectExpr("*", f"unix_seconds({start}) AS start").collect():
+            state = (minute(row["start"]), row["present"], {name: row[name] for name in ATTRIBUTES})
+            found.setdefault(row["name_text"], []).append(state)
+        ordered = {name: sorted(states, key=lambda state: state[0]) for name, states in found.items()}
+        if self.options["write"] == "append":
+            return ordered
+        assert all(len(states) == 1 for states in ordered.values())
+        return {name: states[0][1:] for name, states in ordered.items()}
+
+    def expected(self, model: Model) -> dict[str, Any]:
+        history = model.history()
+        return history if self.options["write"] == "append" else {name: rows[-1][1:] for name, rows in history.items()}
+
+
+def time(minutes: int) -> str:
+    return (START + dt.timedelta(minutes=minutes)).isoformat() + "Z"
+
+
+def minute(seconds: int) -> int:
+    return (seconds - int(START.replace(tzinfo=dt.UTC).timestamp())) // 60
+
+
+def follow(network: Network, seed: int, runs: int, *, snapshot: bool, again: bool = True) -> None:
+    """Some runs, compared with the model after each; `again`: then the same landing once more."""
+    model = Model(snapshot)
+    for messages in random_runs(seed, runs):
+        for message in messages:
+            network.put(message)
+        model.read(messages)
+        result = network.ingest(snapshot=snapshot)
+        assert not result.rejected
+        assert network.rows() == network.expected(model)
+    if again:
+        repeated = network.ingest(snapshot=snapshot, since_last=False)
+        assert repeated.changed == {}, "the same landing again changes nothing"
+        assert network.rows() == network.expected(model)
+
+
+def test_parquet_is_what_the_model_says(spark: Any, envelopes: Any, landing: Path) -> None:
+    follow(Network(envelopes, landing, spark, write="append"), 1, 2, snapshot=True)
+
+
+@pytest.mark.endurance
+@pytest.mark.parametrize("kind", ["delta", "iceberg"])
+def test_a_lake_is_what_the_model_says(lake: Any, envelopes: Any, landing: Path, kind: str) -> None:
+    follow(Network(envelopes, landing, lake, format=kind), 5, 2, snapshot=True, again=False)
+
+
+@pytest.mark.endurance
+@pytest.mark.parametrize("snapshot", [False, True])
+@pytest.mark.parametrize("write", ["merge", "append"])
+@pytest.mark.parametrize("kind", ["parquet", "delta", "iceberg"])
+def test_long_random_runs(
+    lake: Any, envelopes: Any, landing: Path, kind: str, write: str, snapshot: bool, record_property: Any
+) -> None:
+    seed = int(os.environ.get("MTOSI_SEED", "20"))
+    record_property("seed", seed)
+    follow(Network(envelopes, landing, lake, format=kind, write=write), seed, 8, snapshot=snapshot)
+
+
+def answer(name: str, number: int, time: int, *names: str, end: bool = True) -> Batch:
+    return Batch(name, number, end, time, tuple((f"MD=M/ME={each}", ("x", None)) for each in names))
+
+
+def names(network: Network) -> list[str]:
+    rows = network.table().where("present").select("name_text").collect()
+    return sorted(row["name_text"].rpartition("=")[2] for row in rows)
+
+
+@pytest.mark.endurance
+def test_what_waits_comes_in_with_its_last_batch(spark: Any, envelopes: Any, landing: Path) -> None:
+    network = Network(envelopes, landing, spark)
+    network.put(answer("whole", 1, 1, "a"))
+    network.put(answer("parts", 1, 2, "b", end=False))
+    first = network.ingest()
+    assert (names(network), first.waiting) == (["a"], 1)
+    nothing = network.ingest()
+    assert (nothing.rows, nothing.waiting, list(nothing.stages)) == ({}, 1, []), "Spark was not asked"
+    changed = network.put(answer("parts", 2, 3, "c"))
+    last = network.ingest()
+    assert (names(network), last.waiting, last.rows) == (["a", "b", "c"], 0, {"ME": 2})
+    changed.write_text(network.batch(answer("parts", 2, 3, "d")))
+    reported = network.ingest()
+    assert [(Path(reject.file).name, reject.reason) for reject in reported.rejected] == [
+        (changed.name, "has changed since it was read, and is not read again")
+    ]
+    assert names(network) == ["a", "b", "c"]
+    with pytest.raises(ConfigError, match=r"checkpoint of write 'merge', not 'append'"):
+        network.ingest(write="append")
+    with pytest.raises(ConfigError, match="tables that grow, with a checkpoint: write replace into another folder"):
+        network.ingest(write="replace", since_last=False)
+    for file in landing.iterdir():
+        file.unlink()
+    with pytest.raises(SpoolError, match="the landing is empty, and was not"):
+        network.ingest()
+
+
+@pytest.mark.endurance
+def test_what_is_marked_is_completed(spark: Any, envelopes: Any, landing: Path) -> None:
+    network = Network(envelopes, landing, spark, on_incomplete="mark")
+
+    def marks() -> dict[str, bool]:
+        rows = network.table().select("name_text", "complete").collect()
+        return {row["name_text"].rpartition("=")[2]: row["complete"] for row in rows}
+
+    network.put(answer("parts", 1, 2, "b", end=False))
+    network.ingest()
+    assert marks() == {"b": False}
+    network.put(answer("parts", 2, 3, "c"))
+    network.ingest()
+    assert marks() == {"b": True, "c": True}
+    checkpoint = network.out / "_report/checkpoint.parquet"
+    checkpoint.write_bytes(b"PAR1 and nothing else")
+    with pytest.raises(SpoolError, match="is a damaged checkpoint"):
+        network.ingest()
+
+
+@pytest.mark.endurance
+def test_what_others_do_to_a_table_is_noticed(spark: Any, envelopes: Any, landing: Path) -> None:
+    """A table that something else has changed is reported; one that is gone is an error, and nothing is read."""
+    network = Network(envelopes, landing, spark)
+    network.put(answer("one", 1, 1, "a"))
+    network.ingest()
+    table = network.out / "objectType=ME"
+    (file,) = table.glob("*.parquet")
+    file.rename(file.with_name("renamed.parquet"))
+    network.put(answer("two", 1, 2, "b"))
+    assert network.ingest().foreign == ["ME"]
+    assert names(network) == ["a", "b"]
+    assert (table / "renamed.parquet").is_file(), "a file whose rows stay is not written again"
+    aside = table.rename(network.out / "aside")
+    with pytest.raises(SpoolError, match="the table of ME is gone, which an earlier ingest made"):
+        network.ingest()
+    aside.rename(table)
+    assert network.ingest().rows == {}
+
+
+def test_the_report_says_what_an_event_lacks(spark: Any, envelopes: Any, landing: Path) -> None:
+    network = Network(envelopes, landing, spark)
+    network.put(answer("whole", 1, 1, "a"))
+    creation = network.event(Event(FULL, "MD=M/ME=b", 2))
+    (landing / "event.xml").write_text(creation.replace("<me:me></me:me>", ""))
+    result = network.ingest()
+    assert [reject.reason for reject in result.rejected] == ["a creation without an object"]
+    summary = json.loads((network.out / "_report/summary.json").read_text())
+    assert (summary["changed"], summary["waiting"]) == ({"ME": 1}, 0)
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"since_last": True}, r"since_last \(--since-last\) goes with write"),
+        ({"snapshot": True}, r"snapshot \(--snapshot\) goes with write"),
+        ({"write": "upsert"}, "there are replace, merge, append"),
+        ({"table": "lake.me"}, "tables of a catalog are of the format delta or iceberg"),
+        ({"format": "csv"}, "there are parquet, delta, iceberg"),
+        ({"format": "iceberg", "table": "lake.me; DROP"}, "give a name such as"),
+    ],
+)
+def test_options_that_do_not_fit(landing: Path, tmp_path: Path, options: dict[str, Any], told: str) -> None:
+    with pytest.raises(ConfigError, match=told):
+        run_ingest(IngestOptions(landing=landing, out=tmp_path / "out", **options))
