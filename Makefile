@@ -6,6 +6,7 @@ BIN := $(VENV)/bin
 SPARK_TESTS := $(addprefix tests/spark/test_,source.py derived_frames.py growth.py pyspark_version.py)
 LOCK_EXTRAS := cli codegen http jvm stomp spark test zeep
 PIP_TOOLS := pip-tools==7.6.2
+MATURIN := maturin==1.16.0
 ARGS ?=
 URL :=
 
@@ -26,6 +27,8 @@ export PIP_NO_INPUT := 1
 checksum = $(firstword $(shell { cat $(1); echo '$(CURDIR)'; } | cksum))
 INSTALLED := $(VENV)/installed-$(call checksum,requirements.lock)
 READY := $(VENV)/ready-$(call checksum,requirements.lock pyproject.toml)
+NATIVE_SOURCES := $(wildcard native/Cargo.* native/pyproject.toml native/src/*.rs)
+NATIVE := $(VENV)/native-$(call checksum,requirements.lock $(NATIVE_SOURCES))
 
 # Evaluated only where they are needed: the first suitable interpreter, and the major version of the Java that Spark would start.
 suits = $(shell $(1) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $(1))
@@ -33,7 +36,14 @@ INTERPRETER = $(firstword $(foreach python,$(or $(PYTHON),python3 python3.13 pyt
 HAS_VENV = $(shell $(INTERPRETER) -c 'import ensurepip, venv' 2>/dev/null && echo yes)
 JAVA_MAJOR = $(shell "$${JAVA_HOME:+$$JAVA_HOME/bin/}java" -version 2>&1 | sed -n 's/.*version "\([0-9][0-9]*\).*/\1/p')
 HAS_JAVA = $(shell test 0$(firstword $(JAVA_MAJOR)) -ge 17 && echo yes)
+# A cargo that is too old counts as none.
+CARGO_MINIMUM = $(shell sed -n 's/^rust-version = "1\.\([0-9]*\)"/\1/p' native/Cargo.toml)
+CARGO_MINOR = $(shell cargo --version 2>/dev/null | sed -n 's/^cargo 1\.\([0-9]*\)\..*/\1/p')
+HAS_CARGO = $(shell test 0$(CARGO_MINOR) -ge $(CARGO_MINIMUM) && echo yes)
+HAS_LINTERS = $(if $(HAS_CARGO),$(shell cd native && cargo fmt --version >/dev/null 2>&1 && cargo clippy --version >/dev/null 2>&1 && echo yes))
 
+NO_CARGO = no cargo 1.$(CARGO_MINIMUM) or later: XML is read by the Python core, which is slower
+NO_NATIVE = the native XML core could not be built, see out/native.log: XML is read by the Python core, which is slower
 NO_PYTHON = Python 3.11 or later is missing: on Debian or Ubuntu, apt-get install python3 python3-venv; elsewhere see python.org
 NO_VENV = Python has no venv module: on Debian or Ubuntu, apt-get install python3-venv
 NO_JAVA = Java 17 or later is missing: on Debian or Ubuntu, apt-get install openjdk-17-jre-headless
@@ -46,35 +56,36 @@ NO_JAVA = Java 17 or later is missing: on Debian or Ubuntu, apt-get install open
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1	\2/p' Makefile
 
-demo: java $(READY) ## the main job, end to end: supplier, requestor, landing, Spark, report in out/demo
+demo: java $(NATIVE) ## the main job, end to end: supplier, requestor, landing, Spark, report in out/demo
 	@$(BIN)/mtosi-jms demo $(if $(URL),--url '$(subst ','\'',$(URL))') $(ARGS)
 
-test: java $(READY) ## the whole test suite, on all cores; tests on real brokers start and stop them themselves
+test: java $(NATIVE) ## the whole test suite, on all cores; tests on real brokers start and stop them themselves
 	@$(BIN)/python -m pytest $(WORKERS) $(ARGS)
 
-check: $(READY) ## ruff, mypy --strict, stub freshness, packaging
+check: $(NATIVE) ## ruff, mypy --strict, stub freshness, packaging; rustfmt and clippy where the native core is built
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
+	@$(if $(HAS_LINTERS),cd native && cargo fmt --check && cargo clippy --quiet --release --locked -- --deny warnings)
 	@rm -rf out/blocks && $(BIN)/python tests/examples/blocks.py out/blocks
 	@cd out/blocks && ../../$(BIN)/mypy --config-file ../../pyproject.toml --cache-dir ../../.mypy_cache *.py
 	@$(BIN)/mtosi-codegen check wsdl xsd --package stubs --out mtosi_jms
 	@rm -rf out/dist && mkdir -p out && $(BIN)/python -m build --wheel --no-isolation --outdir out/dist . >out/build.log 2>&1 || { cat out/build.log; exit 1; }
 	@$(BIN)/python .ci/check_wheel.py out/dist/*.whl
 
-bench: java $(READY) ## the benchmarks beside their peers, as a table and in out/bench.json
+bench: java $(NATIVE) ## the benchmarks beside their peers, as a table and in out/bench.json
 	@$(BIN)/python benchmarks/run.py $(ARGS)
 
-brokers: java $(READY) ## of the test suite those on real brokers alone
+brokers: java $(NATIVE) ## of the test suite those on real brokers alone
 	@$(BIN)/python -m pytest $(WORKERS) -m "broker and not endurance" $(ARGS)
 
 # The lock holds an older one, for Delta and Iceberg. The newest goes aside and is found first.
-spark: java $(READY) ## the short Spark tests on the newest PySpark, or on SPARK=VERSION
+spark: java $(NATIVE) ## the short Spark tests on the newest PySpark, or on SPARK=VERSION
 	@$(BIN)/python -m pip install --quiet --upgrade --target out/spark "pyspark$(if $(SPARK),==$(SPARK))"
 	@PYTHONPATH=out/spark $(BIN)/python -c 'import pyspark; print("PySpark", pyspark.__version__)'
 	@PYTHONPATH=out/spark $(BIN)/python -m pytest -q -m "not endurance" $(SPARK_TESTS) $(ARGS)
 
-endurance: java $(READY) ## what is too long for CI: soaks, kill rounds, fuzzing, files of gigabytes
+endurance: java $(NATIVE) ## what is too long for CI: soaks, kill rounds, fuzzing, files of gigabytes
 	@$(BIN)/python -m pytest -m "endurance or hypothesis" --hypothesis-profile=endurance $(ARGS)
 
 stubs: $(READY) ## generate mtosi_jms/stubs again from wsdl and xsd
@@ -106,3 +117,14 @@ $(INSTALLED):
 $(READY): $(INSTALLED)
 	@$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
+
+# The stamp is made only where the core was built: whoever installs cargo gets it with the next call.
+$(NATIVE): $(READY)
+	@$(if $(HAS_CARGO),echo "building the native XML core; the first time takes a minute or two",echo "$(NO_CARGO)")
+	@$(if $(HAS_CARGO),mkdir -p out && { $(build_native); } >out/native.log 2>&1 && touch $@ || echo "$(NO_NATIVE)")
+
+define build_native
+rm -rf out/native && $(BIN)/python -m pip install --quiet $(MATURIN) && \
+$(BIN)/python -m maturin build --release --locked --manifest-path native/Cargo.toml --out out/native && \
+$(BIN)/python -m pip install --quiet --no-deps --force-reinstall out/native/*.whl
+endef

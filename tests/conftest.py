@@ -9,6 +9,7 @@ from concurrent.futures import Future
 from contextlib import nullcontext
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from mtosi_jms.testing import fixtures
 from mtosi_jms.transport import Connection
 from mtosi_jms.xmlbind import encode
 
+from . import cores as xml_cores
 from .brokers import Brokers
 from .java_tools import JavaTools
 from .lake_jars import DELTA_CATALOG, lake_settings
@@ -303,3 +305,9 @@ def background() -> Callable[[Callable[[], Any]], Future[Any]]:
         return future
 
     return start
+
+
+@pytest.fixture(scope="session")
+def cores() -> ModuleType:
+    """Reads documents by either XML core, see `cores.py`."""
+    return xml_cores

@@ -27,6 +27,7 @@ from mtosi_jms.cli._providers import mask_url
 from mtosi_jms.errors import ConfigError, MtosiError
 from mtosi_jms.transport import login
 from mtosi_jms.validation import SchemaSet
+from mtosi_jms.xmlbind import Core, core
 
 Status = Literal["ok", "missing", "fault"]
 
@@ -34,6 +35,7 @@ PYTHON_MINIMUM: Final = (3, 11)
 JAVA_MINIMUM: Final = 17
 SPARK_MINIMUM: Final = 4
 CONNECT_SECONDS: Final = 3.0
+CORE_VARIABLE: Final = "MTOSI_JMS_CORE"
 
 # Extra -> what it is for, and (module, distribution) of what its code needs.
 EXTRAS: Final[dict[str, tuple[str, tuple[tuple[str, str], ...]]]] = {
@@ -52,6 +54,7 @@ EXTRAS: Final[dict[str, tuple[str, tuple[tuple[str, str], ...]]]] = {
         "ingestion into Spark",
         (("pandas", "pandas"), ("pyarrow", "pyarrow"), ("pyspark", "pyspark"), ("jinja2", "jinja2")),
     ),
+    "native": ("the native XML core", (("mtosi_jms_native", "mtosi-jms-native"),)),
     "zeep": ("calls without stubs, from a WSDL", (("zeep", "zeep"), ("elementpath", "elementpath"))),
     "test": ("the test suite", (("pytest", "pytest"), ("hypothesis", "hypothesis"))),
 }
@@ -103,7 +106,9 @@ def run(args: argparse.Namespace) -> int:
     checks = all_checks(args.url)
     healthy = all(check.status != "fault" for check in checks)
     if args.json:
-        console.print_json({"ok": healthy, "checks": [check._asdict() for check in checks]})
+        runs = _core()
+        named = {"core": runs.name, "core_reason": runs.reason} if isinstance(runs, Core) else {"core": None}
+        console.print_json({"ok": healthy, **named, "checks": [check._asdict() for check in checks]})
         return 0 if healthy else 1
     width = max(len(check.name) for check in checks)
     for check in checks:
@@ -115,7 +120,7 @@ def run(args: argparse.Namespace) -> int:
 
 def all_checks(url: str | None = None) -> list[Check]:
     """Every check; that of a broker only where a URL is given."""
-    checks = [check_python(), check_lxml(), check_schemas(), check_stubs()]
+    checks = [check_python(), check_lxml(), check_core(), check_schemas(), check_stubs()]
     checks += [check_extra(extra) for extra in EXTRAS]
     checks += [check_java(), check_spark()]
     if url is not None:
@@ -137,6 +142,22 @@ def check_lxml() -> Check:
 
     libxml2 = ".".join(map(str, etree.LIBXML_VERSION))
     return Check("lxml", "ok", f"{metadata.version('lxml')} with libxml2 {libxml2}")
+
+
+def check_core() -> Check:
+    """Which core reads XML, and why."""
+    runs = _core()
+    if isinstance(runs, Core):
+        return Check("core", "ok", f"{runs.name}: {runs.reason}")
+    return Check("core", "fault", str(runs), f"install mtosi-jms-native, or unset {CORE_VARIABLE}")
+
+
+def _core() -> Core | MtosiError:
+    """The core that reads XML, or why there is none."""
+    try:
+        return core()
+    except MtosiError as error:
+        return error
 
 
 def check_schemas() -> Check:

@@ -17,6 +17,7 @@ from mtosi_jms.xmlbind._encoder import DECLARATION, Writer, encode_object
 from mtosi_jms.xmlbind._grammar import names_of
 from mtosi_jms.xmlbind._issues import ElementPaths, Issues, XmlWarning
 from mtosi_jms.xmlbind._lexical import Duration, format_date_time, parse_date_time, parse_loose_date_time
+from mtosi_jms.xmlbind._native import Core, core, read_natively
 from mtosi_jms.xmlbind._objects import (
     DistinguishedNameMixin,
     XmlObject,
@@ -87,6 +88,7 @@ __all__ = [
     "A",
     "Around",
     "ClassTable",
+    "Core",
     "DistinguishedNameMixin",
     "Duration",
     "E",
@@ -114,6 +116,7 @@ __all__ = [
     "XmlWarning",
     "as_name",
     "attributes_of",
+    "core",
     "decode",
     "decode_root",
     "encode",
@@ -209,7 +212,10 @@ def decode(
         element = without_comments(data)
     else:
         raw = to_bytes(data)
-        value = read_root(raw, cls, find_element, limits)  # large plain documents; None: use the tree
+        if core().name == "native":
+            value = read_natively(raw, cls, warnings=warnings, strict=strict, source=source, limits=limits)
+        else:
+            value = read_root(raw, cls, find_element, limits)  # large plain documents; None: use the tree
         if value is not None:
             return value
         element = parse_xml(raw, source=source, limits=limits)

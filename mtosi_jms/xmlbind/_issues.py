@@ -158,12 +158,14 @@ class Issues:
         found: the warnings, in document order as far as the reading goes.
         source: name of the document for error texts.
         paths: of its elements; several readings of one document may share them.
+        lines_before: lines of the document before the part that the elements are parsed of.
     """
 
     strict: bool = False
     found: list[XmlWarning] = field(default_factory=list)
     source: str | None = None
     paths: ElementPaths = field(default_factory=ElementPaths)
+    lines_before: int = 0
 
     def add(self, rule: str, message: str, element: etree._Element | None = None) -> None:
         """Keep one warning about an element, or raise it.
@@ -171,8 +173,11 @@ class Issues:
         Raises:
             DecodeError: in strict mode.
         """
-        path = self.paths.of(element) if element is not None else ""
-        self.tell(rule, message, path, element.sourceline if element is not None else None)
+        if element is None:
+            self.tell(rule, message, "", None)
+        else:
+            line = element.sourceline
+            self.tell(rule, message, self.paths.of(element), line + self.lines_before if line else line)
 
     def tell(self, rule: str, message: str, path: str, line: int | None) -> None:
         """Keep one warning about a place that the caller knows, or raise it.

@@ -185,6 +185,7 @@ _MONTH = "(?:0[1-9]|1[0-2])"
 _DAY = "(?:0[1-9]|[12][0-9]|3[01])"
 _MONTH_DAY = f"(?!02-3|(?:04|06|09|11)-31){_MONTH}-{_DAY}"
 _BOUNDS: Final = ("minimum", "maximum", "above", "below")
+_LARGE: Final = 10**18
 _BLANKS = re.compile(r"[\t\n\r ]+")
 
 
@@ -287,6 +288,22 @@ class SimpleType:
             self._format(plain)
             return plain
         return plain if self._parse is lexical.parse_string else self.lenient(plain)[0]
+
+    @property
+    def canonical(self) -> tuple[str, int, int] | None:
+        """What the native core may convert itself, as far as it is written as we would write it: `date`, `dateTime`,
+        or `integer` with its bounds, as far as they go; None of any other type."""
+        if self._quick in (dt.date.fromisoformat, dt.datetime.fromisoformat) and self.facets is None:
+            return ("date" if self._quick == dt.date.fromisoformat else "dateTime"), 0, 0
+        facets = self.facets or Facets()
+        if self._parse is not lexical.parse_integer or replace(facets, minimum=None, maximum=None) != Facets():
+            return None
+        least, most = facets.minimum, facets.maximum
+        return (
+            "integer",
+            max(-_LARGE, -_LARGE if least is None else least),
+            min(_LARGE, _LARGE if most is None else most),
+        )
 
     @property
     def qualified(self) -> bool:

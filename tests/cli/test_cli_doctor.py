@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import socket
+import subprocess
 import sys
 import tomllib
 from importlib import metadata
@@ -50,7 +52,25 @@ def test_json_is_one_document(capsys: pytest.CaptureFixture[str]) -> None:
     assert answer["ok"] is True
     assert all(set(check) == {"name", "status", "detail", "fix"} for check in answer["checks"])
     names = [check["name"] for check in answer["checks"]]
-    assert {"python", "lxml", "schemas", "stubs", "java", "spark version", *doctor.EXTRAS} == set(names)
+    assert {"python", "lxml", "core", "schemas", "stubs", "java", "spark version", *doctor.EXTRAS} == set(names)
+
+
+@pytest.mark.parametrize(
+    ("wish", "name", "reason"),
+    [
+        ("python", "python", "MTOSI_JMS_CORE asks for it"),
+        ("rust", None, "MTOSI_JMS_CORE is python or native, not 'rust'"),
+    ],
+)
+def test_the_core_is_told_with_its_reason(wish: str, name: str | None, reason: str) -> None:
+    environment = {**os.environ, "MTOSI_JMS_CORE": wish}
+    command = [sys.executable, "-c", "from mtosi_jms.cli import main; main()", "doctor", "--json"]
+    answer = json.loads(subprocess.run(command, env=environment, capture_output=True, text=True).stdout)
+    assert answer["core"] == name
+    (check,) = (check for check in answer["checks"] if check["name"] == "core")
+    assert check["status"] == ("fault" if name is None else "ok")
+    assert reason in check["detail"]
+    assert answer.get("core_reason", reason) == reason
 
 
 @pytest.mark.usefixtures("healthy")

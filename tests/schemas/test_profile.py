@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Final, TypeAlias
 
 import pytest
@@ -167,6 +168,12 @@ class TestInstances:
         self, root: str, release: etree.XMLSchema, documents: dict[str, list[bytes]]
     ) -> None:
         assert list(complaints(release, documents[root])) == []
+
+    @pytest.mark.endurance
+    def test_both_cores_read_them_alike(self, documents: dict[str, list[bytes]], cores: ModuleType) -> None:
+        pytest.importorskip("mtosi_jms_native", reason="the native core is not built")
+        found = [cores.difference(document) for made in documents.values() for document in made]
+        assert next(filter(None, found), "") == ""
 
     def test_the_documents_show_all_that_the_schemas_allow(
         self, maker: InstanceMaker, documents: dict[str, list[bytes]]

@@ -58,6 +58,13 @@ def _declared(xml: str) -> str:
     return re.sub(r"<[^\s/>]+", lambda tag: tag.group() + names, xml, count=1)
 
 
+@pytest.fixture
+def python_core(cores: ModuleType) -> Iterator[None]:
+    """Reads by the Python core, whichever is installed: for tests of its quick readers."""
+    with cores.core("python"):
+        yield
+
+
 @pytest.fixture(scope="session")
 def doc() -> Callable[[str], bytes]:
     """Makes a document of text whose prefixes are those of `PREFIXES`."""

@@ -60,12 +60,14 @@ def test_plain_documents_take_the_fast_path(xml: str, doc: Doc, slow: list[str],
     assert value.extras is None
 
 
+@pytest.mark.usefixtures("python_core")
 def test_what_is_odd_takes_the_slow_path_alone(doc: Doc, slow: list[str], package: str) -> None:
     inner = "<c:node><c:name>1</c:name></c:node><c:node><c:new/></c:node><c:node><c:name>3</c:name></c:node>"
     xmlbind.decode(doc(f"<c:tree>{inner}</c:tree>"))
     assert slow == ["tree", "node"]
 
 
+@pytest.mark.usefixtures("python_core")
 def test_objects_with_attributes_do_not_make_their_neighbours_slow(doc: Doc, slow: list[str], package: str) -> None:
     xml = "<c:drawing><c:part xsi:type='c:CircleType' id='1'><c:radius>1</c:radius></c:part></c:drawing>"
     xmlbind.decode(doc(xml), strict=True)
@@ -75,6 +77,7 @@ def test_objects_with_attributes_do_not_make_their_neighbours_slow(doc: Doc, slo
     assert slow == ["box"]
 
 
+@pytest.mark.usefixtures("python_core")
 def test_after_some_failures_the_fast_path_is_tried_now_and_then(
     doc: Doc, slow: list[str], monkeypatch: pytest.MonkeyPatch, package: str
 ) -> None:

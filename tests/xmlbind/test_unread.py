@@ -34,6 +34,8 @@ from mtosi_jms.xmlbind import _scanner as scanner
 from mtosi_jms.xmlbind._unread import may_be_unread, publication, unread
 from mtosi_jms.xmlbind.columns import Scanner
 
+pytestmark = pytest.mark.usefixtures("python_core")
+
 SLOT: Any = XmlObject.__dict__["extras"]
 LABELS = (None, "", "plain", "a & b <c> \"d\" 'e'", "Århus", "Gdańsk & 中 \U0001f600", "x" * 300, "]] > />")
 Look = Callable[[Any], Any]

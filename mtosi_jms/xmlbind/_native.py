@@ -1,0 +1,287 @@
+"""The native core: which one runs, and what it asks of Python.
+
+The distribution mtosi-jms-native makes objects straight from the octets of a document. It knows classes by what is
+sent here, once a class. What it does not settle it leaves: single elements to the lenient reader, whole documents to
+the tree.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import MISSING, fields, replace
+from types import MemberDescriptorType
+from typing import Any, Final, Literal, NamedTuple
+
+from lxml import etree
+
+from mtosi_jms.errors import ConfigError, DecodeError, MissingExtraError, MtosiError
+from mtosi_jms.namespaces import XSD, clark, split_clark
+from mtosi_jms.xmlbind._issues import Issues, XmlWarning
+from mtosi_jms.xmlbind._objects import XmlObject, find_element, find_simple, find_type
+from mtosi_jms.xmlbind._parser import Limits, make_parser
+from mtosi_jms.xmlbind._plan import KEEP, LEAF, OBJECT, STRING, Plan, Slot, plan_of
+from mtosi_jms.xmlbind._reader import Reader
+from mtosi_jms.xmlbind._scopes import Scopes
+from mtosi_jms.xmlbind._simpletypes import SimpleType
+from mtosi_jms.xmlbind._table import ClassTable
+from mtosi_jms.xmlbind._values import NIL, Extras
+
+VARIABLE: Final = "MTOSI_JMS_CORE"
+"""The environment variable that chooses: `python` or `native`."""
+
+CONTRACT: Final = 1
+"""What the two sides agree upon; a native core of another number is not used."""
+
+_MODULE: Final = "mtosi_jms_native"
+_ELEMENTS, _TEXT, _OTHER = range(3)
+_NONE, _LIST, _ODD = range(3)
+_CODES: Final = {STRING: 0, LEAF: 0, OBJECT: 1, KEEP: 2}
+_EXTRAS: Final[Any] = XmlObject.__dict__["extras"]
+_ANY_TYPE: Final = clark(XSD, "anyType")
+
+
+class Core(NamedTuple):
+    """Which core reads documents.
+
+    Attributes:
+        name: `native` or `python`.
+        reason: why it is this one.
+    """
+
+    name: Literal["native", "python"]
+    reason: str
+
+
+class _Bridge:
+    """What the native core asks."""
+
+    nil: Final = NIL
+
+    def find(self, tag: str) -> ClassTable | None:
+        """The table of a root's class."""
+        cls = find_element(tag)
+        return cls.__xml__ if cls is not None else None
+
+    def extras(self, attributes: dict[str, str]) -> Extras:
+        """What an object carries that has attributes its class has no fields for."""
+        return Extras(attributes=attributes)
+
+    def describe(self, table: ClassTable) -> tuple[Any, ...]:
+        """A class as data; see `plans.rs` for the form."""
+        plan = plan_of(table)
+        cls = table.cls
+        names = ["extras", *(field.name for field in fields(cls) if field.name != "extras")]
+        numbers = {name: number for number, name in enumerate(names)}
+        absent = _absent(cls, plan, names)
+        form = _OTHER
+        if absent is not None and plan.mixed is None:
+            form = _TEXT if plan.text is not None else _ELEMENTS
+        counted = {name for name, _, _ in plan.bounded} - {wild.name for wild in plan.wildcards}
+        head = (cls, form, table.abstract, plan.ordered, plan.grammar is not None or bool(counted))
+        slots = [(*split_clark(tag), *_slot_data(tag, slot, numbers)) for tag, slot in plan.slots.items()]
+        attributes = [
+            (*split_clark(tag), numbers[slot.name], _kind(slot))
+            for tag, slot in plan.attributes.items()
+            if slot.field.max
+        ]
+        text = (numbers[plan.text.name], _kind(plan.text)) if plan.text is not None else None
+        return head, absent or [], slots, attributes, text
+
+    def allows(self, table: ClassTable, order: Sequence[int]) -> bool:
+        """Whether the content model allows a document order of fields, and nothing is to be kept about it."""
+        plan = plan_of(table)
+        names = ["extras", *(field.name for field in fields(table.cls) if field.name != "extras")]
+        found = [names[number] for number in order]
+        counts = dict(Counter(found))
+        for name, least, most in plan.bounded:
+            count = counts.get(name, 0)
+            if (most is not None and count > most) or 0 < count < least:
+                return False
+        if plan.grammar is None:
+            return True
+        if plan.grammar.problem(counts) is not None or not plan.grammar.allows(found):
+            return False
+        return not (plan.interleaved and found != plan.grammar.order(counts))
+
+    def derived(self, table: ClassTable, slot: Slot | None, name: str) -> ClassTable | None:
+        """The table that an xsi:type asks for: the declared one where it says what is known, None where it is odd."""
+        declared = table.declared
+        if name == declared.type_qname and declared.type_name:
+            return table
+        root = table.module.root
+        if name == _ANY_TYPE or (declared.takes_text and find_simple(name, root) is not None):
+            return None
+        found = find_type(name, root)
+        if found is None or not hasattr(found, "__xml__"):
+            return None
+        derived: ClassTable = found.__xml__
+        barred = table.blocks(derived, slot.field.block if slot is not None else ())
+        return derived if derived is not table and declared.admits(derived) and not barred else None
+
+
+def _absent(cls: Any, plan: Plan, names: Sequence[str]) -> list[tuple[Any, int]] | None:
+    """The descriptors of the fields, and what each is where the document does not have it; None for an odd class."""
+    known = {field.name: field for field in fields(cls)}
+    plain = cls.__new__ is object.__new__ and cls.__setattr__ is object.__setattr__ and not cls.__dictoffset__
+    if not plain or hasattr(cls, "__post_init__"):
+        return None
+    found: list[tuple[Any, int]] = []
+    for name in names:
+        descriptor = _EXTRAS if name == "extras" else getattr(cls, name, None)
+        if type(descriptor) is not MemberDescriptorType:
+            return None
+        if name in plan.required:
+            found.append((descriptor, _ODD))
+        elif known[name].default_factory is list:
+            found.append((descriptor, _LIST))
+        elif known[name].default is None or (name in plan.dropped and known[name].default is MISSING):
+            found.append((descriptor, _NONE))
+        else:
+            return None
+    return found
+
+
+def _slot_data(tag: str, slot: Slot, numbers: dict[str, int]) -> tuple[Any, ...]:
+    member = tag != slot.field.tag
+    nillable = slot.field.nillable and not member
+    target = _kind(slot) if slot.kind in (STRING, LEAF) else slot.target
+    return numbers[slot.name], _CODES[slot.kind], slot.many, slot.order, nillable, member, target, slot
+
+
+def _kind(slot: Slot) -> SimpleType | None:
+    """The simple type of a field, None where a text is its own value."""
+    return None if slot.kind == STRING else slot.target
+
+
+class _Again:
+    """Reads the odd elements of one document.
+
+    Args:
+        data: the document.
+        limits: bounds on it.
+        native: the native module.
+
+    Attributes:
+        told: what was reported, in document order.
+    """
+
+    def __init__(self, data: bytes, limits: Limits, native: Any) -> None:
+        self.told: list[XmlWarning] = []
+        self._data = data
+        self._limits = limits
+        self._native = native
+
+    def __call__(self, batches: Sequence[tuple[bytes, int, Sequence[tuple[int, int, Slot]]]]) -> list[Any] | None:
+        """The values of the elements; None where the tree has to say what they are."""
+        values: list[Any] = []
+        reported: list[tuple[int, list[XmlWarning]]] = []
+        issues = Issues()
+        reader = Reader(issues)
+        for document, depth, elements in batches:
+            try:
+                around = etree.fromstring(document, make_parser(self._limits))
+            except etree.XMLSyntaxError:
+                return None
+            for _ in range(depth - 1):
+                around = around[0]
+            reader.scopes = Scopes()
+            for element, (lines_before, place, slot) in zip(around, elements, strict=True):
+                issues.lines_before = lines_before
+                issues.paths.start_at(element, "")
+                issues.found = []
+                try:
+                    value = reader.child(element, slot)
+                except (RecursionError, MtosiError):
+                    return None
+                if value is None:
+                    return None
+                values.append(value)
+                if issues.found:
+                    reported.append((place, issues.found))
+        if reported:
+            paths = self._native.paths(self._data, [place for place, _ in reported])
+            self.told = [
+                replace(warning, path=f"{path}{warning.path}")
+                for path, (_, found) in zip(paths, reported, strict=True)
+                for warning in found
+            ]
+        return values
+
+
+class _Native(NamedTuple):
+    module: Any
+    reader: Any
+
+
+_CHOSEN: tuple[Core, _Native | None] | None = None
+
+
+def core() -> Core:
+    """Which core reads documents in this process, and why.
+
+    Raises:
+        ConfigError: the environment asks for a core that there is not.
+        MissingExtraError: it asks for the native core, which is not installed.
+    """
+    return _chosen()[0]
+
+
+def _chosen() -> tuple[Core, _Native | None]:
+    global _CHOSEN
+    if _CHOSEN is None:
+        _CHOSEN = _choose(os.environ.get(VARIABLE, ""))
+    return _CHOSEN
+
+
+def _choose(wish: str) -> tuple[Core, _Native | None]:
+    if wish not in ("", "python", "native"):
+        raise ConfigError(f"{VARIABLE} is python or native, not {wish[:60]!r}")
+    if wish == "python":
+        return Core("python", f"{VARIABLE} asks for it"), None
+    try:
+        module: Any = importlib.import_module(_MODULE)
+    except ImportError as error:
+        if wish:
+            raise MissingExtraError(_MODULE, "native") from None
+        missing = getattr(error, "name", None) == _MODULE
+        return Core("python", "mtosi-jms-native is not installed" if missing else f"it does not load: {error}"), None
+    if module.CONTRACT != CONTRACT:
+        if wish:
+            raise ConfigError(f"{VARIABLE} asks for the native core, but mtosi-jms-native is of another release")
+        return Core("python", "mtosi-jms-native is of another release"), None
+    reason = f"{VARIABLE} asks for it" if wish else "mtosi-jms-native is installed"
+    return Core("native", reason), _Native(module, module.Core(_Bridge()))
+
+
+def read_natively(
+    data: bytes,
+    cls: type[XmlObject] | None,
+    *,
+    warnings: list[XmlWarning] | None,
+    strict: bool,
+    source: str | None,
+    limits: Limits,
+) -> Any:
+    """The object of a document; None where it has to be read from the tree, without a trace of the attempt.
+
+    Arguments as those of `decode`.
+
+    Raises:
+        DecodeError: in strict mode.
+    """
+    native = _chosen()[1]
+    if native is None or len(data) > limits.max_bytes:
+        return None
+    again = _Again(data, limits, native.module)
+    bounds = limits.max_depth, limits.max_attributes, limits.max_namespaces
+    value = native.reader.decode(data, cls.__xml__ if cls is not None else None, again, bounds)
+    if value is not None and again.told:
+        if strict:
+            first = again.told[0]
+            raise DecodeError(first.message, source=source, line=first.line, path=first.path)
+        if warnings is not None:
+            warnings += again.told
+    return value

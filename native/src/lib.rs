@@ -1,0 +1,96 @@
+//! The native XML core of mtosi-jms: makes typed objects of the octets of a document.
+
+#![deny(unsafe_code)]
+
+mod names;
+#[allow(unsafe_code)]
+mod objects;
+mod paths;
+mod plans;
+mod reader;
+mod tokens;
+mod values;
+
+use std::sync::Mutex;
+
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::reader::State;
+use crate::tokens::Bounds;
+
+/// Why a document is not read to its end.
+pub enum Stop {
+    /// Only libxml2 and the lenient reader can say what it is.
+    GiveUp,
+    /// Python raised something.
+    Python(PyErr),
+}
+
+impl From<PyErr> for Stop {
+    fn from(error: PyErr) -> Stop {
+        Stop::Python(error)
+    }
+}
+
+/// Reads documents. What it learns of classes and names serves the next document.
+///
+/// Each document is read with a state of its own, of those that no other one uses: another thread may come while Python
+/// is asked something, or Python itself for another document.
+#[pyclass(frozen)]
+struct Core {
+    bridge: Py<PyAny>,
+    states: Mutex<Vec<State>>,
+}
+
+/// States that are kept for later.
+const MOST_STATES: usize = 4;
+
+#[pymethods]
+impl Core {
+    #[new]
+    fn new(bridge: Py<PyAny>) -> Core {
+        Core { bridge, states: Mutex::new(Vec::new()) }
+    }
+
+    /// The object of a document; None where it has to be read from the tree.
+    ///
+    /// Args: the document, the table of its class or None, what gives the values of odd elements, and the bounds: depth,
+    /// attributes of an element, namespaces in scope.
+    fn decode(
+        &self,
+        py: Python<'_>,
+        data: &Bound<'_, PyBytes>,
+        table: Option<&Bound<'_, PyAny>>,
+        again: &Bound<'_, PyAny>,
+        bounds: (usize, usize, usize),
+    ) -> PyResult<Option<Py<PyAny>>> {
+        let bounds = Bounds { depth: bounds.0, attributes: bounds.1, namespaces: bounds.2 };
+        let taken = self.states.lock().ok().and_then(|mut states| states.pop());
+        let mut state = taken.unwrap_or_else(State::new);
+        let read = state.document(self.bridge.bind(py), data.as_bytes(), table, again, bounds);
+        if state.rest() {
+            if let Ok(mut states) = self.states.lock() {
+                if states.len() < MOST_STATES {
+                    states.push(state);
+                }
+            }
+        }
+        match read {
+            Ok(value) => Ok(Some(value.unbind())),
+            Err(Stop::GiveUp) => Ok(None),
+            Err(Stop::Python(error)) => Err(error),
+        }
+    }
+}
+
+#[pymodule]
+mod mtosi_jms_native {
+    #[pymodule_export]
+    use super::paths::paths;
+    /// What the two sides agree upon.
+    #[pymodule_export]
+    const CONTRACT: u32 = 1;
+    #[pymodule_export]
+    use super::Core;
+}

@@ -1,0 +1,187 @@
+//! What is known of classes: sent over by Python when the first element of a class is met.
+
+use std::collections::HashMap;
+
+use pyo3::prelude::*;
+use pyo3::types::PyType;
+
+use crate::names::{Names, ScopeId, Tag};
+use crate::objects::{Absent, Shape};
+use crate::values::{Kind, Values};
+
+pub type ClassId = u32;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// Elements, of which each has a field.
+    Elements,
+    /// Simple content.
+    Text,
+    /// Only the lenient reader can make its objects.
+    Other,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Code {
+    Simple(Kind),
+    Object(ClassId),
+    Keep,
+}
+
+/// Where an element of a name goes.
+#[derive(Clone, Copy)]
+pub struct Slot {
+    pub field: usize,
+    pub code: Code,
+    pub many: bool,
+    /// Its place in the sequence.
+    pub order: i32,
+    pub nillable: bool,
+    /// Whether it is a member of the substitution group of the field's element.
+    pub member: bool,
+}
+
+/// What came after an element the last time, and how its name was written.
+pub struct Habit {
+    pub name: Box<[u8]>,
+    pub scope: ScopeId,
+    pub next: usize,
+}
+
+pub struct Class {
+    pub form: Form,
+    pub is_abstract: bool,
+    /// Whether elements come in the order of their slots.
+    pub ordered: bool,
+    /// Whether Python has to be asked about the order of elements, or how many there are.
+    pub checked: bool,
+    pub shape: Option<Shape>,
+    pub slots: Vec<Slot>,
+    /// The slots as Python has them.
+    pub sources: Vec<Py<PyAny>>,
+    pub habits: Vec<Habit>,
+    pub first: usize,
+    pub by_tag: HashMap<Tag, usize>,
+    pub attributes: HashMap<Tag, (usize, Kind)>,
+    pub text: Option<(usize, Kind)>,
+    /// Orders of fields that were asked about.
+    pub verdicts: HashMap<Box<[u16]>, bool>,
+}
+
+type Fields<'py> = Vec<(Bound<'py, PyAny>, u8)>;
+type SlotData<'py> = (String, String, usize, u8, bool, i32, bool, bool, Bound<'py, PyAny>, Bound<'py, PyAny>);
+type AttributeData<'py> = (String, String, usize, Bound<'py, PyAny>);
+type ClassData<'py> = (
+    (Bound<'py, PyType>, u8, bool, bool, bool),
+    Fields<'py>,
+    Vec<SlotData<'py>>,
+    Vec<AttributeData<'py>>,
+    Option<(usize, Bound<'py, PyAny>)>,
+);
+
+/// The classes that were met, by number; their data comes when one is needed.
+pub struct Plans {
+    tables: Vec<Py<PyAny>>,
+    by_table: HashMap<usize, ClassId>,
+    classes: Vec<Option<Class>>,
+}
+
+impl Plans {
+    pub fn new() -> Plans {
+        Plans { tables: Vec::new(), by_table: HashMap::new(), classes: Vec::new() }
+    }
+
+    /// The number of a class.
+    pub fn id(&mut self, table: &Bound<'_, PyAny>) -> PyResult<ClassId> {
+        let address = table.as_ptr() as usize; // the table is kept, and so its address
+        if let Some(found) = self.by_table.get(&address) {
+            return Ok(*found);
+        }
+        let id = ClassId::try_from(self.tables.len())?;
+        self.tables.push(table.clone().unbind());
+        self.classes.push(None);
+        self.by_table.insert(address, id);
+        Ok(id)
+    }
+
+    pub fn table<'py>(&self, py: Python<'py>, id: ClassId) -> &Bound<'py, PyAny> {
+        self.tables[id as usize].bind(py)
+    }
+
+    /// A class that was met.
+    #[inline]
+    pub fn class(&mut self, id: ClassId) -> &mut Class {
+        self.classes[id as usize].as_mut().expect("a class is described before its objects are read")
+    }
+
+    /// Sees that a class is described.
+    pub fn meet(
+        &mut self,
+        bridge: &Bound<'_, PyAny>,
+        id: ClassId,
+        names: &mut Names,
+        values: &mut Values,
+    ) -> PyResult<()> {
+        if self.classes[id as usize].is_none() {
+            let data = bridge.call_method1("describe", (self.table(bridge.py(), id),))?;
+            let class = self.described(data.extract()?, names, values)?;
+            self.classes[id as usize] = Some(class);
+        }
+        Ok(())
+    }
+
+    fn described(&mut self, data: ClassData<'_>, names: &mut Names, values: &mut Values) -> PyResult<Class> {
+        let ((class, form, is_abstract, ordered, checked), fields, slots, attributes, text) = data;
+        let fields: Vec<_> = fields.into_iter().map(|(descriptor, absent)| (descriptor, absent_of(absent))).collect();
+        let shape = if form < 2 { Shape::of(&class, &fields)? } else { None };
+        let form = match (form, &shape) {
+            (0, Some(_)) => Form::Elements,
+            (1, Some(_)) => Form::Text,
+            _ => Form::Other,
+        };
+        let mut made = Class {
+            form,
+            is_abstract,
+            ordered,
+            checked,
+            shape,
+            slots: Vec::new(),
+            sources: Vec::new(),
+            habits: Vec::new(),
+            first: 0,
+            by_tag: HashMap::new(),
+            attributes: HashMap::new(),
+            text: None,
+            verdicts: HashMap::new(),
+        };
+        for (space, local, field, code, many, order, nillable, member, target, source) in slots {
+            let space = names.space(&space);
+            let tag = names.tag(space, &local);
+            let code = match code {
+                0 => Code::Simple(values.kind(&target)?),
+                1 => Code::Object(self.id(&target)?),
+                _ => Code::Keep,
+            };
+            made.by_tag.insert(tag, made.slots.len());
+            made.slots.push(Slot { field, code, many, order, nillable, member });
+            made.habits.push(Habit { name: Box::default(), scope: 0, next: made.slots.len() });
+            made.sources.push(source.unbind());
+        }
+        for (space, local, field, kind) in attributes {
+            let space = names.space(&space);
+            made.attributes.insert(names.tag(space, &local), (field, values.kind(&kind)?));
+        }
+        if let Some((field, kind)) = text {
+            made.text = Some((field, values.kind(&kind)?));
+        }
+        Ok(made)
+    }
+}
+
+fn absent_of(code: u8) -> Absent {
+    match code {
+        0 => Absent::None,
+        1 => Absent::List,
+        _ => Absent::Odd,
+    }
+}

@@ -1,0 +1,185 @@
+//! Texts to values: strings, and what simple types make of texts. Short ones are remembered, for they repeat.
+
+use std::collections::HashMap;
+
+use pyo3::exceptions::{PyArithmeticError, PyKeyError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyDate, PyDateTime, PyInt, PyList, PyString, PyTzInfo};
+
+/// Octets of a text that is remembered.
+const SHORT: usize = 22;
+const ENTRIES: usize = 4096;
+
+/// A simple type, as a number.
+pub type Kind = u32;
+/// The type whose values are the texts themselves.
+pub const STRING: Kind = 0;
+
+/// What the texts of a simple type look like that need no Python to be converted.
+enum Form {
+    Any,
+    Date,
+    /// A dateTime in UTC without a fraction.
+    Moment,
+    /// An integer of at most 18 digits, and its bounds.
+    Integer(i64, i64),
+}
+
+struct Entry {
+    kind: Kind,
+    size: u8,
+    octets: [u8; SHORT],
+    value: Option<Py<PyAny>>,
+}
+
+pub struct Values {
+    entries: Vec<Entry>,
+    /// What converts the texts of each type, from 1.
+    convert: Vec<(Form, Py<PyAny>)>,
+    kinds: HashMap<usize, Kind>,
+}
+
+impl Values {
+    pub fn new() -> Values {
+        let entry = || Entry { kind: STRING, size: 0, octets: [0; SHORT], value: None };
+        let entries = std::iter::repeat_with(entry).take(ENTRIES).collect();
+        Values { entries, convert: Vec::new(), kinds: HashMap::new() }
+    }
+
+    /// The number of a simple type; None stands for strings.
+    pub fn kind(&mut self, simple: &Bound<'_, PyAny>) -> PyResult<Kind> {
+        if simple.is_none() {
+            return Ok(STRING);
+        }
+        if let Some(found) = self.kinds.get(&(simple.as_ptr() as usize)) {
+            return Ok(*found);
+        }
+        let form: Option<(String, i64, i64)> = simple.getattr("canonical")?.extract()?;
+        let form = match form {
+            Some((name, ..)) if name == "date" => Form::Date,
+            Some((name, ..)) if name == "dateTime" => Form::Moment,
+            Some((_, least, most)) => Form::Integer(least, most),
+            None => Form::Any,
+        };
+        self.convert.push((form, simple.getattr("exact")?.unbind())); // it keeps the type alive, and so its address
+        let kind = Kind::try_from(self.convert.len())?;
+        self.kinds.insert(simple.as_ptr() as usize, kind);
+        Ok(kind)
+    }
+
+    /// The value of a text; None where it is not valid, or not written as we would write it.
+    #[inline]
+    pub fn value<'py>(&mut self, py: Python<'py>, kind: Kind, text: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
+        if kind != STRING {
+            if let Some(made) = self.convert[kind as usize - 1].0.value(py, text) {
+                return Ok(Some(made));
+            }
+        }
+        if text.len() > SHORT {
+            return self.convert(py, kind, text);
+        }
+        let octets = text.as_bytes();
+        let at = place(kind, octets);
+        let entry = &self.entries[at];
+        if let Some(value) = &entry.value {
+            if entry.kind == kind && entry.size as usize == octets.len() && &entry.octets[..octets.len()] == octets {
+                return Ok(Some(value.bind(py).clone()));
+            }
+        }
+        let Some(value) = self.convert(py, kind, text)? else { return Ok(None) };
+        if !value.is_instance_of::<PyList>() {
+            let entry = &mut self.entries[at];
+            entry.kind = kind;
+            entry.size = octets.len() as u8;
+            entry.octets[..octets.len()].copy_from_slice(octets);
+            entry.value = Some(value.clone().unbind());
+        }
+        Ok(Some(value))
+    }
+
+    fn convert<'py>(&self, py: Python<'py>, kind: Kind, text: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
+        if kind == STRING {
+            return Ok(Some(PyString::new(py, text).into_any()));
+        }
+        match self.convert[kind as usize - 1].1.bind(py).call1((text,)) {
+            Ok(value) => Ok(Some(value)),
+            Err(error) if is_refusal(py, &error) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl Form {
+    /// The value of a text of this form; None of any other, which Python may still convert.
+    #[inline]
+    fn value<'py>(&self, py: Python<'py>, text: &str) -> Option<Bound<'py, PyAny>> {
+        match self {
+            Form::Any => None,
+            Form::Date => {
+                let (year, month, day) = date(text)?;
+                PyDate::new(py, year, month, day).ok().map(Bound::into_any)
+            }
+            Form::Moment => {
+                let (day, clock) = text.strip_suffix('Z')?.split_once('T')?;
+                let (year, month, day) = date(day)?;
+                let parts: Vec<&str> = clock.split(':').collect();
+                let [hour, minute, second] = parts[..] else { return None };
+                let (hour, minute, second) = (number(hour, 2)?, number(minute, 2)?, number(second, 2)?);
+                let utc = PyTzInfo::utc(py).ok()?;
+                let made = PyDateTime::new(py, year, month, day, hour as u8, minute as u8, second as u8, 0, Some(&utc));
+                made.ok().map(Bound::into_any)
+            }
+            Form::Integer(least, most) => {
+                let digits = text.strip_prefix('-').unwrap_or(text);
+                let canonical = !digits.starts_with('0') || text == "0";
+                if digits.is_empty()
+                    || digits.len() > 18
+                    || !canonical
+                    || !digits.bytes().all(|one| one.is_ascii_digit())
+                {
+                    return None;
+                }
+                let value: i64 = text.parse().ok()?;
+                (*least..=*most).contains(&value).then(|| PyInt::new(py, value).into_any())
+            }
+        }
+    }
+}
+
+/// Year, month and day of `2026-11-20`.
+fn date(text: &str) -> Option<(i32, u8, u8)> {
+    let octets = text.as_bytes();
+    if octets.len() != 10 || !text.is_ascii() || octets[4] != b'-' || octets[7] != b'-' {
+        return None;
+    }
+    Some((number(&text[..4], 4)? as i32, number(&text[5..7], 2)? as u8, number(&text[8..], 2)? as u8))
+}
+
+/// A number of so many digits.
+fn number(text: &str, digits: usize) -> Option<u32> {
+    let plain = text.len() == digits && text.bytes().all(|one| one.is_ascii_digit());
+    if plain {
+        text.parse().ok()
+    } else {
+        None
+    }
+}
+
+fn is_refusal(py: Python<'_>, error: &PyErr) -> bool {
+    error.is_instance_of::<PyValueError>(py)
+        || error.is_instance_of::<PyArithmeticError>(py)
+        || error.is_instance_of::<PyKeyError>(py)
+}
+
+/// Where a text is remembered. Each place holds one, so texts that share it cost no more than those that are new.
+#[inline]
+fn place(kind: Kind, octets: &[u8]) -> usize {
+    const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
+    let mut hash = u64::from(kind) ^ ((octets.len() as u64) << 32);
+    for part in octets.chunks(8) {
+        let mut word = [0; 8];
+        word[..part.len()].copy_from_slice(part);
+        hash = (hash.rotate_left(23) ^ u64::from_le_bytes(word)).wrapping_mul(FACTOR);
+    }
+    (hash >> 32) as usize % ENTRIES
+}

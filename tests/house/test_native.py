@@ -1,0 +1,33 @@
+"""The crate of the native core: its lock, its licences, and where it may be unsafe."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+CRATE = Path(__file__).resolve().parents[2] / "native"
+LOCKED = tomllib.loads((CRATE / "Cargo.lock").read_text(encoding="utf-8"))["package"]
+LICENCES = (CRATE / "LICENCES.md").read_text(encoding="utf-8")
+SOURCES = sorted((CRATE / "src").glob("*.rs"))
+
+
+def test_the_licence_of_each_crate_is_listed() -> None:
+    listed = re.findall(r"^\| (\S+) \| (\S+) \| (.+) \|$", LICENCES, re.MULTILINE)
+    names = {(name, version) for name, version, _ in listed if name not in ("crate", "---")}
+    assert names == {(one["name"], one["version"]) for one in LOCKED if "source" in one}
+    allowed = re.compile(r"\b(?:MIT|Apache-2\.0|Unlicense)\b")
+    assert [line for line in listed if line[0] not in ("crate", "---") and not allowed.search(line[2])] == []
+
+
+def test_the_versions_are_those_of_the_extra() -> None:
+    project = tomllib.loads((CRATE.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    (own,) = (one["version"] for one in LOCKED if one["name"] == "mtosi-jms-native")
+    assert tomllib.loads((CRATE / "Cargo.toml").read_text(encoding="utf-8"))["package"]["version"] == own
+    assert project["optional-dependencies"]["native"] == [f"mtosi-jms-native=={own}"]
+
+
+def test_one_module_alone_is_unsafe_and_the_crate_is_small() -> None:
+    unsafe = [path.name for path in SOURCES if re.search(r"\bunsafe\b\s*[{a-z]", path.read_text(encoding="utf-8"))]
+    assert unsafe == ["objects.rs"]
+    assert sum(len(path.read_text(encoding="utf-8").splitlines()) for path in SOURCES) <= 3500
