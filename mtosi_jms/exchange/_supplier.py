@@ -84,7 +84,8 @@ class Supplier:
             `mtosi_jms.jms.body_check.Validate`.
 
     Raises:
-        ConfigError: a temporary destination, two services with the same request element, or a window below 1.
+        ConfigError: a temporary destination, two services with the same request element, a window below 1, or a
+            policy that is no function.
         NamingError: the destination cannot be resolved.
     """
 
@@ -107,6 +108,8 @@ class Supplier:
     ) -> None:
         check_connection("Supplier", connection)
         check_seconds("retry_pause", retry_pause, zero=True)
+        if reply_policy is not None and not callable(reply_policy):
+            raise ConfigError(f"reply_policy: give a function that takes a destination, not {reply_policy!r}")
         names = connection.names
         self.connection = connection
         self.destination = names.lookup(destination)
