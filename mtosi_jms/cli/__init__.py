@@ -137,6 +137,10 @@ def _run(arguments: list[str]) -> int:
     if args.command is None:
         parser.print_help(sys.stderr)
         return WRONG_USAGE
+    if "provider_required" in args:
+        from mtosi_jms.cli._providers import find_provider
+
+        find_provider(args)
     code: int = args.run(args)
     return code
 
