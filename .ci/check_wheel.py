@@ -23,7 +23,7 @@ MARKERS = (
     CROSSING.format("javax"),
     CROSSING.format("jakarta"),
 )
-TEMPLATES = ("mtosi_jms/report/templates", "codegen/mtosi_codegen/templates")
+TEMPLATES = ("mtosi_jms/cli/templates", "mtosi_jms/report/templates", "codegen/mtosi_codegen/templates")
 
 
 def contents(names: list[str], project: dict[str, Any]) -> Iterator[str]:
