@@ -21,6 +21,7 @@ from mtosi_jms.errors import ConfigError, XmlError
 from mtosi_jms.inventory import load_stubs
 from mtosi_jms.spark._columns import LEDGER, full_schema, schema_of, values_of
 from mtosi_jms.spark._envelope import FAULT, RESPONSE, reject_of
+from mtosi_jms.spark._first_line import error_first
 from mtosi_jms.spark._options import SourceOptions
 from mtosi_jms.spark._reader import Reader, reader_for
 from mtosi_jms.spark._sequences import NO_FILE, Receipt, reckon, time_of
@@ -100,10 +101,11 @@ class _Parser:
         self._kept = kept
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        load_stubs(self._options.stubs)
-        reader = reader_for(self._options, self._schema)
-        for batch in batches:
-            yield from self._batch(batch, reader)
+        with error_first():
+            load_stubs(self._options.stubs)
+            reader = reader_for(self._options, self._schema)
+            for batch in batches:
+                yield from self._batch(batch, reader)
 
     def _batch(self, batch: pa.RecordBatch, reader: Reader) -> Iterator[pa.RecordBatch]:
         origins: list[int] = []
@@ -117,7 +119,7 @@ class _Parser:
             yield self._joined(batch, origins, reader.flush())
 
     def _message(self, value: str | bytes | bytearray | None, reader: Reader) -> None:
-        data = value.encode("utf-8", "surrogatepass") if isinstance(value, str) else bytes(value or b"")
+        data = envelope_bytes(value)
         try:
             reader.message(data)
         except XmlError as error:
@@ -130,6 +132,11 @@ class _Parser:
         columns = [batch.column(position).take(indices) for position in range(1, self._kept + 1)]
         names = batch.schema.names[1 : self._kept + 1]
         return pa.RecordBatch.from_arrays([*columns, *rows.columns], names=[*names, *rows.schema.names])
+
+
+def envelope_bytes(value: str | bytes | bytearray | None) -> bytes:
+    """An envelope in a column as bytes; null as none."""
+    return value.encode("utf-8", "surrogatepass") if isinstance(value, str) else bytes(value or b"")
 
 
 def ledger(df: DataFrame, column: str = "body", *, timeout: float | None = None) -> DataFrame:

@@ -13,7 +13,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -23,9 +23,10 @@ from pyspark.sql.types import StructType
 from pyspark.sql.udtf import AnalyzeArgument, AnalyzeResult
 
 from mtosi_jms.errors import ConfigError, XmlError
-from mtosi_jms.inventory import load_stubs
 from mtosi_jms.spark._columns import HEADER, MESSAGES, SEQUENCE, Message, full_schema
 from mtosi_jms.spark._envelope import envelope_facts, reject_of
+from mtosi_jms.spark._first_line import error_first
+from mtosi_jms.spark._frames import envelope_bytes
 from mtosi_jms.spark._options import SourceOptions
 from mtosi_jms.spark._reader import reader_for
 from mtosi_jms.xmlbind import parse_xml
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Body = str | bytes | bytearray | None
+"""A value of a column of envelopes."""
 
 _PREFIX: Final = "header_"
 _SHOWN: Final = (*MESSAGES[:2], *(column for column in SEQUENCE if column.name != "complete"), *HEADER)
@@ -53,11 +55,6 @@ def register_functions(spark: SparkSession) -> None:
     spark.udf.register("mtosi_header", make(header_of, header))
     spark.udf.register("mtosi_error", make(error_of, "string"))
     spark.udtf.register("mtosi_objects", f.udtf(Objects, useArrow=True))  # type: ignore[arg-type]
-
-
-def envelope_bytes(body: Body) -> bytes:
-    """A value of a column as the bytes of an envelope; null as none."""
-    return body.encode("utf-8", "surrogatepass") if isinstance(body, str) else bytes(body or b"")
 
 
 def header_of(bodies: pa.Array) -> pa.Array:
@@ -91,17 +88,15 @@ def _error(body: Body) -> str | None:
 class Analyzed(AnalyzeResult):
     """What a call of `mtosi_objects` gives, and the options that its rows are read with."""
 
-    options: SourceOptions | None = None
+    given: dict[str, str] = field(default_factory=dict)
 
 
 class Objects:
     """`mtosi_objects`: its columns follow from the object type, so both arguments behind the body are literals."""
 
     def __init__(self, analyzed: Analyzed) -> None:
-        assert analyzed.options is not None
-        self._options = analyzed.options
-        load_stubs(self._options.stubs)
-        self._reader = reader_for(self._options, full_schema(self._options))
+        options = SourceOptions.parse(analyzed.given)
+        self._reader = reader_for(options, full_schema(options))
 
     @staticmethod
     def analyze(body: AnalyzeArgument, type: AnalyzeArgument, columns: AnalyzeArgument | None = None) -> Analyzed:
@@ -110,11 +105,8 @@ class Objects:
         Raises:
             ConfigError: an object type or a column that there is not, or one that is no literal.
         """
-        given = {"path": "-", "mode": "DROPMALFORMED", "objectType": _literal("type", type)}
-        if columns is not None:
-            given["columns"] = _literal("columns", columns)
-        options = SourceOptions.parse(given)
-        return Analyzed(from_arrow_schema(full_schema(options)), options=options)
+        with error_first():
+            return _analyzed(type, columns)
 
     def eval(self, body: Body, type: str, columns: str | None = None) -> Iterator[tuple[Any, ...]]:
         """The rows of one envelope; none of what is no envelope."""
@@ -131,3 +123,10 @@ def _literal(name: str, argument: AnalyzeArgument) -> str:
     if not argument.isConstantExpression or not isinstance(argument.value, str):
         raise ConfigError(f"mtosi_objects: {name} must be a literal text, as 'ME'")
     return argument.value
+
+
+def _analyzed(type: AnalyzeArgument, columns: AnalyzeArgument | None) -> Analyzed:
+    given = {"path": "-", "mode": "DROPMALFORMED", "objectType": _literal("type", type)}
+    if columns is not None:
+        given["columns"] = _literal("columns", columns)
+    return Analyzed(from_arrow_schema(full_schema(SourceOptions.parse(given))), given=given)
