@@ -75,7 +75,7 @@ with mtosi.spark.local_session("kafka", cores=2, settings={"spark.jars": jars}) 
     parsed = mtosi.spark.parse_messages(kafka, "ME", column="value", keep=("key", "offset"), columns=("name_text",))
     kafka.createOrReplaceTempView("kafka")
     asked = spark.sql(
-        "select o.name_text, mtosi_header(k.value).correlation_id"
+        "select o.name_text, mtosi_header(k.value).correlation_id as correlation_id"
         " from kafka k, lateral mtosi_objects(k.value, 'ME', 'name_text') o"
     )
     errors = spark.sql("select mtosi_error(value) from kafka where mtosi_error(value) is not null")
