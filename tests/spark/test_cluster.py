@@ -90,8 +90,6 @@ settings = {
     "spark.dynamicAllocation.shuffleTracking.enabled": "true",
     "spark.dynamicAllocation.maxExecutors": "2",
     "spark.dynamicAllocation.executorIdleTimeout": "5s",
-    "spark.network.timeout": "30s",
-    "spark.executor.heartbeatInterval": "5s",
     "spark.executorEnv.PYTHONPATH": os.environ["PYTHONPATH"],
 }
 spark = SparkSession.builder.master(master).config(map=settings).getOrCreate()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ pytest.importorskip("pyspark")
 
 from pyspark.sql import functions as f
 
+import mtosi_jms as mtosi
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.spark import latest_alarms, ledger, parse_alarms, parse_messages
 
@@ -77,6 +79,7 @@ def facts(rows: list[Any]) -> list[tuple[Any, ...]]:
     return sorted((row.correlation_id, row.revision, row.received, row.missing, row.complete) for row in rows)
 
 
+@pytest.mark.endurance
 def test_a_sequence_is_released_when_it_is_complete_or_silent_and_told_again_when_more_comes(
     run: Callable[[Any], Running], stream: Any, put: Put, envelopes: Any
 ) -> None:
@@ -143,3 +146,19 @@ def test_what_is_missing_is_named(spark: Any, stream: Any, put: Put, envelopes: 
             ledger(stream, "value", timeout=1)
     finally:
         spark.conf.set(PROVIDER, known)
+
+
+@pytest.mark.endurance
+def test_the_guide(spark: Any, landing: Path, put: Put, envelopes: Any, root: Path, tmp_path: Path) -> None:
+    """The example of the page, the places aside; a second run goes on where the first one ended."""
+    page = (root / "docs" / "spark.md").read_text(encoding="utf-8")
+    section = page.split("## Completeness over time\n")[1].split("\n## ")[0]
+    (code,) = re.findall(r"```python\n(.+?)```", section, re.DOTALL)
+    for place in ("landing/", "state/ledger", "tables/ledger"):
+        code = code.replace(f'"{place}"', repr(str(tmp_path / place)))
+    run = compile(code, "spark.md", "exec")
+    put("1.xml", envelopes.batch("a", 1, False, envelopes.me("x")))
+    exec(run, {"mtosi": mtosi, "spark": spark})
+    put("2.xml", envelopes.batch("a", 2, True, envelopes.me("y")))
+    exec(run, {"mtosi": mtosi, "spark": spark})
+    assert facts(spark.read.parquet(str(tmp_path / "tables/ledger")).collect()) == [("a", 1, [1, 2], [], True)]
