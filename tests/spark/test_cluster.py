@@ -189,7 +189,7 @@ class Cluster:
     def run(self, command: Sequence[str], folder: Path) -> str:
         """Run a driver to its end; what it printed."""
         done = subprocess.run(
-            command, cwd=folder, env=self.environment, capture_output=True, text=True, timeout=4 * PATIENCE
+            command, cwd=folder, env=self.environment, capture_output=True, text=True, timeout=8 * PATIENCE
         )
         assert done.returncode == 0, done.stderr[-5000:]
         return done.stdout
