@@ -19,6 +19,7 @@ from mtosi_jms.spark._session import SPARK_MINIMUM, check_version, local_session
 if TYPE_CHECKING:
     from mtosi_jms.spark._columns import arrow_schema
     from mtosi_jms.spark._frames import ledger, parse_messages
+    from mtosi_jms.spark._functions import register_functions
     from mtosi_jms.spark._message_stream import MessageStreamSource
     from mtosi_jms.spark._options import SourceOptions
     from mtosi_jms.spark._selector import PROPERTY_COLUMNS, selector_column
@@ -52,6 +53,7 @@ __all__ = [
     "parse_messages",
     "pyspark_version",
     "read_alarms",
+    "register_functions",
     "selector_column",
     "snapshot_topology",
     "topology_tables",
@@ -66,6 +68,7 @@ _HOMES: Final = {
     "arrow_schema": "_columns",
     "ledger": "_frames",
     "parse_messages": "_frames",
+    "register_functions": "_functions",
     "selector_column": "_selector",
 }
 """Where the names of this package are; those that are not here are of `jobs`."""

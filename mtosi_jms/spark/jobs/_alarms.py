@@ -32,6 +32,7 @@ from mtosi_jms.spark._files import Reject
 from mtosi_jms.spark._frames import parse_messages
 from mtosi_jms.spark._landing import Plan, plan_landing
 from mtosi_jms.spark._options import SourceOptions
+from mtosi_jms.spark._stateful import check_stateful, has_watermark, latest_of_stream, with_event
 from mtosi_jms.spark.jobs._expressions import name_text
 from mtosi_jms.spark.jobs._job import Job, JobOptions, JobResult, Progress, check_readable, load, write_parquet
 
@@ -133,15 +134,27 @@ def alarm_table(rows: DataFrame) -> DataFrame:
     )
 
 
-def latest_alarms(alarms: DataFrame) -> DataFrame:
+def latest_alarms(alarms: DataFrame, *, timeout: float | None = None) -> DataFrame:
     """The last state of each alarm: by the time at its source, then by that of its message, then by its place.
 
-    Alarms that cannot be identified all stay.
+    Alarms that cannot be identified all stay. On a stream each report that is newer than those before it gives a row,
+    so the last row of an `alarm_key` counts. A cleared alarm is forgotten after `timeout` without news of it; an
+    active one is remembered.
 
     Args:
         alarms: what `read_alarms` or `parse_alarms` gave.
+        timeout: seconds, on the clock of the stream's watermark, without one on that of the machine; needed on a
+            stream, and of no meaning elsewhere.
+
+    Raises:
+        ConfigError: of a stream, no `timeout`, a session whose state store is not RocksDB, or PySpark before 4.1.
     """
-    order = [f.col(name).desc_nulls_last() for name in _NEWEST if name in alarms.columns]
+    names = [name for name in _NEWEST if name in alarms.columns]
+    if alarms.isStreaming:
+        milliseconds = check_stateful(alarms, timeout, "latest_alarms")
+        event_time = has_watermark(alarms)
+        return latest_of_stream(with_event(alarms), names, "alarm_key", milliseconds, event_time=event_time)
+    order = [f.col(name).desc_nulls_last() for name in names]
     numbered = alarms.withColumn("_age", f.row_number().over(Window.partitionBy("alarm_key").orderBy(*order)))
     return numbered.where("_age = 1 or alarm_key is null").drop("_age")
 
