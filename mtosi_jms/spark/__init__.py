@@ -18,6 +18,7 @@ from mtosi_jms.spark._session import SPARK_MINIMUM, check_version, local_session
 
 if TYPE_CHECKING:
     from mtosi_jms.spark._columns import arrow_schema
+    from mtosi_jms.spark._engine import read_landing
     from mtosi_jms.spark._frames import ledger, parse_messages
     from mtosi_jms.spark._message_stream import MessageStreamSource
     from mtosi_jms.spark._options import SourceOptions
@@ -52,6 +53,7 @@ __all__ = [
     "parse_messages",
     "pyspark_version",
     "read_alarms",
+    "read_landing",
     "selector_column",
     "snapshot_topology",
     "topology_tables",
@@ -66,6 +68,7 @@ _HOMES: Final = {
     "arrow_schema": "_columns",
     "ledger": "_frames",
     "parse_messages": "_frames",
+    "read_landing": "_engine",
     "selector_column": "_selector",
 }
 """Where the names of this package are; those that are not here are of `jobs`."""

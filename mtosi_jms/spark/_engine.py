@@ -9,6 +9,7 @@ to `wholeFileBytes`, a larger one and an archive as a copy on the worker's disk,
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import tempfile
@@ -26,13 +27,13 @@ from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from mtosi_jms.bulk import is_document_name
-from mtosi_jms.errors import ConfigError, SpoolError
+from mtosi_jms.errors import ConfigError, MtosiError, SpoolError
 from mtosi_jms.inventory import MESSAGE, load_stubs
 from mtosi_jms.spark._columns import full_schema
 from mtosi_jms.spark._files import SHELF, Lent, Reject, Sieve, documents_of, follow, lent
 from mtosi_jms.spark._hadoop import HadoopFiles
 from mtosi_jms.spark._landing import PlannedFile, read_digests, scan, settle
-from mtosi_jms.spark._options import OnIncomplete, SourceOptions
+from mtosi_jms.spark._options import Mode, OnIncomplete, SourceOptions
 from mtosi_jms.spark._reader import reader_for
 from mtosi_jms.spark._sequences import ReplySequence, check_complete
 
@@ -60,7 +61,8 @@ _MESSAGE: Final = pa.struct(
     ]
 )
 """A `PlannedFile`."""
-_REJECT: Final = pa.struct([("file", _TEXT), ("line", _LONG), ("reason", _TEXT)])
+REJECTS: Final = pa.schema([("file", _TEXT), ("line", _LONG), ("reason", _TEXT)])
+_REJECT: Final = pa.struct(list(REJECTS))
 _SEQUENCE: Final = pa.struct(
     [
         ("correlation_id", _TEXT),
@@ -89,6 +91,9 @@ _TASK_BYTES: Final = 64 * 1024 * 1024
 _TASK_FILES: Final = 50_000
 _ROWS: Final = 1000
 
+Task = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+"""What workers run."""
+
 
 @dataclass(frozen=True)
 class EnginePlan:
@@ -100,12 +105,12 @@ class EnginePlan:
     @cached_property
     def rejects(self) -> tuple[Reject, ...]:
         """What cannot be read as a message, by path."""
-        return self._rejects("reject")
+        return _rejects(self.reject_table())
 
     @cached_property
     def unfollowed(self) -> tuple[Reject, ...]:
         """Replies of BulkResponse, whose files are not read here."""
-        return self._rejects("unfollowed")
+        return _rejects(self._facts("unfollowed"))
 
     @cached_property
     def sequences(self) -> tuple[ReplySequence, ...]:
@@ -146,28 +151,62 @@ class EnginePlan:
     def rows(self, options: SourceOptions) -> DataFrame:
         """The rows of the messages; the stubs being loaded."""
         schema = full_schema(options)
-        return self.each_file(options, _Read(options, schema), schema)
+        return self.each_file(_Read(options, schema), schema, options.partitions)
 
-    def each_file(
-        self,
-        options: SourceOptions,
-        task: Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]],
-        to: pa.Schema,
-    ) -> DataFrame:
-        """What `task` makes of the contents of the messages' files, which have the messages as facts."""
-        files = self.table.groupBy("path", "size", "time").agg(f.collect_list("message").alias("facts"))
-        return _map(HadoopFiles(self.spark).contents(_spread(files, options.partitions)), task, to)
+    def each_file(self, task: Task, schema: pa.Schema, most: int | None = None) -> DataFrame:
+        """What a task makes of the files of the messages, which it has from `documents`.
 
-    def reject_rows(self, options: SourceOptions) -> DataFrame:
-        """A row for each reject, in the columns of the options."""
-        schema = full_schema(options)
-        return _map(self._facts("reject"), _RejectRows(options, schema), schema)
+        Args:
+            task: goes to the workers.
+            schema: of what it makes.
+            most: partitions.
+        """
+        messages = self.table.where("message is not null")
+        files = messages.groupBy("path", "size", "time").agg(f.collect_list("message").alias("facts"))
+        return _map(HadoopFiles(self.spark).contents(_spread(files, most)), task, schema)
+
+    def reject_table(self) -> DataFrame:
+        """The rejects as rows: file, line, reason."""
+        return self._facts("reject")
 
     def _facts(self, column: str) -> DataFrame:
         return self.table.where(f.col(column).isNotNull()).select(f"{column}.*")
 
-    def _rejects(self, column: str) -> tuple[Reject, ...]:
-        return tuple(Reject(**row.asDict()) for row in self._facts(column).orderBy("file", "line").collect())
+
+def read_landing(
+    spark: SparkSession, path: str | Sequence[str], object_type: str = "ME", *, scratch: str = "", **options: str
+) -> DataFrame:
+    """The rows of a landing on any Hadoop file system, listed, planned and read by Spark.
+
+    The landing is planned when this is called: files that change after that are rejects. Nothing is held by the driver.
+
+    Args:
+        spark: a session; how it reaches the file system its settings say.
+        path: a folder, a file or a glob, `s3a://bucket/landing` for example, or several.
+        object_type: as the source's option `objectType`.
+        scratch: a folder that driver and executors see, for the tables of the plan. By default the executors keep them,
+            and what a lost executor kept is lost: the load has to be made again.
+        options: those of the source `mtosi`, but for `planFile` and `bulkFiles`.
+
+    Returns:
+        The columns that the source gives for the same options.
+
+    Raises:
+        SpoolError: the landing does not exist or cannot be read.
+        ConfigError: an option that does not fit, or a session of Spark Connect.
+        ExchangeError: `onIncomplete` is fail and some sequence is incomplete.
+        MtosiError: `mode` is FAILFAST and something is rejected; or Spark fails.
+    """
+    paths = [path] if isinstance(path, str) else list(path)
+    settings = SourceOptions.parse({**options, "paths": json.dumps(paths), "objectType": object_type})
+    load_stubs(settings.stubs)
+    schema = full_schema(settings)
+    plan = plan_by_engine(spark, settings, scratch or None)
+    permissive = settings.mode is Mode.PERMISSIVE and settings.corrupt_column is not None
+    if settings.mode is Mode.FAILFAST and plan.rejects:
+        raise MtosiError(str(plan.rejects[0]))
+    rows = plan.readable(settings).rows(settings)
+    return rows.unionByName(_map(plan.reject_table(), _RejectRows(settings, schema), schema)) if permissive else rows
 
 
 def plan_by_engine(spark: SparkSession, options: SourceOptions, scratch: str | Path | None = None) -> EnginePlan:
@@ -250,7 +289,7 @@ def _cores(df: DataFrame) -> int:
     return df.sparkSession.sparkContext.defaultParallelism
 
 
-def _map(rows: DataFrame, task: Any, schema: pa.Schema) -> DataFrame:
+def _map(rows: DataFrame, task: Task, schema: pa.Schema) -> DataFrame:
     return rows.mapInArrow(task, from_arrow_schema(schema))
 
 
@@ -271,6 +310,10 @@ class _Keeper:
 def shown_path(url: str) -> str:
     """A path as the source shows it: files of this machine without a scheme."""
     return url.removeprefix("file:").replace("//", "", 1) if url.startswith("file://") else url.removeprefix("file:")
+
+
+def _rejects(rows: DataFrame) -> tuple[Reject, ...]:
+    return tuple(Reject(**row.asDict()) for row in rows.orderBy("file", "line").collect())
 
 
 def _sequence(row: dict[str, Any]) -> ReplySequence:
@@ -388,11 +431,13 @@ class _Read:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         load_stubs(self.options.stubs)
-        yield from reader_for(self.options, self.schema).read(self._messages(batches))
+        yield from reader_for(self.options, self.schema).read(documents(batches, self.options.whole_file_bytes))
 
-    def _messages(self, batches: Iterable[pa.RecordBatch]) -> Iterator[PlannedFile]:
-        for _, facts in _files(batches, self.options.whole_file_bytes):
-            yield from map(_planned, sorted(facts, key=lambda message: str(message["path"])))
+
+def documents(batches: Iterable[pa.RecordBatch], whole_file_bytes: int) -> Iterator[PlannedFile]:
+    """The messages whose files come in, each of which can be read under its path until the next one is asked for."""
+    for _, facts in _files(batches, whole_file_bytes):
+        yield from map(_planned, sorted(facts, key=lambda message: str(message["path"])))
 
 
 @dataclass(frozen=True)

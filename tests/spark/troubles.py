@@ -14,7 +14,7 @@ Put = Callable[[str, str | bytes], Path]
 
 
 def troubled_landing(put: Put, envelopes: Any, other_prefixes: Any) -> None:
-    """Fill a landing: gz, ZIP and TAR, rejects, duplicates, conflicts, gaps, faults, notifications, a file that is large.
+    """Fill a landing: packed files, rejects, duplicates, conflicts, gaps, faults, notifications, a large file.
 
     Args:
         put: writes a file by name.
@@ -61,5 +61,3 @@ def troubled_landing(put: Put, envelopes: Any, other_prefixes: Any) -> None:
         info.size = len(data)
         tar.addfile(info, io.BytesIO(data))
     put("archives/more.tgz", held.getvalue())
-
-
