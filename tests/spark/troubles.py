@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import gzip
 import io
+import json
 import tarfile
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+import pyarrow.parquet as pq
 
 Put = Callable[[str, str | bytes], Path]
 
@@ -43,7 +46,7 @@ def troubled_landing(put: Put, envelopes: Any, other_prefixes: Any) -> None:
     put("bad/empty.xml", "")
     put("bad/early.xml", batch("early", 1, True, me("e"))[:-40])
     put("bad/packed.xml.gz", b"")
-    put("bad/damaged.xml.gz", "").write_bytes(gzip.compress(b"<a/>" * 100)[:30])
+    put("bad/damaged.xml.gz", "").write_bytes(gzip.compress(envelopes.request().encode())[:-20])
     put("bad/damaged.zip", b"PK\3\4 and no more")
     put("notes.txt", "no input")
     put(".hidden.xml", "no input")
@@ -61,3 +64,17 @@ def troubled_landing(put: Put, envelopes: Any, other_prefixes: Any) -> None:
         info.size = len(data)
         tar.addfile(info, io.BytesIO(data))
     put("archives/more.tgz", held.getvalue())
+
+
+def content(out: Path, landing: str) -> dict[str, Any]:
+    """What an ingest wrote, as if the landing was at `/`."""
+    report = {name: (out / "_report" / name).read_text() for name in ("ledger.jsonl", "rejects.jsonl", "summary.json")}
+    summary = json.loads(report.pop("summary.json"))
+    for name in ("seconds", "stages", "out"):
+        del summary[name]
+    rows = {
+        folder.name: sorted(repr(row) for file in folder.glob("*.parquet") for row in pq.read_table(file).to_pylist())
+        for folder in out.glob("objectType=*")
+    }
+    found = {"summary": summary, **report, **rows}
+    return {name: json.loads(json.dumps(value).replace(landing, "")) for name, value in found.items()}
