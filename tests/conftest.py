@@ -33,6 +33,7 @@ ROOT = Path(__file__).resolve().parent.parent
 SPARK_ALONE = (
     "spark/test_cluster.py",
     "spark/test_connect.py",
+    "spark/test_hadoop_servers.py",
     "spark/test_kafka.py",
     "spark/test_worker_memory.py",
 )

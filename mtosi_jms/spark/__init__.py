@@ -18,6 +18,7 @@ from mtosi_jms.spark._session import SPARK_MINIMUM, check_version, local_session
 
 if TYPE_CHECKING:
     from mtosi_jms.spark._columns import arrow_schema
+    from mtosi_jms.spark._engine import read_landing
     from mtosi_jms.spark._frames import ledger, parse_messages
     from mtosi_jms.spark._functions import register_functions
     from mtosi_jms.spark._message_stream import MessageStreamSource
@@ -53,6 +54,7 @@ __all__ = [
     "parse_messages",
     "pyspark_version",
     "read_alarms",
+    "read_landing",
     "register_functions",
     "selector_column",
     "snapshot_topology",
@@ -68,6 +70,7 @@ _HOMES: Final = {
     "arrow_schema": "_columns",
     "ledger": "_frames",
     "parse_messages": "_frames",
+    "read_landing": "_engine",
     "register_functions": "_functions",
     "selector_column": "_selector",
 }

@@ -44,7 +44,7 @@ class Reader(ABC):
     def __init__(self, options: SourceOptions) -> None:
         self.options = options
 
-    def read(self, files: Sequence[PlannedFile], rejects: Sequence[Reject] = ()) -> Iterator[pa.RecordBatch]:
+    def read(self, files: Iterable[PlannedFile], rejects: Sequence[Reject] = ()) -> Iterator[pa.RecordBatch]:
         """The rows of some files, then those of rejects that are known already.
 
         Raises:

@@ -15,14 +15,14 @@ import pyarrow.compute as pc
 from pyspark.sql import Observation
 from pyspark.sql import functions as f
 
-from mtosi_jms.errors import SpoolError, XmlError
 from mtosi_jms.inventory import ALL, MESSAGE, Routes, class_for, is_object, label_of
 from mtosi_jms.spark._columns import arrow_schema, row_schema, shown_names, struct_name
-from mtosi_jms.spark._envelope import verify
+from mtosi_jms.spark._engine import EnginePlan
 from mtosi_jms.spark._files import Reject
-from mtosi_jms.spark._landing import Plan, PlannedFile, readable
-from mtosi_jms.spark._options import SourceOptions
-from mtosi_jms.spark.jobs._job import load, unknown_body, write_parquet
+from mtosi_jms.spark._landing import Plan
+from mtosi_jms.spark._options import Mode, SourceOptions
+from mtosi_jms.spark.jobs._job import write_parquet
+from mtosi_jms.spark.jobs._landed import Landed, landed_by, unknown_body
 from mtosi_jms.spark.jobs._scans import batches
 from mtosi_jms.spark.jobs._snapshots import type_order
 
@@ -51,18 +51,17 @@ class TableWriter:
         self._options = options
         self._folder = folder
 
-    def write(self, plan: Plan) -> Written | None:
+    def write(self, plan: Plan | EnginePlan) -> Written | None:
         """Make the tables; None if a file turned out to be damaged, so that the plan is wrong."""
-        files = readable(plan, self._options)
-        types, rejects = self._types(plan, files)
+        landed = landed_by(self._spark, plan, self._options, self._folder)
+        types, rejects = self._types(landed)
         if types is None:
             return None
         for old in self._folder.glob("objectType=*"):
             shutil.rmtree(old)
         if not types:
-            return None if any(map(self._damaged, files)) else Written({}, rejects)
-        saved = self._save(plan, files)
-        rejected = self._one(types[0], saved) if len(types) == 1 else self._several(types, saved)
+            return None if self._damaged(landed) else Written({}, rejects)
+        rejected = self._one(types[0], landed) if len(types) == 1 else self._several(types, landed)
         if rejected:
             return None
         rows = {name: _count(self._table(name)) for name in types if self._table(name).exists()}
@@ -72,62 +71,47 @@ class TableWriter:
                 del rows[name]
         return Written(rows, rejects)
 
-    def _damaged(self, file: PlannedFile) -> bool:
+    def _damaged(self, landed: Landed) -> bool:
         """Whether a file that nothing else reads to its end cannot be."""
-        try:
-            verify(file.path, self._options.whole_file_bytes)
-        except (XmlError, SpoolError):
-            return True
-        return False
+        rows = self._read((MESSAGE,), landed).select("kind", _CORRUPT)
+        return bool(rows.where(f.col(_CORRUPT).isNotNull()).take(1))
 
     def _table(self, name: str) -> Path:
         return self._folder / f"objectType={label_of(class_for(name))}"
 
-    def _save(self, plan: Plan, files: Sequence[PlannedFile]) -> Path:
-        """Write the plan of some files, without what a reading of it would log again."""
-        path = self._folder / "plan.json"
-        replace(plan, files=tuple(files), rejects=(), unfollowed=()).save(path)
-        return path
+    def _read(self, types: Sequence[str], landed: Landed) -> DataFrame:
+        options = replace(self._options, object_types=tuple(types), mode=Mode.PERMISSIVE, corrupt_column=_CORRUPT)
+        return landed.rows(options)
 
-    def _read(self, types: Sequence[str], plan: Path) -> DataFrame:
-        return load(
-            self._spark,
-            objectType=",".join(types),
-            planFile=str(plan),
-            columnNameOfCorruptRecord=_CORRUPT,
-            stubs=",".join(self._options.stubs),
-        )
-
-    def _types(self, plan: Plan, files: Sequence[PlannedFile]) -> tuple[tuple[str, ...] | None, tuple[Reject, ...]]:
+    def _types(self, landed: Landed) -> tuple[tuple[str, ...] | None, tuple[Reject, ...]]:
         """The object types to write, and messages in which no stub finds anything; no types if a file is damaged."""
         if self._options.object_types != (ALL,):
             return self._options.object_types, ()
         routes = Routes(is_object)
-        read = [file for file in files if self._options.reads(file.kind)]
-        reachable = {tag: routes.reachable(tag) for tag in {file.body_tag for file in read}}
+        reachable = {tag: routes.reachable(tag) for tag in landed.body_tags()}
         found = {label_of(table) for tables in reachable.values() for table in tables or ()}
-        unknown = {file.path: file for file in read if reachable[file.body_tag] is None}
+        unknown = [tag for tag, tables in reachable.items() if tables is None]
         rejects: list[Reject] = []
         if unknown:
-            rows = self._read((MESSAGE,), self._save(plan, list(unknown.values())))
-            for row in rows.select("source_file", "objects", _CORRUPT).collect():
+            rows = self._read((MESSAGE,), landed.of_tags(unknown))
+            for row in rows.select("source_file", "body_element", "objects", _CORRUPT).collect():
                 if row[_CORRUPT] is not None:
                     return None, ()
                 found.update(row["objects"])
                 if not row["objects"]:
-                    rejects.append(unknown_body(unknown[row["source_file"]]))
+                    rejects.append(unknown_body(row["source_file"], row["body_element"] or ""))
         return tuple(sorted(found, key=type_order)), tuple(rejects)
 
-    def _one(self, name: str, plan: Path) -> int:
+    def _one(self, name: str, landed: Landed) -> int:
         """Write one object type as it is read; how many files were rejected."""
-        rows, observed = self._observed(self._read((name,), plan))
+        rows, observed = self._observed(self._read((name,), landed))
         write_parquet(rows, self._table(name))
         return int(observed.get["rejected"])
 
-    def _several(self, types: Sequence[str], plan: Path) -> int:
+    def _several(self, types: Sequence[str], landed: Landed) -> int:
         """Read several object types at once, write them aside, and part them."""
         aside = self._folder / "aside"
-        rows, observed = self._observed(self._read(types, plan))
+        rows, observed = self._observed(self._read(types, landed))
         rows.write.mode("overwrite").partitionBy("object_type").parquet(str(aside))
         rejected = int(observed.get["rejected"])
         if not rejected:
