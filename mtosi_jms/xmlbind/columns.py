@@ -7,6 +7,7 @@ objects. All of this may change with them; programs that want objects use `mtosi
 from __future__ import annotations
 
 from mtosi_jms.xmlbind._fast import NOT_PLAIN, Odd
+from mtosi_jms.xmlbind._native import native_module
 from mtosi_jms.xmlbind._pieces import Islands, unescaped
 from mtosi_jms.xmlbind._plan import OBJECT, STRING, Slot, plan_of
 from mtosi_jms.xmlbind._scan import (
@@ -50,6 +51,7 @@ __all__ = [
     "cut_body",
     "is_shell",
     "matched",
+    "native_module",
     "parsed_shell",
     "plain_octets",
     "plain_text",
