@@ -10,6 +10,7 @@ import datetime as dt
 import struct
 from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
+from operator import itemgetter
 from typing import IO, Any, Final
 
 import pyarrow as pa
@@ -32,7 +33,7 @@ from mtosi_jms.spark._columns import NOTES, RELATIONS
 from mtosi_jms.spark._envelope import EnvelopeFacts, envelope_facts
 from mtosi_jms.spark._leaves import SKIP, Builder, Extensions, Leaf, Odd, Present, list_type
 from mtosi_jms.spark._rows import Origin, RowBuilder, constant
-from mtosi_jms.spark._structs import Many, Struct
+from mtosi_jms.spark._structs import Many, Step, Struct
 from mtosi_jms.xmlbind import DEFAULT_LIMITS, ClassTable, ListType, Scopes, SimpleType, parse_xml
 from mtosi_jms.xmlbind.columns import native_module
 
@@ -49,7 +50,7 @@ _FACTS: Final = {
     "source_line": (_LINE, pa.int64()),
     "source_position": (_POSITION, pa.int64()),
 }
-_TARGET_SKIP, _TARGET_LEAF, _TARGET_OBJECT, _TARGET_MARK, _TARGET_OPEN, _TARGET_ODD = range(6)
+_TO_NOTHING, _TO_LEAF, _TO_OBJECT, _TO_MARK, _TO_OPEN, _TO_ODD = range(6)
 _PASS, _OBJECT, _ENTER, _SHORT, _ATTRIBUTES, _REFERENCES, _QUALITY = range(7)
 _PLAIN, _DATE, _MOMENT, _INTEGER, _ASKED = range(5)
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
@@ -63,19 +64,19 @@ class _Plan:
 
     def __init__(self) -> None:
         self.columns: list[tuple[str, list[int]]] = []
-        self.leaves: list[tuple[int, int, int, int, bool]] = []
-        self.leaf_builders: list[Leaf] = []
-        self.classes: list[tuple[Any, ...]] = []
-        self.opens: list[list[int]] = []
+        self.leaves: list[Leaf] = []
+        self._leaf_data: list[dict[str, Any]] = []
+        self._classes: list[dict[str, Any]] = []
+        self._opens: list[list[int]] = []
         self.ids: dict[int, int] = {}
         self.class_ids: dict[int, int] = {}
         self._targets: dict[int, tuple[int, int]] = {}
         for kind, *of in ("text",), ("text",), ("list", 3), ("text",), ("fixed", 8), ("fixed", 8), ("fixed", 1):
             self._column(str(kind), [int(number) for number in of])
 
-    def data(self) -> tuple[Any, ...]:
-        """All of it."""
-        return self.columns, self.leaves, self.classes, self.opens
+    def data(self) -> dict[str, Any]:
+        """What goes to the columns."""
+        return {"leaves": self._leaf_data, "classes": self._classes, "opens": self._opens}
 
     def _column(self, kind: str, of: list[int]) -> int:
         self.columns.append((kind, of))
@@ -89,56 +90,71 @@ class _Plan:
         return known
 
     def _described(self, builder: Any) -> int:
-        target, at = _TARGET_ODD, 0
+        target, at = _TO_ODD, 0
         if isinstance(builder, Many):
             made = self._column("list", [self.add(builder.inner)])
             target, at = self._targets[id(builder.inner)]
         elif isinstance(builder, Struct):
             made = self._struct(builder)
-            target, at = _TARGET_OBJECT, self.class_ids[id(builder)]
+            target, at = _TO_OBJECT, self.class_ids[id(builder)]
         elif isinstance(builder, Extensions):
             key, value = self._column("text", []), self._column("text", [])
             entry = self._column("struct", [key, value])
             made = self._column("map", [entry])
             raw = self.ids[id(builder.raw)] = self._column("text", [])
-            target, at = _TARGET_OPEN, len(self.opens)
-            self.opens.append([made, entry, key, value, raw])
+            target, at = _TO_OPEN, len(self._opens)
+            self._opens.append([made, entry, key, value, raw])
         else:
             made = self._column(*_layout(builder.type, self))
             if isinstance(builder, Present):
-                target, at = _TARGET_MARK, made
+                target, at = _TO_MARK, made
             elif isinstance(builder, Leaf) and not pa.types.is_nested(builder.type):
-                target, at = _TARGET_LEAF, self._leaf(builder, made)
+                target, at = _TO_LEAF, self._leaf(builder, made)
         self._targets[id(builder)] = target, at
         return made
 
     def _leaf(self, leaf: Leaf, column: int) -> int:
-        self.leaf_builders.append(leaf)
-        self.leaves.append((column, *_form(leaf), leaf.nillable))
+        form, least, most = _form(leaf)
+        data = {"column": column, "form": form, "least": least, "most": most, "nillable": leaf.nillable}
+        self._leaf_data.append(data)
+        self.leaves.append(leaf)
         return len(self.leaves) - 1
 
     def _struct(self, struct: Struct) -> int:
         for builder in struct.places.values():
             self.add(builder)
         made = self._column("struct", [self.add(builder) for builder in struct.fields.values()])
-        steps = []
-        for tag, step in struct.steps.items():
-            target, at = (_TARGET_SKIP, 0) if step.column is SKIP else self._targets[id(step.column)]
-            is_list = isinstance(step.column, Many)
-            held = self.ids[id(step.column)] if is_list else None
-            steps.append((*split_clark(tag), step.order, step.many, held, bool(step.required), target, at))
         attributes = []
         for tag, leaf in struct.attributes.items():
             self.add(leaf)
-            attributes.append((*split_clark(tag), self._targets[id(leaf)], tag in struct.must))
-        is_odd = not struct.is_ordered and struct.text is None
-        is_odd |= any(target[0] != _TARGET_LEAF for *_, target, _ in attributes)
+            attributes.append((split_clark(tag), self._targets[id(leaf)], tag in struct.must))
         text = self._targets[id(struct.text)] if struct.text is not None else None
-        is_odd |= text is not None and text[0] != _TARGET_LEAF
-        self.class_ids[id(struct)] = len(self.classes)
-        shown = [(space, local, target[1], must) for space, local, target, must in attributes]
-        self.classes.append((made, is_odd, struct.nillable, text[1] if text else None, steps, shown))
+        leaves = [target for _, target, _ in attributes] + ([text] if text else [])
+        is_odd = (not struct.is_ordered and text is None) or any(target != _TO_LEAF for target, _ in leaves)
+        data = {
+            "column": made,
+            "is_odd": is_odd,
+            "nillable": struct.nillable,
+            "text": text[1] if text else None,
+            "required": struct.required,
+            "names": [split_clark(tag) for tag in struct.steps],
+            "steps": [self._step(step) for step in struct.steps.values()],
+            "attributes": [(name, at, must) for name, (_, at), must in attributes],
+        }
+        self.class_ids[id(struct)] = len(self._classes)
+        self._classes.append(data)
         return made
+
+    def _step(self, step: Step) -> dict[str, Any]:
+        target, at = (_TO_NOTHING, 0) if step.column is SKIP else self._targets[id(step.column)]
+        return {
+            "order": step.order,
+            "many": step.many,
+            "list": self.ids[id(step.column)] if isinstance(step.column, Many) else None,
+            "required": bool(step.required),
+            "target": target,
+            "at": at,
+        }
 
 
 def _layout(kind: pa.DataType, plan: _Plan) -> tuple[str, list[int]]:
@@ -180,13 +196,14 @@ class _Bridge:
 
     Attributes:
         kinds: the classes of objects that it has a number for.
-        has_nodes: whether a message of the nested layout was met.
+        references: the names of lists of references that it has a number for.
+        nested: the elements of bodies, met so far, that have the nested layout.
     """
 
     def __init__(self, plan: _Plan, builder: RowBuilder, routes: Routes) -> None:
         self.kinds: list[ClassTable] = []
         self.references: list[str] = []
-        self.has_nodes = False
+        self.nested: set[str] = set()
         self._plan = plan
         self._builder = builder
         self._routes = routes
@@ -194,7 +211,7 @@ class _Bridge:
 
     def store(self, number: int, text: str) -> Any:
         """What the column of a leaf holds of a text, None where that is odd."""
-        leaf = self._plan.leaf_builders[number]
+        leaf = self._plan.leaves[number]
         try:
             value = leaf.codes.get(text) if leaf.codes else None
             return _number(leaf.read_text(text) if value is None else value)
@@ -221,20 +238,19 @@ class _Bridge:
         if table is None or self._routes.wanted(table) or is_object(table):
             return None, []
         routes = [first]
-        described = []
         for route in routes:  # it grows
             for step in route.steps.values():
                 if step not in routes:
                     routes.append(step)
-        for route in routes:
-            described.append(self._route(route, routes))
+        if any(route.node is not None for route in routes):
+            self.nested.add(tag)
+        described = [self._route(route, routes) for route in routes]
         return described, [self._kind(table) for table in self.kinds[known:]]
 
     def _route(self, route: Route, routes: list[Route]) -> tuple[Any, ...]:
         actions = dict.fromkeys(route.known, (_PASS, 0))
         node = route.node
         if node is not None:
-            self.has_nodes = True
             actions |= {node.name_tag: (_SHORT, 0), node.attrs_tag: (_ATTRIBUTES, 0), node.quality_tag: (_QUALITY, 0)}
             for tag, name in node.references.items():
                 actions[tag] = _REFERENCES, _index(self.references, name)
@@ -242,12 +258,12 @@ class _Bridge:
         actions |= {tag: (_ENTER, routes.index(step)) for tag, step in route.steps.items()}
         actions.pop("", None)
         held = (node.rdn_type, self._number_of(node.attrs)) if node is not None else None
-        return held, [(*split_clark(tag), *action) for tag, action in actions.items()]
+        return held, [(split_clark(tag), *action) for tag, action in actions.items()]
 
     def _number_of(self, table: ClassTable) -> int:
         return _index(self.kinds, table)
 
-    def _kind(self, table: ClassTable) -> tuple[Any, ...]:
+    def _kind(self, table: ClassTable) -> dict[str, Any]:
         columns = self._builder.struct_of(table)
         is_whole = columns is not None and len(table.fields) == len(columns.table.fields)
         number = self._plan.class_ids[id(columns)] if is_whole else None
@@ -259,7 +275,13 @@ class _Bridge:
             kind, value = rdn.inner.places.get("type"), rdn.inner.places.get("value")
             if isinstance(kind, Leaf) and isinstance(value, Leaf):
                 parts = tuple(self._plan.ids[id(builder)] for builder in (rdn, kind, value))
-        return label_of(table), number, self._routes.wanted(table), split_clark(tag) if tag else None, parts
+        return {
+            "label": label_of(table),
+            "class": number,
+            "is_wanted": self._routes.wanted(table),
+            "name": split_clark(tag) if tag else None,
+            "parts": parts,
+        }
 
 
 def _index(items: list[Any], item: Any) -> int:
@@ -289,12 +311,18 @@ class NativeRows:
     def __init__(self, module: Any, builder: RowBuilder, routes: Routes) -> None:
         self._module = module
         self._builder = builder
+        self._routes = routes
         self._plan = _Plan()
         for columns in builder.structs.values():
             self._plan.add(columns)
-        self._bridge = _Bridge(self._plan, builder, routes)
-        self._core = module.Rows(self._bridge, self._plan.data())
+        self._renew()
         self._forget()
+
+    def _renew(self) -> None:
+        """Let the core begin with nothing learnt."""
+        self._bridge = _Bridge(self._plan, self._builder, self._routes)
+        self._core = self._module.Rows(self._bridge, self._plan.columns, self._plan.data())
+        self._is_worn = False
 
     def _forget(self) -> None:
         self._made = 0  # rows of the core
@@ -303,8 +331,8 @@ class NativeRows:
         self._order: list[tuple[bool, int, int]] = []  # whether by Python, the first row, behind the last
         self._count = 0
         self._runs: list[tuple[int, Mapping[str, Any]]] = []
-        self._related: list[tuple[int, int, list[str]]] = []
-        self._quality: list[tuple[int, list[tuple[str, str]]]] = []
+        self._related: dict[int, dict[str, list[str]]] = {}
+        self._quality: dict[int, dict[str, Any]] = {}
 
     @property
     def rows(self) -> int:
@@ -330,6 +358,14 @@ class NativeRows:
         self._place(True, self._python, self._builder.rows)
         self._python = self._builder.rows
 
+    def _read(self, data: bytes, is_first: bool, is_last: bool, is_dry: bool) -> tuple[int, dict[str, Any] | None]:
+        """Let the core read a piece of a message: its first row, and what it found."""
+        self._follow()
+        first = self._made
+        found = self._core.read(data, is_first, is_last, is_dry, _BOUNDS)
+        self._made, self._octets, self._is_worn = self._core.size()
+        return first, found
+
     def add(self, data: bytes, values: Callable[[EnvelopeFacts], Mapping[str, Any] | None]) -> bool:
         """Add the objects of a message.
 
@@ -340,95 +376,84 @@ class NativeRows:
         Returns:
             Whether they were added; if not, the message has to be read from its tree.
         """
-        self._follow()
-        first = self._made
-        found = self._core.read(data, True, True, False, _BOUNDS)
-        made, self._octets = self._core.size()
-        self._made = made
-        facts = _facts(data, found[5]) if found is not None and found[5] else None
-        same = values(facts) if facts is not None else {}
-        self._runs.append((made - first, same or {}))
-        if facts is None:
-            return False
-        if same is not None:
+        first, found = self._read(data, True, True, False)
+        facts = _facts(data, found["content"]) if found is not None and found["content"] else None
+        same = values(facts) if facts is not None else None
+        self._runs.append((self._made - first, same or {}))
+        if found is not None and same is not None:
             self._take(data, found, first, same, whole=True)
-        return True
+        return facts is not None
 
-    def stream(self, stream: IO[bytes], same: Mapping[str, Any], *, dry: bool = False) -> Iterator[int | None]:
-        """Add the objects of a message of flat lists piece by piece; pauses for full batches to be taken.
+    def is_sound(self, stream: IO[bytes]) -> bool:
+        """Whether there is no doubt that a message is well-formed to its end."""
+        return all(count is not None for count in self._pieces(stream, {}, None))
 
-        Gives the number of objects so far. At last it gives None where the rest has to be read by Python.
+    def stream(self, stream: IO[bytes], body_tag: str, same: Mapping[str, Any]) -> Iterator[int | None]:
+        """Add the objects of a message piece by piece; pauses for full batches to be taken.
+
+        Gives the number of objects so far; at last None where the rest has to be read by Python, as all of a message
+        in the nested layout has to be: what a node says of its object comes behind the objects inside it.
 
         Args:
             stream: the message.
+            body_tag: the element of its body.
             same: the values of the columns that are the same in all its rows.
-            dry: whether to see if it is well-formed to its end, and add nothing.
         """
         self._builder.begin(same)
+        return self._pieces(stream, same, body_tag)
+
+    def _pieces(self, stream: IO[bytes], same: Mapping[str, Any], body_tag: str | None) -> Iterator[int | None]:
         held, size, count, is_first, is_last = b"", _PIECE, 0, True, False
         while not is_last:
             more = stream.read(size)
             held += more
             is_last = not more
             end = len(held) if is_last else held.rfind(b">") + 1  # there it cuts no character, and no start tag
-            self._follow()
-            first = self._made
-            found = self._core.read(held[:end], is_first, is_last, dry, _BOUNDS)
-            self._made, self._octets = self._core.size()
+            first, found = self._read(held[:end], is_first, is_last, body_tag is None)
             self._runs.append((self._made - first, same))
-            if found is None or self._bridge.has_nodes:
+            if found is None or body_tag in self._bridge.nested:
                 yield None
                 return
             count += self._take(held, found, first, same, whole=False)
             yield count
-            is_first = is_first and not found[0]
-            size = _PIECE if found[0] else 2 * size
-            held = held[found[0] :]
+            done = found["done"]
+            is_first = is_first and not done
+            size = _PIECE if done else 2 * size
+            held = held[done:]
 
-    def _take(self, data: bytes, found: Any, first: int, same: Mapping[str, Any], *, whole: bool) -> int:
+    def _take(self, data: bytes, found: dict[str, Any], first: int, same: Mapping[str, Any], *, whole: bool) -> int:
         """Give the rows of a piece their places, odd ones by Python among them; how many there are."""
-        _, odd, related, quality, dropped, _ = found
-        self._related += related
-        self._quality += quality
-        if odd and whole:
+        for row, key, names in found["related"]:
+            self._related.setdefault(row, {}).setdefault(self._bridge.references[key], []).extend(names)
+        for row, parts in found["quality"]:
+            self._quality[row] = quality_of(parts)
+        if found["odd"] and whole:
             self._builder.begin(same)
         before = self._count
-        gaps = [(row, row + 1, entry) for entry in odd for row in (entry[0],)]
-        gaps += [(start, end, None) for start, end in dropped]
-        for start, end, entry in sorted(gaps, key=lambda gap: gap[0]):
+        gaps: list[tuple[int, int, Any]] = [(odd["row"], odd["row"] + 1, odd) for odd in found["odd"]]
+        gaps += [(start, end, None) for start, end in found["dropped"]]
+        for start, end, odd in sorted(gaps, key=itemgetter(0)):
             self._place(False, first, start)
             first = end
-            if entry is not None:
-                self._odd(data, entry, whole=whole)
+            if odd is not None:
+                self._add_odd(data, odd, whole=whole)
                 self._follow()
         self._place(False, first, self._made)
         return self._count - before
 
-    def _odd(self, data: bytes, entry: Any, *, whole: bool) -> None:
+    def _add_odd(self, data: bytes, odd: dict[str, Any], *, whole: bool) -> None:
         """Add an object that the core left to Python."""
-        row, position, line, kind, (start, end), before, spaces, names, own = entry
-        element = _parsed(data[start:end], spaces, names)
-        table = actual_table(element, self._bridge.kinds[kind], Scopes())
-        name, parents = own or (None, None)
-        layout = None
-        relations = Relations()
-        if own is not None:
-            around = self._bridge.kinds[kind]
-            layout = _AnyNode if around else None
-            relations = self._relations(row)
-        hit = Hit(table, element, element, name or None, parents, layout)  # type: ignore[arg-type]
+        start, end = odd["octets"]
+        element = _parsed(data[start:end], odd["spaces"], odd["around"])
+        declared = self._bridge.kinds[odd["kind"]]
+        hit = Hit(actual_table(element, declared, Scopes()), element, element)
+        relations = None
+        if odd["node"] is not None:
+            name, hit.parents = odd["node"]
+            hit.name = name or None
+            relations = Relations(self._related.get(odd["row"], {}), self._quality.get(odd["row"]))
         path = (lambda: str(self._module.paths(data, [start])[0])) if whole else None
-        self._builder.add(hit, position, Origin(line, before, relations, path))
-
-    def _relations(self, row: int) -> Relations:
-        relations = Relations()
-        for other, key, names in self._related:
-            if other == row:
-                relations.related.setdefault(self._bridge.references[key], []).extend(names)
-        for other, parts in self._quality:
-            if other == row:
-                relations.quality = quality_of(parts)
-        return relations
+        self._builder.add(hit, odd["position"], Origin(odd["line"], odd["lines_before"], relations, path))
 
     def flush(self) -> pa.RecordBatch:
         """The rows so far as a batch."""
@@ -440,6 +465,8 @@ class NativeRows:
         native = self._taken()
         order, made = self._order, self._made
         self._forget()
+        if self._is_worn:
+            self._renew()
         if order == [(False, 0, made)]:
             return native
         rows = pa.concat_arrays(
@@ -474,13 +501,9 @@ class NativeRows:
 
     def _rare(self, name: str, kind: pa.DataType, is_node: pa.BooleanArray) -> pa.Array:
         """A column that few rows have a value for."""
-        held: dict[int, Any] = {}
+        held: Mapping[int, Any] = self._quality if name == "quality" else {}
         if name == "related":
-            for row, key, names in self._related:
-                held.setdefault(row, {}).setdefault(self._bridge.references[key], []).extend(names)
-            held = {row: list(related.items()) for row, related in held.items()}
-        elif name == "quality":
-            held = {row: quality_of(parts) for row, parts in self._quality}
+            held = {row: list(related.items()) for row, related in self._related.items()}
         if held:
             blank: Any = [] if name == "related" else None
             values = [blank if node else None for node in is_node.to_pylist()]
@@ -498,10 +521,6 @@ class NativeRows:
 def _entries(kind: pa.DataType) -> pa.DataType:
     """What the items of a map are."""
     return pa.struct([kind.key_field, kind.item_field])
-
-
-_AnyNode: Final[Any] = object()
-"""Stands for the class of a node whose relations are known."""
 
 
 def _facts(data: bytes, content: tuple[int, int]) -> EnvelopeFacts | None:

@@ -169,7 +169,8 @@ class ObjectReader(Reader):
         done = 0
         if self._native is not None:
             with opened(file.path) as stream:
-                for count in self._native.stream(stream, values_of(OF_MESSAGE, Message(facts, file))):
+                same = values_of(OF_MESSAGE, Message(facts, file))
+                for count in self._native.stream(stream, facts.body_tag, same):
                     if count is None:
                         break
                     done = count
@@ -188,7 +189,7 @@ class ObjectReader(Reader):
         if self._native is None:
             return False
         with opened(path) as stream:
-            return all(count is not None for count in self._native.stream(stream, {}, dry=True))
+            return self._native.is_sound(stream)
 
     def _begin(self, message: Message) -> None:
         self._builder.begin(values_of(OF_MESSAGE, message))

@@ -57,13 +57,13 @@ class Origin(NamedTuple):
     Attributes:
         line: of the object.
         lines_before: lines of the message before those octets.
-        relations: what its inventory node says besides.
+        relations: what its inventory node says besides; None for flat objects.
         path: gives the path of its element; None where that is not known.
     """
 
     line: int
     lines_before: int
-    relations: Relations
+    relations: Relations | None
     path: Callable[[], str] | None
 
 
@@ -132,8 +132,8 @@ class RowBuilder:
         objects.parents.append(hit.parents)
         objects.lines.append(origin.line if origin else hit.start.sourceline)
         objects.positions.append(position or self._position)
-        if hit.layout is not None and self._has_relations:
-            relations = origin.relations if origin else relations_of(hit)
+        relations = origin.relations if origin else relations_of(hit) if hit.layout is not None else None
+        if relations is not None and self._has_relations:
             objects.rare["related"][row] = list(relations.related.items())
             objects.rare["quality"][row] = relations.quality
 

@@ -83,7 +83,7 @@ class Many:
         return pa.ListArray.from_arrays(offsets, values, type=self.type)
 
 
-class _Step(NamedTuple):
+class Step(NamedTuple):
     """What the fast path does with a child element: order, repeats, whether required, how, and where to."""
 
     order: int
@@ -102,6 +102,13 @@ class Struct:
         present: the rows in which the object is there.
         text: the builder of simple content, None where the class has none.
         type: the struct type.
+        places: builders by field; those of fields that nobody asked for are left out.
+        steps: what is done with a child element, by Clark name.
+        attributes: builders of attributes by Clark name.
+        must: the attributes that have to be there.
+        required: how many elements have to be there.
+        is_ordered: whether the elements come in the order of their fields.
+        nillable: whether the element may be nil.
     """
 
     def __init__(self, table: ClassTable, *, nillable: bool = False, trail: tuple[ClassTable, ...] = ()) -> None:
@@ -109,18 +116,18 @@ class Struct:
         self.table = table
         self.fields: dict[str, Builder] = {}
         self.present: list[int] = []
-        self._plan = plan
         self.nillable = nillable
         self.is_ordered = plan.ordered and not table.abstract
         self.places: dict[str, Builder] = {}
+        self._plan = plan
         self._hidden: list[Builder] = []
         self._single: dict[str, str] = {}
-        self.steps: dict[str, _Step] = {}
+        self.steps: dict[str, Step] = {}
         self.attributes: dict[str, Leaf] = {}
         self.must = [field.tag for field in table.fields if field.kind == "attribute" and field.min]
         self.text: Leaf | None = None
         self._wild: Many | None = None
-        self._required = 0
+        self.required = 0
         for field in table.fields:
             self._add(field, (*trail, table))
         self.type = self._type()
@@ -150,8 +157,8 @@ class Struct:
         if not slot.many:
             self._single[name] = slot.field.tag
         required = int(bool(slot.field.min) and not slot.many)
-        self._required += required
-        step = _Step(slot.order, slot.many, required, _how(column, slot), self.places[name])
+        self.required += required
+        step = Step(slot.order, slot.many, required, _how(column, slot), self.places[name])
         for tag, other in self._plan.slots.items():
             if other.name == name:
                 self.steps[tag] = step
@@ -248,7 +255,7 @@ class Struct:
             if gap:
                 values.extend([None] * gap)
             values.append(value)
-        if found != self._required:
+        if found != self.required:
             raise Odd
 
     def _take_wild(self, child: etree._Element, row: int, inside: Elements) -> None:

@@ -45,8 +45,7 @@ struct Frame<'py> {
     /// The list that the last elements went to, and its field.
     list: Option<(usize, Bound<'py, PyList>)>,
     last: i32,
-    /// The slot that probably comes next.
-    next: usize,
+    /// The slot of the last child.
     previous: Option<usize>,
     start: usize,
     name: Range<usize>,
@@ -182,7 +181,6 @@ impl<'d, 'py> Walk<'_, 'd, 'py> {
             object,
             list: None,
             last: -1,
-            next: self.state.plans.class(class).first,
             previous: None,
             start: at,
             name: start.name.clone(),
@@ -288,30 +286,11 @@ impl<'d, 'py> Walk<'_, 'd, 'py> {
         }
         let frame = self.frames.last_mut().expect("an element is open");
         let class = self.state.plans.class(frame.class);
-        let mut index = frame.next;
-        let habit = class.habits.get(index).filter(|habit| habit.scope == frame.scope);
-        let start = match habit.and_then(|habit| self.tokens.foreseen(&habit.name, frame.scope)) {
-            Some(start) => start,
-            None => {
-                let start = self.tokens.start_tag(&mut self.state.names, frame.scope)?;
-                let name = &self.tokens.data[start.name.clone()];
-                let tag = self.state.names.element(start.scope, name)?;
-                let Some(found) = class.by_tag.get(&tag) else {
-                    self.pass(&start, depth)?;
-                    return self.odd();
-                };
-                index = *found;
-                let habit = &mut class.habits[index];
-                if start.scope == frame.scope && habit.scope != start.scope || *habit.name != *name {
-                    habit.name = name.into();
-                    habit.scope = start.scope;
-                }
-                match frame.previous {
-                    Some(previous) => class.habits[previous].next = index,
-                    None => class.first = index,
-                }
-                start
-            }
+        let (start, index) =
+            class.children.read(&mut self.tokens, &mut self.state.names, frame.scope, frame.previous)?;
+        let Some(index) = index else {
+            self.pass(&start, depth)?;
+            return self.odd();
         };
         let slot = class.slots[index];
         if class.ordered {
@@ -323,7 +302,6 @@ impl<'d, 'py> Walk<'_, 'd, 'py> {
         }
         let is_checked = class.checked;
         frame.previous = Some(index);
-        frame.next = class.habits[index].next;
         if is_checked {
             let order = &self.order[frame.order..];
             if !slot.many && order.contains(&(slot.field as u16)) {

@@ -2,19 +2,18 @@
 //!
 //! Python says once which path of elements and attributes goes to which column, and where objects stand. An object is odd
 //! where something in it departs from its class: it is passed, its row stays without meaning, and Python reads it from its
-//! own octets. Python is asked too what an unusual text stands for. Else no lock of the interpreter is held.
+//! own octets. Python is asked too what an unusual text stands for. Else the interpreter's lock is not held.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::mem::take;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use memchr::memchr_iter;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyInt, PyString};
 
 use crate::columns::{ColumnId, Columns, Stored, Taken};
-use crate::names::{Names, ScopeId, Tag, NOWHERE, XSI};
-use crate::plans::Habit;
+use crate::names::{Name, Names, ScopeId, Tag, NOWHERE, XSI};
+use crate::plans::Children;
 use crate::tokens::{all_blank, Bounds, Start, Token, Tokens};
 use crate::values::{date, integer, moment};
 use crate::Stop;
@@ -25,7 +24,7 @@ const SOAP: [&str; 2] = ["http://schemas.xmlsoap.org/soap/envelope/", "http://ww
 const MOST_KNOWN: usize = 4096;
 const LONGEST_KNOWN: usize = 64;
 
-/// The columns that tell of objects; Python knows the same numbers. Names of parents are items of their list.
+// These numbers are those of `_native_rows.py`. The columns that tell of objects; names of parents are items of their list:
 const LABEL: ColumnId = 0;
 const NAME: ColumnId = 1;
 const PARENTS: ColumnId = 2;
@@ -33,6 +32,25 @@ const PARENT: ColumnId = 3;
 const LINE: ColumnId = 4;
 const POSITION: ColumnId = 5;
 const IS_NODE: ColumnId = 6;
+// How the texts of a simple type become what its column holds; Python is asked for each text of other ones:
+const PLAIN: u8 = 0;
+const DATE: u8 = 1;
+const MOMENT: u8 = 2;
+const INTEGER: u8 = 3;
+// Where a child element goes; others are odd:
+const TO_NOTHING: u8 = 0;
+const TO_LEAF: u8 = 1;
+const TO_OBJECT: u8 = 2;
+const TO_MARK: u8 = 3;
+const TO_OPEN: u8 = 4;
+// What becomes of an element outside of objects; the last four are parts of nodes:
+const PASS: u8 = 0;
+const OBJECT: u8 = 1;
+const ENTER: u8 = 2;
+const SHORT_NAME: u8 = 3;
+const ATTRIBUTES: u8 = 4;
+const REFERENCES: u8 = 5;
+const QUALITY: u8 = 6;
 
 /// Why an element does not go into its columns.
 enum Fail {
@@ -46,108 +64,86 @@ impl<E: Into<Stop>> From<E> for Fail {
     }
 }
 
-/// How the texts of a simple type become what its column holds.
-enum Form {
-    Plain,
-    Date,
-    /// A dateTime in UTC without a fraction.
-    Moment,
-    Integer(i64, i64),
-    /// Python is asked once for each text.
-    Asked,
-}
-
+/// A simple type in a column.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
 struct Leaf {
     column: ColumnId,
-    form: Form,
+    form: u8,
+    least: i64,
+    most: i64,
     nillable: bool,
-    known: HashMap<Box<str>, Option<Stored>>,
 }
 
-#[derive(Clone, Copy)]
-enum Target {
-    /// Nobody asked for it.
-    Skip,
-    Leaf(usize),
-    Object(usize),
-    /// An element whose type has no content.
-    Mark(ColumnId),
-    Open(usize),
-    Odd,
-}
-
-/// Where a child element goes.
-#[derive(Clone, Copy)]
+/// Where the child elements of a name go.
+#[derive(Clone, Copy, FromPyObject)]
+#[pyo3(from_item_all)]
 struct Step {
     order: i32,
     many: bool,
     list: Option<ColumnId>,
-    required: usize,
-    target: Target,
+    required: bool,
+    target: u8,
+    at: usize,
 }
 
-/// A class.
+/// A class whose objects have columns.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
 struct Class {
     column: ColumnId,
     is_odd: bool,
     nillable: bool,
     text: Option<usize>,
-    steps: Vec<Step>,
-    by_tag: HashMap<Tag, usize>,
-    habits: Vec<Habit>,
-    first: usize,
     required: usize,
-    attributes: HashMap<Tag, usize>,
-    must: Vec<Tag>,
+    names: Vec<Name>,
+    steps: Vec<Step>,
+    /// With its leaf, and whether it has to be there.
+    attributes: Vec<(Name, usize, bool)>,
 }
 
-/// A kind of objects: its label, its class, whether it becomes rows, the element of its name, and the columns of a name's
-/// parts.
+/// A kind of objects: its label, its class if it has one, whether it becomes rows, the element of its name, and the
+/// columns of a name's parts: their list, types, values.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
 struct Kind {
     label: String,
     class: Option<usize>,
     is_wanted: bool,
-    name: Option<Tag>,
+    name: Option<Name>,
     parts: Option<(ColumnId, ColumnId, ColumnId)>,
 }
 
-/// What becomes of an element outside of objects.
-#[derive(Clone, Copy)]
-enum Action {
-    Pass,
-    Object(usize),
-    Enter(usize),
-    /// Of a node: its short name, its attributes, a list of references, its quality.
-    Short,
-    Attributes,
-    References(usize),
-    Quality,
-}
-
 /// Where objects stand in an element; for a node the type in its name and the kind of its attributes.
+type RouteData = (Option<(String, usize)>, Vec<(Name, u8, usize)>);
+
 struct Route {
     node: Option<(String, usize)>,
-    actions: HashMap<Tag, Action>,
+    actions: HashMap<Tag, (u8, usize)>,
 }
 
-type LeafData = (ColumnId, u8, i64, i64, bool);
-type StepData = (String, String, i32, bool, Option<ColumnId>, bool, u8, usize);
-type ClassData = (ColumnId, bool, bool, Option<usize>, Vec<StepData>, Vec<(String, String, usize, bool)>);
-type Name = (String, String);
-type KindData = (String, Option<usize>, bool, Option<Name>, Option<(ColumnId, ColumnId, ColumnId)>);
-type RouteData = (Option<(String, usize)>, Vec<(String, String, u8, usize)>);
-/// Columns of open content: the map, its entries, their keys and values, the XML.
-type OpenData = [ColumnId; 5];
-type PlanData = (Vec<(String, Vec<usize>)>, Vec<LeafData>, Vec<ClassData>, Vec<OpenData>);
+/// What Python sends at first. Of open content the columns are the map, its entries, their keys and values, the XML.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct Plan {
+    leaves: Vec<Leaf>,
+    classes: Vec<Class>,
+    opens: Vec<[ColumnId; 5]>,
+}
 
 /// The plan, and the rows so far.
 struct State {
+    bridge: Py<PyAny>,
     columns: Columns,
     rows: usize,
     names: Names,
-    leaves: Vec<Leaf>,
-    classes: Vec<Class>,
-    opens: Vec<OpenData>,
+    plan: Plan,
+    /// For each leaf what was asked.
+    known: Vec<HashMap<Box<str>, Option<Stored>>>,
+    /// For each class.
+    children: Vec<Children>,
+    attributes: Vec<HashMap<Tag, usize>>,
+    must: Vec<Vec<Tag>>,
     kinds: Vec<Kind>,
     routes: Vec<Route>,
     /// Routes of elements of bodies, as far as one was met.
@@ -170,39 +166,50 @@ struct Frame {
     scope: ScopeId,
     place: Place,
     node: Option<Node>,
+    /// Whether it is the first of the body.
     is_first: bool,
 }
 
-/// An inventory node: its row if it has one, and what is known of its name.
-#[derive(Default)]
-struct Node {
-    row: Option<usize>,
-    lines_before: usize,
-    line: usize,
+/// The row of an object, its number in the message, and its line.
+#[derive(Clone, Copy)]
+struct Begun {
+    row: usize,
     position: usize,
+    line: usize,
+}
+
+/// An inventory node: the kind of its attributes, the type in its name, its row if it has one, what is known of its name.
+struct Node {
+    kind: usize,
+    rdn: String,
+    begun: Option<Begun>,
     short: Option<String>,
     given: Option<String>,
     is_settled: bool,
 }
 
-/// An object that Python reads: its row, position and line, its kind, its octets, the lines before them, the namespaces in
-/// scope, the names of the elements around it, and for a node its name and those of its parents.
-type Odd = (usize, usize, usize, usize, (usize, usize), usize, Vec<Name>, Vec<String>, Option<(String, Vec<String>)>);
-
-/// A message that is being read, piece by piece or whole.
-#[derive(Default)]
-struct Message {
-    frames: Vec<Frame>,
-    /// Names of the nodes that are open, and their types.
-    above: Vec<(String, usize)>,
+/// An object that Python reads.
+#[derive(IntoPyObject)]
+struct Odd {
+    row: usize,
     position: usize,
     line: usize,
-    counted: usize,
-    has_begun: bool,
-    has_body: bool,
-    soap: usize,
-    /// Whether no rows are made, only well-formedness is judged.
-    is_dry: bool,
+    kind: usize,
+    octets: (usize, usize),
+    lines_before: usize,
+    /// Namespaces in scope, by prefix.
+    spaces: Vec<Name>,
+    /// Names of the elements around it.
+    around: Vec<String>,
+    /// Of a node its name and those of its parents.
+    node: Option<(String, Vec<String>)>,
+}
+
+/// What reading on in a message gave.
+#[derive(Default, IntoPyObject)]
+struct Found {
+    /// Octets that need not come again.
+    done: usize,
     /// Where the content of the body's first element stands.
     content: Option<(usize, usize)>,
     odd: Vec<Odd>,
@@ -212,110 +219,66 @@ struct Message {
     dropped: Vec<(usize, usize)>,
 }
 
-impl State {
-    fn new(plan: PlanData) -> State {
-        let (columns, leaves, classes, opens) = plan;
-        let mut names = Names::new();
-        let mut tag = |name: &Name| {
-            let space = names.space(&name.0);
-            names.tag(space, &name.1)
-        };
-        let nil = tag(&(XSI.into(), "nil".into()));
-        let envelopes = SOAP.map(|soap| (tag(&(soap.into(), "Envelope".into())), tag(&(soap.into(), "Body".into()))));
-        let leaves = leaves.into_iter().map(|(column, form, least, most, nillable)| {
-            let form = match form {
-                0 => Form::Plain,
-                1 => Form::Date,
-                2 => Form::Moment,
-                3 => Form::Integer(least, most),
-                _ => Form::Asked,
-            };
-            Leaf { column, form, nillable, known: HashMap::new() }
-        });
-        let leaves = leaves.collect();
-        let mut made = Vec::new();
-        for (column, is_odd, nillable, text, steps, attributes) in classes {
-            let mut class = Class {
-                column,
-                is_odd,
-                nillable,
-                text,
-                steps: Vec::new(),
-                by_tag: HashMap::new(),
-                habits: Vec::new(),
-                first: 0,
-                required: 0,
-                attributes: HashMap::new(),
-                must: Vec::new(),
-            };
-            let mut orders = HashSet::new();
-            for (space, local, order, many, list, required, target, id) in steps {
-                let target = match target {
-                    0 => Target::Skip,
-                    1 => Target::Leaf(id),
-                    2 => Target::Object(id),
-                    3 => Target::Mark(id),
-                    4 => Target::Open(id),
-                    _ => Target::Odd,
-                };
-                class.by_tag.insert(tag(&(space, local)), class.steps.len());
-                class.required += usize::from(required && orders.insert(order));
-                class.steps.push(Step { order, many, list, required: usize::from(required), target });
-                class.habits.push(Habit { name: Box::default(), scope: 0, next: class.steps.len() });
-            }
-            for (space, local, leaf, must) in attributes {
-                let tag = tag(&(space, local));
-                class.attributes.insert(tag, leaf);
-                class.must.extend(must.then_some(tag));
-            }
-            made.push(class);
-        }
-        State {
-            kinds: Vec::new(),
-            columns: Columns::new(columns),
-            rows: 0,
-            leaves,
-            classes: made,
-            opens,
-            routes: Vec::new(),
-            bodies: HashMap::new(),
-            envelopes,
-            nil,
-            names,
-        }
-    }
+/// A message that is being read, piece by piece or whole.
+#[derive(Default)]
+struct Message {
+    frames: Vec<Frame>,
+    /// Names of the nodes that are open, and the types in them.
+    above: Vec<(String, String)>,
+    position: usize,
+    /// Lines up to a place.
+    line: usize,
+    counted: usize,
+    has_begun: bool,
+    has_body: bool,
+    soap: usize,
+    /// Whether no rows are made, only well-formedness is judged.
+    is_dry: bool,
+    found: Found,
 }
 
 /// Makes rows of messages.
-#[pyclass(frozen)]
+#[pyclass]
 pub struct Rows {
-    bridge: Py<PyAny>,
-    inner: Mutex<(State, Message)>,
-}
-
-/// What reading on in a message gave: the octets that are done, odd objects, references, qualities, rows without meaning,
-/// and where the content of the body's first element stands.
-type Read = (
-    usize,
-    Vec<Odd>,
-    Vec<(usize, usize, Vec<String>)>,
-    Vec<(usize, Vec<Name>)>,
-    Vec<(usize, usize)>,
-    Option<(usize, usize)>,
-);
-
-impl Rows {
-    fn inner(&self) -> MutexGuard<'_, (State, Message)> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+    state: State,
+    message: Message,
 }
 
 #[pymethods]
 impl Rows {
-    /// Args: what is asked for values and routes, and the plan.
+    /// Args: what is asked for values and routes, the columns, and what goes to them.
     #[new]
-    fn new(bridge: Py<PyAny>, plan: PlanData) -> Rows {
-        Rows { bridge, inner: Mutex::new((State::new(plan), Message::default())) }
+    fn new(bridge: Py<PyAny>, columns: Vec<(String, Vec<usize>)>, plan: Plan) -> Rows {
+        let mut names = Names::new();
+        let mut known = |space: &str, local: &str| names.known(&(space.into(), local.into()));
+        let nil = known(XSI, "nil");
+        let envelopes = SOAP.map(|soap| (known(soap, "Envelope"), known(soap, "Body")));
+        let mut children = Vec::new();
+        let (mut attributes, mut must) = (Vec::new(), Vec::new());
+        for class in &plan.classes {
+            children.push(Children::new(class.names.iter().map(|name| names.known(name))));
+            let tagged = class.attributes.iter().map(|(name, leaf, must)| (names.known(name), *leaf, *must));
+            let tagged: Vec<_> = tagged.collect();
+            must.push(tagged.iter().filter(|one| one.2).map(|one| one.0).collect());
+            attributes.push(tagged.iter().map(|one| (one.0, one.1)).collect());
+        }
+        let state = State {
+            bridge,
+            columns: Columns::new(columns),
+            rows: 0,
+            names,
+            known: plan.leaves.iter().map(|_| HashMap::new()).collect(),
+            plan,
+            children,
+            attributes,
+            must,
+            kinds: Vec::new(),
+            routes: Vec::new(),
+            bodies: HashMap::new(),
+            envelopes,
+            nil,
+        };
+        Rows { state, message: Message::default() }
     }
 
     /// Reads on in a message; None where it has to be read from its tree.
@@ -323,75 +286,159 @@ impl Rows {
     /// Args: its octets from where it is done, whether they begin it, whether they are the last ones, whether no rows are
     /// to be made, and the bounds as for objects.
     fn read(
-        &self,
+        &mut self,
         py: Python<'_>,
         data: &Bound<'_, PyBytes>,
         is_first: bool,
         is_last: bool,
         is_dry: bool,
         bounds: (usize, usize, usize),
-    ) -> PyResult<Option<Read>> {
+    ) -> PyResult<Option<Found>> {
         let bounds = Bounds { depth: bounds.0, attributes: bounds.1, namespaces: bounds.2 };
         let octets = data.as_bytes();
+        let Rows { state, message } = self;
         let read = py.detach(|| {
-            let mut inner = self.inner();
-            let (state, message) = &mut *inner;
             if is_first {
                 state.names.begin();
                 *message = Message { is_dry, line: 1, ..Message::default() };
             }
             message.counted = 0;
-            let tokens = Tokens::new(octets, bounds)?;
-            let at = Walk { bridge: &self.bridge, state, message, tokens }.run(is_last)?;
-            let Message { odd, related, quality, dropped, content, .. } = message;
-            Ok((at, take(odd), take(related), take(quality), take(dropped), *content))
+            let done = Walk { state, message, tokens: Tokens::new(octets, bounds)? }.run(is_last)?;
+            let content = message.found.content;
+            let found = Found { done, ..take(&mut message.found) };
+            message.found.content = content;
+            Ok(found)
         });
         match read {
-            Ok(read) => Ok(Some(read)),
+            Ok(found) => Ok(Some(found)),
             Err(Stop::GiveUp) => Ok(None),
             Err(Stop::Python(error)) => Err(error),
         }
     }
 
-    /// How many rows there are, and about how many octets.
-    fn size(&self) -> (usize, usize) {
-        let (state, _) = &*self.inner();
-        (state.rows, state.columns.size())
+    /// How many rows there are, about how many octets, and whether so many names are known that a new reader is better.
+    fn size(&self) -> (usize, usize, bool) {
+        (self.state.rows, self.state.columns.size(), self.state.names.is_worn())
     }
 
     /// Takes columns out, by number, and forgets all rows.
-    fn take<'py>(&self, py: Python<'py>, ids: Vec<usize>) -> PyResult<Vec<Taken<'py>>> {
-        let (state, _) = &mut *self.inner();
-        let rows = take(&mut state.rows);
-        let taken = ids.into_iter().map(|id| state.columns.take(py, id, rows)).collect();
-        state.columns.clear();
+    fn take<'py>(&mut self, py: Python<'py>, ids: Vec<usize>) -> PyResult<Vec<Taken<'py>>> {
+        let rows = take(&mut self.state.rows);
+        let taken = ids.into_iter().map(|id| self.state.columns.take(py, id, rows)).collect();
+        self.state.columns.clear();
         taken
     }
 }
 
+impl State {
+    /// The route of an element of the body; None where Python has to find the objects in it.
+    fn body(&mut self, tag: Tag) -> Result<Option<usize>, Stop> {
+        if let Some(known) = self.bodies.get(&tag) {
+            return Ok(*known);
+        }
+        let State { bridge, names, .. } = self;
+        let (routes, kinds) = Python::attach(|py| {
+            let found = bridge.call_method1(py, "body", (names.clark(py, tag),))?;
+            found.extract::<(Option<Vec<RouteData>>, Vec<Kind>)>(py)
+        })?;
+        self.kinds.extend(kinds);
+        let first = self.routes.len();
+        self.bodies.insert(tag, routes.as_ref().map(|_| first));
+        for (node, actions) in routes.into_iter().flatten() {
+            let place = |action, at| (action, if action == ENTER { first + at } else { at });
+            let actions = actions.iter().map(|(name, action, at)| (names.known(name), place(*action, *at)));
+            self.routes.push(Route { node, actions: actions.collect() });
+        }
+        Ok(self.bodies[&tag])
+    }
+
+    /// Puts what is to be known of an object into its row.
+    fn facts<'n>(
+        &mut self,
+        kind: usize,
+        begun: Begun,
+        name: &str,
+        parents: impl Iterator<Item = &'n str>,
+        is_node: bool,
+    ) {
+        let Begun { row, position, line } = begun;
+        self.columns.text(LABEL, row, self.kinds[kind].label.as_bytes());
+        if !name.is_empty() {
+            self.columns.text(NAME, row, name.as_bytes());
+        }
+        for parent in parents {
+            let item = self.columns.item(PARENTS, row);
+            self.columns.text(PARENT, item, parent.as_bytes());
+        }
+        for (column, value) in [(LINE, line), (POSITION, position), (IS_NODE, usize::from(is_node))] {
+            self.columns.number(column, row, value as i128);
+        }
+    }
+
+    /// The name that an object's row has among its columns.
+    fn name_at(&self, kind: usize, row: usize) -> String {
+        let mut made = String::new();
+        let Some((list, kind, value)) = self.kinds[kind].parts else { return made };
+        for item in self.columns.items(list, row) {
+            add_part(&mut made, self.columns.text_at(kind, item), self.columns.text_at(value, item));
+        }
+        made
+    }
+
+    /// Puts a text into the column of its type.
+    #[inline]
+    fn store(&mut self, id: usize, row: usize, text: &str) -> Result<(), Fail> {
+        let Leaf { column, form, least, most, .. } = self.plan.leaves[id];
+        let number = match form {
+            PLAIN => {
+                self.columns.text(column, row, text.as_bytes());
+                return Ok(());
+            }
+            DATE => date(text).and_then(days),
+            MOMENT => microseconds(text),
+            INTEGER => integer(text, least, most).map(i128::from),
+            _ => None,
+        };
+        if let Some(number) = number {
+            self.columns.number(column, row, number);
+            return Ok(());
+        }
+        if let Some(known) = self.known[id].get(text) {
+            self.columns.store(column, row, known.as_ref().ok_or(Fail::Odd)?);
+            return Ok(());
+        }
+        let stored = Python::attach(|py| stored(self.bridge.bind(py), id, text))?;
+        if self.known[id].len() < MOST_KNOWN && text.len() <= LONGEST_KNOWN {
+            self.known[id].insert(text.into(), stored.clone());
+        }
+        self.columns.store(column, row, &stored.ok_or(Fail::Odd)?);
+        Ok(())
+    }
+}
+
+/// One walk over a piece of a message.
 struct Walk<'s, 'd> {
-    bridge: &'s Py<PyAny>,
     state: &'s mut State,
     message: &'s mut Message,
     tokens: Tokens<'d>,
 }
 
-impl<'d> Walk<'_, 'd> {
+impl Walk<'_, '_> {
+    /// Reads up to the end, or to where the next piece has to begin.
     fn run(&mut self, is_last: bool) -> Result<usize, Stop> {
         loop {
             let (at, row) = (self.tokens.at, self.state.rows);
             let Message { position, line, counted, .. } = *self.message;
-            let odd = self.message.odd.len();
+            let odd = self.message.found.odd.len();
             match self.step() {
                 Ok(false) => {}
                 Ok(true) => return Ok(self.tokens.at),
                 Err(Stop::GiveUp) if !is_last => {
-                    // It may go on in the next piece.
                     if self.state.rows > row {
-                        self.message.dropped.push((row, self.state.rows));
+                        self.message.found.dropped.push((row, self.state.rows));
                     }
                     (self.message.position, self.message.line, self.message.counted) = (position, line, counted);
-                    self.message.odd.truncate(odd);
+                    self.message.found.odd.truncate(odd);
                     self.count(at);
                     return Ok(at);
                 }
@@ -442,17 +489,31 @@ impl<'d> Walk<'_, 'd> {
         self.message.frames.len() + 1
     }
 
+    /// The scope in the innermost element.
+    fn scope(&self) -> ScopeId {
+        self.message.frames.last().map_or(NOWHERE, |frame| frame.scope)
+    }
+
     fn tag(&mut self, start: &Start) -> Result<Tag, Stop> {
         self.state.names.element(start.scope, &self.tokens.data[start.name.clone()])
     }
 
+    fn pass(&mut self, start: &Start, depth: usize) -> Result<(), Stop> {
+        self.tokens.pass_all(&mut self.state.names, start, depth)
+    }
+
+    /// The text of an element; elements in it are more than this reader knows.
+    fn text(&mut self, start: &Start, depth: usize) -> Result<String, Stop> {
+        let text = self.tokens.content(&mut self.state.names, start, depth)?;
+        text.map(Into::into).ok_or(Stop::GiveUp)
+    }
+
     fn open(&mut self, start: &Start, place: Place, node: Option<Node>) {
         let name = self.tokens.data[start.name.clone()].into();
-        let is_first = matches!(place, Place::Route(_) | Place::Nowhere)
-            && self.message.content.is_none()
-            && self.message.frames.last().is_some_and(|frame| frame.place == Place::Body);
+        let is_in_body = self.message.frames.last().is_some_and(|frame| frame.place == Place::Body);
+        let is_first = is_in_body && self.message.found.content.is_none();
         if is_first {
-            self.message.content = Some((self.tokens.at, self.tokens.at));
+            self.message.found.content = Some((self.tokens.at, self.tokens.at));
         }
         self.message.frames.push(Frame { name, scope: start.scope, place, node, is_first });
         if start.is_empty {
@@ -467,8 +528,8 @@ impl<'d> Walk<'_, 'd> {
         if frame.node.is_some() {
             self.message.above.pop();
         }
-        if let Some((_, last)) = self.message.content.as_mut().filter(|_| frame.is_first) {
-            *last = end;
+        if let Some(content) = self.message.found.content.as_mut().filter(|_| frame.is_first) {
+            content.1 = end;
         }
     }
 
@@ -481,228 +542,137 @@ impl<'d> Walk<'_, 'd> {
     }
 
     fn child(&mut self, start: &Start, at: usize) -> Result<(), Stop> {
-        let tag = self.tag(start)?;
-        let action = match self.message.frames.last().map_or(Place::Nowhere, |frame| frame.place) {
+        let (tag, depth) = (self.tag(start)?, self.depth());
+        let (action, to) = match self.message.frames.last().map_or(Place::Nowhere, |frame| frame.place) {
             Place::Envelope if tag == self.state.envelopes[self.message.soap].1 && !self.message.has_body => {
                 self.message.has_body = true;
                 self.open(start, Place::Body, None);
                 return Ok(());
             }
-            Place::Body if !self.message.is_dry => Action::Enter(self.body(tag)?.ok_or(Stop::GiveUp)?),
+            Place::Body if !self.message.is_dry => (ENTER, self.state.body(tag)?.ok_or(Stop::GiveUp)?),
             Place::Route(route) => *self.state.routes[route].actions.get(&tag).ok_or(Stop::GiveUp)?,
-            _ => Action::Pass,
+            _ => (PASS, 0),
         };
-        let depth = self.depth();
         match action {
-            Action::Pass => self.open(start, Place::Nowhere, None),
-            Action::Object(kind) => {
+            PASS => self.open(start, Place::Nowhere, None),
+            OBJECT => {
                 self.settle();
-                self.object(start, at, kind)?;
+                let (begun, before) = self.begin(at);
+                let name = if self.fill(start, at, to, begun.row)? {
+                    self.state.name_at(to, begun.row)
+                } else {
+                    self.note(at, to, begun, before);
+                    String::new()
+                };
+                let parents = name.match_indices('/').map(|(end, _)| &name[..end]);
+                self.state.facts(to, begun, &name, parents, false);
             }
-            Action::Enter(route) => {
+            ENTER => {
                 self.settle();
-                let node = self.state.routes[route].node.as_ref().map(|(_, kind)| *kind);
-                let node = node.map(|kind| self.begin(at, self.state.kinds[kind].is_wanted));
-                self.open(start, Place::Route(route), node);
+                let node = self.state.routes[to].node.clone().map(|(rdn, kind)| {
+                    let begun = self.state.kinds[kind].is_wanted.then(|| self.begin(at).0);
+                    Node { kind, rdn, begun, short: None, given: None, is_settled: false }
+                });
+                self.open(start, Place::Route(to), node);
             }
-            Action::Short => {
-                let text = self.tokens.content(&mut self.state.names, start, depth)?.ok_or(Stop::GiveUp)?.into_owned();
+            SHORT_NAME => {
+                let text = self.text(start, depth)?;
                 let node = self.node()?;
                 if node.short.is_none() && node.is_settled {
                     return Err(Stop::GiveUp);
                 }
                 node.short.get_or_insert(text);
             }
-            Action::Attributes => self.attributes_of_node(start, at)?,
-            Action::References(key) => {
-                let row = self.node()?.row;
+            ATTRIBUTES => self.attributes_of_node(start, at)?,
+            REFERENCES => {
+                let begun = self.node()?.begun;
                 let mut found = Vec::new();
                 while let Some((child, _)) = self.inside(start)? {
                     found.push(self.name(&child, depth + 1)?);
                 }
-                self.message.related.extend(row.map(|row| (row, key, found)));
+                self.message.found.related.extend(begun.map(|begun| (begun.row, to, found)));
             }
-            Action::Quality => {
-                let row = self.node()?.row;
+            QUALITY => {
+                let begun = self.node()?.begun;
                 let parts = self.parts(start, depth)?;
-                self.message.quality.extend(row.map(|row| (row, parts)));
+                self.message.found.quality.extend(begun.map(|begun| (begun.row, parts)));
             }
+            _ => return Err(Stop::GiveUp),
         }
         Ok(())
     }
 
-    /// The route of an element of the body; None where Python has to find the objects in it.
-    fn body(&mut self, tag: Tag) -> Result<Option<usize>, Stop> {
-        if let Some(known) = self.state.bodies.get(&tag) {
-            return Ok(*known);
-        }
-        let State { names, routes, bodies, kinds, .. } = &mut *self.state;
-        let described = Python::attach(|py| {
-            let found = self.bridge.call_method1(py, "body", (names.clark(py, tag),))?;
-            found.extract::<(Option<Vec<RouteData>>, Vec<KindData>)>(py)
-        })?;
-        let first = routes.len();
-        bodies.insert(tag, described.0.as_ref().map(|_| first));
-        for (label, class, is_wanted, name, parts) in described.1 {
-            let name = name.map(|(space, local)| {
-                let space = names.space(&space);
-                names.tag(space, &local)
-            });
-            kinds.push(Kind { label, class, is_wanted, name, parts });
-        }
-        for (node, actions) in described.0.into_iter().flatten() {
-            let actions = actions.into_iter().map(|(space, local, action, id)| {
-                let action = match action {
-                    0 => Action::Pass,
-                    1 => Action::Object(id),
-                    2 => Action::Enter(first + id),
-                    3 => Action::Short,
-                    4 => Action::Attributes,
-                    5 => Action::References(id),
-                    _ => Action::Quality,
-                };
-                let space = names.space(&space);
-                (names.tag(space, &local), action)
-            });
-            routes.push(Route { node, actions: actions.collect() });
-        }
-        Ok(self.state.bodies[&tag])
-    }
-
-    /// Begins an object: its row, if it gets one, its line and position.
-    fn begin(&mut self, at: usize, is_wanted: bool) -> Node {
-        let lines_before = self.count(at) - 1;
-        let line = lines_before + 1 + memchr_iter(b'\n', &self.tokens.data[at..self.tokens.at]).count();
-        let row = is_wanted.then_some(self.state.rows);
-        self.state.rows += usize::from(is_wanted);
-        self.message.position += usize::from(is_wanted);
-        Node { row, lines_before, line, position: self.message.position, ..Node::default() }
-    }
-
-    /// Reads an object of a flat list.
-    fn object(&mut self, start: &Start, at: usize, kind: usize) -> Result<(), Stop> {
-        let begun = self.begin(at, true);
-        let row = begun.row.unwrap_or_default();
-        let name = if self.fill(start, at, kind, row)? {
-            self.name_at(kind, row)
-        } else {
-            self.note(at, kind, &begun, None);
-            String::new()
-        };
-        let parents = name.match_indices('/').map(|(end, _)| &name[..end]).collect::<Vec<_>>();
-        self.facts(kind, &begun, &name, &parents, false);
-        Ok(())
+    /// Begins an object whose start tag was read, in a new row; and the lines before it.
+    fn begin(&mut self, at: usize) -> (Begun, usize) {
+        let before = self.count(at) - 1;
+        let line = before + 1 + memchr_iter(b'\n', &self.tokens.data[at..self.tokens.at]).count();
+        self.message.position += 1;
+        self.state.rows += 1;
+        (Begun { row: self.state.rows - 1, position: self.message.position, line }, before)
     }
 
     /// Puts an object into its columns; false where it is odd, and was passed.
     fn fill(&mut self, start: &Start, at: usize, kind: usize, row: usize) -> Result<bool, Stop> {
         let depth = self.depth();
-        let read = match self.state.kinds[kind].class {
-            Some(class) => self.element(class, row, start, depth),
-            None => Err(Fail::Odd),
-        };
-        match read {
+        let class = self.state.kinds[kind].class;
+        match class.map_or(Err(Fail::Odd), |class| self.element(class, row, start, depth)) {
             Ok(()) => Ok(true),
             Err(Fail::Stop(stop)) => Err(stop),
             Err(Fail::Odd) => {
-                let scope = self.message.frames.last().map_or(NOWHERE, |frame| frame.scope);
-                self.tokens.at = at;
-                let start = self.tokens.start_tag(&mut self.state.names, scope)?;
-                self.tokens.pass_all(&mut self.state.names, &start, depth)?;
+                let start = self.again(at)?;
+                self.pass(&start, depth)?;
                 Ok(false)
             }
         }
     }
 
+    /// Reads the start tag of a child of the innermost element once more.
+    fn again(&mut self, at: usize) -> Result<Start, Stop> {
+        self.tokens.at = at;
+        let scope = self.scope();
+        self.tokens.start_tag(&mut self.state.names, scope)
+    }
+
     /// Notes an odd object, which ends here.
-    fn note(&mut self, at: usize, kind: usize, begun: &Node, names: Option<(String, Vec<String>)>) {
-        let scope = self.message.frames.last().map_or(NOWHERE, |frame| frame.scope);
-        let locals = self.message.frames.iter().map(|frame| {
-            let name = std::str::from_utf8(&frame.name).unwrap_or("");
+    fn note(&mut self, at: usize, kind: usize, begun: Begun, lines_before: usize) {
+        let spaces = self.state.names.in_scope(self.scope()).into_iter();
+        let around = self.message.frames.iter().map(|frame| {
+            let name = String::from_utf8_lossy(&frame.name);
             name.rsplit(':').next().unwrap_or("").to_owned()
         });
-        self.message.odd.push((
-            begun.row.unwrap_or_default(),
-            begun.position,
-            begun.line,
-            kind,
-            (at, self.tokens.at),
-            begun.lines_before,
-            self.state.names.in_scope(scope).into_iter().map(|(prefix, uri)| (prefix.into(), uri.into())).collect(),
-            locals.collect(),
-            names,
-        ));
-    }
-
-    /// Puts what is to be known of an object into its row.
-    fn facts(&mut self, kind: usize, begun: &Node, name: &str, parents: &[&str], is_node: bool) {
-        let Some(row) = begun.row else { return };
-        let columns = &mut self.state.columns;
-        columns.text(LABEL, row, self.state.kinds[kind].label.as_bytes());
-        if !name.is_empty() {
-            columns.text(NAME, row, name.as_bytes());
-        }
-        for parent in parents {
-            let item = columns.item(PARENTS, row);
-            columns.text(PARENT, item, parent.as_bytes());
-        }
-        columns.number(LINE, row, begun.line as i128);
-        columns.number(POSITION, row, begun.position as i128);
-        columns.number(IS_NODE, row, i128::from(is_node));
-    }
-
-    /// The name that an object's row has among its columns.
-    fn name_at(&self, kind: usize, row: usize) -> String {
-        let mut made = String::new();
-        let Some((list, kind, value)) = self.state.kinds[kind].parts else { return made };
-        for item in self.state.columns.items(list, row) {
-            let (kind, value) = (self.state.columns.text_at(kind, item), self.state.columns.text_at(value, item));
-            add_part(&mut made, kind, value);
-        }
-        made
+        let Begun { row, position, line } = begun;
+        let octets = (at, self.tokens.at);
+        let spaces = spaces.map(|(prefix, uri)| (prefix.into(), uri.into())).collect();
+        let around = around.collect();
+        let odd = Odd { row, position, line, kind, octets, lines_before, spaces, around, node: None };
+        self.message.found.odd.push(odd);
     }
 }
 
 /// Nodes of the nested layout.
-impl<'d> Walk<'_, 'd> {
+impl Walk<'_, '_> {
     /// The innermost element, which is a node.
     fn node(&mut self) -> Result<&mut Node, Stop> {
         self.message.frames.last_mut().and_then(|frame| frame.node.as_mut()).ok_or(Stop::GiveUp)
     }
 
-    fn kind_of_node(&self) -> usize {
-        match self.message.frames.last().map(|frame| frame.place) {
-            Some(Place::Route(route)) => self.state.routes[route].node.as_ref().map_or(0, |(_, kind)| *kind),
-            _ => 0,
-        }
-    }
-
     /// Reads the attributes of the innermost node; those after the first ones do not count.
     fn attributes_of_node(&mut self, start: &Start, at: usize) -> Result<(), Stop> {
-        let (kind, depth) = (self.kind_of_node(), self.depth());
-        let node = self.node()?;
-        if node.given.is_some() {
-            return self.tokens.pass_all(&mut self.state.names, start, depth);
+        let depth = self.depth();
+        let Node { kind, begun, .. } = *self.node()?;
+        if self.node()?.given.is_some() {
+            return self.pass(start, depth);
         }
-        if node.is_settled {
+        if self.node()?.is_settled {
             return Err(Stop::GiveUp);
         }
-        let row = node.row;
-        let given = match row {
-            Some(row) => {
-                if self.fill(start, at, kind, row)? {
-                    self.name_at(kind, row)
-                } else {
-                    let begun = Node { row: Some(row), lines_before: self.count(at) - 1, ..Node::default() };
-                    self.note(at, kind, &begun, Some((String::new(), Vec::new())));
-                    let end = self.tokens.at;
-                    self.tokens.at = at;
-                    let scope = self.message.frames.last().map_or(NOWHERE, |frame| frame.scope);
-                    let start = self.tokens.start_tag(&mut self.state.names, scope)?;
-                    let given = self.named(&start, kind, depth)?;
-                    self.tokens.at = end;
-                    given
-                }
+        let given = match begun {
+            Some(begun) if self.fill(start, at, kind, begun.row)? => self.state.name_at(kind, begun.row),
+            Some(begun) => {
+                let before = self.count(at) - 1;
+                self.note(at, kind, begun, before);
+                let start = self.again(at)?;
+                self.named(&start, kind, depth)?
             }
             None => self.named(start, kind, depth)?,
         };
@@ -712,47 +682,24 @@ impl<'d> Walk<'_, 'd> {
 
     /// Settles the name of the innermost node before an object inside it, or its end.
     fn settle(&mut self) {
-        let kind = self.kind_of_node();
-        let Some(Frame { node: Some(node), .. }) = self.message.frames.last_mut() else { return };
-        if node.is_settled {
-            return;
-        }
+        let Message { frames, above, found, .. } = &mut *self.message;
+        let node = frames.last_mut().and_then(|frame| frame.node.as_mut());
+        let Some(node) = node.filter(|node| !node.is_settled) else { return };
         node.is_settled = true;
-        let begun = Node { row: node.row, line: node.line, position: node.position, ..Node::default() };
-        let (given, short) = (node.given.clone().unwrap_or_default(), node.short.clone().unwrap_or_default());
-        let (rdn, id) = self.rdn();
-        let above = &self.message.above;
-        let name = if !given.is_empty() {
-            given
-        } else if short.is_empty() {
-            String::new()
-        } else {
+        let mut name = node.given.clone().unwrap_or_default();
+        if let Some(short) = node.short.as_ref().filter(|short| name.is_empty() && !short.is_empty()) {
             // Inside a node of the same type the short name is complete within the node above that one.
-            let outer = above.iter().rev().find(|(_, other)| *other != id).map_or("", |(name, _)| name);
-            let mut made = String::from(outer);
-            add_part(&mut made, &rdn, &short);
-            made
-        };
-        let parents: Vec<String> = above.iter().map(|(name, _)| name.clone()).collect();
-        let refs: Vec<&str> = parents.iter().map(String::as_str).collect();
-        self.facts(kind, &begun, &name, &refs, true);
-        if let Some(row) = begun.row {
-            if let Some(odd) = self.message.odd.iter_mut().rev().find(|odd| odd.0 == row) {
-                (odd.1, odd.2) = (begun.position, begun.line);
-                odd.8 = Some((name.clone(), parents));
+            let outer = above.iter().rev().find(|(_, rdn)| *rdn != node.rdn);
+            name = outer.map_or(String::new(), |(name, _)| name.clone());
+            add_part(&mut name, &node.rdn, short);
+        }
+        if let Some(begun) = node.begun {
+            self.state.facts(node.kind, begun, &name, above.iter().map(|(name, _)| &**name), true);
+            if let Some(odd) = found.odd.iter_mut().rev().find(|odd| odd.row == begun.row) {
+                odd.node = Some((name.clone(), above.iter().map(|(name, _)| name.clone()).collect()));
             }
         }
-        self.message.above.push((name, id));
-    }
-
-    /// The type in the name of the innermost node, and a number for it.
-    fn rdn(&self) -> (String, usize) {
-        let Some(Place::Route(route)) = self.message.frames.last().map(|frame| frame.place) else {
-            return (String::new(), 0);
-        };
-        let rdn = self.state.routes[route].node.as_ref().map_or("", |(rdn, _)| rdn);
-        let same = |route: &Route| route.node.as_ref().is_some_and(|(other, _)| other == rdn);
-        (rdn.to_owned(), self.state.routes.iter().position(same).unwrap_or_default())
+        above.push((name, node.rdn.clone()));
     }
 
     /// The next child element of an element whose start tag was read; None at its end.
@@ -764,7 +711,7 @@ impl<'d> Walk<'_, 'd> {
                 Token::Section(_) | Token::Aside => {}
                 Token::End => {
                     self.tokens.end_tag(&open.name)?;
-                    return Ok(None);
+                    break;
                 }
                 Token::Start => {
                     let start = self.tokens.start_tag(&mut self.state.names, open.scope)?;
@@ -776,16 +723,16 @@ impl<'d> Walk<'_, 'd> {
         Ok(None)
     }
 
-    /// The name that an object's element has, which is not in columns.
+    /// The name in an object that is not in columns.
     fn named(&mut self, start: &Start, kind: usize, depth: usize) -> Result<String, Stop> {
-        let mut wanted = self.state.kinds[kind].name;
+        let mut wanted = self.state.kinds[kind].name.as_ref().map(|name| self.state.names.known(name));
         let mut found = String::new();
         while let Some((child, tag)) = self.inside(start)? {
             if wanted == Some(tag) {
                 found = self.name(&child, depth + 1)?;
                 wanted = None;
             } else {
-                self.tokens.pass_all(&mut self.state.names, &child, depth + 1)?;
+                self.pass(&child, depth + 1)?;
             }
         }
         Ok(found)
@@ -809,33 +756,32 @@ impl<'d> Walk<'_, 'd> {
             return Err(Stop::GiveUp);
         }
         while let Some((part, tag)) = self.inside(start)? {
-            let text = self.tokens.content(&mut self.state.names, &part, depth + 1)?.ok_or(Stop::GiveUp)?;
-            found.push((self.state.names.local(tag).to_owned(), text.into_owned()));
+            let text = self.text(&part, depth + 1)?;
+            found.push((self.state.names.local(tag).to_owned(), text));
         }
         Ok(found)
     }
 }
 
 /// What is inside objects.
-impl<'d> Walk<'_, 'd> {
+impl Walk<'_, '_> {
     /// Puts an element of a class into its columns.
     fn element(&mut self, id: usize, row: usize, start: &Start, depth: usize) -> Result<(), Fail> {
-        let class = &self.state.classes[id];
-        if !(self.tokens.attributes.is_empty() && class.must.is_empty()) {
-            if class.nillable && self.is_nil(start, depth)? {
+        let Class { column, is_odd, nillable, text, .. } = self.state.plan.classes[id];
+        if !(self.tokens.attributes.is_empty() && self.state.must[id].is_empty()) {
+            if nillable && self.is_nil(start, depth)? {
                 return Ok(());
             }
             self.attributes(id, row)?;
         }
-        let class = &self.state.classes[id];
-        if class.is_odd {
+        if is_odd {
             return Err(Fail::Odd);
         }
-        self.state.columns.mark(class.column, row);
-        match class.text {
+        self.state.columns.mark(column, row);
+        match text {
             Some(leaf) => {
                 let text = self.tokens.content(&mut self.state.names, start, depth)?.ok_or(Fail::Odd)?;
-                self.store(leaf, row, &text)
+                self.state.store(leaf, row, &text)
             }
             None => self.children(id, row, start, depth),
         }
@@ -857,22 +803,17 @@ impl<'d> Walk<'_, 'd> {
 
     fn attributes(&mut self, id: usize, row: usize) -> Result<(), Fail> {
         for index in 0..self.tokens.attributes.len() {
-            let tag = self.tokens.attributes[index].tag;
-            let leaf = *self.state.classes[id].attributes.get(&tag).ok_or(Fail::Odd)?;
+            let leaf = *self.state.attributes[id].get(&self.tokens.attributes[index].tag).ok_or(Fail::Odd)?;
             let text = self.tokens.value(index)?;
-            self.store(leaf, row, &text)?;
+            self.state.store(leaf, row, &text)?;
         }
         let has = |tag: &Tag| self.tokens.attributes.iter().any(|one| one.tag == *tag);
-        if self.state.classes[id].must.iter().all(has) {
-            Ok(())
-        } else {
-            Err(Fail::Odd)
-        }
+        let is_whole = self.state.must[id].iter().all(has);
+        is_whole.then_some(()).ok_or(Fail::Odd)
     }
 
     fn children(&mut self, id: usize, row: usize, start: &Start, depth: usize) -> Result<(), Fail> {
-        let (mut last, mut found, mut previous) = (-1, 0, None::<usize>);
-        let mut next = self.state.classes[id].first;
+        let (mut last, mut found, mut previous) = (-1, 0, None);
         if depth >= self.tokens.bounds.depth {
             return Err(Stop::GiveUp.into());
         }
@@ -892,100 +833,48 @@ impl<'d> Walk<'_, 'd> {
                 }
             }
             let at = self.tokens.at;
-            let class = &mut self.state.classes[id];
-            let habit = class.habits.get(next).filter(|habit| habit.scope == start.scope);
-            let mut index = next;
-            let child = match habit.and_then(|habit| self.tokens.foreseen(&habit.name, start.scope)) {
-                Some(child) => child,
-                None => {
-                    let child = self.tokens.start_tag(&mut self.state.names, start.scope)?;
-                    let name = &self.tokens.data[child.name.clone()];
-                    let tag = self.state.names.element(child.scope, name)?;
-                    index = *class.by_tag.get(&tag).ok_or(Fail::Odd)?;
-                    let habit = &mut class.habits[index];
-                    if child.scope == start.scope && habit.scope != child.scope || *habit.name != *name {
-                        (habit.name, habit.scope) = (name.into(), child.scope);
-                    }
-                    match previous {
-                        Some(previous) => class.habits[previous].next = index,
-                        None => class.first = index,
-                    }
-                    child
-                }
-            };
+            let State { children, names, plan, columns, .. } = &mut *self.state;
+            let (child, index) = children[id].read(&mut self.tokens, names, start.scope, previous)?;
+            let index = index.ok_or(Fail::Odd)?;
+            let step = plan.classes[id].steps[index];
             previous = Some(index);
-            next = class.habits[index].next;
-            let step = class.steps[index];
             if step.order > last {
                 last = step.order;
-                found += step.required;
+                found += usize::from(step.required);
             } else if !step.many || step.order != last {
                 return Err(Fail::Odd);
             }
-            let row = step.list.map_or(row, |list| self.state.columns.item(list, row));
+            let row = step.list.map_or(row, |list| columns.item(list, row));
+            let depth = depth + 1;
             match step.target {
-                Target::Leaf(leaf) => self.leaf(leaf, row, &child, depth + 1)?,
-                Target::Object(id) => self.element(id, row, &child, depth + 1)?,
-                Target::Skip => self.tokens.pass_all(&mut self.state.names, &child, depth + 1)?,
-                Target::Mark(column) => {
+                TO_LEAF => self.leaf(step.at, row, &child, depth)?,
+                TO_OBJECT => self.element(step.at, row, &child, depth)?,
+                TO_NOTHING => self.pass(&child, depth)?,
+                TO_MARK => {
                     let is_bare = self.tokens.attributes.is_empty();
-                    let text = self.tokens.content(&mut self.state.names, &child, depth + 1)?;
+                    let text = self.tokens.content(names, &child, depth)?;
                     if !is_bare || !text.is_some_and(|text| all_blank(text.as_bytes())) {
                         return Err(Fail::Odd);
                     }
-                    self.state.columns.number(column, row, 1);
+                    columns.number(step.at, row, 1);
                 }
-                Target::Open(open) => self.open_content(open, row, &child, at, start.scope, depth + 1)?,
-                Target::Odd => return Err(Fail::Odd),
+                TO_OPEN => self.open_content(step.at, row, &child, at, start.scope, depth)?,
+                _ => return Err(Fail::Odd),
             }
         }
-        if found == self.state.classes[id].required {
-            Ok(())
-        } else {
-            Err(Fail::Odd)
-        }
+        let is_whole = found == self.state.plan.classes[id].required;
+        is_whole.then_some(()).ok_or(Fail::Odd)
     }
 
     /// Puts an element of simple type into its column; nothing where it is nil.
     #[inline]
     fn leaf(&mut self, leaf: usize, row: usize, start: &Start, depth: usize) -> Result<(), Fail> {
         if !self.tokens.attributes.is_empty() {
-            let is_nil = self.state.leaves[leaf].nillable && self.is_nil(start, depth)?;
-            return if is_nil { Ok(()) } else { Err(Fail::Odd) };
+            let is_nil = self.state.plan.leaves[leaf].nillable && self.is_nil(start, depth)?;
+            return is_nil.then_some(()).ok_or(Fail::Odd);
         }
         let text = self.tokens.content(&mut self.state.names, start, depth)?.ok_or(Fail::Odd)?;
-        self.store(leaf, row, &text)
-    }
-
-    /// Puts a text into the column of its type.
-    #[inline]
-    fn store(&mut self, id: usize, row: usize, text: &str) -> Result<(), Fail> {
-        let State { leaves, columns, .. } = &mut *self.state;
-        let leaf = &mut leaves[id];
-        let number = match leaf.form {
-            Form::Plain => {
-                columns.text(leaf.column, row, text.as_bytes());
-                return Ok(());
-            }
-            Form::Date => date(text).and_then(days),
-            Form::Moment => microseconds(text),
-            Form::Integer(least, most) => integer(text, least, most).map(i128::from),
-            Form::Asked => None,
-        };
-        if let Some(number) = number {
-            columns.number(leaf.column, row, number);
-            return Ok(());
-        }
-        if let Some(known) = leaf.known.get(text) {
-            columns.store(leaf.column, row, known.as_ref().ok_or(Fail::Odd)?);
-            return Ok(());
-        }
-        let stored = Python::attach(|py| stored(self.bridge.bind(py), id, text))?;
-        if leaf.known.len() < MOST_KNOWN && text.len() <= LONGEST_KNOWN {
-            leaf.known.insert(text.into(), stored.clone());
-        }
-        columns.store(leaf.column, row, &stored.ok_or(Fail::Odd)?);
-        Ok(())
+        self.state.store(leaf, row, &text)
     }
 
     /// Puts open content into its columns: Python is asked for the texts in it, and for the XML.
@@ -1001,19 +890,19 @@ impl<'d> Walk<'_, 'd> {
         if !self.tokens.attributes.is_empty() {
             return Err(Fail::Odd);
         }
-        let State { names, columns, opens, .. } = &mut *self.state;
-        self.tokens.pass_all(names, start, depth)?;
-        let [map, entry, key, value, raw] = opens[open];
+        self.pass(start, depth)?;
         let mut found = Some((Vec::<Name>::new(), String::new()));
         if !start.is_empty {
             let octets = &self.tokens.data[at..self.tokens.at];
-            let spaces = names.in_scope(scope);
+            let spaces = self.state.names.in_scope(scope);
             found = Python::attach(|py| {
                 let asked = (PyBytes::new(py, octets), spaces);
-                self.bridge.call_method1(py, "open", asked)?.extract(py)
+                self.state.bridge.call_method1(py, "open", asked)?.extract(py)
             })?;
         }
         let (pairs, xml) = found.ok_or(Fail::Odd)?;
+        let [map, entry, key, value, raw] = self.state.plan.opens[open];
+        let columns = &mut self.state.columns;
         columns.list(map, row);
         for (path, text) in pairs {
             let item = columns.item(map, row);

@@ -11,10 +11,19 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from mtosi_jms.spark import SourceOptions
+from mtosi_jms.simulator import InventoryEms, Network
+from mtosi_jms.spark import SourceOptions, _native_rows
 from mtosi_jms.spark._columns import row_schema
 from mtosi_jms.spark._landing import plan_landing
 from mtosi_jms.spark._reader import ObjectReader
+from mtosi_jms.stubs.mri.mer import GetAllManagedElementsResponse
+from mtosi_jms.stubs.mri.rir import GetInventoryResponse
+from mtosi_jms.stubs.nrf.me import ManagedElementListType
+from mtosi_jms.xmlbind import encode
+
+from .conftest import Envelopes
+
+pytest.importorskip("mtosi_jms_native", reason="the native core is not built")
 
 Put = Callable[..., Path]
 Both = Callable[..., tuple[pa.Table, int]]
@@ -100,7 +109,7 @@ def test_lines_are_those_of_the_document(put: Put, envelopes: Any, both: Both) -
         "<coi:owner>&#65;</coi:owner>",
         "<!-- a comment --><me:location>L<!-- another --></me:location><?go on?>",
         "<coi:userLabel/><coi:vendorExtensions/>",
-        '<coi:vendorExtensions><v:x unit="m&amp;"><v:y>1</v:y><v:y xmlns="urn:d">2<z/></v:y></v:x></coi:vendorExtensions>',
+        '<coi:vendorExtensions><v:x u="&amp;"><v:y>1</v:y><v:y xmlns="urn:d">2<z/></v:y></v:x></coi:vendorExtensions>',
         "<other:location xmlns:other='http://www.tmforum.org/mtop/nrf/xsd/me/v1'>L</other:location >",
         "<me:isInSyncState> 1 </me:isInSyncState><me:communicationState>CS_AVAILABLE</me:communicationState>",
         "<me:manufactureDate>2024-02-29</me:manufactureDate>",
@@ -159,28 +168,124 @@ def test_messages_without_objects(put: Put, envelopes: Any, both: Both) -> None:
     assert both()[0]["bad"].null_count == 0
 
 
-def test_damaged_messages_give_the_same_rows_and_rejects(put: Put, envelopes: Any, landing: Path, both: Both) -> None:
-    plain = envelopes.batch("c", 1, True, "".join(envelopes.me(str(index), FULL) for index in range(3)))
-    pieces = re.findall("<[^<>]+>", plain)
-    leaves = [
-        leaf for leaf in re.finditer(r"<([^<>/ ]+)>[^<]*</\1>", plain) if leaf[1][:3] in ("me:", "coi", "gen", "nam")
+NODES = (
+    "<inv:mdList><inv:md><inv:mdNm>M/1</inv:mdNm><inv:meList><inv:meInv><inv:meNm>a</inv:meNm><inv:meAttrs>"
+    "<me:location>L</me:location></inv:meAttrs><inv:ehList><inv:ehInv><inv:ehNm>/rack=1</inv:ehNm><inv:ehList>"
+    "<inv:ehInv><inv:ehNm>/rack=1/shelf=1</inv:ehNm></inv:ehInv></inv:ehList></inv:ehInv></inv:ehList></inv:meInv>"
+    "<inv:meInv><inv:meNm>b</inv:meNm><inv:meAttrs><coi:name><nam:rdn><nam:type>MD</nam:type><nam:value>X</nam:value>"
+    "</nam:rdn><nam:rdn><nam:type>ME</nam:type><nam:value>given</nam:value></nam:rdn></coi:name>"
+    "<coi:userLabel>label</coi:userLabel></inv:meAttrs></inv:meInv></inv:meList></inv:md></inv:mdList>"
+)
+"""Named by what stands around them; one by itself."""
+
+
+def test_nested_layouts(put: Put, envelopes: Any, other_prefixes: Any, both: Both) -> None:
+    put("a.xml", envelopes.inventory(NODES))
+    put("b.xml", other_prefixes.inventory(NODES.replace("><", ">\n<"), cid="b"))
+    rows, by_python = both(objectType="ME,EH")
+    assert (rows.num_rows, by_python) == (8, 0)
+    assert rows["name_text"].to_pylist()[:4] == [
+        "MD=M%2F1/ME=a",
+        "MD=M%2F1/ME=a/EH=%2Frack%3D1",
+        "MD=M%2F1/ME=a/EH=%2Frack%3D1%2Fshelf%3D1",
+        "MD=X/ME=given",
     ]
+    assert rows["related"].to_pylist() == [[]] * 8
+
+
+def test_only_odd_nodes_are_read_by_python(put: Put, envelopes: Any, both: Both) -> None:
+    odd = NODES.replace("<coi:userLabel>", "\n<v:more/><coi:userLabel>").replace("<me:location>", "<v:x/><me:location>")
+    put("a.xml", envelopes.inventory(f"\n{NODES}".replace("M/1", "M")).replace("<inv:md>", "\n<inv:md>"))
+    put("b.xml", envelopes.inventory(odd, cid="b"))
+    rows, by_python = both(objectType="ME,EH")
+    assert (rows.num_rows, by_python) == (8, 2)
+    assert [bool(unknown) for unknown in rows["unknown"].to_pylist()[4:]] == [True, False, False, True]
+    assert both(objectType="EH")[1] == 0
+
+
+@pytest.fixture(scope="module")
+def messages() -> list[str]:
+    """A flat list and a nested inventory with all that a network has."""
+    network = Network(elements=2, ports=1, channels=1)
+    answers = [
+        GetAllManagedElementsResponse(me_list=ManagedElementListType(me=list(network.managed_elements()))),
+        GetInventoryResponse(inventory_data=InventoryEms(network).data([0])),
+    ]
+    made = Envelopes()
+    header = made.header(msgType="RESPONSE", correlationId="c", batchSequenceNumber=1, batchSequenceEndOfReply="true")
+    bodies = [encode(answer).decode().partition("?>")[2] for answer in answers]
+    plain = made.batch("c", 1, True, "".join(made.me(str(index), FULL) for index in range(3)))
+    return [plain, *(made.envelope(header, body) for body in bodies)]
+
+
+_PIECES = (
+    "&",
+    "<",
+    "x",
+    "&amp;",
+    "&#65;",
+    "\n",
+    "<x/>",
+    "]]>",
+    "\x01",
+    "<!-- - -->",
+    "<![CDATA[x]]>",
+    "<?p?>",
+    "\u00e9",
+)
+_TEXTS = ("", "x", " ", "a &amp; b", "true", "2024-01-01", "1", "<![CDATA[a]]>b")
+
+
+def mutated(chance: random.Random, plain: str) -> str:
+    """A message with something put in, taken out, doubled or written in another way."""
+    at = chance.randrange(plain.index("Body>") + 5, len(plain))
+    kind = chance.randrange(9)
+    if kind > 3:
+        leaf = chance.choice(list(re.finditer(r"<([^<>/ ]+)>[^<]*</\1>", plain)))
+        again = f"<{leaf[1]}>{chance.choice(_TEXTS)}</{leaf[1]}>"
+        return plain[: leaf.start()] + chance.choice(["", again, again, leaf[0] + leaf[0]]) + plain[leaf.end() :]
+    if kind == 0:
+        return plain[:at] + chance.choice(_PIECES) + plain[at:]
+    if kind == 1:
+        return plain[:at] + plain[at + chance.randrange(1, 30) :]
+    at = plain.find("<", at)
+    piece = chance.choice(re.findall("<[^<>]+>", plain))
+    return plain[:at] + piece + (plain[at:] if kind == 2 else plain[plain.find(">", at) + 1 :])
+
+
+@pytest.mark.parametrize(
+    "rounds", [pytest.param(12, id="some"), pytest.param(3000, id="many", marks=pytest.mark.endurance)]
+)
+def test_changed_messages_give_the_same_rows_and_rejects(
+    rounds: int, messages: list[str], put: Put, both: Both
+) -> None:
     chance = random.Random(7)
-    for round_ in range(300):
-        at = chance.randrange(plain.index("<mer:meList>"), len(plain))
-        kind = chance.randrange(8)
-        if kind > 3:
-            leaf = chance.choice(leaves)
-            again = f"<{leaf[1]}>{chance.choice(['', 'x', ' ', 'a &amp; b', 'true', '2024-01-01'])}</{leaf[1]}>"
-            text = plain[: leaf.start()] + chance.choice(["", again, again, again]) + plain[leaf.end() :]
-        elif kind == 0:
-            text = plain[:at] + chance.choice(["&", "<", "x", "&amp;", "\n", "<x/>", "]]>", "\x01"]) + plain[at:]
-        elif kind == 1:
-            text = plain[:at] + plain[at + chance.randrange(1, 30) :]
-        else:
-            at = plain.find("<", at)
-            text = plain[:at] + chance.choice(pieces) + (plain[at:] if kind == 2 else plain[plain.find(">", at) + 1 :])
-        put(f"{round_ % 10}.xml", text)
-        if round_ % 10 == 9:
-            both()
-            both(["source_line", "name_text", "bad"])
+    native = 0
+    for _ in range(rounds):
+        for number in range(12):
+            text = chance.choice(messages)
+            for _ in range(chance.choice((1, 1, 1, 4))):
+                text = mutated(chance, text)
+            put(f"{number}.xml", text.replace("><", ">\n<") if chance.random() < 0.3 else text)
+        rows, by_python = both(objectType=chance.choice(("ME", "ME,MD,EH,EQ,PTP,CTP", "CTP,TL")))
+        native += rows.num_rows - by_python
+    assert native > rounds
+
+
+@pytest.mark.parametrize("piece", [64, 700, 1 << 20])
+def test_large_messages_in_pieces_of_any_size(
+    piece: int, messages: list[str], put: Put, both: Both, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_native_rows, "_PIECE", piece)
+    odd = (
+        messages[0].replace("<me:location>", "\n<v:odd/>\n<me:location>", 2).replace("<coi:owner/>", "<!-- > -->\n", 1)
+    )
+    for number, text in enumerate((odd, *messages, messages[0].replace("</me:me>", "</me:m>", 1))):
+        put(f"{number}.xml.gz", text)
+    for batch in ("2", "10000"):
+        rows, _ = both(
+            ["name_text", "source_line", "source_position", "location", "unknown", "bad"],
+            wholeFileBytes="1",
+            batchRows=batch,
+        )
+        assert rows["bad"].null_count == rows.num_rows - 1
