@@ -704,14 +704,17 @@ impl Walk<'_, '_> {
 
     /// The next child element of an element whose start tag was read; None at its end.
     fn inside(&mut self, open: &Start) -> Result<Option<(Start, Tag)>, Stop> {
-        while !open.is_empty {
+        if open.is_empty {
+            return Ok(None);
+        }
+        loop {
             let run = self.tokens.run()?;
             self.tokens.check(run)?;
             match self.tokens.markup()? {
                 Token::Section(_) | Token::Aside => {}
                 Token::End => {
                     self.tokens.end_tag(&open.name)?;
-                    break;
+                    return Ok(None);
                 }
                 Token::Start => {
                     let start = self.tokens.start_tag(&mut self.state.names, open.scope)?;
@@ -720,7 +723,6 @@ impl Walk<'_, '_> {
                 }
             }
         }
-        Ok(None)
     }
 
     /// The name in an object that is not in columns.
@@ -817,7 +819,11 @@ impl Walk<'_, '_> {
         if depth >= self.tokens.bounds.depth {
             return Err(Stop::GiveUp.into());
         }
-        while !start.is_empty {
+        let required = self.state.plan.classes[id].required;
+        if start.is_empty {
+            return (required == 0).then_some(()).ok_or(Fail::Odd);
+        }
+        loop {
             let run = self.tokens.run()?;
             if !all_blank(&self.tokens.data[run]) {
                 return Err(Fail::Odd);
@@ -829,7 +835,7 @@ impl Walk<'_, '_> {
                 Token::Section(_) => return Err(Fail::Odd),
                 Token::End => {
                     self.tokens.end_tag(&start.name)?;
-                    break;
+                    return (found == required).then_some(()).ok_or(Fail::Odd);
                 }
             }
             let at = self.tokens.at;
@@ -862,8 +868,6 @@ impl Walk<'_, '_> {
                 _ => return Err(Fail::Odd),
             }
         }
-        let is_whole = found == self.state.plan.classes[id].required;
-        is_whole.then_some(()).ok_or(Fail::Odd)
     }
 
     /// Puts an element of simple type into its column; nothing where it is nil.
