@@ -10,14 +10,16 @@ mod plans;
 mod reader;
 mod tokens;
 mod values;
+mod writer;
 
 use std::sync::Mutex;
 
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
+use pyo3::types::{PyBytes, PySet};
 
 use crate::reader::State;
 use crate::tokens::Bounds;
+use crate::writer::Writers;
 
 /// Why a document is not read to its end.
 pub enum Stop {
@@ -41,6 +43,7 @@ impl From<PyErr> for Stop {
 struct Core {
     bridge: Py<PyAny>,
     states: Mutex<Vec<State>>,
+    writers: Writers,
 }
 
 /// States that are kept for later.
@@ -50,7 +53,7 @@ const MOST_STATES: usize = 4;
 impl Core {
     #[new]
     fn new(bridge: Py<PyAny>) -> Core {
-        Core { bridge, states: Mutex::new(Vec::new()) }
+        Core { bridge, states: Mutex::new(Vec::new()), writers: Writers::default() }
     }
 
     /// The object of a document; None where it has to be read from the tree.
@@ -81,6 +84,26 @@ impl Core {
             Err(Stop::GiveUp) => Ok(None),
             Err(Stop::Python(error)) => Err(error),
         }
+    }
+
+    /// The element of an object, in octets; None where the Python writer has to write it.
+    ///
+    /// Args: the Python writer, the object and its table, tag and attributes of the element, the depth of the object, and a
+    /// set that gets the plans whose namespaces are needed.
+    #[allow(clippy::too_many_arguments)]
+    fn encode<'py>(
+        &self,
+        py: Python<'py>,
+        writer: &Bound<'py, PyAny>,
+        object: &Bound<'py, PyAny>,
+        table: &Bound<'py, PyAny>,
+        tag: &str,
+        attributes: &str,
+        depth: usize,
+        plans: &Bound<'py, PySet>,
+    ) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        let bridge = self.bridge.bind(py);
+        self.writers.element(bridge, writer, object, table, (tag, attributes), depth, plans)
     }
 }
 
