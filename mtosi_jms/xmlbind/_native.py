@@ -62,9 +62,9 @@ class _Bridge:
 
     nil: Final = NIL
 
-    def find(self, tag: str) -> ClassTable | None:
-        """The table of a root's class."""
-        cls = find_element(tag)
+    def find(self, tag: str, package: str | None) -> ClassTable | None:
+        """The table of a root's class; a package that is named is asked before all others."""
+        cls = find_element(tag, package)
         return cls.__xml__ if cls is not None else None
 
     def extras(self, attributes: dict[str, str]) -> Extras:
@@ -267,6 +267,18 @@ class _Again:
             ]
         return values
 
+    def tell(self, warnings: list[XmlWarning] | None, *, strict: bool, source: str | None) -> None:
+        """Append what was reported to a list.
+
+        Raises:
+            DecodeError: in strict mode, for the first of it.
+        """
+        if strict and self.told:
+            first = self.told[0]
+            raise DecodeError(first.message, source=source, line=first.line, path=first.path)
+        if warnings is not None:
+            warnings += self.told
+
 
 class _Native(NamedTuple):
     module: Any
@@ -339,12 +351,55 @@ def read_natively(
     if native is None or len(data) > limits.max_bytes:
         return None
     again = _Again(data, limits, native.module)
-    bounds = limits.max_depth, limits.max_attributes, limits.max_namespaces
-    value = native.reader.decode(data, cls.__xml__ if cls is not None else None, again, bounds)
-    if value is not None and again.told:
-        if strict:
-            first = again.told[0]
-            raise DecodeError(first.message, source=source, line=first.line, path=first.path)
-        if warnings is not None:
-            warnings += again.told
+    value = native.reader.decode(data, cls.__xml__ if cls is not None else None, again, _bounds(limits))
+    if value is not None:
+        again.tell(warnings, strict=strict, source=source)
     return value
+
+
+class Enveloped(NamedTuple):
+    """What an envelope holds that has nothing beside a header and a body.
+
+    Attributes:
+        header, body: the objects.
+        namespace: that of SOAP.
+        warnings: what did not fit the schemas.
+        cuts: where the header begins and ends, the name in the start tag of the body's element begins and ends, and the
+            name in its end tag begins; None where other things than header and name cannot stay as they are.
+    """
+
+    header: Any
+    body: Any
+    namespace: str
+    warnings: list[XmlWarning]
+    cuts: tuple[int, int, int, int, int] | None
+
+
+def read_enveloped(
+    data: bytes, header: type[XmlObject], package: str | None, *, strict: bool, source: str | None, limits: Limits
+) -> Enveloped | None:
+    """The objects of an envelope; None where it has to be read from the tree, without a trace of the attempt.
+
+    Args:
+        data: the envelope.
+        header: class of the header's element.
+        package: generated package whose classes come before those of all others.
+        strict, source, limits: as for `decode`.
+
+    Raises:
+        DecodeError: in strict mode.
+    """
+    native = _chosen()[1]
+    if native is None or len(data) > limits.max_bytes:
+        return None
+    again = _Again(data, limits, native.module)
+    read = native.reader.envelope(data, header.__xml__, package, again, _bounds(limits))
+    if read is None:
+        return None
+    warnings: list[XmlWarning] = []
+    again.tell(warnings, strict=strict, source=source)
+    return Enveloped(read[0], read[1], read[2], warnings, read[3] if not warnings else None)
+
+
+def _bounds(limits: Limits) -> tuple[int, int, int]:
+    return limits.max_depth, limits.max_attributes, limits.max_namespaces

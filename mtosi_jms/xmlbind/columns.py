@@ -7,6 +7,7 @@ objects. All of this may change with them; programs that want objects use `mtosi
 from __future__ import annotations
 
 from mtosi_jms.xmlbind._fast import NOT_PLAIN, Odd
+from mtosi_jms.xmlbind._native import Enveloped, read_enveloped
 from mtosi_jms.xmlbind._pieces import Islands, unescaped
 from mtosi_jms.xmlbind._plan import OBJECT, STRING, Slot, plan_of
 from mtosi_jms.xmlbind._scan import (
@@ -36,6 +37,7 @@ __all__ = [
     "Cell",
     "Child",
     "Cut",
+    "Enveloped",
     "Islands",
     "Layout",
     "Odd",
@@ -54,6 +56,7 @@ __all__ = [
     "plain_octets",
     "plain_text",
     "plan_of",
+    "read_enveloped",
     "scanners",
     "unescaped",
 ]
