@@ -34,7 +34,7 @@ from mtosi_jms.xmlbind._writeplan import PLAIN, SIMPLE, Out, write_plan
 VARIABLE: Final = "MTOSI_JMS_CORE"
 """The environment variable that chooses: `python` or `native`."""
 
-CONTRACT: Final = 1
+CONTRACT: Final = 2
 """What the two sides agree upon; a native core of another number is not used."""
 
 _MODULE: Final = "mtosi_jms_native"
@@ -303,6 +303,16 @@ def _chosen() -> tuple[Core, _Native | None]:
     if _CHOSEN is None:
         _CHOSEN = _choose(os.environ.get(VARIABLE, ""))
     return _CHOSEN
+
+
+def native_module() -> Any | None:
+    """The native module, None where the Python core runs.
+
+    Raises:
+        ConfigError, MissingExtraError: as `core`.
+    """
+    native = _chosen()[1]
+    return native.module if native is not None else None
 
 
 def _choose(wish: str) -> tuple[Core, _Native | None]:

@@ -2,12 +2,14 @@
 
 #![deny(unsafe_code)]
 
+mod columns;
 mod names;
 #[allow(unsafe_code)]
 mod objects;
 mod paths;
 mod plans;
 mod reader;
+mod rows;
 mod tokens;
 mod values;
 mod writer;
@@ -144,7 +146,9 @@ mod mtosi_jms_native {
     use super::paths::paths;
     /// What the two sides agree upon.
     #[pymodule_export]
-    const CONTRACT: u32 = 1;
+    const CONTRACT: u32 = 2;
+    #[pymodule_export]
+    use super::rows::Rows;
     #[pymodule_export]
     use super::Core;
 }

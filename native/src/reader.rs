@@ -632,39 +632,11 @@ impl<'d, 'py> Walk<'_, 'd, 'py> {
     }
 
     fn pass(&mut self, start: &Start, depth: usize) -> Result<(), Stop> {
-        if start.is_empty {
-            return Ok(());
-        }
-        self.tokens.pass(&mut self.state.names, &start.name, start.scope, depth, &mut Unwatched)
+        self.tokens.pass_all(&mut self.state.names, start, depth)
     }
 
-    /// The text of an element whose start tag was read, up to its end; None where there are elements in it.
     fn text(&mut self, start: &Start, depth: usize) -> Result<Option<Cow<'d, str>>, Stop> {
-        if start.is_empty {
-            return Ok(Some(Cow::Borrowed("")));
-        }
-        let run = self.tokens.run()?;
-        if self.tokens.here(b"</") {
-            self.tokens.end_tag(&start.name)?;
-            return self.tokens.characters(run).map(Some);
-        }
-        let mut made = self.tokens.characters(run)?.into_owned();
-        loop {
-            match self.tokens.markup()? {
-                Token::Start => {
-                    self.pass(start, depth)?;
-                    return Ok(None);
-                }
-                Token::End => {
-                    self.tokens.end_tag(&start.name)?;
-                    return Ok(Some(Cow::Owned(made)));
-                }
-                Token::Section(span) => made += &self.tokens.section(span),
-                Token::Aside => {}
-            }
-            let run = self.tokens.run()?;
-            made += &self.tokens.characters(run)?;
-        }
+        self.tokens.content(&mut self.state.names, start, depth)
     }
 }
 
