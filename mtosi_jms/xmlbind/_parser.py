@@ -49,6 +49,7 @@ _ODD_PREFIX = re.compile(r"xmlns:([^\s:]+): '.*' is not a valid URI\Z", re.DOTAL
 _DECLARATION = re.compile(r"^\ufeff?<\?xml\s[^>]*\?>")
 _ASCII_BASED = re.compile(r"utf-?8|(?:us-)?ascii|iso-?8859|latin|windows-", re.IGNORECASE)
 """Encodings in which a name's octets are those of ASCII; of others only the tree tells."""
+_MARK: Final = b"\xef\xbb\xbf"
 _PROLOG = re.compile(rb"\s*(?:<\?.*?\?>\s*|<!--.*?-->\s*)*(<!DOCTYPE)?", re.DOTALL)
 
 
@@ -148,6 +149,17 @@ def parse_xml(
     return root
 
 
+def may_have_attributes(raw: bytes, root: etree._Element) -> bool:
+    """Whether a document may have attributes besides declarations: a look at its octets that takes no time.
+
+    Args:
+        raw: the document.
+        root: its root.
+    """
+    named = raw.count(b"=") - raw.count(b"=", 0, raw.find(b"?>") + 1) == raw.count(b"xmlns")
+    return not named or _ASCII_BASED.match(root.getroottree().docinfo.encoding or "") is None
+
+
 def _without_odd_prefixes(
     raw: bytes, log: etree._ListErrorLog, limits: Limits
 ) -> tuple[etree._Element, list[str]] | None:
@@ -200,7 +212,7 @@ def refuse_doctype(head: bytes, source: str | None = None) -> None:
     """
     if head[:2] in (b"\xff\xfe", b"\xfe\xff") or b"\0" in head[:4]:
         head = _wide_to_ascii(head)
-    match = _PROLOG.match(head.removeprefix(b"\xef\xbb\xbf"))
+    match = _PROLOG.match(head, len(_MARK) if head.startswith(_MARK) else 0)
     if match and match.group(1):
         line = head[: match.start(1)].count(b"\n") + 1
         raise ForbiddenXmlError("a document type declaration (DTD) is not allowed", source=source, line=line)
