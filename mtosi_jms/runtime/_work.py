@@ -136,7 +136,7 @@ class Work:
             telemetry = link.connection.telemetry if link is not None else None
             if link is None or telemetry is None:
                 return handler(message, context)
-            with telemetry.process(message, link.consumer.destination):
+            with telemetry.process(message, link.consumer.destination, timed=True):
                 return handler(message, context)
 
         return handle

@@ -37,7 +37,7 @@ class Monitor(Closeable):
     Args:
         host, port: where it listens; loopback unless said otherwise. Port 0: a free one.
         why_not_ready: gives the reason why work cannot be done at the moment; None: it can. Any thread calls it.
-        metrics: gives the text of `/metrics`, such as `OpenTelemetry.prometheus`; None: there are none.
+        metrics: gives the text of `/metrics`, such as `Metrics.prometheus`; None: there are none.
 
     Attributes:
         url: where it is.

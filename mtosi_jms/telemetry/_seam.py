@@ -111,8 +111,16 @@ class Telemetry:
             error: why it cannot be read.
         """
 
-    def process(self, message: JmsMessage, destination: Destination) -> AbstractContextManager[object]:
-        """A handler has a message while the block runs; what the block raises is its failure."""
+    def process(
+        self, message: JmsMessage, destination: Destination, *, timed: bool = False
+    ) -> AbstractContextManager[object]:
+        """A handler has a message while the block runs; what the block raises is its failure.
+
+        Args:
+            message: as received.
+            destination: where it was received.
+            timed: whether its seconds are measured; those of a supplier are its exchange's.
+        """
         return nullcontext()
 
     def began(self, role: Role) -> None:
