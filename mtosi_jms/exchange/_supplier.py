@@ -373,7 +373,8 @@ class Supplier:
         soap_jms = speaks(self.profile, self._transports, message)
         telemetry = self.connection.telemetry
         writer = ReplyWriter(self._rules, session, message, soap_jms=soap_jms, telemetry=telemetry)
-        began, failure = time.monotonic(), None
+        began = time.monotonic()
+        failure: BaseException | None = None
         if telemetry is not None:
             telemetry.began(Role.SUPPLIER)
         try:
@@ -439,8 +440,7 @@ class Supplier:
             return
         if kind in NO_REQUEST and header_text(request, "msgType") is None:
             what = f"a message of type {kind} came where requests are expected"
-            error = ProtocolError(what, correlation_id(request) or "")
-            self._reject("a message that is no request", error, message)
+            self._reject("a message that is no request", ProtocolError(what, correlation_id(request) or ""), message)
             return
         try:
             judge_body(self._check, message, envelope)
@@ -451,6 +451,8 @@ class Supplier:
                 send_all(dispatcher.refuse(why, request, envelope.version, writer), writer.send)
             return
         send_all(dispatcher.dispatch(envelope, message=message, address=writer), writer.send)
+        if not writer.operation and self.connection.telemetry is not None:
+            self.connection.telemetry.count(Count.REJECTS, self.destination)
 
 
 def _answer_all(weak: weakref.ref[Supplier], session: Session, consumer: Consumer | InboxReceiver) -> None:

@@ -22,6 +22,7 @@ from mtosi_jms.transport._base import (
     Listener,
     Producer,
     Session,
+    publish,
     redeliver,
 )
 from mtosi_jms.transport._completion import AsyncSender, CompletionListener, SendRules, SendWindow
@@ -55,6 +56,7 @@ __all__ = [
     "dropped",
     "is_open",
     "provider_url",
+    "publish",
     "redeliver",
 ]
 
