@@ -29,6 +29,7 @@ BENCHMARKS = {
     "request": ("messaging", "request_reply"),
     "request-100": ("messaging", "request_reply_100"),
     "batches": ("messaging", "batches"),
+    "telemetry": ("observing", "telemetry"),
     "validate-request": ("messaging", "validated_request"),
     "validate-batches": ("messaging", "validated_batches"),
     "send": ("sending", "asynchronous_send"),

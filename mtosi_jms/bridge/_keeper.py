@@ -14,7 +14,7 @@ from mtosi_jms.bridge.endpoints import Channel, EventSink, EventSource, OnDiscon
 from mtosi_jms.bridge.reliable import Retries, retries_of
 from mtosi_jms.errors import MtosiError
 
-log = logging.getLogger(__name__)
+log = logging.getLogger(__package__)
 
 _CHANNEL: Final = "channel"
 End = TypeVar("End", EventSource, EventSink)
@@ -207,7 +207,7 @@ class Keeper(ABC, Generic[End]):
                 connect()
             except MtosiError as error:
                 failures += 1
-                log.info("no connection to %s: %s", where, error)
+                log.warning("no connection to %s: %s: %s", where, type(error).__name__, error)
                 self._pause(self._options.backoff.seconds(failures))
                 self._tell_news()
             else:

@@ -16,7 +16,7 @@ from mtosi_jms.jms.message import JmsMessage
 from mtosi_jms.spool import Outbox
 from mtosi_jms.transport import Backoff
 
-log = logging.getLogger(__name__)
+log = logging.getLogger(__package__)
 
 LOSS_OCCURRED: Final = "EventLossOccurred"
 LOSS_CLEARED: Final = "EventLossCleared"
@@ -123,7 +123,7 @@ class BridgeOptions:
         if self.on_parked is not None:
             self.on_parked(what, error)
         else:
-            log.error("not forwarded: %s", error)
+            log.error("not forwarded: %s: %s", type(error).__name__, error)
 
     def fail(self, reason: str) -> None:
         """Tells that delivery has stopped."""

@@ -19,7 +19,7 @@ from mtosi_jms.bridge._unread import UNREAD, interceptor
 from mtosi_jms.errors import IllegalStateError
 from mtosi_jms.transport.jvm import machine
 
-log = logging.getLogger(__name__)
+log = logging.getLogger(__package__)
 
 _LOOK: Final = 0.25
 """Seconds from one look at whether it is closed to the next."""
@@ -113,7 +113,7 @@ class Servant:
             try:
                 found, done = handler(*arguments), True
             except Exception as error:  # noqa: BLE001 - the peer is told, and tries again
-                log.warning("%s was not done: %s", name, error)
+                log.warning("%s was not done: %s: %s", name, type(error).__name__, error)
                 found = self._transient
         with machine.blocking():
             in_time = bool(call.get(2).complete(found))

@@ -43,7 +43,7 @@ from mtosi_jms.transport.jvm import machine
 
 __all__ = ["MtnmSession"]
 
-log = logging.getLogger(__name__)
+log = logging.getLogger(__package__)
 
 _MTNM: Final = "IDL:mtnm.tmforum.org"
 _NMS_SESSION: Final = (f"{_MTNM}/nmsSession/NmsSession_I:1.0", f"{_MTNM}/session/Session_I:1.0")
@@ -172,7 +172,7 @@ class MtnmSession(Closeable):
             if before is not None and self._channel_ior() != before[0]:
                 before[1].close()
         except (TransportError, BridgeError, ConfigError) as error:  # whoever uses it sees that it does not answer
-            log.info("the channel of %s: %s", self.name, error)
+            log.info("the channel of %s: %s: %s", self.name, type(error).__name__, error)
 
     def close(self) -> None:
         """Ends the session; more than once."""
@@ -303,7 +303,7 @@ class MtnmSession(Closeable):
                 raise
             except MtosiError as error:
                 failures += 1
-                log.info("no session at %s: %s", self.name, error)
+                log.warning("no session at %s: %s: %s", self.name, type(error).__name__, error)
                 continue
             if self._losing and self._session is not before:  # who told it has gone, and tells no end
                 self._losing = False

@@ -19,6 +19,7 @@ from mtosi_jms.cli import _console as console
 from mtosi_jms.cli._arguments import add_json, rate, selector
 from mtosi_jms.cli._documents import load, mapping_of, require_header, told
 from mtosi_jms.cli._messages import counted
+from mtosi_jms.cli._monitoring import add_monitor, monitored, reached
 from mtosi_jms.cli._providers import add_provider, open_connection
 from mtosi_jms.cli._stopping import Stop, until_signalled
 from mtosi_jms.errors import ConfigError, MtosiError, NamingError, SpoolError, TransportError
@@ -26,7 +27,7 @@ from mtosi_jms.jms import DUPLICATE_ID, BindingProfile, JmsMessage, NamingContex
 from mtosi_jms.jms.selector import parse
 from mtosi_jms.soap import header_text
 from mtosi_jms.spool import open_entry, scan
-from mtosi_jms.transport import Connection
+from mtosi_jms.transport import Connection, publish
 
 _PACKED: Final = ".xml.gz"
 _PROVIDERS_OWN: Final = ("JMSX", "JMS_")
@@ -40,13 +41,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--to", required=True, metavar="NAME", help="the destination to send to")
     parser.add_argument("--rate", type=rate, metavar="N", help="at most N messages a second (no limit)")
     parser.add_argument("--selector", type=selector, default="", metavar="S", help="send only messages that match")
+    add_monitor(parser)
     add_json(parser, "one JSON line for each message")
 
 
 def run(args: argparse.Namespace) -> int:
     """Send the messages again; 1 where some could not be sent, or a signal stopped it before the end."""
     files = landed_files(args.landing)
-    with until_signalled() as stop, open_connection(args) as connection:
+    with (
+        until_signalled(args) as stop,
+        monitored(args) as monitoring,
+        open_connection(args, telemetry=monitoring.telemetry) as connection,
+    ):
+        monitoring.add(reached(connection))
         return replay(connection, args, files, stop)
 
 
@@ -81,7 +88,7 @@ def replay(connection: Connection, args: argparse.Namespace, files: list[Path], 
                 console.problem(f"stopped: sent {counted(sent)} to {target}; the next is {path}")
                 return 1
             try:
-                _show(path, session.send(target, as_new(message)), as_json=args.json)
+                _show(path, publish(session, target, as_new(message)), as_json=args.json)
             except TransportError:
                 console.problem(f"sent {counted(sent)} to {target}; {path} may or may not have been sent")
                 raise

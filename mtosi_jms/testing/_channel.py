@@ -24,7 +24,7 @@ from mtosi_jms.bridge.reliable import Duplicates, SequenceNumbers, number_of, nu
 from mtosi_jms.errors import BridgeError, IllegalStateError, TransportError, UnsupportedQoS
 from mtosi_jms.testing._etcl import constraint_of
 
-log = logging.getLogger(__name__)
+log = logging.getLogger(__package__)
 
 _AGAIN: Final = 0.005
 """Seconds until what was not taken is pushed again, and until a supplier that had nothing is asked again."""
@@ -322,7 +322,7 @@ class MemorySource(_End):
             try:
                 consumer(self._shown(number, events))
             except Exception as error:  # noqa: BLE001 - it comes again
-                log.info("%s: not taken: %s", self._channel.name, error)
+                log.info("%s: not taken: %s: %s", self._channel.name, type(error).__name__, error)
                 with self._changed:
                     self._give_back(number, events)
                     self._changed.wait_for(lambda: self._over, _AGAIN)
@@ -459,7 +459,7 @@ class MemorySink(_End):
             try:
                 events = supplier(1 if self.grouping is Grouping.STRUCTURED_EVENT else 100, False)
             except Exception as error:  # noqa: BLE001 - it is asked again
-                log.info("%s: nothing was given: %s", self._channel.name, error)
+                log.info("%s: nothing was given: %s: %s", self._channel.name, type(error).__name__, error)
                 events = ()
             self._store(events)
             if not events:

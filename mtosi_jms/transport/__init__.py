@@ -9,6 +9,7 @@ from typing import Final
 
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.jms import JmsUri, NamesSource, NamingContext, is_jms_uri
+from mtosi_jms.telemetry import Telemetry
 from mtosi_jms.transport._backoff import Backoff
 from mtosi_jms.transport._base import (
     AckMode,
@@ -21,6 +22,7 @@ from mtosi_jms.transport._base import (
     Listener,
     Producer,
     Session,
+    publish,
     redeliver,
 )
 from mtosi_jms.transport._completion import AsyncSender, CompletionListener, SendRules, SendWindow
@@ -56,6 +58,7 @@ __all__ = [
     "dropped",
     "is_open",
     "provider_url",
+    "publish",
     "redeliver",
 ]
 
@@ -72,7 +75,12 @@ _FAILOVER: Final = re.compile(r"failover:(?://)?\(?\s*", re.IGNORECASE)
 
 
 def connect(
-    url: str | None = None, *, environment: str | None = None, names: NamesSource = None, **options: object
+    url: str | None = None,
+    *,
+    environment: str | None = None,
+    names: NamesSource = None,
+    telemetry: Telemetry | None = None,
+    **options: object,
 ) -> Connection:
     """Opens a connection to a JMS provider; it is stopped until `start`.
 
@@ -85,6 +93,7 @@ def connect(
             `jvm:NAME`: a connection factory of Java's JNDI, as is one of a JMS URI with `jndiInitialContextFactory`.
         environment: an environment of the configuration file (`transport.settings`), whose values complete the call.
         names: a naming context, a mapping of name to destination, or a file: `jndi.properties` or TOML.
+        telemetry: hears what the roles of the connection do, such as `mtosi_jms.telemetry.otel.OpenTelemetry`.
         options: what the provider takes besides; times are seconds. All take `client_id`, which durable subscriptions
             are known by; `jms_version`, the level of the provider's JMS API, 1.1 or later (R1); and for asynchronous
             sends `completion_timeout`, `strict_2012` and `on_completion_error`. `memory:` takes the fields of
@@ -105,6 +114,7 @@ def connect(
     context = NamingContext.of(names)
     url, scheme = provider_url(url, context)
     connection: Connection = import_module(PROVIDERS[scheme]).connect(url, context, options)
+    connection.telemetry = telemetry
     return connection
 
 
