@@ -19,6 +19,7 @@ from mtosi_jms.spark._session import SPARK_MINIMUM, check_version, local_session
 if TYPE_CHECKING:
     from mtosi_jms.spark._columns import arrow_schema
     from mtosi_jms.spark._frames import ledger, parse_messages
+    from mtosi_jms.spark._landing import Plan, plan_landing
     from mtosi_jms.spark._message_stream import MessageStreamSource
     from mtosi_jms.spark._options import SourceOptions
     from mtosi_jms.spark._selector import PROPERTY_COLUMNS, selector_column
@@ -39,6 +40,7 @@ __all__ = [
     "SPARK_MINIMUM",
     "InventorySource",
     "MessageStreamSource",
+    "Plan",
     "ReplySequence",
     "SourceOptions",
     "arrow_schema",
@@ -50,6 +52,7 @@ __all__ = [
     "local_session",
     "parse_alarms",
     "parse_messages",
+    "plan_landing",
     "pyspark_version",
     "read_alarms",
     "selector_column",
@@ -61,11 +64,13 @@ _HOMES: Final = {
     "PROPERTY_COLUMNS": "_selector",
     "InventorySource": "_source",
     "MessageStreamSource": "_message_stream",
+    "Plan": "_landing",
     "ReplySequence": "_sequences",
     "SourceOptions": "_options",
     "arrow_schema": "_columns",
     "ledger": "_frames",
     "parse_messages": "_frames",
+    "plan_landing": "_landing",
     "selector_column": "_selector",
 }
 """Where the names of this package are; those that are not here are of `jobs`."""
