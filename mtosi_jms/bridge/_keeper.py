@@ -14,7 +14,7 @@ from mtosi_jms.bridge.endpoints import Channel, EventSink, EventSource, OnDiscon
 from mtosi_jms.bridge.reliable import Retries, retries_of
 from mtosi_jms.errors import MtosiError
 
-log = logging.getLogger(__name__)
+log = logging.getLogger(__package__)
 
 _CHANNEL: Final = "channel"
 End = TypeVar("End", EventSource, EventSink)

@@ -16,7 +16,7 @@ from mtosi_jms.jms.message import JmsMessage
 from mtosi_jms.spool import Outbox
 from mtosi_jms.transport import Backoff
 
-log = logging.getLogger(__name__)
+log = logging.getLogger(__package__)
 
 LOSS_OCCURRED: Final = "EventLossOccurred"
 LOSS_CLEARED: Final = "EventLossCleared"

@@ -28,7 +28,7 @@ from mtosi_jms.bridge.events import Property, StructuredEvent
 from mtosi_jms.bridge.qos import QOS_TYPES
 from mtosi_jms.errors import BridgeError, IllegalStateError, MtosiError, TransportError, UnsupportedQoS
 
-log = logging.getLogger(__name__)
+log = logging.getLogger(__package__)
 
 _FIRST_PAUSE: Final = 0.005
 _LONGEST_PAUSE: Final = 0.25

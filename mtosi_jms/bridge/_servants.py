@@ -19,7 +19,7 @@ from mtosi_jms.bridge._unread import UNREAD, interceptor
 from mtosi_jms.errors import IllegalStateError
 from mtosi_jms.transport.jvm import machine
 
-log = logging.getLogger(__name__)
+log = logging.getLogger(__package__)
 
 _LOOK: Final = 0.25
 """Seconds from one look at whether it is closed to the next."""

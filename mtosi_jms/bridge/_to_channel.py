@@ -18,7 +18,7 @@ from mtosi_jms.errors import EventError, IllegalStateError, MtosiError, Transpor
 from mtosi_jms.jms import Destination
 from mtosi_jms.transport import Connection, Consumer, Delivery, Session
 
-log = logging.getLogger(__name__)
+log = logging.getLogger(__package__)
 
 Connect = Callable[[], Connection]
 

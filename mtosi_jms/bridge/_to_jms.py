@@ -31,7 +31,7 @@ from mtosi_jms.jms import DUPLICATE_ID, Destination, JmsMessage
 from mtosi_jms.jms.ids import random_id
 from mtosi_jms.transport import Connection, Session
 
-log = logging.getLogger(__name__)
+log = logging.getLogger(__package__)
 
 Connect = Callable[[], Connection]
 _PULLS, _ACKNOWLEDGEMENTS = 0, 1

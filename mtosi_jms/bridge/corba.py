@@ -44,7 +44,7 @@ from mtosi_jms.errors import (
 
 __all__ = ["CorbaChannel", "CorbaSink", "CorbaSource", "Orb", "OrbOptions"]
 
-log = logging.getLogger(__name__)
+log = logging.getLogger(__package__)
 
 End = TypeVar("End", bound=CorbaSource | CorbaSink)
 _ADMIN: Final = "CosNotifyChannelAdmin"

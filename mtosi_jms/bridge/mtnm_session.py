@@ -43,7 +43,7 @@ from mtosi_jms.transport.jvm import machine
 
 __all__ = ["MtnmSession"]
 
-log = logging.getLogger(__name__)
+log = logging.getLogger(__package__)
 
 _MTNM: Final = "IDL:mtnm.tmforum.org"
 _NMS_SESSION: Final = (f"{_MTNM}/nmsSession/NmsSession_I:1.0", f"{_MTNM}/session/Session_I:1.0")

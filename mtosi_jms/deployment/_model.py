@@ -25,7 +25,7 @@ from mtosi_jms.service.registry import services_of
 from mtosi_jms.transport import Connection
 from mtosi_jms.xmlbind import registered_packages
 
-log = logging.getLogger(__name__)
+log = logging.getLogger(__package__)
 
 Address: TypeAlias = str | Destination
 S = TypeVar("S", bound=Service)

@@ -37,10 +37,11 @@ from mtosi_jms.stubs.fmw.hdr import (
     CommunicationStyleType,
     MessageTypeType,
 )
+from mtosi_jms.telemetry import of_message
 
 __all__ = ["NO_REQUEST", "Abandoned", "Dispatcher", "FailureHook", "Failures", "ReplyAddress", "send_all"]
 
-log = logging.getLogger(__name__)
+log = logging.getLogger(__package__)
 
 FailureHook = Callable[[BaseException], object]
 """Called with each failure that no requestor hears of."""
@@ -79,15 +80,20 @@ class Failures:
     def __init__(self, hook: FailureHook | None) -> None:
         self._hook = hook
 
-    def tell(self, what: str, error: BaseException, *, trace: bool = False) -> None:
+    def tell(self, what: str, error: BaseException, *, message: JmsMessage | None = None, trace: bool = False) -> None:
         """Tell one failure.
 
         Args:
             what: the circumstances, for the log.
             error: the failure.
+            message: of the request; None: it came another way.
             trace: whether the log gets the traceback too.
         """
-        log.error("%s: %s", what, error, exc_info=error if trace else None)
+        about = f", message {message.message_id}" if message is not None else ""
+        facts = of_message(message) if message is not None else None
+        log.error(
+            "%s%s: %s: %s", what, about, type(error).__name__, error, exc_info=error if trace else None, extra=facts
+        )
         if self._hook is None:
             return
         try:
@@ -138,6 +144,11 @@ class Dispatcher:
         other._operations = {tag: (change(one), operation) for tag, (one, operation) in self._operations.items()}
         return other
 
+    def operation_of(self, envelope: Envelope) -> str:
+        """Name of the operation that a request asks for; empty where no service here has it."""
+        found = self._operations.get(tag_of(envelope.body))
+        return found[1].name if found is not None else ""
+
     def refuse_asynchronous(self) -> None:
         """See that no handler needs an event loop.
 
@@ -171,14 +182,17 @@ class Dispatcher:
         request = envelope.header or Header()
         if _is_reply(envelope):  # answering an answer might never end
             what = f"a message of type {header_text(request, 'msgType') or 'ERROR'} came where requests are expected"
-            self.failures.tell("a message that is no request", ProtocolError(what, correlation_id(request) or ""))
+            error = ProtocolError(what, correlation_id(request) or "")
+            self.failures.tell("a message that is no request", error, message=message)
             return
         if envelope.warnings:
             log.warning("a request with %d warnings, the first: %s", len(envelope.warnings), envelope.warnings[0])
         found = self._operations.get(tag_of(envelope.body))
         if found is None:
             what = f"no operation here takes {tag_of(envelope.body).rpartition('}')[2] or 'an empty body'}"
-            self.failures.tell("a request is refused", ProtocolError(what, correlation_id(request) or ""))
+            self.failures.tell(
+                "a request is refused", ProtocolError(what, correlation_id(request) or ""), message=message
+            )
             if header_text(request, "msgType") != "NOTIFICATION":
                 yield from self.refuse(what, request, envelope.version, address)
             return
@@ -291,12 +305,12 @@ class _Call:
         except MtosiFault as error:
             fault = error
             if operation.mep == "one-way":
-                failures.tell(f"{operation.name} is refused", error)
+                failures.tell(f"{operation.name} is refused", error, message=message)
         except BaseException as error:
             signalled = not isinstance(error, Exception) and threading.current_thread() is threading.main_thread()
             if self._closed or signalled:
                 raise
-            failures.tell(f"the handler of {operation.name} failed", error, trace=True)
+            failures.tell(f"the handler of {operation.name} failed", error, message=message, trace=True)
             fault = self._internal_error(error)
         if operation.mep != "one-way":
             yield from self._faults(fault)

@@ -9,11 +9,13 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from mtosi_jms.errors import ExchangeError, IllegalStateError, IncompleteBatchError, MtosiError, ReplyTimeoutError
+from mtosi_jms.exchange.reporting import Asked, report
 from mtosi_jms.jms import Destination, JmsMessage
-from mtosi_jms.patterns import Clock, Complete, Exchange, Fail
+from mtosi_jms.patterns import Clock, Complete, Exchange, Fail, Fault, Release
 from mtosi_jms.soap import Envelope
+from mtosi_jms.telemetry import Count, Publication, Role, Telemetry
 
-log = logging.getLogger(__name__)
+log = logging.getLogger(__package__)
 
 _UNCONSUMED: Final = 1.0
 """Seconds after which a caller is told that nobody consumes the destination of its request."""
@@ -71,10 +73,18 @@ class PendingExchange:
         awaits_id: whether the message id of its request is to be told.
         held: envelopes that had arrived when the exchange ended badly, and never had their turn, by batch number.
         closed: it was given up, or its end was seen.
+        publication: the sending of its request, for a telemetry.
     """
 
     def __init__(
-        self, exchange: Exchange[Any], asked: RequestInfo, package: str, now: float, *, awaits_id: bool
+        self,
+        exchange: Exchange[Any],
+        asked: RequestInfo,
+        package: str,
+        now: float,
+        *,
+        awaits_id: bool,
+        telemetry: Telemetry | None = None,
     ) -> None:
         self.state = exchange
         self.asked = asked
@@ -83,11 +93,17 @@ class PendingExchange:
         self.inbox: deque[Any] = deque()
         self.held: Mapping[int, Any] = {}
         self.closed = False
+        self.publication: Publication | None = None
+        self._telemetry = telemetry
+        self._batches = 0
+        self._is_reported = False
         self._wake: Callable[[], object] | None = None
         self._left: float | None = None  # its caller waits from the beginning: for the request to be sent
         self._away = 0.0
         self._began = now
         self._look: float | None = None if asked.consumers is None else now + _UNCONSUMED
+        if telemetry is not None:
+            telemetry.began(Role.REQUESTOR)
 
     @property
     def correlation_id(self) -> str:
@@ -139,6 +155,39 @@ class PendingExchange:
         """The request was sent; its caller has other things to do until it waits for a reply."""
         self.state.sent(self.time(now))
         self.leave(now)
+
+    def note(self, action: Any, now: float) -> None:
+        """Report what its caller is told, when that is the last."""
+        if isinstance(action, Release):
+            self._batches += 1
+        elif isinstance(action, Fault):
+            self.report("fault" if isinstance(action.payload, Envelope) else type(action.payload).__name__, now)
+        elif isinstance(action, Fail):
+            error = action.error
+            if self._telemetry is not None and isinstance(error, IncompleteBatchError):
+                self._telemetry.count(Count.GAPS, self.asked.destination, len(error.missing))
+            self.report(type(error).__name__, now, error)
+        else:
+            self.report("answered", now)
+
+    def report(self, outcome: str, now: float, error: BaseException | None = None) -> None:
+        """The exchange is over: the log and the telemetry are told, once."""
+        if self._is_reported:
+            return
+        self._is_reported = True
+        if self.publication is not None:
+            self.publication.end(error=error)
+        report(
+            log,
+            Role.REQUESTOR,
+            self._telemetry,
+            Asked(self.asked.operation, self.asked.destination),
+            self.correlation_id,
+            outcome=outcome,
+            seconds=now - self._began,
+            batches=self._batches,
+            error=error,
+        )
 
     def look(self, now: float) -> bool:
         """Tell, once and after a second, where nobody consumes the destination of the request; whether it was time."""

@@ -24,13 +24,15 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeAlias
 
-from mtosi_jms.errors import IllegalStateError
+from mtosi_jms.errors import IllegalStateError, MtosiError
 from mtosi_jms.exchange._pending import PendingExchange, ReceiveFailed, RequestInfo, reply_of
 from mtosi_jms.exchange.messages import read_reply, warn
 from mtosi_jms.jms import Destination, JmsMessage
 from mtosi_jms.jms.body_check import BodyCheck
 from mtosi_jms.patterns import (
     Complete,
+    Conflict,
+    Duplicate,
     Exchange,
     Fail,
     Fault,
@@ -41,13 +43,15 @@ from mtosi_jms.patterns import (
     Release,
     Reply,
     Strategy,
+    Stray,
 )
 from mtosi_jms.patterns import Orphan as LateReply
 from mtosi_jms.soap import Envelope
 from mtosi_jms.spool import Landing
+from mtosi_jms.telemetry import Count, Telemetry
 from mtosi_jms.transport import Delivery, Session, dropped, is_open, redeliver
 
-log = logging.getLogger(__name__)
+log = logging.getLogger(__package__)
 
 Orphans = Callable[[OrphanReply[Any]], object]
 """Called with each reply that belongs to no exchange."""
@@ -97,6 +101,7 @@ class Receiver:
         strict: what is read must fit the schema.
         check: judges the SOAP bodies.
         linger: seconds that the receiving thread goes on when no asynchronous caller listens any more.
+        telemetry: hears of the exchanges; None: nobody does.
 
     Attributes:
         linger: the same.
@@ -114,6 +119,7 @@ class Receiver:
         strict: bool,
         check: BodyCheck | None,
         linger: float,
+        telemetry: Telemetry | None = None,
     ) -> None:
         self._session = session
         self._orphaned: deque[OrphanReply[Any]] = deque()
@@ -126,6 +132,7 @@ class Receiver:
         self._strict = strict
         self._check = check
         self.linger = linger
+        self._telemetry = telemetry
         self._lock = threading.Lock()
         self._dropped: deque[PendingExchange] = deque()
         self._package: str | None = None
@@ -182,18 +189,25 @@ class Receiver:
         Raises:
             ConfigError: its correlationId is in use.
         """
-        pending = PendingExchange(exchange, asked, package, now, awaits_id=own_id is None)
+        awaits_id = own_id is None
+        pending = PendingExchange(exchange, asked, package, now, awaits_id=awaits_id, telemetry=self._telemetry)
         with self._lock:
             self._forget_dropped()
-            self._exchanges.open(
-                pending.correlation_id, pending, jms_ids=(own_id,) if own_id else (), awaits_id=pending.awaits_id
-            )
+            try:
+                self._exchanges.open(
+                    pending.correlation_id, pending, jms_ids=(own_id,) if own_id else (), awaits_id=awaits_id
+                )
+            except BaseException as error:
+                pending.report(type(error).__name__, now, error)
+                raise
             self._package = package
         return pending
 
     def sent(self, pending: PendingExchange, message_id: str | None) -> None:
         """The request of an exchange was sent; its time runs again when somebody waits for a reply."""
         pending.sent(self._clock())
+        if pending.publication is not None:
+            pending.publication.end(message_id)
         if not pending.awaits_id:
             return
         with self._lock:
@@ -484,6 +498,7 @@ class Receiver:
 
     def _handle(self, delivery: Delivery) -> None:
         message = delivery.message
+        since_ns = time.time_ns() if self._telemetry is not None else 0
         try:
             landed = self._landing.land(message) if self._landing is not None else None
             delivery.acknowledge()
@@ -499,17 +514,27 @@ class Receiver:
             if self._landing is not None:
                 self._landing.acknowledged(landed, correlation_id=reply.correlation_id, batch_number=reply.batch_number)
         finally:
-            self._match(reply)
+            pending = self._match(reply)
+            if self._telemetry is not None:
+                error = reply.payload if isinstance(reply.payload, MtosiError) else None
+                publication = pending.publication if pending is not None else None
+                self._telemetry.receive(message, self._where(message), since_ns, publication, error)
+
+    def _where(self, message: JmsMessage) -> Destination:
+        """Where a message was received: as it says, if it does."""
+        return message.destination or self._consumers[0].destination
 
     def _read(self, message: JmsMessage) -> Reply[Any]:
         return read_reply(message, strict=self._strict, package=self._package, check=self._check)
 
-    def _match(self, reply: Reply[Any]) -> None:
+    def _match(self, reply: Reply[Any]) -> PendingExchange | None:
         with self._lock:
             self._forget_dropped()
             found = self._exchanges.match(reply)
-            if isinstance(found, Matched):
-                self._give([found])
+            if not isinstance(found, Matched):
+                return None
+            self._give([found])
+            return found.exchange
 
     def _give(self, matched: Sequence[Matched[PendingExchange, Any]]) -> None:
         if not matched:
@@ -526,21 +551,37 @@ class Receiver:
         for action in actions:
             if isinstance(action, _FOR_CALLERS):
                 pending.inbox.append(action)
+                pending.note(action, self._clock())
                 pending.held = getattr(action, "held", pending.held)
             elif isinstance(action, LateReply):
                 self._exchanges.orphan(action.reply)
             elif isinstance(action, Flag):
                 warn(reply.payload if reply else None, action.rule, action.reason)
             else:
-                what = type(action).__name__.lower()
-                number = action.reply.batch_number
-                log.warning("%s reply for correlationId %s, batch %s", what, pending.correlation_id, number)
+                self._unwanted(pending, action)
+
+    def _unwanted(self, pending: PendingExchange, action: Duplicate[Any] | Conflict[Any] | Stray[Any]) -> None:
+        """A reply of the exchange that its caller does not get."""
+        what, number = type(action).__name__.lower(), action.reply.batch_number
+        facts = {"correlation_id": pending.correlation_id, "operation": pending.asked.operation, "batch": number}
+        log.warning(
+            "%s: %s reply, correlation id %s, batch %s",
+            pending.asked,
+            what,
+            pending.correlation_id,
+            number,
+            extra=facts,
+        )
+        if self._telemetry is not None:
+            kind = Count.DUPLICATES if isinstance(action, Duplicate) else Count.REJECTS
+            self._telemetry.count(kind, pending.asked.destination)
 
     def _forget(self, pending: PendingExchange) -> None:
         self._listening.pop(pending, None)
         if pending.closed:  # another exchange may have its correlationId by now
             return
         pending.closed = True
+        pending.report("abandoned", self._clock())
         pending.state.abandon()
         pending.inbox.clear()
         pending.wake()
@@ -580,8 +621,13 @@ class Receiver:
 
     def _tell(self, orphans: Sequence[OrphanReply[Any]]) -> None:
         for orphan in orphans:
+            if self._telemetry is not None:
+                self._telemetry.count(Count.ORPHANS)
             if self._on_orphan is None:
-                log.warning("an orphan, correlationId %s: %s", orphan.reply.correlation_id, orphan.reason)
+                identifier = orphan.reply.correlation_id or orphan.reply.jms_correlation_id
+                log.warning(
+                    "an orphan, correlation id %s: %s", identifier, orphan.reason, extra={"correlation_id": identifier}
+                )
                 continue
             try:
                 self._on_orphan(orphan)

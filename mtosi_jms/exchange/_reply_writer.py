@@ -27,9 +27,10 @@ from mtosi_jms.patterns import JmsEcho, ReplyRoute, RouteSource, reply_ids, repl
 from mtosi_jms.service import check_count
 from mtosi_jms.soap import Envelope, Header, correlation_id, header_text
 from mtosi_jms.stubs.fmw.hdr import MessageTypeType
+from mtosi_jms.telemetry import Telemetry
 from mtosi_jms.transport import AsyncSender, SendWindow
 
-log = logging.getLogger(__name__)
+log = logging.getLogger(__package__)
 
 ReplyPolicy: TypeAlias = Callable[[Destination], bool]
 """Says whether replies may be sent to a destination."""
@@ -129,9 +130,24 @@ class ReplyWriter:
 
     Attributes:
         request: the request's header, None as long as it is not known.
+        operation: what it asks for; empty as long as that is not known.
+        replies: how many were sent.
+        failed: whether the last one was a fault.
     """
 
-    def __init__(self, rules: ReplyRules, session: Sender, message: JmsMessage, *, soap_jms: bool) -> None:
+    def __init__(
+        self,
+        rules: ReplyRules,
+        session: Sender,
+        message: JmsMessage,
+        *,
+        soap_jms: bool,
+        telemetry: Telemetry | None = None,
+    ) -> None:
+        self.operation = ""
+        self.replies = 0
+        self.failed = False
+        self._telemetry = telemetry
         self._soap_jms = soap_jms
         self._rules = rules
         self._session = session
@@ -201,7 +217,9 @@ class ReplyWriter:
             message = rules.templates.to_jms(header, reply.body, reply.version, names=rules.names, correlation_id=echo)
         if self._soap_jms:
             message = as_reply(message, self._message, is_fault=reply.fault is not None, version=reply.version)
+        self.failed = reply.fault is not None
         self._transmit(message, route, partial=partial)
+        self.replies += 1
 
     def _jms_id(self, echo: JmsEcho) -> str | None:
         message = self._message
@@ -241,17 +259,30 @@ class ReplyWriter:
             self._run = self._run or random_id()
             properties = Properties.trusted({**message.properties, RUN_ID: self._run})
             message = dataclasses.replace(message, properties=properties)
+        if self._telemetry is None:
+            self._send(message, route.destination, partial=partial)
+            return
+        identifier = correlation_id(self.request) or ""
+        publication = self._telemetry.publish(message, route.destination, self.operation, identifier)
+        try:
+            self._send(publication.message, route.destination, partial=partial)
+        except BaseException as error:
+            publication.end(error=error)
+            raise
+        publication.end()
+
+    def _send(self, message: JmsMessage, destination: Destination, *, partial: bool) -> None:
         try:
             if partial:
                 if self._window is None:
                     self._window = SendWindow(self._session, self._rules.send_window)
-                self._window.send(route.destination, message)
+                self._window.send(destination, message)
             else:
                 if self._window is not None:
                     self._window.settle()
-                together = self._rules.together and self._session.send_soon(route.destination, message, can_wait=True)
+                together = self._rules.together and self._session.send_soon(destination, message, can_wait=True)
                 if not together:
-                    self._session.send(route.destination, message)
+                    self._session.send(destination, message)
         except (TransportError, IllegalStateError) as error:
             raise _told_apart(error) from error
 

@@ -13,6 +13,7 @@ from mtosi_jms.exchange._pattern_header import has_batches
 from mtosi_jms.exchange._pending import PendingExchange, PreparedRequest, RequestInfo
 from mtosi_jms.exchange._receiver import Receiver
 from mtosi_jms.exchange.messages import Target, moment, stamped, target_of
+from mtosi_jms.exchange.reporting import Asked, published
 from mtosi_jms.exchange.sending import TimedSender
 from mtosi_jms.jms import BindingProfile, Destination, JmsMessage
 from mtosi_jms.jms.binding import HeaderTemplates, to_jms
@@ -25,7 +26,7 @@ from mtosi_jms.spool import OutgoingJournal
 from mtosi_jms.stubs.fmw.hdr import CommunicationPatternType, CommunicationStyleType, MessageTypeType
 from mtosi_jms.transport import Capability, Connection, Session
 
-log = logging.getLogger(__name__)
+log = logging.getLogger(__package__)
 
 _MANY: Final = 32
 """Exchanges in flight from which on a request need not have a write of its own."""
@@ -86,6 +87,7 @@ class RequestWriter:
         self._outbox = outbox
         self._new_id = new_id
         self._clock = clock
+        self._telemetry = connection.telemetry
         self._has_message_ids = Capability.MESSAGE_IDS in connection.capabilities
         tells = connection.consumers(replies[0]) is not None
         self._consumers = connection.consumers if tells else None
@@ -110,6 +112,10 @@ class RequestWriter:
         soap_jms = chooses(self._profile, call.service.transport)
         asked = RequestInfo(call.operation.name, target.destination, self._replies, self._consumers, soap_jms)
         pending = self._receiver.open(exchange, asked, call.service.root, now, own_id=own_id)
+        if self._telemetry is not None:
+            name, identifier = call.operation.name, pending.correlation_id
+            pending.publication = self._telemetry.publish(message, target.destination, name, identifier)
+            message = pending.publication.message
         return PreparedRequest(pending, target.destination, message)
 
     def send(self, prepared: PreparedRequest) -> PendingExchange:
@@ -132,7 +138,7 @@ class RequestWriter:
                 doubtful = isinstance(error, UnknownOutcomeError)
                 became = "whether the request was sent is unknown" if doubtful else "the request was not sent"
                 late = pending.late(f"{became}: {error}")
-            self._receiver.close_exchange(pending)
+            self._not_sent(pending, late or error)
             if late is not None:
                 raise late from error
             raise
@@ -145,14 +151,18 @@ class RequestWriter:
             return False
         try:
             sent = self.session.send_soon(prepared.destination, prepared.message, can_wait=self._has_company())
-        except BaseException:
-            self._receiver.close_exchange(prepared.pending)
+        except BaseException as error:
+            self._not_sent(prepared.pending, error)
             raise
         finally:
             self._sending.release()
         if sent is not None:
             self._receiver.sent(prepared.pending, sent.message_id)
         return sent is not None
+
+    def _not_sent(self, pending: PendingExchange, error: BaseException) -> None:
+        pending.report(type(error).__name__, self._clock(), error)
+        self._receiver.close_exchange(pending)
 
     def time_left(self, prepared: PreparedRequest) -> float | None:
         """Seconds that sending a request may take; None: any number."""
@@ -169,11 +179,14 @@ class RequestWriter:
         header = self._header(operation, target, {}, options.correlation_id)
         _, message = self._message(header, call, target, one_way=True)
         sender = TimedSender(self.session, self._sending, self.seconds_of(options))
-        with sender.in_time(f"{operation.name} to {target.destination}"):
-            if self._outbox is None or target.destination.is_temporary:
-                self._send(sender, target.destination, message)
-            else:
-                self._outbox.send(sender, target.destination, message)
+        asked = Asked(operation.name, target.destination)
+        with published(log, self._telemetry, asked, message, options.correlation_id or "") as publication:
+            with sender.in_time(f"{operation.name} to {target.destination}"):
+                if self._outbox is None or target.destination.is_temporary:
+                    sent = self._send(sender, target.destination, publication.message)
+                else:
+                    sent = self._outbox.send(sender, target.destination, publication.message)
+            publication.end(sent.message_id)
 
     def seconds_of(self, options: CallOptions) -> float | None:
         """Seconds that a whole call may take; None: any number."""

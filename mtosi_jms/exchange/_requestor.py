@@ -29,7 +29,7 @@ from mtosi_jms.masking import without_login
 from mtosi_jms.patterns import BatchRules, Limits, OnConflict, Strategy
 from mtosi_jms.service import Call, check_seconds
 from mtosi_jms.soap import Envelope
-from mtosi_jms.spool import Landing, OutgoingJournal
+from mtosi_jms.spool import Landing, OutgoingJournal, watch_outbox
 from mtosi_jms.transport import Connection, close_aside, is_open
 from mtosi_jms.xmlbind import RawXml, XmlObject
 
@@ -128,6 +128,7 @@ class Requestor(Closeable):
                 strict=profile.validation == "strict",
                 check=body_check(validate),
                 linger=linger,
+                telemetry=connection.telemetry,
             )
             self._writer = RequestWriter(
                 connection,
@@ -146,6 +147,7 @@ class Requestor(Closeable):
                 new_id=new_id,
                 clock=clock,
             )
+            watch_outbox(connection.telemetry, outbox)
             connection.start()
         except BaseException:
             self._session.close()

@@ -20,7 +20,7 @@ from mtosi_jms.service import Call
 from mtosi_jms.soap import Envelope, Header, correlation_id, header_text, tag_of
 from mtosi_jms.xmlbind import XmlObject
 
-log = logging.getLogger(__name__)
+log = logging.getLogger(__package__)
 
 
 class BatchCall:

@@ -13,6 +13,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
@@ -36,6 +37,7 @@ from mtosi_jms.exchange._reply_writer import (
     WithheldError,
 )
 from mtosi_jms.exchange.arguments import check_connection
+from mtosi_jms.exchange.reporting import Asked, report
 from mtosi_jms.exchange.signals import aside, on_signals
 from mtosi_jms.jms import BindingProfile, Destination, JmsMessage
 from mtosi_jms.jms.binding import DEFAULT_PROFILE, from_jms, judge_body
@@ -43,13 +45,14 @@ from mtosi_jms.jms.body_check import Validate, body_check
 from mtosi_jms.jms.soap_jms import breach, speaks
 from mtosi_jms.service import SupplierBase, check_count, check_seconds
 from mtosi_jms.soap import Header, correlation_id, header_text
-from mtosi_jms.spool import InboxReceiver, IncomingJournal, give_back, handed_out
+from mtosi_jms.spool import InboxReceiver, IncomingJournal, give_back, handed_out, watch_inbox
+from mtosi_jms.telemetry import Count, Role
 from mtosi_jms.transport import Connection, Consumer, Delivery, Session, dropped, is_open, redeliver
 
 if TYPE_CHECKING:
     from mtosi_jms.exchange._aio_supplier import AsyncSupplier
 
-log = logging.getLogger(__name__)
+log = logging.getLogger(__package__)
 
 _LAST_PAUSE: Final = 10.0
 """Seconds that a request waits at most which the provider failed with."""
@@ -233,6 +236,7 @@ class Supplier:
             self._sessions.add(session)
         try:
             consumer = session.consumer(self.destination)
+            watch_inbox(self.connection.telemetry, self._inbox)
             self.connection.start()
         except BaseException:
             self._end(session)
@@ -262,8 +266,10 @@ class Supplier:
         if failures and self._stopped.wait(self._pause(failures)):
             give_back(delivery)
             return
+        telemetry = self.connection.telemetry
+        span = telemetry.process(delivery.message, self.destination) if telemetry is not None else nullcontext()
         try:
-            with handed_out(delivery):
+            with handed_out(delivery), span:
                 self.answer(delivery.message, session)
         except IllegalStateError:
             raise
@@ -271,7 +277,8 @@ class Supplier:
             self._failures[identifier] = failures + 1
             for oldest in list(self._failures)[:-_REMEMBERED]:
                 self._failures.pop(oldest, None)
-            self._tell("the provider failed while a request was answered; it is delivered again", error)
+            what = "the provider failed while a request was answered; it is delivered again"
+            self._tell(what, error, message=delivery.message)
             redeliver(session)
         else:
             self._failures.pop(identifier, None)
@@ -364,16 +371,52 @@ class Supplier:
             TransportError: the provider failed; whether it has all replies is unknown.
         """
         soap_jms = speaks(self.profile, self._transports, message)
-        writer = ReplyWriter(self._rules, session, message, soap_jms=soap_jms)
+        telemetry = self.connection.telemetry
+        writer = ReplyWriter(self._rules, session, message, soap_jms=soap_jms, telemetry=telemetry)
+        began, failure = time.monotonic(), None
+        if telemetry is not None:
+            telemetry.began(Role.SUPPLIER)
         try:
             try:
                 self._answer(message, writer, soap_jms=soap_jms)
             finally:
                 writer.settle()
         except WithheldError as withheld:
-            self._tell(withheld.what, withheld.error)
-        except ProviderError as failure:
-            raise failure.error from None
+            failure = withheld.error
+            self._reject(withheld.what, withheld.error, message)
+        except ProviderError as failed:
+            failure = failed.error
+            raise failed.error from None
+        except BaseException as error:
+            failure = error
+            raise
+        finally:
+            self._report(message, writer, time.monotonic() - began, failure)
+
+    def _report(self, message: JmsMessage, writer: ReplyWriter, seconds: float, failure: BaseException | None) -> None:
+        outcome = "answered" if writer.replies else "done"
+        if failure is not None:
+            outcome = type(failure).__name__
+        elif writer.failed:
+            outcome = "fault"
+        report(
+            log,
+            Role.SUPPLIER,
+            self.connection.telemetry,
+            Asked(writer.operation, self.destination),
+            correlation_id(writer.request) or message.correlation_id or "",
+            outcome=outcome,
+            seconds=seconds,
+            batches=writer.replies,
+            error=failure,
+            message_id=message.message_id,
+        )
+
+    def _reject(self, what: str, error: BaseException, message: JmsMessage) -> None:
+        """Report a request that is refused, or cannot be read."""
+        self._tell(what, error, message=message)
+        if self.connection.telemetry is not None:
+            self.connection.telemetry.count(Count.REJECTS, self.destination)
 
     def _answer(self, message: JmsMessage, writer: ReplyWriter, *, soap_jms: bool) -> None:
         dispatcher = self._dispatcher
@@ -381,26 +424,28 @@ class Supplier:
         try:
             envelope = from_jms(message, strict=self.profile.validation == "strict", package=dispatcher.package)
         except MtosiError as error:
-            self._tell("a request that cannot be read", error)
+            self._reject("a request that cannot be read", error, message)
             if kind not in (*NO_REQUEST, "NOTIFICATION"):
                 why = f"the request cannot be read: {getattr(error, 'message', error)}"
                 fault = breach(message, None) if soap_jms else None
                 send_all(dispatcher.refuse(fault or why, address=writer), writer.send)
             return
         writer.request = request = envelope.header or Header()
+        writer.operation = dispatcher.operation_of(envelope)
         fault = breach(message, envelope) if soap_jms else None
         if fault is not None:
-            self._tell("a request is refused", fault)
+            self._reject("a request is refused", fault, message)
             send_all(dispatcher.refuse(fault, request, envelope.version, writer), writer.send)
             return
         if kind in NO_REQUEST and header_text(request, "msgType") is None:
             what = f"a message of type {kind} came where requests are expected"
-            self._tell("a message that is no request", ProtocolError(what, correlation_id(request) or ""))
+            error = ProtocolError(what, correlation_id(request) or "")
+            self._reject("a message that is no request", error, message)
             return
         try:
             judge_body(self._check, message, envelope)
         except DecodeError as error:
-            self._tell("a request that does not fit the schema", error)
+            self._reject("a request that does not fit the schema", error, message)
             if header_text(request, "msgType") != "NOTIFICATION":
                 why = f"the request does not fit the schema: {error}"
                 send_all(dispatcher.refuse(why, request, envelope.version, writer), writer.send)

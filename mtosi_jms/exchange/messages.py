@@ -23,7 +23,7 @@ from mtosi_jms.xmlbind import XmlWarning
 
 __all__ = ["Target", "in_package", "moment", "read_reply", "stamped", "target_of", "warn", "whole_number"]
 
-log = logging.getLogger(__name__)
+log = logging.getLogger(__package__)
 
 _BODY: Final = re.compile(rb"<(?:[\w.-]+:)?Body[\s/>]")
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from mtosi_jms.jms.body_check import BodyCheck
 
-log = logging.getLogger(__name__)
+log = logging.getLogger(__package__)
 
 OF_REQUEST: Final = "Request"
 """How the name of a request's element ends."""

@@ -56,7 +56,7 @@ try:
 except ImportError as error:
     raise MissingExtraError("starlette", "http") from error
 
-log = logging.getLogger(__name__)
+log = logging.getLogger(__package__)
 
 T = TypeVar("T")
 _TYPES: Final = {"1.1": "text/xml", "1.2": "application/soap+xml"}

@@ -36,7 +36,7 @@ OnInvalid: TypeAlias = Literal["ignore", "warn", "fail"]
 BODY_TYPE: Final = "MTOSIX_messageType"
 """Property that says what a TextMessage would be on a wire that has more: `MapMessage`, `StreamMessage`, `Message`."""
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger(__package__)
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,40}")
 _NUMBER: Final = re.compile(r"[+-]?([0-9]{1,400}(\.[0-9]{0,400})?|\.[0-9]{1,400})([eE][+-]?[0-9]{1,4})?")
 _RANGES: Final[Mapping[str, tuple[type[int], int]]] = {

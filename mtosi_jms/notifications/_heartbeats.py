@@ -13,7 +13,7 @@ from mtosi_jms.service import check_seconds
 from mtosi_jms.stubs.fmw.hbt import Heartbeat
 from mtosi_jms.stubs.fmw.nam import NamingAttributeType
 
-log = logging.getLogger(__name__)
+log = logging.getLogger(__package__)
 
 
 class Timer(Protocol):

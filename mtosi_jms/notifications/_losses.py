@@ -22,7 +22,7 @@ from typing import TypeAlias
 
 from mtosi_jms.notifications._events import Event
 
-log = logging.getLogger(__name__)
+log = logging.getLogger(__package__)
 
 
 class LossCause(enum.Enum):

@@ -53,7 +53,7 @@ from mtosi_jms.transport import Connection
 from mtosi_jms.xmlbind import XmlObject
 
 T = TypeVar("T")
-log = logging.getLogger(__name__)
+log = logging.getLogger(__package__)
 
 
 def expression_of(selector: str | Selector | Condition) -> QueryExpressionType:

@@ -7,6 +7,7 @@ import logging
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import groupby, islice
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -14,6 +15,7 @@ from mtosi_jms.closing import Closeable
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.exchange.arguments import check_connection
 from mtosi_jms.exchange.messages import moment, stamped
+from mtosi_jms.exchange.reporting import Asked, published
 from mtosi_jms.exchange.sending import TimedSender
 from mtosi_jms.jms import BindingProfile, Destination, FrozenMap, JmsMessage
 from mtosi_jms.jms.binding import DEFAULT_PROFILE, to_jms
@@ -23,7 +25,7 @@ from mtosi_jms.masking import without_login
 from mtosi_jms.notifications._events import Event, event_name, events_of_message, notify_of
 from mtosi_jms.service import check_seconds
 from mtosi_jms.soap import Header
-from mtosi_jms.spool import OutgoingJournal
+from mtosi_jms.spool import OutgoingJournal, watch_outbox
 from mtosi_jms.stubs.fmw.elc import EventLossCleared
 from mtosi_jms.stubs.fmw.elo import EventLossOccured
 from mtosi_jms.stubs.fmw.hdr import CommunicationPatternType, CommunicationStyleType, MessageTypeType
@@ -34,7 +36,7 @@ from mtosi_jms.xmlbind import XmlObject
 if TYPE_CHECKING:
     from mtosi_jms.notifications._aio import AsyncPublisher
 
-log = logging.getLogger(__name__)
+log = logging.getLogger(__package__)
 
 Category: TypeAlias = TopicCategory | str
 Address: TypeAlias = str | Destination
@@ -147,6 +149,8 @@ class Publisher(Closeable):
         self._making = threading.Lock()
         self._aio: AsyncPublisher | None = None
         self._outbox = outbox
+        self._telemetry = connection.telemetry
+        watch_outbox(connection.telemetry, outbox)
         self._session = connection.session()
         try:
             self.resend()
@@ -362,11 +366,13 @@ class Publisher(Closeable):
         return TimedSender(self._session, self._lock, timeout)
 
     def _send(self, topic: Destination, events: Sequence[Event], sender: TimedSender) -> JmsMessage:
-        message = self.message_of(topic, events)
-        with sender.in_time(f"{event_name(events[0])} to {topic}"):
-            if self._outbox is not None:
-                return self._outbox.send(sender, topic, message)
-            return sender.send(topic, message)
+        asked = Asked(event_name(events[0]), topic)
+        with published(log, self._telemetry, asked, self.message_of(topic, events)) as publication:
+            with sender.in_time(f"{asked.operation} to {topic}"):
+                send = sender.send if self._outbox is None else partial(self._outbox.send, sender)
+                sent = send(topic, publication.message)
+            publication.end(sent.message_id)
+        return sent
 
     def __del__(self) -> None:
         if is_open(getattr(self, "_session", None)):

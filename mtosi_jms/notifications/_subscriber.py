@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 from mtosi_jms.errors import ConfigError, EnvelopeError, IllegalStateError, TransportError, XmlError
 from mtosi_jms.exchange.arguments import check_connection
-from mtosi_jms.jms import BindingProfile, Destination
+from mtosi_jms.jms import BindingProfile, Destination, JmsMessage
 from mtosi_jms.jms.binding import from_jms, judge_body, sender_of
 from mtosi_jms.jms.body_check import Validate, body_check
 from mtosi_jms.jms.selector import Condition, Selector, lint
@@ -19,13 +19,14 @@ from mtosi_jms.notifications._events import Received, events_in, name_of
 from mtosi_jms.notifications._losses import Loss, LossHook, LossWatch
 from mtosi_jms.service import check_seconds
 from mtosi_jms.soap import correlation_id
-from mtosi_jms.spool import InboxReceiver, IncomingJournal, Landing, begin, mark_in_doubt
+from mtosi_jms.spool import InboxReceiver, IncomingJournal, Landing, begin, mark_in_doubt, watch_inbox
+from mtosi_jms.telemetry import Count, of_message
 from mtosi_jms.transport import Connection, Delivery, dropped, is_open, redeliver
 
 if TYPE_CHECKING:
     from mtosi_jms.notifications._aio import AsyncSubscriber
 
-log = logging.getLogger(__name__)
+log = logging.getLogger(__package__)
 
 _LOSS_IS_OVER: Final = {"EventLossOccurred": False, "EventLossCleared": True}
 
@@ -118,6 +119,7 @@ class Subscriber(Iterator[Received]):
         except BaseException:
             self._session.close()
             raise
+        watch_inbox(connection.telemetry, inbox)
         self._source = self._consumer if inbox is None else InboxReceiver(self._session, self._consumer, inbox)
 
     def _check_selector(self, selector: str, profile: BindingProfile | None) -> None:
@@ -197,12 +199,14 @@ class Subscriber(Iterator[Received]):
             redeliver(self._session)
             raise
         self._watch.received()
+        since_ns = time.time_ns()
         try:
             envelope = from_jms(delivery.message, strict=self._strict, package=self._package)
             judge_body(self._check, delivery.message, envelope)
             if envelope.body is None:
                 raise EnvelopeError("the SOAP body is empty")
         except XmlError as error:
+            self._tell(delivery.message, since_ns, error)
             self._log_acknowledged(landed, None)
             if self._on_error is None:
                 raise
@@ -215,6 +219,21 @@ class Subscriber(Iterator[Received]):
         for one in received:
             self._note(one)
         self._events.extend(received)
+        self._tell(delivery.message, since_ns, None)
+
+    def _tell(self, message: JmsMessage, since_ns: int, error: XmlError | None) -> None:
+        """Tell the log and the telemetry of a message that was received."""
+        facts = of_message(message, self._destination)
+        if error is not None:
+            told = "a message at %s cannot be read, message %s: %s: %s"
+            log.warning(told, self._destination, message.message_id, type(error).__name__, error, extra=facts)
+        elif log.isEnabledFor(logging.INFO):
+            log.info("received at %s: message %s", self._destination, message.message_id, extra=facts)
+        telemetry = self._session.connection.telemetry
+        if telemetry is not None:
+            telemetry.receive(message, self._destination, since_ns, error=error)
+            if error is not None:
+                telemetry.count(Count.REJECTS, self._destination)
 
     def _log_acknowledged(self, landed: object, found: str | None) -> None:
         if self._landing is not None:

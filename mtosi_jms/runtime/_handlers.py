@@ -16,7 +16,7 @@ from mtosi_jms.notifications import events_in
 from mtosi_jms.soap import Envelope
 from mtosi_jms.transport import Session
 
-log = logging.getLogger(__name__)
+log = logging.getLogger(__package__)
 
 
 class HandlingContext(Protocol):

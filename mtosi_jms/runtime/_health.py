@@ -14,6 +14,7 @@ from typing import Any, Final, TypeAlias
 
 from mtosi_jms.jms import JmsMessage
 from mtosi_jms.runtime._lanes import Task
+from mtosi_jms.telemetry import of_message
 
 log = logging.getLogger("mtosi_jms.runtime")
 
@@ -167,6 +168,12 @@ class Record:
 
     def _note(self, level: int, event: str, task: Task | None = None, **facts: Any) -> None:
         facts = {"event": event, "destination": self._destination, **facts}
+        shown = event
         if task is not None:
-            facts |= {"message_id": task.delivery.message.message_id, "failed_attempts": task.failures}
-        log.log(level, "%s: %s", self._destination, event, extra=facts)
+            message = task.delivery.message
+            facts |= {**of_message(message, message.destination), "destination": self._destination}
+            facts["failed_attempts"] = task.failures
+            shown += f", message {message.message_id}, failed attempts {task.failures}"
+        if "error" in facts:
+            shown += f": {facts['error']}"
+        log.log(level, "%s: %s", self._destination, shown, extra=facts)

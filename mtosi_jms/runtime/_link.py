@@ -8,10 +8,11 @@ from typing import Final
 
 from mtosi_jms.errors import ConfigError, MtosiError
 from mtosi_jms.jms import DeliveryMode, Destination, JmsMessage
-from mtosi_jms.spool import InboxReceiver, IncomingJournal
+from mtosi_jms.spool import InboxReceiver, IncomingJournal, watch_inbox
+from mtosi_jms.telemetry import Publication
 from mtosi_jms.transport import Connection, InterruptionHook
 
-log = logging.getLogger(__name__)
+log = logging.getLogger(__package__)
 
 ORIGINAL_DESTINATION: Final = "MTOSIX_originalDestination"
 """Of a parked message: where it was received from, with its kind: `queue:EMS.OS`."""
@@ -74,6 +75,7 @@ class Link:
                 self.consumer if inbox is None else InboxReceiver(self.session, self.consumer, inbox, conflicts=True)
             )
             self.consumer.on_interrupted = on_interrupted
+            watch_inbox(connection.telemetry, inbox)
             connection.start()
         except BaseException:
             self.close()
@@ -96,7 +98,14 @@ class Link:
         if message.message_id is not None:
             properties[ORIGINAL_MESSAGE_ID] = message.message_id
         parked = replace(message, properties=properties, delivery_mode=DeliveryMode.PERSISTENT, time_to_live_ms=0)
-        self.session.send(self.parking, parked)
+        telemetry = self.connection.telemetry
+        publication = Publication(parked) if telemetry is None else telemetry.publish(parked, self.parking)
+        try:
+            sent = self.session.send(self.parking, publication.message)
+        except BaseException as failure:
+            publication.end(error=failure)
+            raise
+        publication.end(sent.message_id)
 
     def close(self) -> None:
         """Ends the session, and the connection if it belongs to the runtime."""

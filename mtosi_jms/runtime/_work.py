@@ -22,13 +22,14 @@ from mtosi_jms.errors import (
 )
 from mtosi_jms.exchange.signals import aside, on_signals
 from mtosi_jms.jms import JmsMessage
-from mtosi_jms.runtime._handlers import Handler
+from mtosi_jms.runtime._handlers import Handler, HandlingContext
 from mtosi_jms.runtime._health import Health, Record, State
 from mtosi_jms.runtime._lanes import Task
 from mtosi_jms.runtime._link import Link
 from mtosi_jms.runtime._rules import RuntimeRules
 from mtosi_jms.runtime._workers import Workers
 from mtosi_jms.spool import CONFLICT, InboxDelivery, give_back, mark_in_doubt, park, retry
+from mtosi_jms.telemetry import Count
 from mtosi_jms.transport import Connection, Delivery, Interruption, Session, is_open
 
 T = TypeVar("T")
@@ -58,7 +59,7 @@ class Work:
         self._record = record
         self._clock = clock
         self._workers = Workers(
-            handler, rules, clock=clock, opener=self._open_session, generation=lambda: self._generation
+            self._observed(handler), rules, clock=clock, opener=self._open_session, generation=lambda: self._generation
         )
         self._lock = threading.Lock()
         self._state = State.NEW
@@ -127,6 +128,19 @@ class Work:
             link.consumer.close()
         self._workers.pause()
 
+    def _observed(self, handler: Handler) -> Handler:
+        """The handler, whose attempts the telemetry of the connection hears of."""
+
+        def handle(message: JmsMessage, context: HandlingContext) -> object:
+            link = self._link
+            telemetry = link.connection.telemetry if link is not None else None
+            if link is None or telemetry is None:
+                return handler(message, context)
+            with telemetry.process(message, link.consumer.destination, timed=True):
+                return handler(message, context)
+
+        return handle
+
     def _open_session(self) -> tuple[Session, int]:
         """A session for a worker, at the current connection, and the number of that connection."""
         link = self._link
@@ -185,6 +199,8 @@ class Work:
         if draining:
             link.consumer.close()
         self._record.connected(link.connection.metadata.provider)
+        if self._generation and link.connection.telemetry is not None:
+            link.connection.telemetry.count(Count.RECONNECTS)
         self._ready.set()
         return link
 
@@ -331,3 +347,5 @@ class Work:
             give_back(task.delivery)
             raise
         self._record.parked(task, error, str(link.parking))
+        if link.connection.telemetry is not None:
+            link.connection.telemetry.count(Count.PARKED, link.consumer.destination)

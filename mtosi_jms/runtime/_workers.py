@@ -14,7 +14,7 @@ from mtosi_jms.runtime._rules import RuntimeRules
 from mtosi_jms.spool import begin
 from mtosi_jms.transport import Session
 
-log = logging.getLogger(__name__)
+log = logging.getLogger(__package__)
 
 Opener = Callable[[], tuple[Session, int]]
 """Makes a session at the current connection, and tells the number of that connection."""

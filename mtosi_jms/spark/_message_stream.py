@@ -33,7 +33,7 @@ from mtosi_jms.spool import DurableLanding, SpoolEntry, open_entry, scan
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger(__package__)
 
 MOST_MESSAGES: Final = "maxMessagesPerTrigger"
 _CONNECT: Final = "connect."

@@ -20,7 +20,7 @@ from mtosi_jms.masking import is_secret, passwords_in
 from mtosi_jms.spool import DurableLanding, scan
 from mtosi_jms.transport import AckMode, Backoff, Consumer, connect
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger(__package__)
 
 _LOOK: Final = 0.1
 """Seconds between looks at whether to stop, and at whether there is room again."""

@@ -36,7 +36,7 @@ from mtosi_jms.spark._streams import FileStream, LandingStream, StreamOptions, a
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger(__package__)
 _CARRIED: Final = "mtosi.options"
 
 

@@ -30,7 +30,7 @@ from mtosi_jms.spark._landing import PlannedFile, partition, plan_landing, reada
 from mtosi_jms.spark._options import Mode, OnIncomplete, SourceOptions, whole_number
 from mtosi_jms.spark._reader import reader_for
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger(__package__)
 
 MOST_FILES: Final = "maxFilesPerTrigger"
 CLEAN: Final = ("off", "delete", "archive")

@@ -40,6 +40,7 @@ from mtosi_jms.spool._landing import (
 from mtosi_jms.spool._outbox import Outbox
 from mtosi_jms.spool._rescue import Verification, verify_folder
 from mtosi_jms.spool._store import DeadMessage, StoredMessage
+from mtosi_jms.spool._watched import watch_inbox, watch_outbox
 
 __all__ = [
     "CONFLICT",
@@ -73,4 +74,6 @@ __all__ = [
     "retry",
     "scan",
     "verify_folder",
+    "watch_inbox",
+    "watch_outbox",
 ]

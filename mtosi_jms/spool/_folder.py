@@ -19,7 +19,7 @@ from typing import Final
 from mtosi_jms.errors import SpoolError, SpoolInUseError
 from mtosi_jms.spool._files import make_folder, reporting, sync_folder, write_all
 
-log = logging.getLogger(__name__)
+log = logging.getLogger(__package__)
 
 LOCK: Final = "lock"
 _RESERVE: Final = "reserve"

@@ -21,9 +21,9 @@ from mtosi_jms.errors import SpoolError
 from mtosi_jms.jms import DUPLICATE_ID, JmsMessage
 from mtosi_jms.jms.ids import random_id
 from mtosi_jms.spool._journal import InboxEntry
-from mtosi_jms.spool._store import EMPTY, LIMIT_BYTES, OPEN, READY, DeadMessage, Store, content_digest, marks
+from mtosi_jms.spool._store import DEAD, EMPTY, LIMIT_BYTES, OPEN, READY, DeadMessage, Store, content_digest, marks
 
-log = logging.getLogger(__name__)
+log = logging.getLogger(__package__)
 
 WINDOW: Final = 100_000
 """Ids that are remembered by default."""
@@ -93,6 +93,16 @@ class Inbox(Closeable):
     def __len__(self) -> int:
         """How many messages are not done with, those in doubt included."""
         return self._store.count("landed", "handed", "doubt")
+
+    @property
+    def folder(self) -> Path:
+        """Where it is."""
+        return self._store.folder
+
+    @property
+    def dead_count(self) -> int:
+        """How many messages `dead` has, without reading them."""
+        return self._store.count(DEAD)
 
     @property
     def in_doubt(self) -> list[InboxEntry]:

@@ -14,9 +14,10 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from mtosi_jms.errors import IllegalStateError, SpoolError, SpoolFullError, TransportError
 from mtosi_jms.jms import Destination, JmsMessage
+from mtosi_jms.telemetry import Count
 from mtosi_jms.transport import Consumer, Delivery, Session, redeliver
 
-log = logging.getLogger(__name__)
+log = logging.getLogger(__package__)
 
 CONFLICT: Final = "an earlier message has its MTOSIX_messageId, and another body"
 """Why a message in conflict goes to the dead messages."""
@@ -149,7 +150,7 @@ class InboxReceiver:
 
     def _land(self, delivery: Delivery) -> None:
         try:
-            self._inbox.land(delivery.message)
+            is_new = self._inbox.land(delivery.message)
         except SpoolFullError:
             raise
         except BaseException:
@@ -157,6 +158,9 @@ class InboxReceiver:
             redeliver(self._session)
             raise
         self._unlanded = None
+        telemetry = self._session.connection.telemetry
+        if telemetry is not None and not is_new:
+            telemetry.count(Count.DUPLICATES, self._consumer.destination)
         try:
             delivery.acknowledge()
         except (TransportError, IllegalStateError) as error:  # it comes again, and is recognised then

@@ -31,7 +31,7 @@ from mtosi_jms.spool._journal import Sender
 from mtosi_jms.spool._store import DEAD, LIMIT_BYTES, OPEN, READY, DeadMessage, Store
 from mtosi_jms.transport import Backoff
 
-log = logging.getLogger(__name__)
+log = logging.getLogger(__package__)
 
 _PAGE: Final = 200
 """Messages whose places are read at a time."""
@@ -104,6 +104,23 @@ class Outbox(Closeable):
     def __len__(self) -> int:
         """How many messages wait to be confirmed."""
         return self._store.count("waits")
+
+    @property
+    def age(self) -> float:
+        """Seconds that the oldest message has waited to be confirmed; 0: there is none."""
+        query = "SELECT since_ms FROM message WHERE state = 'waits' ORDER BY number LIMIT 1"
+        found = self._store.read(query)
+        return max(self._store.now_ms() - found[0][0], 0) / 1000 if found else 0.0
+
+    @property
+    def folder(self) -> Path:
+        """Where it is."""
+        return self._store.folder
+
+    @property
+    def dead_count(self) -> int:
+        """How many messages `dead` has, without reading them."""
+        return self._store.count(DEAD)
 
     @property
     def dead(self) -> list[DeadMessage]:

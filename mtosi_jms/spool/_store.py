@@ -33,7 +33,7 @@ from mtosi_jms.spool._files import reporting, sync_folder
 from mtosi_jms.spool._folder import LOCK, PrivateFolder
 from mtosi_jms.spool._sidecar import decode_facts, encode_facts
 
-log = logging.getLogger(__name__)
+log = logging.getLogger(__package__)
 
 T = TypeVar("T")
 

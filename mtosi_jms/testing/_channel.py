@@ -24,7 +24,7 @@ from mtosi_jms.bridge.reliable import Duplicates, SequenceNumbers, number_of, nu
 from mtosi_jms.errors import BridgeError, IllegalStateError, TransportError, UnsupportedQoS
 from mtosi_jms.testing._etcl import constraint_of
 
-log = logging.getLogger(__name__)
+log = logging.getLogger(__package__)
 
 _AGAIN: Final = 0.005
 """Seconds until what was not taken is pushed again, and until a supplier that had nothing is asked again."""

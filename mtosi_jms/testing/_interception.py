@@ -73,6 +73,7 @@ class InterceptedConnection(Connection):
         self.client_id = connection.client_id
         self.capabilities = connection.capabilities
         self.metadata = connection.metadata
+        self.telemetry = connection.telemetry
         self._connection = connection
         self._interceptor = interceptor
         self._made: list[Session] = []
@@ -86,6 +87,11 @@ class InterceptedConnection(Connection):
     def dead_letter(self) -> Destination | None:
         """See `Connection.dead_letter`."""
         return self._connection.dead_letter
+
+    @property
+    def is_up(self) -> bool:
+        """See `Connection.is_up`."""
+        return self._connection.is_up
 
     def consumers(self, destination: Destination) -> int | None:
         """See `Connection.consumers`."""

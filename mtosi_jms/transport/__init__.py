@@ -9,6 +9,7 @@ from typing import Final
 
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.jms import JmsUri, NamesSource, NamingContext, is_jms_uri
+from mtosi_jms.telemetry import Telemetry
 from mtosi_jms.transport._backoff import Backoff
 from mtosi_jms.transport._base import (
     AckMode,
@@ -69,7 +70,9 @@ PROVIDERS: Final = MappingProxyType(
 _FAILOVER: Final = re.compile(r"failover:(?://)?\(?\s*", re.IGNORECASE)
 
 
-def connect(url: str, *, names: NamesSource = None, **options: object) -> Connection:
+def connect(
+    url: str, *, names: NamesSource = None, telemetry: Telemetry | None = None, **options: object
+) -> Connection:
     """Opens a connection to a JMS provider; it is stopped until `start`.
 
     Args:
@@ -79,6 +82,7 @@ def connect(url: str, *, names: NamesSource = None, **options: object) -> Connec
             URL of a connection factory in `names` (P17), which a JMS URI names in `jndiConnectionFactoryName`.
             `jvm:NAME`: a connection factory of Java's JNDI, as is one of a JMS URI with `jndiInitialContextFactory`.
         names: a naming context, a mapping of name to destination, or a file: `jndi.properties` or TOML.
+        telemetry: hears what the roles of the connection do, such as `mtosi_jms.telemetry.otel.OpenTelemetry`.
         options: what the provider takes besides; times are seconds. All take `client_id`, which durable subscriptions
             are known by; `jms_version`, the level of the provider's JMS API, 1.1 or later (R1); and for asynchronous
             sends `completion_timeout`, `strict_2012` and `on_completion_error`. `memory:` takes the fields of
@@ -94,6 +98,7 @@ def connect(url: str, *, names: NamesSource = None, **options: object) -> Connec
     context = NamingContext.of(names)
     url, scheme = provider_url(url, context)
     connection: Connection = import_module(PROVIDERS[scheme]).connect(url, context, options)
+    connection.telemetry = telemetry
     return connection
 
 

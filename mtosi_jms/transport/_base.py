@@ -31,10 +31,11 @@ from mtosi_jms.closing import Closeable
 from mtosi_jms.errors import IllegalStateError, TransportError
 from mtosi_jms.jms import Destination, NamingContext, TemporaryQueue, TemporaryTopic
 from mtosi_jms.jms.message import DeliveryMode, JmsMessage
+from mtosi_jms.telemetry import Telemetry
 from mtosi_jms.transport._completion import CompletionListener, Completions, FutureListener
 from mtosi_jms.transport._descriptor import Capability, ConnectionMetadata
 
-log = logging.getLogger(__name__)
+log = logging.getLogger(__package__)
 
 
 class AckMode(enum.Enum):
@@ -488,6 +489,7 @@ class Connection(_Closeable):
         client_id: whose durable subscriptions it has; empty where none was given.
         capabilities: what of JMS it can do.
         metadata: what is at the other end (R1).
+        telemetry: hears what is done over the connection; None: nobody.
     """
 
     names: NamingContext
@@ -495,6 +497,13 @@ class Connection(_Closeable):
     client_id: str
     capabilities: frozenset[Capability]
     metadata: ConnectionMetadata
+    telemetry: Telemetry | None = None
+
+    @property
+    def is_up(self) -> bool:
+        """Whether the provider is reached, as far as is known without asking it: False while a lost connection is made
+        again, and once it is closed."""
+        return True
 
     @property
     def dead_letter(self) -> Destination | None:

@@ -26,7 +26,7 @@ from mtosi_jms.errors import ConfigError, IllegalStateError, SendTimeoutError
 from mtosi_jms.jms import Destination
 from mtosi_jms.jms.message import JmsMessage
 
-log = logging.getLogger(__name__)
+log = logging.getLogger(__package__)
 
 COMPLETION_TIMEOUT: Final = 30.0
 

@@ -9,7 +9,7 @@ import threading
 import warnings
 from collections.abc import Callable
 
-log = logging.getLogger(__name__)
+log = logging.getLogger(__package__)
 
 
 def is_open(session: object) -> bool:

@@ -11,9 +11,10 @@ from types import TracebackType
 from typing import Final, NamedTuple, Protocol
 
 from mtosi_jms.errors import IllegalStateError, TransportError
+from mtosi_jms.telemetry import log_message
 from mtosi_jms.transport._base import Consumer, Delivery, ErrorHook, Interruption, Listener
 
-log = logging.getLogger(__name__)
+log = logging.getLogger(__package__)
 
 _here: Final = threading.local()
 
@@ -192,6 +193,7 @@ class ListenerPump:
         if isinstance(delivery, Interruption):
             delivery.tell(entry.consumer.on_interrupted)
             return
+        log_message("received from", entry.consumer.destination, delivery.message)
         try:
             entry.on_message(delivery)
         except BaseException as error:  # noqa: BLE001 - a thread has nobody else to raise to: the hook gets it

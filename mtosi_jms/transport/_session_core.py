@@ -18,6 +18,7 @@ from mtosi_jms.errors import ConfigError, IllegalStateError, TransportError
 from mtosi_jms.jms import Destination, NamingContext, TemporaryQueue, TemporaryTopic
 from mtosi_jms.jms.message import JmsMessage
 from mtosi_jms.jms.selector import Selector, parse
+from mtosi_jms.telemetry import Count, log_message
 from mtosi_jms.transport._base import (
     AckMode,
     Connection,
@@ -154,6 +155,8 @@ class ConsumerCore(Consumer, Generic[E, S]):
                 if isinstance(found, Interruption):
                     found.tell(self.on_interrupted)
                 elif found is None or not session.acts_on_receipt or session.accept(found.entry):
+                    if found is not None:
+                        log_message("received from", self.destination, found.message)
                     return found
 
     def listen(self, on_message: Listener, on_error: ErrorHook | None = None) -> None:
@@ -280,7 +283,10 @@ class SessionCore(Session, Generic[E, S]):
         if message.delivery_delay_ms:
             self._check_has(Capability.DELIVERY_DELAY)
         with self.use:
-            return self._send(self._named(destination), message, listener, timeout)
+            target = self._named(destination)
+            sent = self._send(target, message, listener, timeout)
+        log_message("sent to", target, sent)
+        return sent
 
     @abstractmethod
     def _send(
@@ -620,6 +626,20 @@ class ConnectionCore(Connection):
         for session in sessions:
             session.leave(deadline)
         self.finish(deadline)
+
+    @property
+    def is_up(self) -> bool:
+        """See `Connection.is_up`."""
+        return not self._closing and self._is_reached()
+
+    def _is_reached(self) -> bool:
+        """Whether a connection that is open has its provider at the moment."""
+        return True
+
+    def on_reconnected(self) -> None:
+        """The provider was lost, and is reached again."""
+        if self.telemetry is not None:
+            self.telemetry.count(Count.RECONNECTS)
 
     def __repr__(self) -> str:
         state = "closed" if self._closed else "started" if self.started else "stopped"

@@ -8,7 +8,7 @@ from types import ModuleType
 
 import pytest
 
-ONLY = {"transport": {"closing", "jars", "transport", "jms", "errors", "masking"}}
+ONLY = {"transport": {"closing", "jars", "transport", "telemetry", "jms", "errors", "masking"}}
 
 # No socket, thread, clock or source of identifiers: time and ids are arguments.
 PURE = ("soap", "jms", "patterns")
@@ -51,6 +51,8 @@ OPTIONAL = {
     "uvicorn": ("mtosi_jms.gateway",),
     "httpx": ("mtosi_jms.gateway",),
     "h11": ("mtosi_jms.gateway",),  # uvicorn's own
+    "opentelemetry": ("mtosi_jms.telemetry.otel",),
+    "prometheus_client": ("mtosi_jms.telemetry.otel",),
     "py4j": ("mtosi_jms.spark",),
     "pyspark": ("mtosi_jms.spark",),
     "pyarrow": ("mtosi_jms.spark", "mtosi_jms.console._tables"),

@@ -28,7 +28,7 @@ from mtosi_jms.transport.jvm._api import error_of, refused_login, translated
 from mtosi_jms.transport.jvm._link import Factory, Link, name_of
 from mtosi_jms.transport.jvm._options import JvmOptions, Lookup
 
-log = logging.getLogger(__name__)
+log = logging.getLogger(__package__)
 
 _PAUSES: Final = Backoff(initial=0.1, maximum=30.0, jitter=0.1)
 _LOOK: Final = 0.25
@@ -54,6 +54,10 @@ class Owner(Protocol):
         Raises:
             MtosiError: the provider refuses it.
         """
+        ...
+
+    def on_reconnected(self) -> None:
+        """A lost connection was made again."""
         ...
 
     def wake_all(self) -> None:
@@ -185,6 +189,11 @@ class Channel:
                     link.close()
             except MtosiError as error:
                 log.warning("%s did not close in order: %s", self, error)
+
+    @property
+    def is_up(self) -> bool:
+        """Whether a link is up."""
+        return self._link.lost is None
 
     def link(self, deadline: float) -> Link:
         """The link that is up, waited for where it was lost.
@@ -333,13 +342,15 @@ class Channel:
                 link = self._open()
                 self._restore(link)
             except MtosiError as error:
-                log.info("%s is not yet reached again: %s", self, error)
+                log.warning("%s: not yet connected again: %s", self, error)
                 if self._gives_up(error, since):
                     return
                 attempt += 1
                 self._over.wait(_PAUSES.seconds(attempt))
                 continue
             log.warning("%s: the connection was lost (%s), and made again", self, lost.lost)
+            if (owner := self._owner()) is not None:
+                owner.on_reconnected()
             return
 
     def _gives_up(self, error: MtosiError, since: float) -> bool:

@@ -77,6 +77,9 @@ class JvmConnection(ConnectionCore):
     def check_alive(self) -> None:
         self.channel.check_alive()
 
+    def _is_reached(self) -> bool:
+        return self.channel.is_up
+
     def goodbye(self) -> float:
         return self.channel.goodbye()
 

@@ -36,7 +36,7 @@ from mtosi_jms.transport.jvm._channel import Channel
 from mtosi_jms.transport.jvm._link import Link
 from mtosi_jms.transport.jvm._messages import stamps
 
-log = logging.getLogger(__name__)
+log = logging.getLogger(__package__)
 
 _SLICE: Final = 0.25
 """Seconds that one call of Java's `receive` waits: an interrupt and a close are seen that soon."""

@@ -17,7 +17,7 @@ from mtosi_jms.transport._completion import Pending
 from mtosi_jms.transport.memory._provider import MemoryProvider
 from mtosi_jms.transport.memory._queue import MessageQueue
 
-log = logging.getLogger(__name__)
+log = logging.getLogger(__package__)
 
 _UNREAD_FOR: Final = 1.0
 """Seconds that a sender waits for room before it is told of a destination that nobody consumes."""

@@ -27,7 +27,7 @@ from mtosi_jms.transport.stomp._subscriptions import Collector, Entry, Feed, Sub
 from mtosi_jms.transport.stomp._temporary import Temporaries
 from mtosi_jms.transport.stomp._transaction import Transaction, transact
 
-log = logging.getLogger(__name__)
+log = logging.getLogger(__package__)
 
 _TOPIC_WINDOW: Final = 32_766
 """Messages on the way to a subscriber: what a topic does not keep must not wait at the broker for room."""
@@ -45,6 +45,7 @@ class Channel:
         options: see `StompOptions`.
         on_lost: called with the lock held when a link was lost.
         on_change: called with the lock held when there is another link, or no more will come.
+        on_reconnected: called when there is another link.
     """
 
     def __init__(
@@ -55,10 +56,12 @@ class Channel:
         options: StompOptions,
         on_lost: Callable[[], None],
         on_change: Callable[[], None],
+        on_reconnected: Callable[[], None],
     ) -> None:
         self.lock = lock
         self.options = options
         self.wake_all = on_change
+        self.on_reconnected = on_reconnected
         self._tell_lost = on_lost
         self._subscriptions = Subscriptions(lock, options)
         self._collector = Collector(lock, options.send_timeout)

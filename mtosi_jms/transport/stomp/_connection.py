@@ -34,7 +34,9 @@ class StompConnection(ConnectionCore):
         super().__init__(threading.Lock(), names, options.client_id, options.send_rules)
         self.id = f"stomp-{uuid.uuid4().hex[:12]}"
         self.options = options
-        self.channel = Channel(self.id, self.lock, addresses, options, self._on_lost, self.wake_all)
+        self.channel = Channel(
+            self.id, self.lock, addresses, options, self._on_lost, self.wake_all, self.on_reconnected
+        )
         dialect = self.channel.dialect
         self.capabilities = dialect.capabilities
         self.metadata = ConnectionMetadata(dialect.provider, dialect.version, options.jms_version)
@@ -45,6 +47,9 @@ class StompConnection(ConnectionCore):
 
     def check_alive(self) -> None:
         self.channel.check_alive()
+
+    def _is_reached(self) -> bool:
+        return self.channel.link is not None
 
     def goodbye(self) -> float:
         return self.channel.goodbye()

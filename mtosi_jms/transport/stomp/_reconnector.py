@@ -25,7 +25,7 @@ from mtosi_jms.transport.stomp._frames import Received
 from mtosi_jms.transport.stomp._link import Link
 from mtosi_jms.transport.stomp._options import Address, StompOptions
 
-log = logging.getLogger(__name__)
+log = logging.getLogger(__package__)
 
 _FIRST_PAUSE: Final = 0.1
 _LAST_PAUSE: Final = 30.0
@@ -56,6 +56,7 @@ class Owner(Protocol):
 
     lock: threading.Lock
     wake_all: Callable[[], None]
+    on_reconnected: Callable[[], None]
 
     def restore(self, link: Link) -> None:
         """Makes on a new link what was there on the one that was lost."""
@@ -208,7 +209,7 @@ class Reconnector:
             if isinstance(error, AuthenticationError | ConfigError) or time.monotonic() >= deadline:
                 self._give_up(error)
                 return None
-            log.info("not yet connected again: %s", error)
+            log.warning("%s: not yet connected again: %s", self.address, error)
             return self._rest(deadline)
         return (0.0, link) if self._take(link) else None
 
@@ -288,7 +289,8 @@ class Reconnector:
             self._changed.notify_all()
             self._owner.wake_all()
             closed = self._closed.is_set()
-        log.info("%s: connected again", link.address)
+        log.warning("%s: connected again", link.address)
+        self._owner.on_reconnected()
         if closed:
             link.end(TransportError("the connection is closed"))
         return not closed

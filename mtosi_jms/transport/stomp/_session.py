@@ -15,6 +15,7 @@ from typing import Final
 from mtosi_jms.errors import ConfigError, MtosiError, TransportError, UnknownOutcomeError
 from mtosi_jms.jms import Destination
 from mtosi_jms.jms.message import DeliveryMode, JmsMessage
+from mtosi_jms.telemetry import log_message
 from mtosi_jms.transport._base import AckMode, Interruption, InterruptionHook
 from mtosi_jms.transport._completion import CompletionListener
 from mtosi_jms.transport._descriptor import Capability
@@ -146,7 +147,10 @@ class StompSession(SessionCore[Entry, Feed]):
             if self.transacted or confirmed or message.delivery_delay_ms or len(message.body) > _LARGE:
                 return None
             sent, frame = self.channel.prepare(target, message)
-            return sent if self.channel.send_soon(frame, can_wait=can_wait) else None
+            if not self.channel.send_soon(frame, can_wait=can_wait):
+                return None
+        log_message("sent to", target, sent)
+        return sent
 
     def _subscribe(self, asked: ConsumerSpec) -> StompConsumer:
         with self.lock:

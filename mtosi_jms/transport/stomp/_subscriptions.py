@@ -25,7 +25,7 @@ from mtosi_jms.transport.stomp._frames import Frame
 from mtosi_jms.transport.stomp._link import Link
 from mtosi_jms.transport.stomp._options import StompOptions
 
-log = logging.getLogger(__name__)
+log = logging.getLogger(__package__)
 
 _MILLISECONDS: Final = 1000
 

@@ -1,0 +1,47 @@
+"""Outboxes and inboxes that a telemetry asks for their depth. It does not keep them, and a closed one is gone."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from typing import TypeVar
+
+from mtosi_jms.errors import SpoolError
+from mtosi_jms.spool._inbox import Inbox
+from mtosi_jms.spool._journal import IncomingJournal, OutgoingJournal
+from mtosi_jms.spool._outbox import Outbox
+from mtosi_jms.telemetry import Gauge, Telemetry
+
+T = TypeVar("T", Outbox, Inbox)
+
+
+def watch_outbox(telemetry: Telemetry | None, outbox: OutgoingJournal | None) -> None:
+    """Have a telemetry ask an outbox how many messages wait, since when, and how many are dead."""
+    if telemetry is None or not isinstance(outbox, Outbox):
+        return
+    name = str(outbox.folder)
+    telemetry.watch(Gauge.OUTBOX_DEPTH, name, _reader(outbox, lambda one: float(len(one))))
+    telemetry.watch(Gauge.OUTBOX_AGE, name, _reader(outbox, lambda one: one.age))
+    telemetry.watch(Gauge.DEAD, name, _reader(outbox, lambda one: float(one.dead_count)))
+
+
+def watch_inbox(telemetry: Telemetry | None, inbox: IncomingJournal | None) -> None:
+    """Have a telemetry ask an inbox how many messages are not done with, and how many are dead."""
+    if telemetry is None or not isinstance(inbox, Inbox):
+        return
+    name = str(inbox.folder)
+    telemetry.watch(Gauge.INBOX_SIZE, name, _reader(inbox, lambda one: float(len(one))))
+    telemetry.watch(Gauge.DEAD, name, _reader(inbox, lambda one: float(one.dead_count)))
+
+
+def _reader(journal: T, value: Callable[[T], float]) -> Callable[[], float | None]:
+    weak = weakref.ref(journal)
+
+    def read() -> float | None:
+        one = weak()
+        try:
+            return value(one) if one is not None else None
+        except SpoolError:  # closed, or its folder cannot be read
+            return None
+
+    return read

@@ -1,0 +1,163 @@
+"""Log records: what they say of a message, the wire log, and the formatters that ship. Nothing shows a credential.
+
+A record's text is for people. Its facts are fields besides (`extra`): `operation`, `destination`, `correlation_id`,
+`message_id`, `batches`, `seconds`, `outcome` and others, which `JsonFormatter` writes and structlog's
+`ExtraAdder` finds.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import logging
+import re
+from typing import Any, Final
+
+from mtosi_jms.jms import Destination, JmsMessage
+from mtosi_jms.masking import MASK, is_secret, without_login
+
+__all__ = ["JsonFormatter", "LineFormatter", "log_message", "masked_envelope", "of_message"]
+
+_messages: Final = logging.getLogger("mtosi_jms.messages")
+_wire: Final = logging.getLogger("mtosi_jms.wire")
+
+_LARGEST: Final = 1 << 20
+"""Octets of an envelope that the wire log shows."""
+_WORD: Final = r"[\w.:-]*(?:security|password|passwd|secret|credential|token)[\w.:-]*"
+_ELEMENT: Final = re.compile(rf"(<({_WORD})(?:\s[^>]*)?(?<!/)>).*?(</\2\s*>|\Z)", re.IGNORECASE | re.DOTALL)
+_ATTRIBUTE: Final = re.compile(rf"""(\s(?!xmlns)({_WORD})\s*=\s*)("[^"]*"|'[^']*')""", re.IGNORECASE)
+_STANDARD: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+
+
+def masked_envelope(body: bytes) -> str:
+    """An envelope as the wire log shows it: elements and attributes whose names speak of credentials, and the passwords
+    of URLs, are masked.
+
+    Args:
+        body: of a message; it need not be XML.
+    """
+    encoding = "utf-16" if body[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8"
+    text = body[:_LARGEST].decode(encoding, "backslashreplace")
+    text = _ELEMENT.sub(rf"\1{MASK}\3", text)
+    text = _ATTRIBUTE.sub(rf'\1"{MASK}"', text)
+    left = len(body) - _LARGEST
+    return without_login(text) + (f"... and {left} bytes" if left > 0 else "")
+
+
+def log_message(way: str, destination: Destination | None, message: JmsMessage) -> None:
+    """Tell a message to the loggers `mtosi_jms.messages` (headers and properties) and `mtosi_jms.wire` (the envelope).
+
+    Args:
+        way: `sent to` or `received from`.
+        destination: where.
+        message: the message.
+    """
+    if not _messages.isEnabledFor(logging.DEBUG):
+        if _wire.isEnabledFor(logging.DEBUG):
+            _tell_wire(way, destination, message)
+        return
+    headers = {
+        "JMSMessageID": message.message_id,
+        "JMSCorrelationID": message.correlation_id,
+        "JMSReplyTo": message.reply_to and str(message.reply_to),
+        "JMSType": message.jms_type,
+        "JMSDeliveryMode": message.delivery_mode.name,
+        "JMSPriority": message.priority,
+        "JMSExpiration": message.expiration_ms or None,
+        "JMSRedelivered": message.redelivered or None,
+    }
+    facts: dict[str, Any] = {name: value for name, value in headers.items() if value is not None}
+    facts |= {name: MASK if is_secret(name) else value for name, value in message.properties.items()}
+    shown = ", ".join(f"{name}={_one_line(value)}" for name, value in facts.items())
+    _messages.debug("%s %s: %s", way, destination, without_login(shown), extra=of_message(message, destination))
+    if _wire.isEnabledFor(logging.DEBUG):
+        _tell_wire(way, destination, message)
+
+
+def _tell_wire(way: str, destination: Destination | None, message: JmsMessage) -> None:
+    kind, length = message.message_type.value, len(message.body)
+    what = masked_envelope(message.body) if length else f"{len(message.content)} values"
+    facts = of_message(message, destination)
+    _wire.debug("%s %s, %s of %d bytes:\n%s", way, destination, kind, length, what, extra=facts)
+
+
+def of_message(message: JmsMessage, destination: Destination | None = None) -> dict[str, object]:
+    """The fields of a log record about a message: `extra=of_message(message)`.
+
+    Args:
+        message: that the record is about.
+        destination: where it came from or goes; None: as the message says.
+    """
+    return {
+        "message_id": message.message_id,
+        "correlation_id": message.properties.get("MTOSI_correlationId") or message.correlation_id,
+        "destination": str(destination or message.destination or ""),
+    }
+
+
+def _one_line(value: object) -> str:
+    """A value without line breaks and other characters by which a peer could write lines of its own into a log."""
+    text = str(value)
+    return text if text.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
+class LineFormatter(logging.Formatter):
+    """One line a record, its URLs without passwords; an exception follows as its traceback, unless that is left out.
+
+    Args:
+        fmt: as for `logging.Formatter`.
+        tracebacks: whether records with an exception show where it was raised.
+    """
+
+    def __init__(
+        self, fmt: str = "%(asctime)s %(levelname)s %(name)s: %(message)s", *, tracebacks: bool = True
+    ) -> None:
+        super().__init__(fmt)
+        self._tracebacks = tracebacks
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the base class's name
+        """The line; what a peer wrote cannot begin another one. The wire log keeps its lines."""
+        line = super().formatMessage(record)
+        return line if record.name == _wire.name else _one_line(line)
+
+    def format(self, record: logging.LogRecord) -> str:
+        """See `logging.Formatter.format`."""
+        if not self._tracebacks:
+            error = record.exc_info[1] if isinstance(record.exc_info, tuple) else None
+            record = logging.makeLogRecord({**vars(record), "exc_info": None, "exc_text": None, "stack_info": None})
+            if error is not None:
+                record.msg, record.args = f"{record.getMessage()}: {type(error).__name__}: {error}", None
+        return without_login(super().format(record))
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object a record and line: `time`, `level`, `logger`, `message`, the record's fields, and `error` and
+    `traceback` where there is an exception. Fields whose names speak of credentials and passwords of URLs are masked.
+
+        handler = logging.StreamHandler()
+        handler.setFormatter(JsonFormatter())
+        logging.getLogger("mtosi_jms").addHandler(handler)
+    """
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line."""
+        facts: dict[str, Any] = {
+            "time": dt.datetime.fromtimestamp(record.created, dt.UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname,
+            "logger": record.name,
+            "message": without_login(record.getMessage()),
+        }
+        for name, value in vars(record).items():
+            if name not in _STANDARD and name not in facts and value is not None:
+                facts[name] = MASK if is_secret(name) else _plain(value)
+        if isinstance(record.exc_info, tuple) and record.exc_info[1] is not None:
+            error = record.exc_info[1]
+            facts["error"] = without_login(f"{type(error).__name__}: {error}")
+            facts["traceback"] = without_login(self.formatException(record.exc_info))
+        return json.dumps(facts, ensure_ascii=False)
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, bool | int | float):
+        return value
+    return without_login(str(value))

@@ -1,0 +1,130 @@
+"""The pages that a monitor asks for, served by a thread: `/healthz`, `/readyz` and `/metrics`."""
+
+from __future__ import annotations
+
+import json
+import logging
+import socket
+import sys
+import threading
+from collections.abc import Callable
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Final
+
+from mtosi_jms.closing import Closeable
+from mtosi_jms.errors import TransportError
+
+__all__ = ["Monitor"]
+
+log: Final = logging.getLogger("mtosi_jms.telemetry")
+
+_PATIENCE: Final = 10.0
+"""Seconds that a client may take for its request."""
+_TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
+
+
+class Monitor(Closeable):
+    """Serves `/healthz`, `/readyz` and `/metrics` over HTTP, to whoever may reach the address.
+
+    `/healthz` says 200 as long as the process can answer. `/readyz` says 200, or 503 with the reason where
+    `why_not_ready` gives one: a broker that is lost, a role that has ended. `/metrics` has what `metrics` gives, as
+    Prometheus reads it; 404 without.
+
+        with Monitor(why_not_ready=lambda: None if connection.is_up else "the broker is lost") as monitor:
+            print(monitor.url)
+
+    Args:
+        host, port: where it listens; loopback unless said otherwise. Port 0: a free one.
+        why_not_ready: gives the reason why work cannot be done at the moment; None: it can. Any thread calls it.
+        metrics: gives the text of `/metrics`, such as `Metrics.prometheus`; None: there are none.
+
+    Attributes:
+        url: where it is.
+
+    Raises:
+        TransportError: it cannot listen there.
+    """
+
+    def __init__(
+        self,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        *,
+        why_not_ready: Callable[[], str | None] = lambda: None,
+        metrics: Callable[[], bytes] | None = None,
+    ) -> None:
+        self.why_not_ready = why_not_ready
+        self.metrics = metrics
+        kind = type("Server", (_Server,), {"address_family": socket.AF_INET6 if ":" in host else socket.AF_INET})
+        try:
+            self._server = kind((host, port), self)
+        except (OSError, OverflowError) as error:
+            raise TransportError(f"{host}:{port}: cannot listen: {error}") from None
+        found = self._server.server_address
+        shown = f"[{found[0]}]" if ":" in str(found[0]) else str(found[0])
+        self.url = f"http://{shown}:{found[1]}"
+        self._thread = threading.Thread(target=self._server.serve_forever, name="mtosi-monitor", daemon=True)
+        self._thread.start()
+
+    def page(self, path: str) -> tuple[HTTPStatus, str, bytes]:
+        """Status, content type and octets of a page; for servers of the application's own, too."""
+        if path == "/healthz":
+            return _json(HTTPStatus.OK, {"status": "up"})
+        if path == "/readyz":
+            reason = self.why_not_ready()
+            if reason is None:
+                return _json(HTTPStatus.OK, {"ready": True})
+            return _json(HTTPStatus.SERVICE_UNAVAILABLE, {"ready": False, "reason": reason})
+        if path == "/metrics" and self.metrics is not None:
+            return HTTPStatus.OK, _TEXT, self.metrics()
+        return _json(HTTPStatus.NOT_FOUND, {"error": "no such page; there are /healthz, /readyz and /metrics"})
+
+    def close(self) -> None:
+        """End it; a second call does nothing."""
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+
+def _json(status: HTTPStatus, facts: dict[str, Any]) -> tuple[HTTPStatus, str, bytes]:
+    return status, "application/json", json.dumps(facts).encode()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False  # a client that sends nothing must not hold up the end
+
+    def __init__(self, address: tuple[str, int], monitor: Monitor) -> None:
+        self.monitor = monitor
+        super().__init__(address, _Handler)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that went away is nobody's failure; anything else is told."""
+        log.debug("a page of the monitor was not delivered: %s", type(sys.exception()).__name__)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: _Server
+    timeout = _PATIENCE
+    server_version = "mtosi-jms"
+    sys_version = ""
+
+    def do_GET(self) -> None:
+        try:
+            status, kind, data = self.server.monitor.page(self.path.partition("?")[0])
+        except Exception:
+            log.exception("the monitor's page %s failed", self.path.partition("?")[0][:80])
+            status, kind, data = _json(HTTPStatus.INTERNAL_SERVER_ERROR, {"error": "the page failed"})
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(data)))
+        self.send_header("Cache-Control", "no-store")
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(data)
+
+    do_HEAD = do_GET  # noqa: N815 - the base class's name
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Who asks for pages is not logged: a probe comes every few seconds."""

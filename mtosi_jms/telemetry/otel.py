@@ -1,0 +1,251 @@
+"""OpenTelemetry: spans and metrics of what the roles of a connection do (extra `otel`).
+
+Spans follow the semantic conventions for messaging. The context goes along as the JMS properties `traceparent` and
+`tracestate`: legal names, and those of W3C. A peer that knows nothing of them ignores them.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
+from types import TracebackType
+from typing import Any, Final
+
+from mtosi_jms.errors import ConfigError, MissingExtraError
+from mtosi_jms.jms import Destination, JmsMessage
+from mtosi_jms.telemetry._metrics import BUCKETS, METRICS, Labels, Metric, Metrics, where
+from mtosi_jms.telemetry._seam import Publication, Role
+
+try:
+    from opentelemetry import context as contexts
+    from opentelemetry import metrics, trace
+    from opentelemetry.context import Context
+    from opentelemetry.metrics import CallbackOptions, Histogram, MeterProvider, Observation
+    from opentelemetry.trace import Link, Span, SpanKind, StatusCode, TracerProvider
+    from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+except ImportError as error:
+    raise MissingExtraError("opentelemetry-api", "otel") from error
+
+__all__ = ["PROPERTIES", "OpenTelemetry"]
+
+PROPERTIES: Final = ("traceparent", "tracestate")
+"""The JMS properties that carry the context of a span."""
+
+_NAME: Final = "mtosi_jms"
+_PROPAGATOR: Final = TraceContextTextMapPropagator()
+_UNSAMPLED: Final = "-00"
+
+
+class OpenTelemetry(Metrics):
+    """Makes spans of what it is told, and offers its metrics to OpenTelemetry; connections may share one.
+
+    The counters are asked for when OpenTelemetry reads them; only durations are handed over one by one.
+
+    Args:
+        tracer_provider: makes the spans; None: the one that the process has set, or none.
+        meter_provider: takes the metrics; None: the same.
+        sample: share of the exchanges and notifications that get spans, 0 to 1, where no span is there already to say
+            so: neither the caller's nor the peer's. A span costs about 5 % of a round trip over `memory:`; what is left
+            out here costs next to nothing, what the provider's own sampler leaves out a third of it.
+
+    Raises:
+        ConfigError: `sample` is no share.
+    """
+
+    def __init__(
+        self,
+        *,
+        tracer_provider: TracerProvider | None = None,
+        meter_provider: MeterProvider | None = None,
+        sample: float = 1.0,
+    ) -> None:
+        super().__init__()
+        if not 0 <= sample <= 1:
+            raise ConfigError(f"sample: it must be a number from 0 to 1, not {sample!r}")
+        self._sample = sample
+        self._tracer = trace.get_tracer(_NAME, tracer_provider=tracer_provider)
+        self._seconds: dict[str, Histogram] = {}
+        meter = metrics.get_meter(_NAME, meter_provider=meter_provider)
+        for metric in METRICS:
+            about = metric.name, metric.unit, metric.told
+            if metric.kind == "histogram":
+                made = meter.create_histogram(*about, explicit_bucket_boundaries_advisory=BUCKETS)
+                self._seconds[metric.name] = made
+            elif metric.kind == "counter":
+                meter.create_observable_counter(metric.name, [self._reader(metric)], *about[1:])
+            else:
+                meter.create_observable_gauge(metric.name, [self._reader(metric)], *about[1:])
+
+    def _reader(self, metric: Metric) -> Any:
+        def read(options: CallbackOptions) -> Iterable[Observation]:
+            return [Observation(value, dict(labels)) for labels, value in self.numbers(metric.name)]
+
+        return read
+
+    def record(self, name: str, labels: Labels, seconds: float) -> None:
+        """See `Metrics.record`."""
+        super().record(name, labels, seconds)
+        self._seconds[name].record(seconds, dict(labels))
+
+    def publish(
+        self, message: JmsMessage, destination: Destination, operation: str = "", correlation_id: str = ""
+    ) -> Publication:
+        """See `Telemetry.publish`: a span `publish DESTINATION`, kind PRODUCER, whose context the message carries."""
+        counted = super().publish(message, destination)
+        ambient = trace.get_current_span().get_span_context()
+        if not (ambient.trace_flags.sampled if ambient.is_valid else self._is_sampled()):
+            if not ambient.is_valid:  # the peer makes no spans either
+                unsampled = f"00-{random.getrandbits(127) + 1:032x}-{random.getrandbits(63) + 1:016x}{_UNSAMPLED}"
+                counted.message = message.with_property(PROPERTIES[0], unsampled)
+            return counted
+        facts = _facts("publish", "send", destination, message)
+        facts["messaging.message.body.size"] = len(message.body)
+        if operation:
+            facts["mtosi.operation"] = operation
+        if correlation_id:
+            facts["messaging.message.conversation_id"] = correlation_id
+        span = self._tracer.start_span(f"publish {where(destination)[0][1]}", None, SpanKind.PRODUCER, facts)
+        publication = _Publication(counted, span)
+        carrier: dict[str, str] = {}
+        _PROPAGATOR.inject(carrier, publication.context)
+        for name, value in carrier.items():
+            publication.message = publication.message.with_property(name, value)
+        return publication
+
+    def receive(
+        self,
+        message: JmsMessage,
+        destination: Destination,
+        since_ns: int,
+        publication: Publication | None = None,
+        error: BaseException | None = None,
+    ) -> None:
+        """See `Telemetry.receive`: a span `receive DESTINATION`, kind CONSUMER, below the request's span where the
+        message answers one, and linked to the span that published it."""
+        super().receive(message, destination, since_ns, publication, error)
+        below: Context | None = None
+        if publication is not None:
+            if not isinstance(publication, _Publication):
+                return
+            below = publication.context
+        elif not self._goes_on(message):
+            return
+        facts = _facts("receive", "receive", destination, message)
+        name, links = f"receive {where(destination)[0][1]}", _links(message)
+        span = self._tracer.start_span(name, below, SpanKind.CONSUMER, facts, links, since_ns)
+        if error is not None:
+            _failed(span, error)
+        span.end()
+
+    def process(
+        self, message: JmsMessage, destination: Destination, *, timed: bool = False
+    ) -> AbstractContextManager[object]:
+        """See `Telemetry.process`: a span `process DESTINATION`, kind CONSUMER, below the span that published the
+        message, and the present one for the handler."""
+        measured = super().process(message, destination, timed=timed)
+        carrier = _carrier(message)
+        below = _PROPAGATOR.extract(carrier, Context()) if carrier else Context()
+        if not self._goes_on(message):
+            return _Current(measured, trace.get_current_span(below))
+        facts = _facts("process", "process", destination, message)
+        name = f"process {where(destination)[0][1]}"
+        return _Current(measured, self._tracer.start_span(name, below, SpanKind.CONSUMER, facts))
+
+    def ended(self, role: Role, operation: str, outcome: str, seconds: float, batches: int) -> None:
+        """See `Telemetry.ended`; a supplier's span gets operation, outcome and batches."""
+        super().ended(role, operation, outcome, seconds, batches)
+        if role is Role.SUPPLIER and (span := trace.get_current_span()).is_recording():
+            name = operation or "other"
+            span.set_attributes({"mtosi.operation": name, "mtosi.outcome": outcome, "mtosi.batches": batches})
+
+    def _is_sampled(self) -> bool:
+        return self._sample >= 1 or random.random() < self._sample
+
+    def _goes_on(self, message: JmsMessage) -> bool:
+        """Whether a received message gets a span: as its peer says, where that says something."""
+        said = message.properties.get(PROPERTIES[0])
+        return not said.endswith(_UNSAMPLED) if isinstance(said, str) else self._is_sampled()
+
+
+class _Publication(Publication):
+    """A span that is open until `end`."""
+
+    __slots__ = ("_counted", "_span", "context")
+
+    def __init__(self, counted: Publication, span: Span) -> None:
+        self.message = counted.message
+        self.context = trace.set_span_in_context(span, Context())
+        self._counted = counted
+        self._span: Span | None = span
+
+    def end(self, message_id: str | None = None, error: BaseException | None = None) -> None:
+        span, self._span = self._span, None
+        if span is None:
+            return
+        self._counted.end(message_id, error)
+        if error is not None:
+            _failed(span, error)
+        elif message_id is not None:
+            span.set_attribute("messaging.message.id", message_id)
+        span.end()
+
+
+class _Current:
+    """Has a span be the present one while a block runs, and ends it."""
+
+    __slots__ = ("_measured", "_span", "_token")
+
+    def __init__(self, measured: AbstractContextManager[object], span: Span) -> None:
+        self._measured = measured
+        self._span = span
+
+    def __enter__(self) -> None:
+        self._token = contexts.attach(trace.set_span_in_context(self._span))
+        self._measured.__enter__()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._measured.__exit__(kind, error, trace)
+        contexts.detach(self._token)
+        if error is not None:
+            _failed(self._span, error)
+        self._span.end()
+
+
+def _facts(name: str, kind: str, destination: Destination, message: JmsMessage) -> dict[str, Any]:
+    facts: dict[str, Any] = {
+        "messaging.system": "jms",
+        "messaging.operation.name": name,
+        "messaging.operation.type": kind,
+        "messaging.destination.name": str(destination),
+    }
+    if destination.is_temporary:
+        facts["messaging.destination.temporary"] = True
+    if message.message_id is not None:
+        facts["messaging.message.id"] = message.message_id
+    if message.redelivered:
+        facts["mtosi.redelivered"] = True
+    return facts
+
+
+def _carrier(message: JmsMessage) -> dict[str, str]:
+    """What a message says of the span that published it; a peer may write anything there."""
+    found = {name: message.properties.get(name) for name in PROPERTIES}
+    return {name: value for name, value in found.items() if isinstance(value, str)}
+
+
+def _links(message: JmsMessage) -> list[Link]:
+    carrier = _carrier(message)
+    if not carrier:
+        return []
+    context = trace.get_current_span(_PROPAGATOR.extract(carrier, Context())).get_span_context()
+    return [Link(context)] if context.is_valid else []
+
+
+def _failed(span: Span, error: BaseException) -> None:
+    """Marks a span. The text of an error may quote a message, or hold a credential: its type has to do."""
+    kind = type(error).__qualname__
+    span.set_attribute("error.type", kind)
+    span.set_status(StatusCode.ERROR, kind)
