@@ -124,6 +124,11 @@ def _event(message: JmsMessage) -> tuple[str, str, str, str, str]:
     )
 
 
+def object_name_in(body: bytes) -> str:
+    """The name of what a notification is about, from its body; empty where it has none, or several."""
+    return str(_from_body(body).get("objectName", ""))[:_LONGEST]
+
+
 def _from_body(body: bytes) -> dict[str, object]:
     if len(body) > _LARGEST:
         return {}

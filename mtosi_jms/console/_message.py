@@ -155,5 +155,5 @@ class _Builder:
 
 
 def _cut(value: object) -> str:
-    text = str(value)
+    text = str(value).lower() if isinstance(value, bool) else str(value)
     return text if len(text) <= _VALUE else f"{text[:_VALUE]}… ({len(text):,} characters)"

@@ -15,7 +15,7 @@ from itertools import islice
 from typing import Final, Literal, NamedTuple, TypeVar
 
 from mtosi_jms.console._exchanges import Exchange, ExchangeView
-from mtosi_jms.console._facts import Facts, facts_of
+from mtosi_jms.console._facts import Facts, facts_of, object_name_in
 from mtosi_jms.jms import Destination, JmsMessage
 
 K = TypeVar("K")
@@ -198,6 +198,7 @@ class Traffic:
         self._total = 0
         self._rate = Rate()
         self._ids: OrderedDict[str, int] = OrderedDict()
+        self._unmatched: dict[bool, OrderedDict[int, int]] = {True: OrderedDict(), False: OrderedDict()}
         self._exchanges: OrderedDict[str, Exchange] = OrderedDict()
         self._exchange_numbers = 0
         self._requests: OrderedDict[str, str] = OrderedDict()
@@ -281,8 +282,7 @@ class Traffic:
 
     def _take(self, put: _Put) -> None:
         message = put.message
-        known = self._ids.get(message.message_id) if message.message_id is not None else None
-        if known is not None:
+        if self._is_known(put):
             place = self._places.get(put.destination)
             if place is not None and message.redelivered:
                 place.redelivered += 1
@@ -319,6 +319,30 @@ class Traffic:
             _keep(self._event_rows, found.number, found._replace(message=_NO_MESSAGE), _EVENTS)
         elif facts.kind != "other":
             self._follow(put, found)
+
+    def _is_known(self, put: _Put) -> bool:
+        """Whether a message has been seen already.
+
+        An application that sends and receives has some messages twice, and not everybody who sends learns the message
+        id. Then the body tells: each one that was sent without an id is the same as one that was received.
+        """
+        message = put.message
+        if message.message_id is not None and message.message_id in self._ids:
+            return True
+        if put.way not in ("sent", "received"):
+            return False
+        has_id, body = message.message_id is not None, hash(message.body)
+        others = self._unmatched[not has_id]
+        left = others.pop(body, 0)
+        if left > 1:
+            others[body] = left - 1
+        if left:
+            if message.message_id is not None:
+                _keep(self._ids, message.message_id, 0, _IDS)
+            return True
+        own = self._unmatched[has_id]
+        _keep(own, body, own.get(body, 0) + 1, _IDS)
+        return False
 
     def _remember(self, found: Seen) -> None:
         self._seen[found.number] = found
@@ -442,7 +466,17 @@ class Traffic:
                 for one in reversed(self._event_rows.values())
                 if category in ("", one.facts.category) and severity in ("", one.facts.severity)
             )
-            return list(islice(found, most))
+            return [self._named(one) for one in list(islice(found, most))]
+
+    def _named(self, event: Seen) -> Seen:
+        """A notification with the name of its object, for which its body is read when somebody asks."""
+        kept = self._seen.get(event.number)
+        if event.facts.object_name or kept is None:
+            return event
+        name = object_name_in(kept.message.body) or event.facts.object_type or "unnamed"
+        named = event._replace(facts=event.facts._replace(object_name=name))
+        self._event_rows[event.number] = named
+        return named
 
 
 _NO_MESSAGE: Final = JmsMessage()

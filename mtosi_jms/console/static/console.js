@@ -65,6 +65,9 @@ theme.addEventListener("click", () => {
 });
 showTheme();
 
+// Where the pages do not all fit, the present one is in view.
+document.querySelector("nav a[aria-current]")?.scrollIntoView({ inline: "center", block: "nearest" });
+
 if (live.hasAttribute("data-live")) {
   pause.hidden = false;
   pause.addEventListener("click", () => {
