@@ -45,7 +45,7 @@ class Numbers:
 
     def __contains__(self, number: int) -> bool:
         at = bisect_right(self._ranges, (number, number))
-        found = self._ranges[at - 1 : at + 1]
+        found = self._ranges[max(at - 1, 0) : at + 1]
         return any(low <= number <= high for low, high in found)
 
     def __bool__(self) -> bool:
