@@ -190,8 +190,10 @@ def _redrive(args: argparse.Namespace, queue: str, message_id: str, to: str) -> 
         json=False,
     )
     with Stop() as stop, open_connection(args) as connection:
-        if operate(connection, moving, stop) != 0:
-            raise ConfigError(f"{message_id}: it was not moved")
+        with connection.session() as session:
+            if not session.browse(queue, moving.selector):
+                raise ConfigError(f"{message_id}: it is not at {queue} any more")
+        operate(connection, moving, stop)
 
 
 def _is_loopback(host: str) -> bool:

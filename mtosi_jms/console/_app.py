@@ -260,11 +260,11 @@ class Console:
             return PlainTextResponse("Actions are off: start the console with --allow-actions.\n", 403)
         try:
             done = await run_in_threadpool(self._settle, form)
-        except (KeyError, ValueError, IndexError):
-            return PlainTextResponse("This form does not say what to do.\n", 400)
         except MtosiError as error:
             log.warning("%s of %s failed: %s", form.get("action"), form.get("key"), error)
             return self._missing(request, without_login(str(error)), 409)
+        except (KeyError, ValueError, IndexError):
+            return PlainTextResponse("This form does not say what to do.\n", 400)
         return RedirectResponse(f"/dead-letters?done={quote(done)}", 303)
 
     def _settle(self, form: Mapping[str, str]) -> str:

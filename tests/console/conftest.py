@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +15,10 @@ pytest.importorskip("jinja2", reason="the extra console is not installed")
 httpx = pytest.importorskip("httpx", reason="the extra console is not installed")
 
 from mtosi_jms.console import Console, Traffic  # noqa: E402 - it needs the extra
+from mtosi_jms.errors import MessageRefusedError  # noqa: E402
 from mtosi_jms.jms import JmsMessage, Queue  # noqa: E402
+from mtosi_jms.spool import Outbox  # noqa: E402
+from mtosi_jms.transport import Backoff  # noqa: E402
 
 ENVELOPE = """<s:Envelope xmlns:s="http://schemas.xmlsoap.org/soap/envelope/"
  xmlns:h="http://www.tmforum.org/mtop/fmw/xsd/hdr/v1"><s:Header><h:header><h:activityName>{operation}</h:activityName>
@@ -86,3 +90,20 @@ def visit(traffic: Traffic) -> Callable[..., Browser]:
         return Browser(Console(traffic, **options))
 
     return opened
+
+
+class Refusing:
+    """A provider that takes nothing."""
+
+    def send(self, destination: Any, message: JmsMessage) -> JmsMessage:
+        raise MessageRefusedError(destination, "no permission")
+
+
+@pytest.fixture
+def outbox(tmp_path: Path) -> Path:
+    """The folder of an outbox with one dead message, dead-1."""
+    folder = tmp_path / "outbox"
+    with Outbox(folder, attempts=1, retry=Backoff(0, 0)) as box:
+        box.put(JmsMessage(body=b"<a/>", properties={"MTOSIX_messageId": "dead-1"}), Queue("EMS"))
+        box.resend(Refusing())
+    return folder

@@ -10,10 +10,8 @@ from typing import Any
 import pytest
 
 from mtosi_jms.console import DeadLetters, Traffic
-from mtosi_jms.errors import ConfigError
 from mtosi_jms.jms import JmsMessage, Queue
-from mtosi_jms.spool import DurableLanding, Outbox, SpoolFolder
-from mtosi_jms.testing import connect_privately
+from mtosi_jms.spool import DurableLanding, SpoolFolder
 
 FORM_KEY = re.compile(r'name="form_key" value="([^"]+)"')
 LIVE = {"X-Console": "live"}
@@ -43,7 +41,8 @@ def test_an_exchange_with_a_gap_and_a_duplicate(traffic: Traffic, make: Any, vis
 
 
 @pytest.mark.parametrize(
-    "path", ["/", "/messages", "/destinations", "/notifications", "/dead-letters", "/topology", "/message/1", "/nothing"]
+    "path",
+    ["/", "/messages", "/destinations", "/notifications", "/dead-letters", "/topology", "/message/1", "/nothing"],
 )
 def test_pages_of_a_console_that_has_seen_nothing(visit: Any, path: str) -> None:
     answer = visit().get(path)
@@ -98,7 +97,14 @@ def test_a_large_body_is_cut(traffic: Traffic, make: Any, visit: Any) -> None:
 def test_what_peers_say_is_text(traffic: Traffic, make: Any, visit: Any) -> None:
     traffic.record(make("REQUEST", "&lt;script&gt;x", operation="&lt;img src=x&gt;"), destination="queue:<b>")
     traffic.record(make("NOTIFICATION", properties={"MTOSI_EventType": "<i>", "MTOSI_objectName": "<u>"}))
-    for path in ("/", "/exchange?key=<script>x", "/messages?q=<script>", "/destinations", "/notifications", "/message/1"):
+    for path in (
+        "/",
+        "/exchange?key=<script>x",
+        "/messages?q=<script>",
+        "/destinations",
+        "/notifications",
+        "/message/1",
+    ):
         text = visit().get(path).text
         assert re.search(r"<(script>|img|b>|i>|u>)", text) is None
 
@@ -177,22 +183,6 @@ def test_logging_in(visit: Any) -> None:
     assert "right" not in cookie
     assert browser.get("/", headers={"Cookie": cookie.partition(";")[0]}).status_code == 200
     assert visit(tokens=frozenset({"right"})).get("/", headers={"Cookie": cookie.partition(";")[0]}).status_code == 401
-
-
-@pytest.fixture
-def outbox(tmp_path: Path) -> Path:
-    """The folder of an outbox with one dead message, D."""
-    folder = tmp_path / "outbox"
-    with connect_privately() as connection, connection.session() as session, Outbox(folder) as box:
-
-        class Refusing:
-            def send(self, *_: Any, **__: Any) -> Any:
-                raise ConfigError("refused")
-
-        with pytest.raises(ConfigError):
-            box.send(Refusing(), Queue("EMS"), JmsMessage(body=b"<a/>", properties={"MTOSIX_messageId": "D"}))  # type: ignore[arg-type]
-        assert session is not None
-    return folder
 
 
 def test_a_dead_letter_of_an_outbox_is_redriven(outbox: Path, visit: Any) -> None:

@@ -202,7 +202,9 @@ def test_both_ends_of_an_application_are_seen_once(traffic: Traffic) -> None:
     }
 
 
-@pytest.mark.parametrize("body", [b"", b"\x00\xff", b"<a", b"<!DOCTYPE a [<!ENTITY b 'c'>]><a>&b;</a>", b"<a>" * 10_000])
+@pytest.mark.parametrize(
+    "body", [b"", b"\x00\xff", b"<a", b"<!DOCTYPE a [<!ENTITY b 'c'>]><a>&b;</a>", b"<a>" * 10_000]
+)
 def test_any_octets_are_taken(traffic: Traffic, body: bytes) -> None:
     traffic.record(JmsMessage(body=body, properties={"MTOSI_msgType": "RESPONSE", "MTOSI_correlationId": "c"}))
     assert only(traffic).key == "c"
