@@ -7,7 +7,7 @@ const away = document.getElementById("away");
 const theme = document.getElementById("theme");
 const EVERY = 1000;
 const FAILED = 5000;
-const THEMES = { auto: "as the system", light: "light", dark: "dark" };
+const THEMES = ["auto", "light", "dark"];
 
 let paused = false;
 let tag = null;
@@ -48,12 +48,11 @@ function chosenTheme() {
 function showTheme() {
   const chosen = chosenTheme();
   theme.textContent = chosen[0].toUpperCase() + chosen.slice(1);
-  theme.setAttribute("aria-label", `Theme: ${THEMES[chosen]}`);
+  theme.setAttribute("aria-label", `${theme.textContent} theme`);
 }
 
 theme.addEventListener("click", () => {
-  const names = Object.keys(THEMES);
-  const chosen = names[(names.indexOf(chosenTheme()) + 1) % names.length];
+  const chosen = THEMES[(THEMES.indexOf(chosenTheme()) + 1) % THEMES.length];
   if (chosen === "auto") delete document.documentElement.dataset.theme;
   else document.documentElement.dataset.theme = chosen;
   try {
