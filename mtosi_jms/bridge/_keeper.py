@@ -207,7 +207,7 @@ class Keeper(ABC, Generic[End]):
                 connect()
             except MtosiError as error:
                 failures += 1
-                log.info("no connection to %s: %s", where, error)
+                log.warning("no connection to %s: %s: %s", where, type(error).__name__, error)
                 self._pause(self._options.backoff.seconds(failures))
                 self._tell_news()
             else:

@@ -123,7 +123,7 @@ class BridgeOptions:
         if self.on_parked is not None:
             self.on_parked(what, error)
         else:
-            log.error("not forwarded: %s", error)
+            log.error("not forwarded: %s: %s", type(error).__name__, error)
 
     def fail(self, reason: str) -> None:
         """Tells that delivery has stopped."""

@@ -113,7 +113,7 @@ class Servant:
             try:
                 found, done = handler(*arguments), True
             except Exception as error:  # noqa: BLE001 - the peer is told, and tries again
-                log.warning("%s was not done: %s", name, error)
+                log.warning("%s was not done: %s: %s", name, type(error).__name__, error)
                 found = self._transient
         with machine.blocking():
             in_time = bool(call.get(2).complete(found))

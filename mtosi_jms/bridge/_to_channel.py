@@ -118,7 +118,7 @@ class JmsToChannel(Keeper[EventSink]):
             try:
                 connection.close()
             except MtosiError as error:
-                log.debug("closing a lost connection: %s", error)
+                log.debug("closing a lost connection: %s: %s", type(error).__name__, error)
 
     def _hold(self) -> None:
         connection = self._connection
@@ -165,7 +165,7 @@ class JmsToChannel(Keeper[EventSink]):
         try:
             deliveries = self._received(most, self._options.pacing)
         except (TransportError, IllegalStateError) as error:
-            log.info("nothing can be received: %s", error)
+            log.info("nothing can be received: %s: %s", type(error).__name__, error)
             with self._changed:
                 if not self._over and self._running:
                     self._drop()
@@ -204,7 +204,7 @@ class JmsToChannel(Keeper[EventSink]):
                 return True
             except (TransportError, IllegalStateError) as error:
                 failures += 1
-                log.info("%s takes no event: %s", self._channel.name, error)
+                log.info("%s takes no event: %s: %s", self._channel.name, type(error).__name__, error)
                 self._look(str(error))
                 if resender is None:
                     self._pause(self._options.backoff.seconds(failures))
@@ -273,7 +273,7 @@ class JmsToChannel(Keeper[EventSink]):
             for one in deliveries:
                 one.acknowledge()
         except (TransportError, IllegalStateError) as error:  # they come again, under the same id
-            log.info("an acknowledgement was lost: %s", error)
+            log.info("an acknowledgement was lost: %s: %s", type(error).__name__, error)
 
     def _on_message(self, delivery: Delivery) -> None:
         if not self._push(*self._events([delivery])):
@@ -282,7 +282,7 @@ class JmsToChannel(Keeper[EventSink]):
 
     def _on_error(self, error: BaseException, delivery: Delivery | None) -> None:
         if self._running:
-            log.info("the listener: %s", error)
+            log.info("the listener: %s: %s", type(error).__name__, error)
         with self._changed:
             self._changed.notify_all()
 

@@ -144,7 +144,7 @@ class JmsSink:
             try:
                 connection.close()
             except MtosiError as error:
-                log.debug("closing a lost connection: %s", error)
+                log.debug("closing a lost connection: %s: %s", type(error).__name__, error)
 
     def _send_stored(self) -> None:
         failures = 0
@@ -159,7 +159,7 @@ class JmsSink:
                 self._stored.wait(1.0)
             except (TransportError, IllegalStateError) as error:
                 failures += 1
-                log.warning("the outbox waits: %s", error)
+                log.warning("the outbox waits: %s: %s", type(error).__name__, error)
                 with self._lock:
                     self._lose()
                 self._over.wait(self._options.backoff.seconds(failures))
@@ -238,7 +238,12 @@ class ChannelToJms(Keeper[EventSource]):
             try:
                 self._commit()
             except TransportError as error:
-                log.warning("%d events were taken and not committed: %s", len(self._uncommitted), error)
+                log.warning(
+                    "%d events were taken and not committed: %s: %s",
+                    len(self._uncommitted),
+                    type(error).__name__,
+                    error,
+                )
         self._sink.close()
 
     def tell(self, loss: EventLoss) -> None:
@@ -262,7 +267,7 @@ class ChannelToJms(Keeper[EventSource]):
             try:
                 self._insist(partial(self._send_once, (), self._untold[0]), end)
             except MessageRefusedError as error:
-                log.error("JMS is not told of a loss: %s", error)  # noqa: TRY400 - the text says it
+                log.error("JMS is not told of a loss: %s: %s", type(error).__name__, error)  # noqa: TRY400 - the text says it
             self._untold.popleft()
 
     def _tell_news(self) -> None:
@@ -272,7 +277,7 @@ class ChannelToJms(Keeper[EventSource]):
         try:
             self._tell_jms(time.monotonic())
         except TransportError as error:
-            log.warning("JMS is not told of a loss yet: %s", error)
+            log.warning("JMS is not told of a loss yet: %s: %s", type(error).__name__, error)
         finally:
             self._taking.release()
 
@@ -296,7 +301,7 @@ class ChannelToJms(Keeper[EventSource]):
                 return
             except TransportError as error:
                 failures += 1
-                log.warning("JMS does not take an event: %s", error)
+                log.warning("JMS does not take an event: %s: %s", type(error).__name__, error)
                 self._pause(self._options.backoff.seconds(failures))
 
     def _may_retry(self, what: int, reason: str) -> bool:
@@ -339,7 +344,7 @@ class ChannelToJms(Keeper[EventSource]):
             try:
                 self._end.acknowledge(numbers)
             except (TransportError, IllegalStateError) as error:
-                log.info("an acknowledgement was lost: %s", error)
+                log.info("an acknowledgement was lost: %s: %s", type(error).__name__, error)
                 if self._style is FlowStyle.PUSH or not self._may_retry(
                     _ACKNOWLEDGEMENTS, f"not acknowledged: {error}"
                 ):
@@ -456,7 +461,7 @@ class ChannelToJms(Keeper[EventSource]):
                 self._uncommitted = waiting
                 self._commit()
             except TransportError as error:
-                log.warning("a transaction is tried again: %s", error)
+                log.warning("a transaction is tried again: %s: %s", type(error).__name__, error)
                 self._uncommitted = waiting
                 self._arm()
 

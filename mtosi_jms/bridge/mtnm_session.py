@@ -172,7 +172,7 @@ class MtnmSession(Closeable):
             if before is not None and self._channel_ior() != before[0]:
                 before[1].close()
         except (TransportError, BridgeError, ConfigError) as error:  # whoever uses it sees that it does not answer
-            log.info("the channel of %s: %s", self.name, error)
+            log.info("the channel of %s: %s: %s", self.name, type(error).__name__, error)
 
     def close(self) -> None:
         """Ends the session; more than once."""
@@ -303,7 +303,7 @@ class MtnmSession(Closeable):
                 raise
             except MtosiError as error:
                 failures += 1
-                log.info("no session at %s: %s", self.name, error)
+                log.warning("no session at %s: %s: %s", self.name, type(error).__name__, error)
                 continue
             if self._losing and self._session is not before:  # who told it has gone, and tells no end
                 self._losing = False

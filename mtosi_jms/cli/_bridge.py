@@ -30,6 +30,7 @@ from mtosi_jms.bridge import (
     BridgeFactory,
     BridgeOptions,
     BridgeRules,
+    BridgeStatus,
     EventLoss,
     ExternalEndpoint,
     ExternalEndpointRole,
@@ -43,11 +44,12 @@ from mtosi_jms.bridge.events import StructuredEvent
 from mtosi_jms.broker import default_channel_folder
 from mtosi_jms.cli import _console as console
 from mtosi_jms.cli._arguments import add_json, positive, seconds, selector, whole
+from mtosi_jms.cli._monitoring import add_monitor, monitored
 from mtosi_jms.cli._providers import add_provider, open_connection, password_of
 from mtosi_jms.cli._stopping import Stop, until_signalled
 from mtosi_jms.errors import ConfigError, MtosiError
 from mtosi_jms.jms import Destination, JmsMessage
-from mtosi_jms.spool import Outbox
+from mtosi_jms.spool import Outbox, watch_outbox
 from mtosi_jms.transport import Connection
 
 if TYPE_CHECKING:
@@ -110,6 +112,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--listen", metavar="HOST", default="127.0.0.1", help="where the channel calls (%(default)s)")
     parser.add_argument("--advertise", metavar="HOST", default="", help="what the channel is told instead")
     parser.add_argument("--duration", type=seconds, metavar="S", help="end after S seconds")
+    add_monitor(parser)
     add_json(parser, "one JSON document at the end")
 
 
@@ -128,7 +131,9 @@ def run(args: argparse.Namespace) -> int:
     if args.durable is not None and to_channel and args.client_id is None:
         args.client_id = args.durable
     address = args.source if from_channel else args.sink
-    with until_signalled() as stop, ExitStack() as stack:
+    with until_signalled(args) as stop, ExitStack() as stack:
+        monitoring = stack.enter_context(monitored(args))
+        telemetry = monitoring.telemetry
         keep = _keep(args) if from_channel else None
         orb = stack.enter_context(Orb(OrbOptions(listen=args.listen, advertise=args.advertise, keep=keep)))
         counts = _Counts()
@@ -142,16 +147,16 @@ def run(args: argparse.Namespace) -> int:
             find = session.event_channel
         channel = ReopeningChannel(find)
         stack.callback(channel.close)
-        names = stack.enter_context(open_connection(_without_id(args)))
+        names = stack.enter_context(open_connection(_without_id(args), telemetry=telemetry))
         destination, topics = _destination(args, names)
         options = _options(args, names, topics, counts, stack)
-        factory = stack.enter_context(
-            BridgeFactory({channel.channel_id: channel}, {"": lambda: open_connection(args)}, options)
-        )
+        connect = {"": lambda: open_connection(args, telemetry=telemetry)}
+        factory = stack.enter_context(BridgeFactory({channel.channel_id: channel}, connect, options))
         there, here = _ends(args, channel.channel_id, destination, from_channel=from_channel)
         bridge, _ = factory.create_bridge(there, here)
         counts.bridge = bridge
         bridge.start_bridge()
+        monitoring.add(lambda: None if bridge.get_status() is BridgeStatus.ACTIVE else "a side is not connected")
         console.ready(f"ready: {args.source} to {args.sink} ({channel.name})")
         _forward(bridge, stop, args)
         orb.leave()
@@ -266,6 +271,8 @@ def _options(
         if constraint:
             raise argparse.ArgumentError(None, "--filter and --constraint say the same")
         constraint = to_etcl(parse(args.filter))
+    outbox = None if args.outbox is None else stack.enter_context(Outbox(args.outbox))
+    watch_outbox(names.telemetry, outbox)
     mapper, loss_mapper = _mappers(args, names, topics, stack) if args.profile == "mtnm" else (None, None)
     return BridgeOptions(
         rules=BridgeRules(profile="mtosi" if args.profile == "mtnm" else "omg"),
@@ -273,7 +280,7 @@ def _options(
         selector=args.filter or "",
         durable=args.durable,
         batch=args.batch,
-        outbox=None if args.outbox is None else stack.enter_context(Outbox(args.outbox)),
+        outbox=outbox,
         mapper=mapper,
         loss_mapper=loss_mapper,
         on_parked=counts.park,

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 from mtosi_jms.cli import _console as console
 from mtosi_jms.cli._arguments import seconds
 from mtosi_jms.cli._http import address, tokens_in
+from mtosi_jms.cli._monitoring import add_monitor, monitored
 from mtosi_jms.cli._providers import add_provider, open_connection
 from mtosi_jms.cli._queue import operate
 from mtosi_jms.cli._stopping import Stop, until_signalled
@@ -93,6 +94,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     serving.add_argument("--tls-certificate", metavar="FILE", help="serve HTTPS with this certificate (PEM)")
     serving.add_argument("--tls-key", metavar="FILE", help="its key")
+    add_monitor(parser)
     serving.add_argument("--allow-actions", action="store_true", help="redrive and withdraw messages from the pages")
 
 
@@ -105,7 +107,7 @@ def run(args: argparse.Namespace) -> int:
         raise argparse.ArgumentError(None, "--watch and --dead-letters need --url")
     if not _is_loopback(args.listen[0]) and args.tokens is None:
         raise argparse.ArgumentError(None, f"--listen {args.listen[0]}: others can reach that; it needs --tokens")
-    with until_signalled() as stop:
+    with until_signalled(args) as stop:
         return serve(args, stop)
 
 
@@ -136,7 +138,9 @@ def serve(args: argparse.Namespace, stop: Stop) -> int:
         server = HttpServer(app, host, port, certificate=args.tls_certificate, key=args.tls_key)
         if not _is_loopback(host) and args.tls_certificate is None:
             console.note("the token and all pages pass unencrypted: --tls-certificate prevents that")
+        monitoring = stack.enter_context(monitored(args))
         with server:
+            monitoring.add(lambda: "; ".join(traffic.overview().troubles.values()) or None)
             console.ready(f"ready: {server.url} watches {', '.join([*names, *map(str, (*args.landing, *args.spool))])}")
             while not stop.wait(_LOOK):
                 if not server.is_running:

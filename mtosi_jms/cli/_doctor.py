@@ -54,6 +54,10 @@ EXTRAS: Final[dict[str, tuple[str, tuple[tuple[str, str], ...]]]] = {
         "ingestion into Spark",
         (("pandas", "pandas"), ("pyarrow", "pyarrow"), ("pyspark", "pyspark"), ("jinja2", "jinja2")),
     ),
+    "otel": (
+        "spans and metrics for OpenTelemetry",
+        (("opentelemetry.trace", "opentelemetry-api"), ("opentelemetry.sdk", "opentelemetry-sdk")),
+    ),
     "native": ("the native XML core", (("mtosi_jms_native", "mtosi-jms-native"),)),
     "zeep": ("calls without stubs, from a WSDL", (("zeep", "zeep"), ("elementpath", "elementpath"))),
     "test": ("the test suite", (("pytest", "pytest"), ("hypothesis", "hypothesis"))),

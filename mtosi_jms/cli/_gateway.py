@@ -17,8 +17,9 @@ import mtosi_jms as mtosi
 from mtosi_jms.cli import _console as console
 from mtosi_jms.cli._arguments import add_validation, positive, seconds, validation_of
 from mtosi_jms.cli._http import add_http, address, options_of, serve_endpoint, wsdls_of
+from mtosi_jms.cli._monitoring import Monitoring, add_monitor, monitored, reached
 from mtosi_jms.cli._providers import add_provider, open_connection, password_of
-from mtosi_jms.cli._serve import answer
+from mtosi_jms.cli._serve import answer, answers
 from mtosi_jms.cli._stopping import Stop, until_signalled
 from mtosi_jms.errors import ConfigError, TransportError
 from mtosi_jms.exchange import Supplier
@@ -69,6 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--peer-certificate", metavar="FILE", help="our certificate, where the HTTP peer asks for one")
     parser.add_argument("--peer-key", metavar="FILE", help="its key")
     add_validation(parser, "requests, replies and notifications")
+    add_monitor(parser)
     add_http(parser)
 
 
@@ -78,8 +80,15 @@ def run(args: argparse.Namespace) -> int:
         raise argparse.ArgumentError(None, "--forward and --destination go together")
     if args.durable is not None and args.client_id is None:
         args.client_id = args.durable
-    with until_signalled() as stop, open_connection(args) as connection:
-        return _serve(connection, args, stop) if args.to is not None else _forward(connection, args, stop)
+    with (
+        until_signalled(args) as stop,
+        monitored(args) as monitoring,
+        open_connection(args, telemetry=monitoring.telemetry) as connection,
+    ):
+        monitoring.add(reached(connection))
+        if args.to is not None:
+            return _serve(connection, args, stop)
+        return _forward(connection, args, stop, monitoring)
 
 
 def _serve(connection: Connection, args: argparse.Namespace, stop: Stop) -> int:
@@ -98,7 +107,11 @@ def _serve(connection: Connection, args: argparse.Namespace, stop: Stop) -> int:
         publisher = stack.enter_context(Publisher(connection, topics, sender_uri=args.sender)) if topics else None
         source = ByRequestor(requestor, args.to, store, args.timeout, publisher=publisher)
         endpoint = Endpoint(
-            source, options_of(args, answer_timeout=args.timeout), wsdl=wsdls_of(args), validate=validate
+            source,
+            options_of(args, answer_timeout=args.timeout),
+            wsdl=wsdls_of(args),
+            is_ready=lambda: connection.is_up,
+            validate=validate,
         )
         return serve_endpoint(endpoint, args.listen, args, stop, f"to {args.to}")
 
@@ -110,7 +123,7 @@ def _topic(text: str) -> tuple[str, str]:
     return category, name
 
 
-def _forward(connection: Connection, args: argparse.Namespace, stop: Stop) -> int:
+def _forward(connection: Connection, args: argparse.Namespace, stop: Stop, monitoring: Monitoring) -> int:
     """JMS to HTTP."""
     from mtosi_jms.gateway import Forwarder, HttpPeer
 
@@ -127,15 +140,20 @@ def _forward(connection: Connection, args: argparse.Namespace, stop: Stop) -> in
     )
     with peer:
         if connection.names.lookup(args.destination).is_topic:
-            return _post(connection, args, peer, stop)
+            return _post(connection, args, peer, stop, monitoring)
         validate = validation_of(args)
         forwarder = Forwarder(peer, sender_uri=args.sender, validate=validate)
         supplier = Supplier(connection, args.destination, forwarder, validate=validate)
         says = f"ready: {args.destination} ({supplier.destination}) to {peer.url}"
-        return answer(supplier, args.threads, _GRACE, stop, lambda: console.ready(says))
+
+        def say() -> None:
+            monitoring.add(answers(supplier))
+            console.ready(says)
+
+        return answer(supplier, args.threads, _GRACE, stop, say)
 
 
-def _post(connection: Connection, args: argparse.Namespace, peer: HttpPeer, stop: Stop) -> int:
+def _post(connection: Connection, args: argparse.Namespace, peer: HttpPeer, stop: Stop, monitoring: Monitoring) -> int:
     """Notifications of a topic to HTTP."""
     from mtosi_jms.gateway import Poster
     from mtosi_jms.runtime import ConsumerRuntime, State
@@ -148,6 +166,7 @@ def _post(connection: Connection, args: argparse.Namespace, peer: HttpPeer, stop
         key=lambda message: args.destination,  # all keep their order
         parking=args.parking,
     ) as runtime:
+        monitoring.add(lambda: None if runtime.health.state is State.RUNNING else f"it is {runtime.health.state.value}")
         console.ready(f"ready: {args.destination} to {peer.url}")
         while not stop.wait(_LOOK):
             if runtime.health.state is not State.RUNNING:

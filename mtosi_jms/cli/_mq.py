@@ -17,9 +17,9 @@ from typing import Any, Final, get_args
 
 from mtosi_jms.cli import _console as console
 from mtosi_jms.cli._arguments import add_json
+from mtosi_jms.cli._log import log_in_lines
 from mtosi_jms.cli._messages import counted
 from mtosi_jms.cli._replay import landed_files
-from mtosi_jms.cli._stopping import log_in_lines
 from mtosi_jms.errors import ConfigError, MtosiError
 from mtosi_jms.jms import JmsMessage
 from mtosi_jms.jms.tree import from_tree, to_tree

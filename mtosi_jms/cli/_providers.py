@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import mtosi_jms as mtosi
+from mtosi_jms.cli._log import add_log
 from mtosi_jms.jms import NamingContext
 from mtosi_jms.masking import passwords_in
 from mtosi_jms.transport import Connection, login, provider_url
@@ -26,7 +27,12 @@ _ARGUMENTS: Final = slice(45, 47)
 
 
 def add_provider(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
-    """Add the options that say which provider, and who we are to it; `required`: nothing works without one."""
+    """Add the options that say which provider, who we are to it, and what is logged.
+
+    Args:
+        parser: the command's.
+        required: whether nothing works without a provider.
+    """
     group = parser.add_argument_group("provider")
     url = login.url_from_environment()
     group.add_argument(
@@ -46,6 +52,7 @@ def add_provider(parser: argparse.ArgumentParser, *, required: bool = True) -> N
         f"{login.PASSWORD_FILE} names",
     )
     group.add_argument("--client-id", metavar="ID", help="client id of the connection")
+    add_log(parser)
 
 
 def open_connection(args: argparse.Namespace, **options: Any) -> Connection:

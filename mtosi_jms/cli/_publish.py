@@ -15,9 +15,9 @@ from lxml import etree
 from mtosi_jms.cli import _console as console
 from mtosi_jms.cli._arguments import add_json, known_words
 from mtosi_jms.cli._documents import told
+from mtosi_jms.cli._log import log_in_lines
 from mtosi_jms.cli._messages import shown_properties
 from mtosi_jms.cli._providers import add_provider, open_connection
-from mtosi_jms.cli._stopping import log_in_lines
 from mtosi_jms.errors import EnvelopeError, MtosiError
 from mtosi_jms.exchange.messages import moment, stamped
 from mtosi_jms.jms import BindingProfile, Destination, JmsMessage
@@ -75,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
             code = 1
     if code:
         return code
-    with log_in_lines(), open_connection(args) as connection:
+    with log_in_lines(args), open_connection(args) as connection:
         return publish(connection, args, found)
 
 

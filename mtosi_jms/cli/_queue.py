@@ -76,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
     """Do the action; 130 where a signal stopped it before the end."""
     if (args.to is not None) is not (args.action in _SENDS):
         raise argparse.ArgumentError(None, f"{args.action} {'needs' if args.action in _SENDS else 'takes no'} --to")
-    with until_signalled() as stop, open_connection(args) as connection:
+    with until_signalled(args) as stop, open_connection(args) as connection:
         return operate(connection, args, stop)
 
 

@@ -19,6 +19,7 @@ from mtosi_jms.cli import _console as console
 from mtosi_jms.cli._arguments import add_json, rate, selector
 from mtosi_jms.cli._documents import load, mapping_of, require_header, told
 from mtosi_jms.cli._messages import counted
+from mtosi_jms.cli._monitoring import add_monitor, monitored, reached
 from mtosi_jms.cli._providers import add_provider, open_connection
 from mtosi_jms.cli._stopping import Stop, until_signalled
 from mtosi_jms.errors import ConfigError, MtosiError, NamingError, SpoolError, TransportError
@@ -40,13 +41,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--to", required=True, metavar="NAME", help="the destination to send to")
     parser.add_argument("--rate", type=rate, metavar="N", help="at most N messages a second (no limit)")
     parser.add_argument("--selector", type=selector, default="", metavar="S", help="send only messages that match")
+    add_monitor(parser)
     add_json(parser, "one JSON line for each message")
 
 
 def run(args: argparse.Namespace) -> int:
     """Send the messages again; 1 where some could not be sent, or a signal stopped it before the end."""
     files = landed_files(args.landing)
-    with until_signalled() as stop, open_connection(args) as connection:
+    with (
+        until_signalled(args) as stop,
+        monitored(args) as monitoring,
+        open_connection(args, telemetry=monitoring.telemetry) as connection,
+    ):
+        monitoring.add(reached(connection))
         return replay(connection, args, files, stop)
 
 

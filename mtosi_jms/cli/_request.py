@@ -20,10 +20,10 @@ from mtosi_jms.cli._arguments import add_stubs, add_validation, as_usage, count,
 from mtosi_jms.cli._asked import Asked, Reply
 from mtosi_jms.cli._contents import objects_in
 from mtosi_jms.cli._documents import told
+from mtosi_jms.cli._log import log_in_lines
 from mtosi_jms.cli._objects import fill, plain
 from mtosi_jms.cli._operations import find_operation
 from mtosi_jms.cli._providers import add_provider, open_connection, time_limits
-from mtosi_jms.cli._stopping import log_in_lines
 from mtosi_jms.errors import ConfigError, MtosiFault, XmlError
 from mtosi_jms.inventory import load_stubs
 from mtosi_jms.namespaces import SOAP11, SOAP12, clark
@@ -118,7 +118,7 @@ def run(args: argparse.Namespace) -> int:
         return 1
     deadline = None if args.timeout is None else time.monotonic() + args.timeout
     limits = time_limits(args, args.timeout) if args.timeout else {}
-    with log_in_lines(), _closed_by(deadline) as stack:
+    with log_in_lines(args), _closed_by(deadline) as stack:
         connection = stack.enter_context(open_connection(args, **limits))
         return _call(connection, args, asking, stack, deadline)
 

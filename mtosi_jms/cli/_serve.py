@@ -15,6 +15,7 @@ from mtosi_jms.cli import _console as console
 from mtosi_jms.cli._arguments import add_validation, known_words, positive, seconds, validation_of
 from mtosi_jms.cli._documents import told
 from mtosi_jms.cli._http import add_http, address, options_of, serve_endpoint, wsdls_of
+from mtosi_jms.cli._monitoring import Check, Monitoring, add_monitor, monitored, reached
 from mtosi_jms.cli._providers import add_provider, open_connection
 from mtosi_jms.cli._stopping import Stop, until_signalled
 from mtosi_jms.errors import ConfigError, TransportError
@@ -76,6 +77,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="S",
         help="seconds to answer the requests in hand after the signal to end (%(default)g)",
     )
+    add_monitor(parser)
     add_http(parser)
 
 
@@ -83,12 +85,13 @@ def run(args: argparse.Namespace) -> int:
     """Serve until a signal comes; 0 then."""
     if args.http is None and (args.url is None or args.destination is None):
         raise argparse.ArgumentError(None, "give --url and --destination, or --http")
-    with until_signalled() as stop:
+    with until_signalled(args) as stop, monitored(args) as monitoring:
         services = services_of(args)
         if args.http is not None:
+            monitoring.add(lambda: None)
             return _serve_http(args, services, stop)
-        with open_connection(args) as connection:
-            return serve(connection, args, services, stop)
+        with open_connection(args, telemetry=monitoring.telemetry) as connection:
+            return serve(connection, args, services, stop, monitoring=monitoring)
 
 
 def services_of(args: argparse.Namespace) -> list[SupplierBase]:
@@ -140,6 +143,7 @@ def serve(
     services: list[SupplierBase],
     stop: Stop,
     announce: Callable[[str], object] = _announce,
+    monitoring: Monitoring | None = None,
 ) -> int:
     """Answer requests over a connection until the stop is set, then those in hand; 0.
 
@@ -149,6 +153,7 @@ def serve(
         services: what answers.
         stop: ends the command.
         announce: gets the line that begins with `ready`, once requests are received.
+        monitoring: is told when it is ready.
     """
     supplier = Supplier(
         connection,
@@ -159,12 +164,19 @@ def serve(
     )
 
     def say() -> None:
+        if monitoring is not None:
+            monitoring.add(reached(connection), answers(supplier))
         if args.reply_policy == "default" and not connection.names.names():
             console.note("no naming context: replies go to any queue that a request names; see --reply-policy")
         offered = ", ".join(service.__service__.name for service in services)
         announce(f"ready: {args.destination} ({supplier.destination}) answers {offered}")
 
     return answer(supplier, args.threads, args.grace, stop, say)
+
+
+def answers(supplier: Supplier) -> Check:
+    """The check that a supplier has not ended."""
+    return lambda: None if supplier.is_running else "the supplier has stopped"
 
 
 def answer(supplier: Supplier, threads: int, grace: float, stop: Stop, say: Callable[[], object]) -> int:

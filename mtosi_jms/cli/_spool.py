@@ -15,8 +15,8 @@ from typing import Any, Final
 
 from mtosi_jms.cli import _console as console
 from mtosi_jms.cli._arguments import add_json
+from mtosi_jms.cli._log import log_in_lines
 from mtosi_jms.cli._messages import counted, headers_of, moment, shown_body, shown_properties
-from mtosi_jms.cli._stopping import log_in_lines
 from mtosi_jms.errors import ConfigError, JournalDamageError
 from mtosi_jms.jms import JmsMessage
 from mtosi_jms.jms.message import jms_type_name

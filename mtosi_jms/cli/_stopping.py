@@ -1,15 +1,15 @@
-"""Commands that run until SIGTERM, SIGINT or another thread stops them, and where the SDK's log goes meanwhile."""
+"""Commands that run until SIGTERM, SIGINT or another thread stops them."""
 
 from __future__ import annotations
 
+import argparse
 import contextlib
-import logging
 import os
 import select
 import threading
 from collections.abc import Callable, Iterator
 
-from mtosi_jms.cli import _console as console
+from mtosi_jms.cli._log import log_in_lines
 from mtosi_jms.closing import Closeable
 from mtosi_jms.exchange.signals import on_signals
 
@@ -45,13 +45,16 @@ class Stop(Closeable):
 
 
 @contextlib.contextmanager
-def until_signalled() -> Iterator[Stop]:
-    """A stop that SIGTERM and SIGINT set while the block runs; the log of the SDK becomes notes meanwhile.
+def until_signalled(args: argparse.Namespace | None = None) -> Iterator[Stop]:
+    """A stop that SIGTERM and SIGINT set while the block runs; the SDK's log is on standard error meanwhile.
+
+    Args:
+        args: as for `log_in_lines`.
 
     Raises:
         KeyboardInterrupt: at a second SIGINT.
     """
-    with Stop() as stop, log_in_lines():
+    with Stop() as stop, log_in_lines(args):
 
         def tell(again: bool) -> None:
             stop.set()
@@ -80,24 +83,3 @@ def closing_at(stop: Stop, close: Callable[[], object]) -> Iterator[None]:
         done.set()
         thread.join()
         done.close()
-
-
-class _Lines(logging.Handler):
-    """Prints log records as notes, one line each and without a traceback."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        with contextlib.suppress(OSError, ValueError):  # nobody reads standard error any more
-            console.note(record.getMessage())
-
-
-@contextlib.contextmanager
-def log_in_lines() -> Iterator[None]:
-    """Warnings and errors of the SDK's log as notes on standard error while the block runs."""
-    log, handler = logging.getLogger("mtosi_jms"), _Lines(logging.WARNING)
-    propagated, log.propagate = log.propagate, False
-    log.addHandler(handler)
-    try:
-        yield
-    finally:
-        log.removeHandler(handler)
-        log.propagate = propagated

@@ -6,6 +6,7 @@ Ends after --count events, after --timeout seconds without one, or at SIGTERM or
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any, Final
 
@@ -22,6 +23,7 @@ from mtosi_jms.cli._arguments import (
     validation_of,
 )
 from mtosi_jms.cli._messages import shown_properties
+from mtosi_jms.cli._monitoring import add_monitor, monitored, reached
 from mtosi_jms.cli._objects import plain
 from mtosi_jms.cli._providers import add_provider, open_connection
 from mtosi_jms.cli._stopping import Stop, closing_at, until_signalled
@@ -60,6 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--timeout", type=seconds, metavar="S", help="end after S seconds without an event")
     add_stubs(parser)
     add_validation(parser, "notifications")
+    add_monitor(parser)
     add_json(parser, "one JSON line for each event")
 
 
@@ -69,12 +72,25 @@ def run(args: argparse.Namespace) -> int:
         load_stubs(args.stubs)
     if args.durable is not None and args.client_id is None:
         args.client_id = args.durable
-    with until_signalled() as stop, open_connection(args) as connection:
-        return subscribe(connection, args, stop)
+    with (
+        until_signalled(args) as stop,
+        monitored(args) as monitoring,
+        open_connection(args, telemetry=monitoring.telemetry) as connection,
+    ):
+        return subscribe(connection, args, stop, lambda: monitoring.add(reached(connection)))
 
 
-def subscribe(connection: Connection, args: argparse.Namespace, stop: Stop) -> int:
-    """Show the events that arrive over a connection, until the stop is set or enough of them arrived."""
+def subscribe(
+    connection: Connection, args: argparse.Namespace, stop: Stop, listens: Callable[[], object] = lambda: None
+) -> int:
+    """Show the events that arrive over a connection, until the stop is set or enough of them arrived.
+
+    Args:
+        connection: to the provider.
+        args: of the command line.
+        stop: ends the command.
+        listens: called once events are received.
+    """
     unreadable: list[Exception] = []
 
     def failed(error: Exception) -> None:
@@ -96,6 +112,7 @@ def subscribe(connection: Connection, args: argparse.Namespace, stop: Stop) -> i
             )
         )
         where = connection.names.lookup(args.topic)
+        listens()
         console.ready(f"ready: {args.topic} ({where})")
         with closing_at(stop, subscriber.close):
             came = _show_events(subscriber, args, stop)

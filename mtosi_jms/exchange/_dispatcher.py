@@ -186,7 +186,9 @@ class Dispatcher:
             self.failures.tell("a message that is no request", error, message=message)
             return
         if envelope.warnings:
-            log.warning("a request with %d warnings, the first: %s", len(envelope.warnings), envelope.warnings[0])
+            identifier = correlation_id(request) or "none"
+            told = "a request with %d warnings, correlation id %s, the first: %s"
+            log.warning(told, len(envelope.warnings), identifier, envelope.warnings[0])
         found = self._operations.get(tag_of(envelope.body))
         if found is None:
             what = f"no operation here takes {tag_of(envelope.body).rpartition('}')[2] or 'an empty body'}"

@@ -433,7 +433,7 @@ class Receiver:
                 return
             self._idle_since = -math.inf  # without any listener the thread ends: nobody wants it to try again
             if not self._listening:
-                log.warning("receiving failed while nobody waited: %s", error)
+                log.warning("receiving failed while nobody waited: %s: %s", type(error).__name__, error)
                 return
             pending, _ = self._listening.popitem(last=False)
             pending.inbox.append(ReceiveFailed(error))
@@ -459,7 +459,7 @@ class Receiver:
             except Exception as error:
                 if not served:
                     raise
-                log.warning("receiving for others failed: %s", error)
+                log.warning("receiving for others failed: %s: %s", type(error).__name__, error)
                 return
 
     def _ready(self) -> Delivery | None:

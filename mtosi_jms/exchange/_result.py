@@ -142,7 +142,9 @@ def decode_response(envelope: Envelope, call: Call) -> XmlObject:
         call.options.on_reply(envelope)
     elif envelope.warnings:
         count, first = len(envelope.warnings), envelope.warnings[0]
-        log.warning("a reply of %s with %d warnings, the first: %s", call.operation.name, count, first)
+        identifier = (correlation_id(envelope.header) if envelope.header is not None else None) or "none"
+        told = "a reply of %s with %d warnings, correlation id %s, the first: %s"
+        log.warning(told, call.operation.name, count, identifier, first)
     return response_of(envelope, call)
 
 

@@ -19,6 +19,7 @@ from mtosi_jms.jms.ids import random_id
 from mtosi_jms.patterns import Reply, ReplyType
 from mtosi_jms.service import CallOptions
 from mtosi_jms.soap import Envelope, correlation_id, header_text, parse
+from mtosi_jms.telemetry import of_message
 from mtosi_jms.xmlbind import XmlWarning
 
 __all__ = ["Target", "in_package", "moment", "read_reply", "stamped", "target_of", "warn", "whole_number"]
@@ -106,7 +107,9 @@ def read_reply(
     try:
         envelope = from_jms(message, strict=strict, package=package)
     except MtosiError as error:
-        log.warning("a reply that cannot be read, JMSCorrelationID %s: %s", message.correlation_id, error)
+        told = "a reply that cannot be read, message %s, JMSCorrelationID %s: %s: %s"
+        ids = message.message_id, message.correlation_id
+        log.warning(told, *ids, type(error).__name__, error, extra=of_message(message))
         return Reply(payload=error, jms_correlation_id=message.correlation_id, message_type=ReplyType.ERROR)
     header = envelope.header
     try:

@@ -129,7 +129,7 @@ class Endpoint:
         source: what answers them.
         options: what is allowed.
         wsdl: the WSDL of a path, or None; called with the path and the endpoint's URL, see `WsdlFiles`.
-        is_ready: whether requests can be answered, for `/ready`.
+        is_ready: whether requests can be answered, for `/ready` and `/readyz`.
         validate: whether the bodies of requests are held against the schemas (001-S12): `ignore`, `warn` or `fail`; see
             `mtosi_jms.jms.body_check.Validate`.
 
@@ -158,8 +158,8 @@ class Endpoint:
         self._failed = 0
         self._pages = Starlette(
             routes=[
-                Route("/health", self._health, methods=["GET"]),
-                Route("/ready", self._ready, methods=["GET"]),
+                *(Route(path, self._health, methods=["GET"]) for path in ("/health", "/healthz")),
+                *(Route(path, self._ready, methods=["GET"]) for path in ("/ready", "/readyz")),
                 Route("/{path:path}", self._get, methods=["GET"]),
             ],
             lifespan=self._living,
@@ -517,7 +517,7 @@ def _told(error: MtosiError, request: Envelope | None) -> MtosiFault:
         return MtosiFault("the provider cannot be reached", kind="unableToComply")
     if request is None or isinstance(error, HeaderError):
         return MtosiFault(str(error), fault_code="Client")
-    log.warning("an exchange over HTTP failed: %s", error)
+    log.warning("an exchange over HTTP failed: %s: %s", type(error).__name__, error)
     return MtosiFault(f"the exchange failed: {type(error).__name__}", kind="internalError")
 
 

@@ -109,7 +109,7 @@ def read_value(dt: str, text: str, *, on_invalid: OnInvalid = "fail", name: str 
         if on_invalid == "fail":
             raise
         if on_invalid == "warn":
-            _log.warning("%s is kept as text: %s", name, error)
+            _log.warning("%s is kept as text: %s: %s", name, type(error).__name__, error)
         return text
 
 

@@ -100,7 +100,7 @@ class Heartbeats:
             self._publisher.broadcast(event)
             self.published += 1
         except Exception as error:  # noqa: BLE001 - nobody is there to catch it in the timer's thread
-            log.warning("a heartbeat could not be published: %s", error)
+            log.warning("a heartbeat could not be published: %s: %s", type(error).__name__, error)
             if self._on_error is not None:
                 self._on_error(error)
 

@@ -348,7 +348,7 @@ class ProducerService(NotificationProducer.Supplier):
             with self._lock:
                 return [self._session.send(to.consumer, message)]
         except MtosiError as error:
-            log.warning("a notification could not be sent to %s: %s", to.uri, error)
+            log.warning("a notification could not be sent to %s: %s: %s", to.uri, type(error).__name__, error)
             if self._on_error is not None:
                 self._on_error(error)
             return []

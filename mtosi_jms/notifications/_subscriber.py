@@ -214,7 +214,9 @@ class Subscriber(Iterator[Received]):
             return
         self._log_acknowledged(landed, correlation_id(envelope.header))
         if envelope.warnings:
-            log.warning("a notification with %d warnings, the first: %s", len(envelope.warnings), envelope.warnings[0])
+            told = "a notification with %d warnings, message %s, the first: %s"
+            count, first = len(envelope.warnings), envelope.warnings[0]
+            log.warning(told, count, delivery.message.message_id, first, extra=of_message(delivery.message))
         received = [Received(event, envelope, delivery.message) for event in events_in(envelope.body)]
         for one in received:
             self._note(one)

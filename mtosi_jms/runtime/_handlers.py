@@ -14,6 +14,7 @@ from mtosi_jms.jms.binding import from_jms, judge_body
 from mtosi_jms.jms.body_check import Validate, body_check
 from mtosi_jms.notifications import events_in
 from mtosi_jms.soap import Envelope
+from mtosi_jms.telemetry import of_message
 from mtosi_jms.transport import Session
 
 log = logging.getLogger(__package__)
@@ -83,7 +84,9 @@ def events(
         if envelope.body is None:
             raise EnvelopeError("the SOAP body is empty")
         if envelope.warnings:
-            log.warning("a notification with %d warnings, the first: %s", len(envelope.warnings), envelope.warnings[0])
+            told = "a notification with %d warnings, message %s, the first: %s"
+            count, first = len(envelope.warnings), envelope.warnings[0]
+            log.warning(told, count, message.message_id, first, extra=of_message(message))
         for event in events_in(envelope.body):
             if context.cancelled.is_set():
                 return

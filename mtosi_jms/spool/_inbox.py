@@ -295,7 +295,7 @@ class Inbox(Closeable):
             if message is not None:  # else another process knows by now what became of it
                 self._on_doubt(InboxEntry(key, message))
         except Exception:
-            log.exception("on_doubt failed")
+            log.exception("on_doubt failed for the message %s", key)
 
 
 def _key_of(message: JmsMessage) -> str:

@@ -164,7 +164,12 @@ class InboxReceiver:
         try:
             delivery.acknowledge()
         except (TransportError, IllegalStateError) as error:  # it comes again, and is recognised then
-            log.debug("a message that has landed was not acknowledged: %s", error)
+            log.debug(
+                "a message that has landed was not acknowledged, message %s: %s: %s",
+                delivery.message.message_id,
+                type(error).__name__,
+                error,
+            )
 
 
 # What handlers note of any delivery. One of an inbox is noted there (SpoolError: it cannot be noted); of another one
@@ -187,7 +192,12 @@ def give_back(delivery: Delivery) -> None:
         try:
             delivery.inbox.release(delivery.key)
         except SpoolError as error:
-            log.warning("a message could not be given back to its inbox: %s", error)
+            log.warning(
+                "a message could not be given back to its inbox, id %s: %s: %s",
+                delivery.key,
+                type(error).__name__,
+                error,
+            )
 
 
 def park(delivery: Delivery) -> None:

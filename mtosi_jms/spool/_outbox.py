@@ -29,6 +29,7 @@ from mtosi_jms.jms import DUPLICATE_ID, DeliveryMode, Destination, JmsMessage
 from mtosi_jms.jms.ids import random_id
 from mtosi_jms.spool._journal import Sender
 from mtosi_jms.spool._store import DEAD, LIMIT_BYTES, OPEN, READY, DeadMessage, Store
+from mtosi_jms.telemetry import of_message
 from mtosi_jms.transport import Backoff
 
 log = logging.getLogger(__package__)
@@ -273,15 +274,18 @@ class Outbox(Closeable):
             next_ms = self._store.now_ms() + int(1000 * self._retry.seconds(attempts))
             statement = "UPDATE message SET attempts = ?, next_ms = ? WHERE number = ?"
             self._store.change(statement, attempts, next_ms, number, sync=False)
-            log.warning("a stored message for %s is refused, attempt %d: %s", message.destination, attempts, error)
+            told = "a stored message for %s is refused, id %s, attempt %d: %s: %s"
+            shown = message.destination, _key_of(message), attempts, type(error).__name__, error
+            log.warning(told, *shown, extra=of_message(message))
             return False
         self._store.move_to_dead(number, f"{type(error).__name__}: {error}")
-        log.error("a stored message for %s is refused, and dead now: %s", message.destination, error)
+        told = "a stored message for %s is refused, and dead now, id %s: %s: %s"
+        log.error(told, message.destination, _key_of(message), type(error).__name__, error, extra=of_message(message))
         if self._on_refused is not None:
             try:
                 self._on_refused(message, error)
             except Exception:
-                log.exception("on_refused failed")
+                log.exception("on_refused failed for the message %s", _key_of(message))
         return True
 
     def _remove(self, key: str, *, sync: bool) -> None:

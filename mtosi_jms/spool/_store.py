@@ -246,7 +246,7 @@ class Store:
             try:
                 self.execute("VACUUM")
             except sqlite3.Error as error:  # no room for it, or others are at work
-                log.debug("%s: the database keeps its size: %s", self.folder, error)
+                log.debug("%s: the database keeps its size: %s: %s", self.folder, type(error).__name__, error)
 
     def integrity(self) -> list[str]:
         """What SQLite finds to be wrong with the database, a line each."""
@@ -401,7 +401,7 @@ class Store:
             return self.message(number, key)
         except JournalDamageError as error:
             self.move_to_dead(number, NOT_AS_STORED)
-            log.error("a message is damaged, and dead now: %s", error)  # noqa: TRY400 - the fault is the disk's
+            log.error("a message is damaged, and dead now: %s: %s", type(error).__name__, error)  # noqa: TRY400 - the fault is the disk's
             return None
 
     def verify(self) -> list[str]:

@@ -322,7 +322,7 @@ class MemorySource(_End):
             try:
                 consumer(self._shown(number, events))
             except Exception as error:  # noqa: BLE001 - it comes again
-                log.info("%s: not taken: %s", self._channel.name, error)
+                log.info("%s: not taken: %s: %s", self._channel.name, type(error).__name__, error)
                 with self._changed:
                     self._give_back(number, events)
                     self._changed.wait_for(lambda: self._over, _AGAIN)
@@ -459,7 +459,7 @@ class MemorySink(_End):
             try:
                 events = supplier(1 if self.grouping is Grouping.STRUCTURED_EVENT else 100, False)
             except Exception as error:  # noqa: BLE001 - it is asked again
-                log.info("%s: nothing was given: %s", self._channel.name, error)
+                log.info("%s: nothing was given: %s: %s", self._channel.name, type(error).__name__, error)
                 events = ()
             self._store(events)
             if not events:

@@ -558,4 +558,4 @@ def redeliver(session: Session) -> None:
     try:
         session.recover()
     except (TransportError, IllegalStateError) as error:  # closed meanwhile: then the provider delivers it again anyway
-        log.debug("the session cannot be recovered: %s", error)
+        log.debug("the session cannot be recovered: %s: %s", type(error).__name__, error)

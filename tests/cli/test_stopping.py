@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from mtosi_jms.cli._log import log_in_lines
 from mtosi_jms.cli._providers import mask_in_title
-from mtosi_jms.cli._stopping import Stop, closing_at, log_in_lines
+from mtosi_jms.cli._stopping import Stop, closing_at
 
 SERVE = [sys.executable, "-m", "mtosi_jms", "serve", "--destination", "queue:EMS", "--elements", "1", "--url"]
 

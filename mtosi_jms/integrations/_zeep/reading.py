@@ -27,7 +27,7 @@ from mtosi_jms.integrations._zeep.easing import ease
 from mtosi_jms.integrations._zeep.transports import LocalTransport
 from mtosi_jms.masking import without_login
 
-log = logging.getLogger(__package__)
+log = logging.getLogger("mtosi_jms.integrations")
 
 _ODD: Final = re.compile(r"[^\w.-]")
 

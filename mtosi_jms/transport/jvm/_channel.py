@@ -188,7 +188,7 @@ class Channel:
                 with self.watched(deadline):
                     link.close()
             except MtosiError as error:
-                log.warning("%s did not close in order: %s", self, error)
+                log.warning("%s did not close in order: %s: %s", self, type(error).__name__, error)
 
     @property
     def is_up(self) -> bool:
@@ -342,7 +342,7 @@ class Channel:
                 link = self._open()
                 self._restore(link)
             except MtosiError as error:
-                log.warning("%s: not yet connected again: %s", self, error)
+                log.warning("%s: not yet connected again: %s: %s", self, type(error).__name__, error)
                 if self._gives_up(error, since):
                     return
                 attempt += 1
@@ -399,7 +399,7 @@ def _close_quietly(link: Link) -> None:
     try:
         link.close()
     except MtosiError as error:
-        log.debug("a lost connection did not close: %s", error)
+        log.debug("a lost connection did not close: %s: %s", type(error).__name__, error)
 
 
 def _watch(weak: weakref.ref[Channel], events: Any) -> None:

@@ -613,7 +613,8 @@ class JvmSession(SessionCore[Entry, Feed]):
                 if not self.transacted:
                     session.close()
         except MtosiError as error:
-            log.warning("a consumer of %s was not ended in order: %s", feed.asked.destination, error)
+            told = "a consumer of %s was not ended in order: %s: %s"
+            log.warning(told, feed.asked.destination, type(error).__name__, error)
 
     def _end(self, deadline: float) -> None:
         """What a listener holds, that acknowledges as it returns, stays with its feed."""
@@ -637,7 +638,7 @@ class JvmSession(SessionCore[Entry, Feed]):
                     producer.close()  # else Qpid's client waits two seconds for Artemis' answer to the next line
                     session.close()
             except MtosiError as error:
-                log.warning("a session did not close in order: %s", error)
+                log.warning("a session did not close in order: %s: %s", type(error).__name__, error)
 
     def lost(self, link: Link) -> None:
         """A link was lost; the lock is held."""

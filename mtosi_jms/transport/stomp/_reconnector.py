@@ -209,7 +209,7 @@ class Reconnector:
             if isinstance(error, AuthenticationError | ConfigError) or time.monotonic() >= deadline:
                 self._give_up(error)
                 return None
-            log.warning("%s: not yet connected again: %s", self.address, error)
+            log.warning("%s: not yet connected again: %s: %s", self.address, type(error).__name__, error)
             return self._rest(deadline)
         return (0.0, link) if self._take(link) else None
 

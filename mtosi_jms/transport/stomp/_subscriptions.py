@@ -184,7 +184,12 @@ class Subscriptions:
                 try:
                     link.send([one.end()], deadline, confirmed=True)
                 except MtosiError as error:
-                    log.warning("a subscription to %s was not ended in order: %s", one.feed.asked.destination, error)
+                    log.warning(
+                        "a subscription to %s was not ended in order: %s: %s",
+                        one.feed.asked.destination,
+                        type(error).__name__,
+                        error,
+                    )
 
     def renew(self, feeds: Iterable[Feed], deadline: float) -> None:
         """Ends those of some feeds and makes another one for each: the broker delivers again what was not

@@ -1,0 +1,73 @@
+"""`--monitor`: the pages by which a command that runs for long is watched, and the metrics that they show."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+from collections.abc import Callable, Iterator
+
+from mtosi_jms.cli import _console as console
+from mtosi_jms.cli._http import address
+from mtosi_jms.telemetry import Metrics, Monitor
+from mtosi_jms.transport import Connection
+
+Check = Callable[[], str | None]
+"""Gives the reason why work cannot be done at the moment; None: it can."""
+
+
+def add_monitor(parser: argparse.ArgumentParser) -> None:
+    """Add `--monitor`."""
+    parser.add_argument(
+        "--monitor",
+        type=address,
+        metavar="HOST:PORT",
+        help="serve /healthz, /readyz and /metrics (Prometheus) there, such as 127.0.0.1:9464; nobody is asked for a "
+        "login",
+    )
+
+
+class Monitoring:
+    """What a command is watched by.
+
+    Attributes:
+        telemetry: for its connections; None where nobody watches.
+    """
+
+    def __init__(self, telemetry: Metrics | None) -> None:
+        self.telemetry = telemetry
+        self._checks: list[Check] = []
+
+    def add(self, *checks: Check) -> None:
+        """From now on the command is ready as far as these find no reason against it."""
+        self._checks.extend(checks)
+
+    def why_not_ready(self) -> str | None:
+        """The first reason; a command that has not said when it is ready is not."""
+        if not self._checks:
+            return "starting"
+        return next((reason for check in self._checks if (reason := check()) is not None), None)
+
+
+@contextlib.contextmanager
+def monitored(args: argparse.Namespace) -> Iterator[Monitoring]:
+    """Serve the pages that `--monitor` asks for while the block runs.
+
+    Args:
+        args: with what `add_monitor` adds.
+
+    Raises:
+        TransportError: it cannot listen there.
+    """
+    if args.monitor is None:
+        yield Monitoring(None)
+        return
+    metrics = Metrics()
+    found = Monitoring(metrics)
+    with Monitor(*args.monitor, why_not_ready=found.why_not_ready, metrics=metrics.prometheus) as monitor:
+        console.note(f"monitor: {monitor.url}/readyz, /healthz, /metrics")
+        yield found
+
+
+def reached(connection: Connection) -> Check:
+    """The check that a connection has its provider."""
+    return lambda: None if connection.is_up else "the provider is lost"

@@ -1,0 +1,185 @@
+"""The pages of a monitor, what the commands say there, and the text that Prometheus reads."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import mtosi_jms as mtosi
+from mtosi_jms.cli import main
+from mtosi_jms.errors import TransportError
+from mtosi_jms.jms import JmsMessage, Queue
+from mtosi_jms.spool import Inbox, Outbox
+from mtosi_jms.telemetry import METRICS, Count, Gauge, Metrics, Monitor, Role
+
+PATIENCE = 60.0
+
+
+def get(url: str) -> tuple[int, Any]:
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with opener.open(url, timeout=PATIENCE) as answer:
+            status, data = answer.status, answer.read()
+    except urllib.error.HTTPError as error:
+        with error:
+            status, data = error.code, error.read()
+    return status, json.loads(data) if data.startswith(b"{") else data.decode()
+
+
+def until(true: Callable[[], bool]) -> None:
+    watch, deadline = threading.Event(), time.monotonic() + PATIENCE
+    while not true():
+        assert time.monotonic() < deadline, "it did not come to that"
+        watch.wait(0.01)
+
+
+def test_pages() -> None:
+    reason: list[str] = []
+    with Monitor(why_not_ready=lambda: reason[0] if reason else None, metrics=Metrics().prometheus) as monitor:
+        assert monitor.url.startswith("http://127.0.0.1:")
+        assert get(f"{monitor.url}/healthz") == (200, {"status": "up"})
+        assert get(f"{monitor.url}/readyz?verbose") == (200, {"ready": True})
+        reason.append("the provider is lost")
+        assert get(f"{monitor.url}/readyz") == (503, {"ready": False, "reason": "the provider is lost"})
+        assert "# TYPE mtosi_batches_total counter" in get(f"{monitor.url}/metrics")[1]
+        assert get(f"{monitor.url}/etc/passwd")[0] == 404
+        with pytest.raises(TransportError, match="cannot listen"):
+            Monitor(port=int(monitor.url.rpartition(":")[2]))
+
+
+def test_a_check_that_fails_is_a_page_that_fails() -> None:
+    def fail() -> str:
+        raise RuntimeError("no")
+
+    with Monitor(why_not_ready=fail) as monitor:
+        assert get(f"{monitor.url}/readyz") == (500, {"error": "the page failed"})
+        assert get(f"{monitor.url}/metrics")[0] == 404
+
+
+@pytest.fixture
+def measured(tmp_path: Path) -> Metrics:
+    """Metrics with a series in each of them."""
+    metrics = Metrics()
+    metrics.began(Role.REQUESTOR)
+    metrics.began(Role.REQUESTOR)
+    metrics.ended(Role.REQUESTOR, "getInventory", "answered", 0.2, 3)
+    for what in Count:
+        metrics.count(what, Queue('odd "name"\\'))
+    for gauge in Gauge:
+        metrics.watch(gauge, str(tmp_path), lambda: 4.5)
+    metrics.publish(JmsMessage(), Queue("Q")).end("ID:1")
+    with metrics.process(JmsMessage(redelivered=True), Queue("Q"), timed=True):
+        pass
+    return metrics
+
+
+def test_prometheus_reads_the_text(measured: Metrics) -> None:
+    parser = pytest.importorskip("prometheus_client.parser")
+    families = {family.name: family for family in parser.text_string_to_metric_families(measured.prometheus().decode())}
+    assert set(families) == {metric.prometheus.removesuffix("_total") for metric in METRICS}
+    for metric in METRICS:
+        family = families[metric.prometheus.removesuffix("_total")]
+        assert family.type == metric.kind
+        assert family.samples, metric.name
+        labels = {name for sample in family.samples for name in sample.labels} - {"le"}
+        assert labels <= {label.replace(".", "_") for label in metric.labels}, metric.name
+    [count] = [one for one in families["mtosi_exchange_duration_seconds"].samples if one.name.endswith("_count")]
+    assert count.value == 1
+    buckets = {
+        one.labels["le"]: one.value for one in families["mtosi_exchange_duration_seconds"].samples if "le" in one.labels
+    }
+    assert (buckets["0.1"], buckets["0.25"], buckets["+Inf"]) == (0, 1, 1)
+    [gaps] = families["mtosi_gaps"].samples
+    assert gaps.labels == {"messaging_destination_name": 'queue:odd "name"\\'}
+
+
+def test_the_dashboard_asks_for_metrics_that_there_are(root: Path) -> None:
+    dashboard = json.loads((root / "docs" / "grafana.json").read_text(encoding="utf-8"))
+    asked = " ".join(target["expr"] for panel in dashboard["panels"] for target in panel.get("targets", ()))
+    for metric in METRICS:
+        assert metric.prometheus in asked, f"{metric.name}: no panel shows it"
+    words = set(re.findall(r"\b(?:mtosi|messaging_client|messaging_process)_\w+", asked))
+    known = {metric.prometheus + end for metric in METRICS for end in ("", "_bucket", "_count", "_sum")}
+    assert words <= known
+
+
+def test_the_page_has_all_metrics(root: Path) -> None:
+    page = (root / "docs" / "telemetry.md").read_text(encoding="utf-8")
+    for metric in METRICS:
+        labels = ", ".join(f"`{label.replace('.', '_')}`" for label in metric.labels) or "none"
+        line = f"| `{metric.prometheus}` | {metric.kind} | {labels} | {metric.told} |"
+        assert line in page, line
+
+
+def test_outbox_and_inbox_are_watched_until_they_are_closed(tmp_path: Path) -> None:
+    metrics, now = Metrics(), [1_000.0]
+    with mtosi.connect("memory:", telemetry=metrics) as connection:
+        outbox = Outbox(tmp_path / "out", clock=lambda: now[0])
+        inbox = Inbox(tmp_path / "in")
+        with (
+            outbox,
+            inbox,
+            mtosi.Publisher(connection, {"Fault": "topic:T"}, sender_uri="queue:OS", outbox=outbox),
+            mtosi.Subscriber(connection, "topic:T", inbox=inbox),
+        ):
+            outbox.put(JmsMessage(), Queue("Q"))
+            now[0] += 90
+            inbox.land(JmsMessage(message_id="ID:1"))
+            inbox.move_to_dead(inbox.take().key, "for the test")  # type: ignore[union-attr]
+            inbox.land(JmsMessage(message_id="ID:2"))
+            assert value(metrics, "mtosi_outbox_depth") == {str(tmp_path / "out"): 1}
+            assert value(metrics, "mtosi_outbox_age_seconds") == {str(tmp_path / "out"): 90}
+            assert value(metrics, "mtosi_inbox_size") == {str(tmp_path / "in"): 1}
+            assert value(metrics, "mtosi_dead") == {str(tmp_path / "out"): 0, str(tmp_path / "in"): 1}
+        assert value(metrics, "mtosi_outbox_depth") == {}
+
+
+def value(metrics: Metrics, name: str) -> dict[str, float]:
+    lines = [line for line in metrics.prometheus().decode().splitlines() if line.startswith(f"{name}{{")]
+    return {line.split('"')[1]: float(line.rpartition(" ")[2]) for line in lines}
+
+
+def test_a_command_is_ready_once_it_listens_and_says_what_it_has_done(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    landed = tmp_path / "landing"
+    landed.mkdir()
+    (landed / "1.xml").write_text(
+        '<s:Envelope xmlns:s="http://schemas.xmlsoap.org/soap/envelope/" xmlns:h="http://www.tmforum.org/mtop/fmw/xsd/hdr/v1">'
+        "<s:Header><h:header><h:msgName>notify</h:msgName></h:header></s:Header><s:Body/></s:Envelope>"
+    )
+    assert (
+        main(["replay", str(landed), "--url", "memory:", "--to", "queue:Q", "--monitor", "127.0.0.1:0", "--wire"]) == 0
+    )
+    told = capfd.readouterr().err
+    assert "monitor: http://127.0.0.1:" in told
+    assert "DEBUG mtosi_jms.messages: sent to queue:Q: JMSMessageID=ID:" in told
+    assert "<h:msgName>notify</h:msgName>" in told
+
+
+@pytest.mark.broker
+def test_a_lost_broker_is_seen(activemq: Any, make_proxy: Any) -> None:
+    metrics, where = Metrics(), activemq.endpoints
+    proxy = make_proxy(where.ports["stomp"])
+    url = f"stomp://{where.user}:{where.password}@127.0.0.1:{proxy.port}"
+    with (
+        mtosi.connect(url, telemetry=metrics) as connection,
+        Monitor(why_not_ready=lambda: None if connection.is_up else "the provider is lost") as monitor,
+    ):
+        assert get(f"{monitor.url}/readyz")[0] == 200
+        proxy.refuse()
+        proxy.cut()
+        until(lambda: get(f"{monitor.url}/readyz")[0] == 503)
+        proxy.refuse(False)
+        until(lambda: get(f"{monitor.url}/readyz")[0] == 200)
+    assert "mtosi_reconnects_total 1\n" in metrics.prometheus().decode()
+    assert not connection.is_up
