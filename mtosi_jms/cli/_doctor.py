@@ -51,7 +51,13 @@ EXTRAS: Final[dict[str, tuple[str, tuple[tuple[str, str], ...]]]] = {
     ),
     "console": (
         "the console in the browser",
-        (("jinja2", "jinja2"), ("httpx", "httpx"), ("starlette", "starlette"), ("uvicorn", "uvicorn")),
+        (
+            ("jinja2", "jinja2"),
+            ("httpx", "httpx"),
+            ("starlette", "starlette"),
+            ("uvicorn", "uvicorn"),
+            ("uvloop", "uvloop"),
+        ),
     ),
     "jvm": ("providers by their Java clients", (("jpype", "jpype1"),)),
     "spark": (

@@ -202,13 +202,13 @@ def test_a_thousand_messages_a_second(make: Any, open_page: Any) -> None:
     with HttpServer(Console(traffic)) as server:
         page = open_page(server.url)
         sender.start()
-        sizes, slowest = [], 0.0
+        sizes, waits = [], []
         began = time.monotonic()
         while time.monotonic() - began < seconds:
             page.wait_for_timeout(1000)
             asked = time.monotonic()
             page.evaluate("fetch('/destinations').then(answer => answer.text())")
-            slowest = max(slowest, time.monotonic() - asked)
+            waits.append(time.monotonic() - asked)
             heap = page.evaluate("performance.memory.usedJSHeapSize")
             sizes.append((resident(), heap, page.locator("*").count()))
         end.set()
@@ -218,11 +218,15 @@ def test_a_thousand_messages_a_second(make: Any, open_page: Any) -> None:
     middle = [max(one[at] for one in sizes[third : 2 * third]) for at in range(3)]
     last = [max(one[at] for one in sizes[2 * third :]) for at in range(3)]
     passed = time.monotonic() - began
-    print(f"{overview.seen:,} messages in {passed:.0f} s, {overview.left_out} left out; slowest page {slowest:.2f} s")
+    waits.sort()
+    median, most = waits[len(waits) // 2], waits[len(waits) * 95 // 100]
+    print(f"{overview.seen:,} messages in {passed:.0f} s, {overview.left_out} left out; ", end="")
+    print(f"a page takes {median:.3f} s in the median, {most:.3f} s at most in 95 of 100, {waits[-1]:.2f} s in all")
     print(f"resident MB, heap bytes, elements at most: {middle} in the middle, {last} at the end")
     assert overview.left_out == 0
     assert overview.seen > 0.8 * 1000 * seconds
-    assert slowest < 5
+    assert median < 1
+    assert most < 5
     assert last[0] < middle[0] * 1.1 + 10
     assert last[1] < middle[1] * 1.5 + 10e6
     assert last[2] < middle[2] * 1.2
