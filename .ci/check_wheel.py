@@ -23,7 +23,13 @@ MARKERS = (
     CROSSING.format("javax"),
     CROSSING.format("jakarta"),
 )
-TEMPLATES = ("mtosi_jms/cli/templates", "mtosi_jms/report/templates", "codegen/mtosi_codegen/templates")
+TEMPLATES = (
+    "mtosi_jms/cli/templates",
+    "mtosi_jms/console/static",
+    "mtosi_jms/console/templates",
+    "mtosi_jms/report/templates",
+    "codegen/mtosi_codegen/templates",
+)
 
 
 def contents(names: list[str], project: dict[str, Any]) -> Iterator[str]:

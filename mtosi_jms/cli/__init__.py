@@ -49,6 +49,7 @@ COMMANDS: Final = {
     "mq": "turn messages of IBM MQ in files into a landing, and back",
     "jvm": "fetch the Java clients of JMS providers",
     "broker": "start, stop or show a real Apache ActiveMQ broker for development",
+    "console": "watch exchanges, destinations, notifications and dead letters in the browser",
     "gateway": "pass requests between HTTP and JMS, both ways",
     "bridge": "forward events of a CORBA channel to JMS, or messages of JMS to a channel",
     "channel": "start a notification service for development; publish and subscribe to event channels",
@@ -81,10 +82,13 @@ EXAMPLES: Final = {
     "gateway": "--to queue:EMS.OS --listen 127.0.0.1:8080 --url stomp://broker:61613",
     "bridge": "--from corbaloc::ems:4711/NotificationService --to topic:FAULT --url stomp://broker:61613",
     "channel": "up",
+    "console": "--url stomp://broker:61613 --watch queue:EMS.OS",
     "completion": "bash",
 }
 """For each command the arguments of an example, which `--help` shows."""
 _MANNERS: Final = ("--quiet", "--no-color")
+_ELSEWHERE: Final = {"console": "_console_command"}
+"""Modules of commands whose name another module has: `_console` is how all commands write."""
 AT_FAULT: Final = 1
 WRONG_USAGE: Final = 2
 INTERRUPTED: Final = 130
@@ -148,7 +152,7 @@ def parser_for(command: str | None) -> argparse.ArgumentParser:
     for name in (command,) if command in COMMANDS else COMMANDS:
         subparser = subparsers.add_parser(name, help=COMMANDS[name])
         if name == command:
-            module = importlib.import_module(f"{__name__}._{name}")
+            module = importlib.import_module(f"{__name__}.{_ELSEWHERE.get(name, f'_{name}')}")
             subparser.description = module.__doc__
             subparser.formatter_class = _HelpFormatter
             subparser.epilog = f"Example: mtosi-jms {name} {EXAMPLES[name]}"

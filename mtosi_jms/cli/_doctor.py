@@ -51,6 +51,16 @@ EXTRAS: Final[dict[str, tuple[str, tuple[tuple[str, str], ...]]]] = {
         "SOAP over HTTP",
         (("httpx", "httpx"), ("starlette", "starlette"), ("uvicorn", "uvicorn"), ("uvloop", "uvloop")),
     ),
+    "console": (
+        "the console in the browser",
+        (
+            ("jinja2", "jinja2"),
+            ("httpx", "httpx"),
+            ("starlette", "starlette"),
+            ("uvicorn", "uvicorn"),
+            ("uvloop", "uvloop"),
+        ),
+    ),
     "jvm": ("providers by their Java clients", (("jpype", "jpype1"),)),
     "spark": (
         "ingestion into Spark",

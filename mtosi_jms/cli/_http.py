@@ -59,10 +59,19 @@ def options_of(args: argparse.Namespace, **more: Any) -> HttpOptions:
         iterator_timeout=args.iterator_timeout,
         public_url=args.public_url,
         logins=logins,
-        tokens=frozenset(line for _, line in _lines(args.tokens)),
+        tokens=tokens_in(args.tokens),
         clients=frozenset(args.allow),
         **more,
     )
+
+
+def tokens_in(file: Path | None) -> frozenset[str]:
+    """The lines of a file of tokens; none where there is no file.
+
+    Raises:
+        ConfigError: the file cannot be read, or is empty.
+    """
+    return frozenset(line for _, line in _lines(file))
 
 
 def wsdls_of(args: argparse.Namespace, own: Sequence[str] = ()) -> WsdlFiles | None:

@@ -16,11 +16,12 @@ from __future__ import annotations
 from mtosi_jms.gateway._endpoint import Endpoint, HttpOptions
 from mtosi_jms.gateway._forwarding import Forwarder, HttpPeer, Poster, iterator_operation
 from mtosi_jms.gateway._iterators import Iterators, Store
-from mtosi_jms.gateway._server import HttpServer
+from mtosi_jms.gateway._server import Application, HttpServer
 from mtosi_jms.gateway._sources import ByDispatcher, ByRequestor, Request, Source
 from mtosi_jms.gateway._wsdl import WsdlFiles
 
 __all__ = [
+    "Application",
     "ByDispatcher",
     "ByRequestor",
     "Endpoint",

@@ -1,4 +1,4 @@
-"""An HTTP server for an endpoint, in a thread of its own."""
+"""An HTTP server for an endpoint, or another application, in a thread of its own."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ import socket
 import ssl
 import threading
 from types import TracebackType
-from typing import ClassVar, Final, Self
+from typing import ClassVar, Final, Protocol, Self
 
 from mtosi_jms.errors import ConfigError, MissingExtraError, TransportError
 from mtosi_jms.gateway._certificates import load_certificate
-from mtosi_jms.gateway._endpoint import Endpoint
+from mtosi_jms.gateway._endpoint import HttpOptions
 
 try:
     import h11
     import uvicorn
+    from starlette.types import Receive, Scope, Send
     from uvicorn.protocols.http.h11_impl import H11Protocol
 except ImportError as error:
     raise MissingExtraError("uvicorn", "http") from error
@@ -74,8 +75,23 @@ class _Impatient(H11Protocol):
         self._watch = self.loop.call_later(self.patience, self._look)
 
 
+class Application(Protocol):
+    """What a server serves: an ASGI application, such as an `Endpoint`.
+
+    Attributes:
+        options: of them `read_timeout` counts.
+        public_url: where it is; the server says so where that is empty.
+    """
+
+    options: HttpOptions
+    public_url: str
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """What an ASGI server calls."""
+
+
 class HttpServer:
-    """Serves an endpoint over HTTP/1.1.
+    """Serves an endpoint, or another application, over HTTP/1.1.
 
     Args:
         endpoint: what answers.
@@ -92,7 +108,7 @@ class HttpServer:
 
     def __init__(
         self,
-        endpoint: Endpoint,
+        endpoint: Application,
         host: str = "127.0.0.1",
         port: int = 0,
         *,

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from mtosi_jms.spark._engine import read_landing
     from mtosi_jms.spark._frames import ledger, parse_messages
     from mtosi_jms.spark._functions import register_functions
+    from mtosi_jms.spark._landing import Plan, plan_landing
     from mtosi_jms.spark._message_stream import MessageStreamSource
     from mtosi_jms.spark._options import SourceOptions
     from mtosi_jms.spark._selector import PROPERTY_COLUMNS, selector_column
@@ -41,6 +42,7 @@ __all__ = [
     "SPARK_MINIMUM",
     "InventorySource",
     "MessageStreamSource",
+    "Plan",
     "ReplySequence",
     "SourceOptions",
     "arrow_schema",
@@ -52,6 +54,7 @@ __all__ = [
     "local_session",
     "parse_alarms",
     "parse_messages",
+    "plan_landing",
     "pyspark_version",
     "read_alarms",
     "read_landing",
@@ -65,6 +68,7 @@ _HOMES: Final = {
     "PROPERTY_COLUMNS": "_selector",
     "InventorySource": "_source",
     "MessageStreamSource": "_message_stream",
+    "Plan": "_landing",
     "ReplySequence": "_sequences",
     "SourceOptions": "_options",
     "arrow_schema": "_columns",
@@ -72,6 +76,7 @@ _HOMES: Final = {
     "parse_messages": "_frames",
     "read_landing": "_engine",
     "register_functions": "_functions",
+    "plan_landing": "_landing",
     "selector_column": "_selector",
 }
 """Where the names of this package are; those that are not here are of `jobs`."""

@@ -41,20 +41,20 @@ CLOCKS = frozenset({"now", "utcnow", "today"})
 # Import name of an optional library -> the modules (with all below them) that may import it.
 OPTIONAL = {
     "elementpath": ("mtosi_codegen",),
-    "jinja2": ("mtosi_codegen", "mtosi_jms.report"),
+    "jinja2": ("mtosi_codegen", "mtosi_jms.report", "mtosi_jms.console"),
     "xmlschema": ("mtosi_codegen", "mtosi_jms.validation._explain"),
     "zeep": ("mtosi_jms.integrations", "mtosi_jms.cli._wsdl_request"),
     "requests": ("mtosi_jms.integrations",),  # zeep's own
     "rich": ("mtosi_jms.cli", "mtosi_codegen.cli"),
     "stomp": ("mtosi_jms.transport.stomp",),
-    "starlette": ("mtosi_jms.gateway",),
+    "starlette": ("mtosi_jms.gateway", "mtosi_jms.console"),
     "uvicorn": ("mtosi_jms.gateway",),
     "httpx": ("mtosi_jms.gateway",),
     "h11": ("mtosi_jms.gateway",),  # uvicorn's own
     "opentelemetry": ("mtosi_jms.telemetry.otel",),
     "py4j": ("mtosi_jms.spark",),
     "pyspark": ("mtosi_jms.spark",),
-    "pyarrow": ("mtosi_jms.spark",),
+    "pyarrow": ("mtosi_jms.spark", "mtosi_jms.console._tables"),
     "pandas": ("mtosi_jms.spark",),
     "pytest": ("mtosi_jms.testing",),
     "tenacity": ("mtosi_jms.runtime",),

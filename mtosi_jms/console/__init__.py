@@ -1,0 +1,41 @@
+"""The console: a page in the browser that shows exchanges, destinations, notifications and dead letters as they are.
+
+`Traffic` keeps what was seen lately, bounded. `BrokerWatch` and `LandingWatch` see messages without taking any; an
+application shows its own by a `Tap`. `Console` has the pages. `mtosi-jms console` is the command.
+
+    traffic = Traffic()
+    with mtosi.connect(url, telemetry=Tap(traffic)) as connection, HttpServer(Console(traffic), port=8085) as server:
+        print(server.url)
+
+Needs the extra `console`.
+"""
+
+from __future__ import annotations
+
+from mtosi_jms.console._app import Console, DeadLetters, Redrive
+from mtosi_jms.console._exchanges import ExchangeView, Segment, State
+from mtosi_jms.console._facts import Facts, Kind
+from mtosi_jms.console._tap import Tap
+from mtosi_jms.console._traffic import Bounds, Overview, Place, Rate, Seen, Traffic, Way
+from mtosi_jms.console._watching import BrokerWatch, LandingWatch
+
+__all__ = [
+    "Bounds",
+    "BrokerWatch",
+    "Console",
+    "DeadLetters",
+    "ExchangeView",
+    "Facts",
+    "Kind",
+    "LandingWatch",
+    "Overview",
+    "Place",
+    "Rate",
+    "Redrive",
+    "Seen",
+    "Segment",
+    "State",
+    "Tap",
+    "Traffic",
+    "Way",
+]

@@ -1,0 +1,182 @@
+"""Who may come to the console, and from where.
+
+- The Host must be an address, `localhost`, or a name that was allowed: another site's name that has been made to lead
+  here (DNS rebinding) is refused.
+- Where there are tokens, a browser gives one once and gets a cookie, which scripts cannot read and other sites cannot
+  send; programs give one as `Authorization: Bearer`.
+- A form is taken from this console's own pages alone: the origin must be its own, and the form must hold a secret that
+  only its pages have.
+- Pages run no script but the console's own files, load nothing from elsewhere, and cannot be framed.
+"""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+import secrets
+from collections.abc import Mapping
+from http.cookies import CookieError, SimpleCookie
+from typing import Final
+from urllib.parse import parse_qs
+
+from mtosi_jms.errors import MissingExtraError
+
+try:
+    from starlette.datastructures import MutableHeaders
+    from starlette.requests import Request
+    from starlette.responses import PlainTextResponse, RedirectResponse, Response
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+except ImportError as error:
+    raise MissingExtraError("starlette", "console") from error
+
+COOKIE: Final = "mtosi-console"
+LOGIN: Final = "/login"
+LARGEST: Final = 64 * 1024
+"""Octets of a form at most."""
+_OPEN: Final = (LOGIN, "/healthz")
+_SELF: Final = "'self'"
+_POLICY: Final = (
+    f"default-src 'none'; script-src {_SELF}; style-src {_SELF}; img-src {_SELF} data:; connect-src {_SELF}; "
+    f"form-action {_SELF}; base-uri 'none'; frame-ancestors 'none'"
+)
+_HEADERS: Final = {
+    "Content-Security-Policy": _POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "same-origin",  # with no-referrer a browser hides the origin of the console's own forms, too
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+
+
+class Guard:
+    """Lets through what may come in, and puts the headers of safety on every answer.
+
+    Args:
+        app: what is guarded.
+        tokens: of which one has to be given; none: everybody who gets here may come in.
+        hosts: names, beside addresses and `localhost`, under which the console is reached.
+    """
+
+    def __init__(self, app: ASGIApp, *, tokens: frozenset[str], hosts: frozenset[str]) -> None:
+        self._app = app
+        self._tokens = tokens
+        self._hosts = frozenset(name.lower() for name in hosts)
+        self._key = secrets.token_bytes(32)
+
+    @property
+    def asks(self) -> bool:
+        """Whether a token is asked for."""
+        return bool(self._tokens)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """What an ASGI server calls."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+
+        async def protected(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in _HEADERS.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        request = Request(scope)
+        refusal = self._refusal(request)
+        if refusal is None:
+            scope.setdefault("state", {})["form_key"] = self.form_key(request)
+        await (refusal or self._app)(scope, receive, protected)
+
+    def _refusal(self, request: Request) -> Response | None:
+        """The answer to a request that may not pass; None: it may."""
+        if not self._is_host(request.headers.get("host", "")):
+            return PlainTextResponse("This name is not the console's: start it with --host-name NAME.\n", 421)
+        if request.method not in ("GET", "HEAD", "POST"):
+            return PlainTextResponse("There is nothing but pages and forms here.\n", 405)
+        if request.method == "POST" and (refused := self._foreign(request)):
+            return PlainTextResponse(refused, 403)
+        path = request.url.path
+        if not self._tokens or path in _OPEN or path.startswith("/static/") or self._is_known(request):
+            return None
+        if request.method == "GET" and "text/html" in request.headers.get("accept", ""):
+            return RedirectResponse(LOGIN, 303)
+        return PlainTextResponse("A token is needed.\n", 401, {"WWW-Authenticate": 'Bearer realm="MTOSI console"'})
+
+    def _is_host(self, host: str) -> bool:
+        name = host.rpartition(":")[0] if not host.endswith("]") and ":" in host else host
+        name = name.strip("[]").lower()
+        if name == "localhost" or name in self._hosts:
+            return True
+        try:
+            ipaddress.ip_address(name)
+        except ValueError:
+            return False
+        return True
+
+    def _foreign(self, request: Request) -> str:
+        """Why a form comes from elsewhere; empty where it does not."""
+        origin = request.headers.get("origin")
+        if origin is not None and origin.partition("://")[2] != request.headers.get("host"):
+            return "The form comes from another site.\n"
+        if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
+            return "The form comes from another site.\n"
+        return ""
+
+    def _is_known(self, request: Request) -> bool:
+        scheme, _, given = request.headers.get("authorization", "").partition(" ")
+        if scheme.lower() == "bearer":
+            return self._token_of(given.strip()) is not None
+        cookie = _cookie(request)
+        return bool(cookie) and any(hmac.compare_digest(cookie, self._session(token)) for token in self._tokens)
+
+    def _token_of(self, given: str) -> str | None:
+        """The token that was given; all are compared, so that the time tells nothing."""
+        found = None
+        for token in self._tokens:
+            if hmac.compare_digest(given.encode(), token.encode()):
+                found = token
+        return found
+
+    def _session(self, token: str) -> str:
+        return hmac.new(self._key, b"session:" + token.encode(), "sha256").hexdigest()
+
+    def log_in(self, request: Request, given: str) -> Response | None:
+        """The answer to the right token, with the cookie; None: it is not the right one."""
+        token = self._token_of(given)
+        if token is None:
+            return None
+        answer = RedirectResponse("/", 303)
+        is_secure = request.url.scheme == "https"
+        answer.set_cookie(COOKIE, self._session(token), httponly=True, samesite="strict", secure=is_secure)
+        return answer
+
+    def form_key(self, request: Request) -> str:
+        """The secret that forms hold; another one for each token."""
+        return hmac.new(self._key, b"form:" + _cookie(request).encode(), "sha256").hexdigest()
+
+    async def form(self, request: Request) -> Mapping[str, str] | None:
+        """The fields of a form of the console's own; None: it is none, or too large."""
+        data = b""
+        async for part in request.stream():
+            data += part
+            if len(data) > LARGEST:
+                return None
+        try:
+            fields = {name: values[0] for name, values in parse_qs(data.decode("ascii"), max_num_fields=20).items()}
+        except ValueError:
+            return None
+        given = fields.get("form_key", "")
+        return fields if hmac.compare_digest(given.encode(), self.form_key(request).encode()) else None
+
+
+def _cookie(request: Request) -> str:
+    jar = SimpleCookie[str]()
+    try:
+        jar.load(request.headers.get("cookie", ""))
+    except CookieError:
+        return ""
+    found = jar.get(COOKIE)
+    value = "" if found is None else found.value
+    return value if value.isascii() else ""

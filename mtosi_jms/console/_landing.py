@@ -1,0 +1,170 @@
+"""What lies in a landing: its ledger, its report, and the network in it. Looked at again when the folder has changed.
+
+The ledger is that of `mtosi-jms ingest`, by the same rules; Spark does not start for it.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
+
+from mtosi_jms.console._topology import Graph, graph_of, read_landing
+from mtosi_jms.errors import MtosiError
+from mtosi_jms.report import Fact, RejectLine, Report, SequenceLine, number, render
+from mtosi_jms.spool import scan
+
+if TYPE_CHECKING:
+    from mtosi_jms.spark import Plan, ReplySequence
+
+T = TypeVar("T")
+
+_LISTED: Final = 20
+"""Most missing numbers of a line."""
+_REST: Final = 20
+"""How many times as long as making something took it stays as it is."""
+_SHORTEST: Final = 2.0
+
+
+class Ledger(NamedTuple):
+    """The ledger of a landing.
+
+    Attributes:
+        sequences: its lines, incomplete ones first.
+        rejects: files that hold no message.
+        messages: how many messages there are of each kind.
+        made_ms: when it was looked at, milliseconds since 1970 UTC.
+        problem: why there is none; empty where there is.
+    """
+
+    sequences: list[SequenceLine]
+    rejects: list[RejectLine]
+    messages: dict[str, int]
+    made_ms: int
+    problem: str = ""
+
+    @property
+    def complete(self) -> int:
+        """How many sequences are complete."""
+        return sum(line.complete for line in self.sequences)
+
+
+class _Kept(Generic[T]):
+    """What was made of a folder, until the folder has changed and a while has passed."""
+
+    def __init__(self, folder: Path, make: Callable[[], T]) -> None:
+        self._folder = folder
+        self._make = make
+        self._lock = threading.Lock()
+        self._made: T | None = None
+        self._stamp = -1
+        self._until = 0.0
+
+    def get(self) -> T:
+        with self._lock:
+            stamp = _stamp(self._folder)
+            if self._made is None or (stamp != self._stamp and time.monotonic() >= self._until):
+                began = time.monotonic()
+                self._made, self._stamp = self._make(), stamp
+                took = time.monotonic() - began
+                self._until = began + took + max(_SHORTEST, _REST * took)
+            return self._made
+
+
+def _stamp(folder: Path) -> int:
+    try:
+        return folder.stat().st_mtime_ns
+    except OSError:
+        return 0
+
+
+class Landed:
+    """A landing.
+
+    Args:
+        folder: a spool, or any folder of envelopes.
+
+    Attributes:
+        folder: the same.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._ledger = _Kept(folder, self._reckon)
+        self._graph = _Kept(folder, self._draw)
+
+    def ledger(self) -> Ledger:
+        """Its ledger; at most some seconds old."""
+        return self._ledger.get()
+
+    def topology(self) -> Graph:
+        """The network in it.
+
+        Raises:
+            SpoolError: the folder cannot be read.
+        """
+        return self._graph.get()
+
+    def report(self) -> str:
+        """The ledger as a page of its own."""
+        found = self.ledger()
+        lines = found.sequences
+        whole = found.complete == len(lines) and bool(lines)
+        facts = [
+            Fact("messages", number(sum(found.messages.values()))),
+            Fact("sequences complete", f"{found.complete} of {len(lines)}", "good" if whole else "bad"),
+            Fact("batches missing", number(sum(line.missing_count for line in lines))),
+            Fact("duplicates", number(sum(line.duplicates for line in lines))),
+            Fact("rejected", number(len(found.rejects)), "bad" if found.rejects else "plain"),
+        ]
+        return render(
+            Report(
+                title="MTOSI landing",
+                subtitle=str(self.folder),
+                made=dt.datetime.fromtimestamp(found.made_ms / 1000, dt.UTC),
+                facts=facts,
+                sequences=lines,
+                rejects=found.rejects,
+                notes=[found.problem] if found.problem else [],
+            )
+        )
+
+    def _reckon(self) -> Ledger:
+        made = int(time.time() * 1000)
+        try:
+            from mtosi_jms.spark import SourceOptions, plan_landing  # Spark must be there, and does not start
+
+            plan = plan_landing(SourceOptions(paths=(str(self.folder),)))
+        except MtosiError as error:
+            return Ledger([], [], {}, made, str(error))
+        return _of_plan(plan, self.folder.absolute(), made)
+
+    def _draw(self) -> Graph:
+        return graph_of(read_landing(scan(self.folder).envelopes))
+
+
+def _of_plan(plan: Plan, folder: Path, made_ms: int) -> Ledger:
+    lines = sorted(map(_line, plan.sequences), key=lambda line: (line.complete, not line.missing_count))
+    rejects = [
+        RejectLine(reject.file.removeprefix(f"{folder}/"), reject.line, reject.reason) for reject in plan.rejects
+    ]
+    return Ledger(lines, rejects, dict(plan.counts), made_ms)
+
+
+def _line(found: ReplySequence) -> SequenceLine:
+    first, last = (time and time.strftime("%Y-%m-%dT%H:%M:%SZ") for time in (found.first_time, found.last_time))
+    return SequenceLine(
+        name=found.correlation_id if found.correlation_id is not None else Path(found.source or "").name,
+        batches=found.batches,
+        expected=found.expected,
+        missing=found.missing[:_LISTED],
+        missing_count=found.missing_count,
+        duplicates=found.duplicates,
+        conflicts=len(found.conflicts),
+        complete=found.complete,
+        first_time=first or "",
+        last_time=last or "",
+    )

@@ -1,0 +1,101 @@
+"""The pages: templates, and how numbers and times are written. Everything that comes from data is escaped."""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+from mtosi_jms.errors import MissingExtraError
+from mtosi_jms.report import number
+
+try:
+    import jinja2
+except ImportError as error:
+    raise MissingExtraError("jinja2", "console") from error
+
+_HERE: Final = Path(__file__).parent
+_UNITS: Final = ("bytes", "kB", "MB", "GB", "TB")
+_KINDS: Final = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
+SPARK: Final = (120, 26)
+"""Width and height of a small drawing."""
+
+
+def clock(ms: int | None) -> str:
+    """A moment as the time of day in UTC."""
+    return _moment(ms, "%H:%M:%S")
+
+
+def moment(ms: int | None) -> str:
+    """A moment as date and time in UTC, for machines."""
+    return _moment(ms, "%Y-%m-%dT%H:%M:%SZ")
+
+
+def _moment(ms: int | None, form: str) -> str:
+    try:
+        return "" if ms is None else dt.datetime.fromtimestamp(ms / 1000, dt.UTC).strftime(form)
+    except (OverflowError, ValueError, OSError):  # a peer may send any number
+        return str(ms)
+
+
+def octets(size: float) -> str:
+    """A size for people: `3.4 MB`."""
+    for unit in _UNITS[:-1]:
+        if size < 1000:
+            return f"{size:.0f} {unit}" if unit == _UNITS[0] or size >= 100 else f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:,.1f} {_UNITS[-1]}"
+
+
+def per_second(rate: float) -> str:
+    """A rate for people."""
+    return number(rate) if rate >= 10 or rate == 0 else f"{rate:.1f}"
+
+
+def spark(counts: Sequence[int]) -> str:
+    """The points of a line through counts, for an SVG of `SPARK`."""
+    width, height = SPARK
+    most = max(counts, default=0) or 1
+    step = width / max(len(counts) - 1, 1)
+    return " ".join(
+        f"{at * step:.1f},{height - 2 - count / most * (height - 4):.1f}" for at, count in enumerate(counts)
+    )
+
+
+_TEMPLATES: Final = jinja2.Environment(
+    loader=jinja2.FileSystemLoader(_HERE / "templates"),
+    undefined=jinja2.StrictUndefined,
+    autoescape=True,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+_TEMPLATES.filters.update(number=number, clock=clock, moment=moment, octets=octets, rate=per_second, spark=spark)
+
+
+@cache
+def static(name: str) -> tuple[bytes, str] | None:
+    """A file of the console's own with its content type; None where there is none of that name."""
+    path = _HERE / "static" / name
+    kind = _KINDS.get(path.suffix)
+    if kind is None or path.parent != _HERE / "static" or not path.is_file():
+        return None
+    return path.read_bytes(), kind
+
+
+@cache
+def static_url(name: str) -> str:
+    """Where a file is, under another address for each of its versions."""
+    found = static(name)
+    mark = hashlib.sha256(found[0]).hexdigest()[:12] if found is not None else ""
+    return f"/static/{name}?{mark}"
+
+
+_TEMPLATES.globals.update(static=static_url, spark_size=SPARK)
+
+
+def render(name: str, **context: Any) -> bytes:
+    """A page as it is sent."""
+    return _TEMPLATES.get_template(f"{name}.html.jinja").render(**context).encode("utf-8", "backslashreplace")

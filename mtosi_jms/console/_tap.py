@@ -1,0 +1,70 @@
+"""How an application's own messages come to a console: by the seam to which its roles tell of their work."""
+
+from __future__ import annotations
+
+import time
+from contextlib import AbstractContextManager, nullcontext
+
+from mtosi_jms.console._traffic import Traffic
+from mtosi_jms.jms import Destination, JmsMessage
+from mtosi_jms.telemetry import Publication, Telemetry
+
+
+class Tap(Telemetry):
+    """Records what requestors, suppliers, publishers, subscribers and consumers of a connection send and receive.
+
+        traffic = Traffic()
+        connection = mtosi.connect(url, telemetry=Tap(traffic))
+
+    Args:
+        traffic: takes the messages; connections may share one.
+        source: who has seen them, in a word or two.
+    """
+
+    def __init__(self, traffic: Traffic, source: str = "application") -> None:
+        self._traffic = traffic
+        self._source = source
+
+    def publish(
+        self, message: JmsMessage, destination: Destination, operation: str = "", correlation_id: str = ""
+    ) -> Publication:
+        """See `Telemetry.publish`: the message is recorded when it has been sent."""
+        return _Publication(message, destination, self._traffic, self._source)
+
+    def receive(
+        self,
+        message: JmsMessage,
+        destination: Destination,
+        since_ns: int,
+        publication: Publication | None = None,
+        error: BaseException | None = None,
+    ) -> None:
+        """See `Telemetry.receive`: the message is recorded."""
+        self._traffic.record(message, destination=destination, way="received", source=self._source)
+
+    def process(
+        self, message: JmsMessage, destination: Destination, *, timed: bool = False
+    ) -> AbstractContextManager[object]:
+        """See `Telemetry.process`: the message is recorded."""
+        self._traffic.record(message, destination=destination, way="received", source=self._source)
+        return nullcontext()
+
+
+class _Publication(Publication):
+    __slots__ = ("_destination", "_source", "_traffic")
+
+    def __init__(self, message: JmsMessage, destination: Destination, traffic: Traffic, source: str) -> None:
+        super().__init__(message)
+        self._destination = destination
+        self._traffic: Traffic | None = traffic
+        self._source = source
+
+    def end(self, message_id: str | None = None, error: BaseException | None = None) -> None:
+        """See `Publication.end`."""
+        traffic, self._traffic = self._traffic, None
+        if traffic is None or error is not None:
+            return
+        message = self.message
+        if message.message_id is None:
+            message = message.stamped(self._destination, message_id=message_id, timestamp_ms=int(time.time() * 1000))
+        traffic.record(message, destination=self._destination, way="sent", source=self._source)

@@ -1,0 +1,209 @@
+"""A network as a drawing: managed elements and the links between them, as many as one can look at."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import combinations
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from lxml import etree
+
+from mtosi_jms.errors import MtosiError
+from mtosi_jms.inventory import Hit, Routes, find_objects, given_name, is_object, label_of, name_text
+from mtosi_jms.namespaces import SOAP11, SOAP12, clark, split_clark
+from mtosi_jms.xmlbind import parse_xml, read_document
+
+NODES: Final = 120
+"""Most elements of a drawing; the ones with the most links are taken."""
+EDGES: Final = 600
+OCTETS: Final = 64 * 2**20
+"""Octets of a landing that are read for a drawing, at most."""
+WIDTH: Final = 1000
+HEIGHT: Final = 640
+_MARGIN: Final = 40
+_TURNS: Final = 70
+_BODIES: Final = (clark(SOAP11, "Body"), clark(SOAP12, "Body"))
+_ENDS: Final = ("aEnd", "zEnd")
+
+
+class Node(NamedTuple):
+    """A managed element, or what contains some: its name, the last part of it, its links, its place in the drawing."""
+
+    name: str
+    label: str
+    kind: str
+    links: int
+    x: float
+    y: float
+
+
+class Edge(NamedTuple):
+    """A line between two nodes: how many links it stands for, 0 where one contains the other, and its ends."""
+
+    first: str
+    second: str
+    links: int
+    x1: float
+    y1: float
+    x2: float
+    y2: float
+
+
+class Graph(NamedTuple):
+    """A drawing.
+
+    Attributes:
+        nodes: its nodes, those with the most links first.
+        edges: its lines.
+        objects: how many objects of each type were found.
+        left_out: elements for which there is no room.
+        note: what was not read; empty where nothing was left out.
+    """
+
+    nodes: tuple[Node, ...]
+    edges: tuple[Edge, ...]
+    objects: dict[str, int]
+    left_out: int
+    note: str
+
+
+class Found(NamedTuple):
+    """The names of elements, links as pairs of the names of their ends, and how many objects of each type there are."""
+
+    elements: set[str]
+    links: Counter[tuple[str, str]]
+    objects: Counter[str]
+    note: str = ""
+
+
+def read_landing(files: Sequence[Path]) -> Found:
+    """The elements and links in the envelopes of a landing, as far as there is room; not what cannot be read."""
+    found = Found(set(), Counter(), Counter())
+    routes, size = Routes(is_object), 0
+    for number, path in enumerate(files):
+        try:
+            data = read_document(path)
+            size += len(data)
+            if size > OCTETS:
+                return found._replace(
+                    note=f"The first {number:,} of {len(files):,} files were read, for there are many."
+                )
+            root = parse_xml(data, odd_prefixes=[])
+        except (MtosiError, OSError):
+            continue
+        body = next((child for child in root if child.tag in _BODIES), None)
+        for hit in () if body is None else find_objects(body, routes):
+            _note(hit, found)
+    return found
+
+
+def _note(hit: Hit, found: Found) -> None:
+    kind = label_of(hit.table)
+    found.objects[kind] += 1
+    name = hit.name or (given_name(hit.element, hit.table) if hit.element is not None else "")
+    if element := element_of(name):
+        found.elements.add(element)
+    if hit.element is None or kind != "TL":
+        return
+    sides = [[element_of(one) for one in _names_at(hit.element, end)] for end in _ENDS]
+    for first in sides[0]:
+        for second in sides[1]:
+            if first and second and first != second:
+                found.links[min(first, second), max(first, second)] += 1
+
+
+def element_of(name: str) -> str:
+    """The name of the managed element in a name, `MD=EMS1/ME=NE-7`; empty where there is none."""
+    steps = name.split("/")
+    at = next((at for at, step in enumerate(steps) if step.startswith("ME=")), None)
+    return "" if at is None else "/".join(steps[: at + 1])
+
+
+def _names_at(element: etree._Element, end: str) -> Iterator[str]:
+    """The names in the children of an element whose own names begin with that of an end."""
+    for child in element:
+        if not isinstance(child.tag, str) or not split_clark(str(child.tag))[1].startswith(end):
+            continue
+        for each in child.iter():
+            if isinstance(each.tag, str) and len(each) and all(_is_step(part) for part in each):
+                yield name_text(each)
+
+
+def _is_step(element: etree._Element) -> bool:
+    return {split_clark(str(part.tag))[1] for part in element if isinstance(part.tag, str)} >= {"type", "value"}
+
+
+def graph_of(found: Found) -> Graph:
+    """The drawing of elements and links. Without links, elements stand around the domain that contains them."""
+    degree: Counter[str] = Counter()
+    for (first, second), number in found.links.items():
+        degree[first] += number
+        degree[second] += number
+    names = sorted({*found.elements, *degree}, key=lambda name: (-degree[name], name))
+    shown = names[:NODES]
+    lines: dict[tuple[str, str], int] = {
+        pair: number for pair, number in found.links.most_common() if pair[0] in shown and pair[1] in shown
+    }
+    kinds = dict.fromkeys(shown, "element")
+    if not found.links:
+        for name in shown:
+            around = name.rpartition("/")[0]
+            if around:
+                kinds[around] = "domain"
+                lines[around, name] = 0
+    lines = dict(list(lines.items())[:EDGES])
+    places = _layout(list(kinds), list(lines))
+    nodes = tuple(
+        Node(name, name.rpartition("=")[2], kind, degree[name], *places[name]) for name, kind in kinds.items()
+    )
+    edges = tuple(Edge(*pair, number, *places[pair[0]], *places[pair[1]]) for pair, number in lines.items())
+    return Graph(nodes, edges, dict(found.objects), len(names) - len(shown), found.note)
+
+
+def _layout(names: Sequence[str], lines: Iterable[tuple[str, str]]) -> dict[str, tuple[float, float]]:
+    """Places where what is linked is near and what is not is apart; the same for the same network each time."""
+    count = len(names)
+    at = {name: number for number, name in enumerate(names)}
+    turn = math.pi * (3 - math.sqrt(5))
+    spots = [
+        complex(math.cos(turn * number), math.sin(turn * number)) * math.sqrt((number + 0.5) / max(count, 1))
+        for number in range(count)
+    ]
+    ends = [(at[first], at[second]) for first, second in lines]
+    apart = 1.4 / math.sqrt(max(count, 1))
+    for step in range(_TURNS):
+        moves = [0j] * count
+        for one, other in combinations(range(count), 2):
+            way = spots[one] - spots[other]
+            far = abs(way) or 1e-6
+            push = way / far * (apart * apart / far)
+            moves[one] += push
+            moves[other] -= push
+        for one, other in ends:
+            way = spots[one] - spots[other]
+            pull = way * abs(way) / apart
+            moves[one] -= pull
+            moves[other] += pull
+        most = 0.12 * (1 - step / _TURNS) + 0.002
+        for number, move in enumerate(moves):
+            far = abs(move) or 1e-6
+            spots[number] += move / far * min(far, most)
+    return _scaled(names, spots)
+
+
+def _scaled(names: Sequence[str], spots: Sequence[complex]) -> dict[str, tuple[float, float]]:
+    if not spots:
+        return {}
+    left, top = min(spot.real for spot in spots), min(spot.imag for spot in spots)
+    wide = max(spot.real for spot in spots) - left or 1.0
+    high = max(spot.imag for spot in spots) - top or 1.0
+    return {
+        name: (
+            round(_MARGIN + (spot.real - left) / wide * (WIDTH - 2 * _MARGIN), 1),
+            round(_MARGIN + (spot.imag - top) / high * (HEIGHT - 2 * _MARGIN), 1),
+        )
+        for name, spot in zip(names, spots, strict=True)
+    }

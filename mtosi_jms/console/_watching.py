@@ -1,0 +1,233 @@
+"""Where a console in a process of its own sees messages, without taking any from those whom they are for.
+
+A topic gives every subscriber a copy. A queue is browsed: what another consumer takes between two looks is not seen. A
+landing has all that its requestor or subscriber has received.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+from mtosi_jms.closing import Closeable
+from mtosi_jms.console._traffic import Traffic
+from mtosi_jms.errors import ConfigError, IllegalStateError, MtosiError, SpoolError
+from mtosi_jms.jms import Destination, JmsMessage
+from mtosi_jms.spool import open_entry, scan
+from mtosi_jms.transport import AckMode, Capability, Connection, Delivery, Session
+
+log = logging.getLogger(__name__)
+
+INTERVAL: Final = 1.0
+HEAD: Final = 100
+"""Messages of a queue that are kept between two looks."""
+_SHARE: Final = 10
+"""How many times as long as a look took nobody looks again: looking may take a tenth of the time at most."""
+_AGAIN: Final = 5.0
+"""Seconds until a provider that was lost is tried again."""
+
+
+class BrokerWatch(Closeable):
+    """Subscribes to topics and browses queues, in a thread of its own; a provider that is lost is looked for again.
+
+    Args:
+        connect: opens a connection.
+        names: what to watch, `queue:X`, `topic:X` or names of the naming context.
+        traffic: takes what is seen.
+        interval: seconds between two looks at a queue, at least.
+
+    Attributes:
+        queues: those that are browsed, by name as it was given.
+
+    Raises:
+        ConfigError: no such name, or a queue where the transport cannot browse.
+        TransportError: the provider cannot be reached.
+    """
+
+    def __init__(
+        self, connect: Callable[[], Connection], names: Sequence[str], traffic: Traffic, *, interval: float = INTERVAL
+    ) -> None:
+        self._connect = connect
+        self._names = names
+        self._traffic = traffic
+        self._interval = interval
+        self._end = threading.Event()
+        self._wake = threading.Event()
+        self._lock = threading.Lock()
+        self._ids: dict[str, set[str]] = {}
+        self._heads: dict[str, list[JmsMessage]] = {}
+        self._connection: Connection | None = connect()
+        try:
+            self.queues = self._check(self._connection)
+        except BaseException:
+            self._connection.close()
+            raise
+        self._thread = threading.Thread(target=self._run, name="mtosi-console-watch", daemon=True)
+        self._thread.start()
+
+    def _check(self, connection: Connection) -> dict[str, Destination]:
+        found = {name: connection.names.lookup(name) for name in self._names}
+        queues = {name: place for name, place in found.items() if not place.is_topic}
+        if queues and Capability.BROWSE not in connection.capabilities:
+            raise ConfigError(
+                f"{next(iter(queues))}: {connection.metadata.provider} has no browser over this transport, so its "
+                "queues cannot be watched without taking messages; watch topics, a landing or a spool"
+            )
+        self._source = connection.metadata.provider
+        return queues
+
+    def waiting(self, name: str) -> list[JmsMessage]:
+        """The first messages that waited at a queue at the last look, in the order of delivery, at most `HEAD`."""
+        with self._lock:
+            return list(self._heads.get(name, ()))
+
+    def look(self) -> None:
+        """Has the queues looked at soon."""
+        self._wake.set()
+
+    def close(self) -> None:
+        """Ends it."""
+        self._end.set()
+        self._wake.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        connection = self._connection
+        while not self._end.is_set():
+            try:
+                if connection is None:
+                    connection = self._connect()
+                self._traffic.set_trouble(self._source, "")
+                with connection:
+                    self._watch(connection)
+            except MtosiError as error:
+                self._traffic.set_trouble(self._source, f"{error}; it is tried again")
+                self._traffic.interrupted()
+                self._end.wait(_AGAIN)
+            except Exception:
+                log.exception("the console has ended to watch the provider")
+                self._traffic.set_trouble(self._source, "the console's watch has failed; see its log")
+                return
+            finally:
+                connection = None
+
+    def _watch(self, connection: Connection) -> None:
+        """Until the end, or until the provider is lost.
+
+        Raises:
+            MtosiError: it is.
+        """
+        lost: list[BaseException] = []
+
+        def failed(error: BaseException, delivery: Delivery | None) -> None:
+            if delivery is None:
+                lost.append(error)
+                self._wake.set()
+
+        with connection.session() as browsing, connection.session(AckMode.DUPS_OK) as listening:
+            for name in self._names:
+                place = connection.names.lookup(name)
+                if place.is_topic:
+                    consumer = listening.consumer(place)
+                    consumer.on_interrupted = lambda reason: self._traffic.interrupted()
+                    consumer.listen(self._taker(place), failed)
+            connection.start()
+            while not self._end.is_set():
+                took = self._browse(browsing, connection)
+                self._wake.wait(max(self._interval, _SHARE * took))
+                self._wake.clear()
+                if lost:
+                    raise lost[0] if isinstance(lost[0], MtosiError) else IllegalStateError(str(lost[0]))
+
+    def _taker(self, place: Destination) -> Callable[[Delivery], None]:
+        def take(delivery: Delivery) -> None:
+            self._traffic.record(delivery.message, destination=place, way="published", source="topic")
+
+        return take
+
+    def _browse(self, session: Session, connection: Connection) -> float:
+        """Looks at all queues once; the seconds that it took."""
+        began = time.monotonic()
+        for name, queue in self.queues.items():
+            found = session.browse(queue)
+            before = self._ids.get(name, set())
+            self._ids[name] = {str(one.message_id) for one in found}
+            with self._lock:
+                self._heads[name] = found[:HEAD]
+            for message in found:
+                if str(message.message_id) not in before:
+                    self._traffic.record(
+                        message, destination=queue, way="waiting", source="browsed queue", is_whole=False
+                    )
+            self._traffic.set_depth(queue, len(found), connection.consumers(queue))
+        return time.monotonic() - began
+
+
+class LandingWatch(Closeable):
+    """Takes in what a landing holds, and what comes to it, in a thread of its own.
+
+    Args:
+        folder: a spool, or any folder of envelopes (`*.xml`).
+        traffic: takes what is seen.
+        interval: seconds between two looks, at least.
+
+    Raises:
+        SpoolError: the folder cannot be read.
+    """
+
+    def __init__(self, folder: Path, traffic: Traffic, *, interval: float = INTERVAL) -> None:
+        self._folder = folder
+        self._traffic = traffic
+        self._interval = interval
+        self._known: set[str] = set()
+        self._end = threading.Event()
+        scan(folder)
+        self._thread = threading.Thread(target=self._run, name="mtosi-console-landing", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Ends it."""
+        self._end.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        source = f"landing {self._folder.name}"
+        while not self._end.is_set():
+            began = time.monotonic()
+            try:
+                self._look(source)
+                self._traffic.set_trouble(source, "")
+            except SpoolError as error:
+                self._traffic.set_trouble(source, str(error))
+            except Exception:
+                log.exception("the console has ended to watch %s", self._folder)
+                self._traffic.set_trouble(source, "the console's watch has failed; see its log")
+                return
+            self._end.wait(max(self._interval, _SHARE * (time.monotonic() - began)))
+
+    def _look(self, source: str) -> None:
+        envelopes = scan(self._folder).envelopes
+        new = [path for path in envelopes if path.name not in self._known]
+        for number, path in enumerate(new, 1):
+            if self._end.is_set():
+                return
+            self._known.add(path.name)
+            entry = open_entry(path)
+            try:
+                message = entry.message()
+            except SpoolError:  # it was removed meanwhile
+                continue
+            self._traffic.record(
+                message, way="landed", source=source, at_ms=entry.received_ms, is_whole=True, from_first=True
+            )
+            if number % _TOGETHER == 0:
+                self._traffic.digest()
+        self._known.intersection_update({path.name for path in envelopes})
+
+
+_TOGETHER: Final = 500
+"""Messages of a landing that are taken in before they are sorted: a large one must not overrun the backlog."""

@@ -1,0 +1,109 @@
+"""Messages as a console sees them, and consoles that tests look at."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("starlette", reason="the extra console is not installed")
+pytest.importorskip("jinja2", reason="the extra console is not installed")
+httpx = pytest.importorskip("httpx", reason="the extra console is not installed")
+
+from mtosi_jms.console import Console, Traffic  # noqa: E402 - it needs the extra
+from mtosi_jms.errors import MessageRefusedError  # noqa: E402
+from mtosi_jms.jms import JmsMessage, Queue  # noqa: E402
+from mtosi_jms.spool import Outbox  # noqa: E402
+from mtosi_jms.transport import Backoff  # noqa: E402
+
+ENVELOPE = """<s:Envelope xmlns:s="http://schemas.xmlsoap.org/soap/envelope/"
+ xmlns:h="http://www.tmforum.org/mtop/fmw/xsd/hdr/v1"><s:Header><h:header><h:activityName>{operation}</h:activityName>
+<h:msgType>{kind}</h:msgType><h:correlationId>{correlation}</h:correlationId>{more}</h:header></s:Header>
+<s:Body>{body}</s:Body></s:Envelope>"""
+
+_ids = itertools.count(1)
+
+Make = Callable[..., JmsMessage]
+
+
+@pytest.fixture
+def make() -> Make:
+    """Makes a message; a new message id unless one is given."""
+
+    def build(
+        kind: str = "RESPONSE",
+        correlation: str = "c-1",
+        batch: int | None = None,
+        *,
+        last: bool = False,
+        operation: str = "getAllManagedElements",
+        body: str = "<r/>",
+        more: str = "",
+        **headers: Any,
+    ) -> JmsMessage:
+        if batch is not None:
+            more += f"<h:batchSequenceNumber>{batch}</h:batchSequenceNumber>"
+        if last:
+            more += "<h:batchSequenceEndOfReply>true</h:batchSequenceEndOfReply>"
+        text = ENVELOPE.format(operation=operation, kind=kind, correlation=correlation, more=more, body=body)
+        headers = {"message_id": f"ID:{next(_ids)}", "destination": Queue("OS"), **headers}
+        return JmsMessage(body=text.encode(), **headers)
+
+    return build
+
+
+@pytest.fixture
+def traffic() -> Traffic:
+    return Traffic()
+
+
+class Browser:
+    """Asks a console for pages without a server; keeps no cookies."""
+
+    def __init__(self, app: Console) -> None:
+        self._app = app
+
+    def request(self, method: str, path: str, **options: Any) -> Any:
+        async def ask() -> Any:
+            transport = httpx.ASGITransport(app=self._app)
+            async with httpx.AsyncClient(transport=transport, base_url="http://localhost:8085") as client:
+                return await client.request(method, path, **options)
+
+        return asyncio.run(ask())
+
+    def get(self, path: str, **options: Any) -> Any:
+        return self.request("GET", path, **options)
+
+    def post(self, path: str, **options: Any) -> Any:
+        return self.request("POST", path, **options)
+
+
+@pytest.fixture
+def visit(traffic: Traffic) -> Callable[..., Browser]:
+    """Opens a console on the traffic."""
+
+    def opened(**options: Any) -> Browser:
+        return Browser(Console(traffic, **options))
+
+    return opened
+
+
+class Refusing:
+    """A provider that takes nothing."""
+
+    def send(self, destination: Any, message: JmsMessage) -> JmsMessage:
+        raise MessageRefusedError(destination, "no permission")
+
+
+@pytest.fixture
+def outbox(tmp_path: Path) -> Path:
+    """The folder of an outbox with one dead message, dead-1."""
+    folder = tmp_path / "outbox"
+    with Outbox(folder, attempts=1, retry=Backoff(0, 0)) as box:
+        box.put(JmsMessage(body=b"<a/>", properties={"MTOSIX_messageId": "dead-1"}), Queue("EMS"))
+        box.resend(Refusing())
+    return folder

@@ -1,0 +1,238 @@
+"""The console in a real browser: Chromium, without a window, driven by Playwright; both skip where they are missing.
+
+A reply advances and shows its gap in red, a message is opened, a dead letter redriven, the theme switched, all of it
+reachable by keyboard, and nothing is said on the browser's console. axe looks for what keeps people out, where it can
+be had.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mtosi_jms.console import Bounds, Console, Traffic
+from mtosi_jms.gateway import HttpServer
+from mtosi_jms.spool import SpoolFolder
+
+playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
+
+PATIENCE = 60_000.0
+"""Milliseconds."""
+RED = re.compile(r"rgb\((2[0-9]{2}), ([0-9]{1,2}), ([0-9]{1,2})\)")
+AXE = "axe-core@4.14.1"
+NARROW = {"width": 400, "height": 800}
+WIDE = {"width": 1280, "height": 800}
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    found = next(
+        (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), ""
+    )
+    if not found:
+        pytest.skip("there is no Chromium: on Debian or Ubuntu, apt-get install chromium")
+    with playwright.sync_playwright() as engine:
+        root = ["--no-sandbox"] if os.geteuid() == 0 else []
+        browser = engine.chromium.launch(executable_path=found, args=root)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def said() -> Iterator[list[str]]:
+    """What pages say on the browser's console, which must be nothing."""
+    found: list[str] = []
+    yield found
+    assert found == []
+
+
+@pytest.fixture
+def open_page(chromium: Any, said: list[str]) -> Iterator[Any]:
+    """Opens pages."""
+    contexts = []
+
+    def opened(url: str, **options: Any) -> Any:
+        context = chromium.new_context(**{"viewport": WIDE, **options})
+        context.set_default_timeout(PATIENCE)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("console", lambda message: said.append(f"{message.type}: {message.text}"))
+        page.on("pageerror", lambda error: said.append(str(error)))
+        page.goto(url)
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+
+
+@pytest.fixture
+def server(traffic: Traffic, outbox: Path) -> Iterator[HttpServer]:
+    with HttpServer(Console(traffic, spools=[outbox], allow_actions=True, title="memory:")) as found:
+        yield found
+
+
+def test_a_reply_a_message_a_dead_letter_and_the_theme(
+    server: HttpServer, traffic: Traffic, make: Any, open_page: Any, outbox: Path
+) -> None:
+    page = open_page(server.url, color_scheme="light")
+    traffic.record(make("REQUEST"))
+    row = page.get_by_role("row").filter(has_text="getAllManagedElements")
+    playwright.expect(row).to_contain_text("waits for a reply")
+    for number in (1, 2, 5):
+        traffic.record(make(batch=number))
+        playwright.expect(row).to_contain_text(f"{ {1: 1, 2: 2, 5: 3}[number] } batch")
+    playwright.expect(row).to_contain_text("2 missing: 3–4")
+    assert RED.match(row.locator("rect.gap").evaluate("piece => getComputedStyle(piece).fill"))
+    traffic.record(make(batch=6, last=True))
+    playwright.expect(row).to_contain_text("4 of 6 batches")
+    row.get_by_role("link").click()
+    page.get_by_role("row").filter(has_text="batch 5").get_by_role("link").click()
+    playwright.expect(page.get_by_role("heading", name="Properties")).to_be_visible()
+    assert "batchSequenceNumber" in page.inner_text("pre")
+
+    before = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    page.get_by_role("button", name="Auto theme").click()
+    page.get_by_role("button", name="Light theme").click()
+    after = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert before != after
+    page.reload()
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == after, "the choice is kept"
+
+    page.get_by_role("link", name="Dead letters").click()
+    page.get_by_role("button", name="Redrive dead-1").click()
+    playwright.expect(page.get_by_role("status")).to_have_text("The message is redriven.")
+    with SpoolFolder(outbox) as folder:
+        assert [one.state for one in folder.messages()] == ["waits"]
+
+
+def test_by_keyboard_while_the_page_changes(server: HttpServer, traffic: Traffic, make: Any, open_page: Any) -> None:
+    traffic.record(make("REQUEST"))
+    page = open_page(server.url)
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Skip to the content"
+    link = page.get_by_role("link", name="getAllManagedElements")
+    link.focus()
+    traffic.record(make(batch=1))
+    playwright.expect(page.get_by_role("row").filter(has_text="1 batch")).to_be_visible()
+    assert link.evaluate("link => link === document.activeElement"), "the focus stays where it was"
+    page.get_by_role("button", name="Pause").click()
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.get_by_role("button", name="Resume").click()
+    page.keyboard.press("Tab")
+    link.focus()
+    page.keyboard.press("Enter")
+    playwright.expect(page.get_by_role("heading", name="Replies")).to_be_visible()
+    assert asked
+
+
+@pytest.fixture(scope="session")
+def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """axe-core, from the npm registry."""
+    if shutil.which("npm") is None:
+        pytest.skip("there is no npm, which brings axe-core")
+    folder = tmp_path_factory.mktemp("axe")
+    command = ["npm", "install", "--no-save", "--no-audit", "--no-fund", "--ignore-scripts", AXE]
+    if subprocess.run(command, cwd=folder, capture_output=True, timeout=120).returncode:
+        pytest.skip(f"{AXE} cannot be had")
+    return (folder / "node_modules" / "axe-core" / "axe.min.js").read_text(encoding="utf-8")
+
+
+@pytest.mark.endurance
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
+def test_nobody_is_kept_out(
+    server: HttpServer, traffic: Traffic, make: Any, open_page: Any, axe: str, scheme: str, size: dict[str, int]
+) -> None:
+    traffic.record(make("REQUEST"))
+    for number in (1, 2, 2, 4):
+        traffic.record(make(batch=number, last=number == 4))
+    traffic.record(make("ERROR", "c-2"))
+    events = {"MTOSI_EventType": "AlarmInformation", "MTOSI_perceivedSeverity": "MAJOR"}
+    traffic.record(make("NOTIFICATION", properties=events), destination="topic:Fault")
+    page = open_page(server.url, color_scheme=scheme, viewport=size, bypass_csp=True)
+    wrong = []
+    paths = ("/", "/exchange?key=c-1", "/messages", "/message/2", "/destinations", "/notifications", "/dead-letters")
+    for path in paths:
+        page.goto(server.url + path)
+        page.evaluate(axe)
+        found = page.evaluate("axe.run()")
+        wrong += [(path, one["id"], [node["html"] for node in one["nodes"]]) for one in found["violations"]]
+        width = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        assert width == 0, f"{path} is wider than the window"
+    assert not wrong, "\n".join(map(str, wrong))
+
+
+@pytest.mark.endurance
+def test_a_thousand_messages_a_second(make: Any, open_page: Any) -> None:
+    """It stays responsive, and its memory flat; MTOSI_CONSOLE_SECONDS (600) of them."""
+    seconds = float(os.environ.get("MTOSI_CONSOLE_SECONDS", "600"))
+    traffic = Traffic(Bounds())
+    end = threading.Event()
+
+    def send() -> None:
+        began, number = time.monotonic(), 0
+        while not end.wait(0.02):
+            while number < (time.monotonic() - began) * 1000:
+                number += 1
+                turn, batch = divmod(number, 50)
+                kind = ("REQUEST" if batch == 0 else "NOTIFICATION" if batch % 5 == 0 else "RESPONSE",)
+                properties = {"MTOSI_EventType": "AlarmInformation", "MTOSI_perceivedSeverity": "MINOR"}
+                message = make(
+                    *kind,
+                    f"c-{turn}",
+                    None if kind[0] != "RESPONSE" else batch - batch // 5,
+                    last=batch == 49,
+                    body="<a>" + "text " * 400 + "</a>",
+                    properties=properties if kind[0] == "NOTIFICATION" else {},
+                )
+                traffic.record(message, destination=f"queue:OS-{turn % 20}")
+
+    sender = threading.Thread(target=send, daemon=True)
+    with HttpServer(Console(traffic)) as server:
+        page = open_page(server.url)
+        sender.start()
+        sizes, waits = [], []
+        began = time.monotonic()
+        while time.monotonic() - began < seconds:
+            page.wait_for_timeout(1000)
+            asked = time.monotonic()
+            page.evaluate("fetch('/destinations').then(answer => answer.text())")
+            waits.append(time.monotonic() - asked)
+            heap = page.evaluate("performance.memory.usedJSHeapSize")
+            sizes.append((resident(), heap, page.locator("*").count()))
+        end.set()
+        sender.join()
+        overview = traffic.overview()
+    third = len(sizes) // 3
+    middle = [max(one[at] for one in sizes[third : 2 * third]) for at in range(3)]
+    last = [max(one[at] for one in sizes[2 * third :]) for at in range(3)]
+    passed = time.monotonic() - began
+    waits.sort()
+    median, most = waits[len(waits) // 2], waits[len(waits) * 95 // 100]
+    print(f"{overview.seen:,} messages in {passed:.0f} s, {overview.left_out} left out; ", end="")
+    print(f"a page takes {median:.3f} s in the median, {most:.3f} s at most in 95 of 100, {waits[-1]:.2f} s in all")
+    print(f"resident MB, heap bytes, elements at most: {middle} in the middle, {last} at the end")
+    assert overview.left_out == 0
+    assert overview.seen > 0.8 * 1000 * seconds
+    assert median < 1
+    assert most < 5
+    assert last[0] < middle[0] * 1.1 + 10
+    assert last[1] < middle[1] * 1.5 + 10e6
+    assert last[2] < middle[2] * 1.2
+
+
+def resident() -> float:
+    """Megabytes of this process."""
+    text = Path("/proc/self/statm").read_text(encoding="ascii")
+    return int(text.split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20

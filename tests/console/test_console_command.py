@@ -1,0 +1,114 @@
+"""`mtosi-jms console`: what it takes and refuses, and that it ends in order."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+import mtosi_jms as mtosi
+from mtosi_jms.cli import main, parser_for
+from mtosi_jms.cli._console_command import serve
+from mtosi_jms.cli._stopping import Stop
+from mtosi_jms.jms import JmsMessage, Queue
+
+FORM_KEY = re.compile(r'name="form_key" value="([^"]+)"')
+
+
+@pytest.fixture
+def client() -> Iterator[httpx.Client]:
+    with httpx.Client(trust_env=False, timeout=60) as found:
+        yield found
+
+
+@pytest.mark.parametrize("sign", [signal.SIGTERM, signal.SIGINT])
+def test_it_serves_and_ends(outbox: Path, client: httpx.Client, sign: signal.Signals) -> None:
+    command = [sys.executable, "-m", "mtosi_jms", "console", "--spool", str(outbox), "--listen", "127.0.0.1:0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        assert line.startswith("ready: http://127.0.0.1:"), line
+        page = client.get(line.split()[1] + "/dead-letters").text
+        assert "dead-1" in page
+        process.send_signal(sign)
+        assert process.wait(60) == 0
+        assert process.stdout.read() == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("console", "nothing to watch"),
+        ("console --watch topic:A", "need --url"),
+        ("console --dead-letters queue:A", "need --url"),
+        ("console --landing DIR --listen 0.0.0.0:0", "it needs --tokens"),
+        ("console --landing DIR --listen example.org:80", "it needs --tokens"),
+    ],
+)
+def test_wrong_usage(
+    words: str, says: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("MTOSI_JMS_URL", raising=False)
+    assert main(shlex.split(words)) == 2
+    assert says in capsys.readouterr().err
+
+
+def test_a_folder_that_is_not_there_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for option in ("--landing", "--spool"):
+        assert main(["console", option, str(tmp_path / "gone"), "--listen", "127.0.0.1:0"]) == 1
+        assert "gone" in capsys.readouterr().err
+
+
+def test_a_dead_letter_is_moved_from_queue_to_queue(
+    tmp_path: Path, background: Any, client: httpx.Client, monkeypatch: pytest.MonkeyPatch, make: Any
+) -> None:
+    """With the record, and by the ways, of `mtosi-jms queue move`."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    url = "memory:console-command"
+    told: list[str] = []
+    monkeypatch.setattr("mtosi_jms.cli._console.ready", told.append)
+    words = ["--url", url, "--dead-letters", "queue:DLQ", "--interval", "0.05", "--listen", "127.0.0.1:0"]
+    args = parser_for("console").parse_args(["console", *words, "--allow-actions"])
+    parked = {"MTOSIX_originalDestination": "queue:EMS", "MTOSIX_parkedReason": "DecodeError"}
+    with mtosi.connect(url) as connection, connection.session() as session, Stop() as stop:
+        sent = [session.send(Queue("DLQ"), JmsMessage(body=b"<a/>", properties=parked)) for _ in range(2)]
+        running = background(lambda: serve(args, stop))
+        try:
+            while not told:
+                assert not running.done(), running.result()
+            base = told[0].split()[1]
+            page = ""
+            while str(sent[1].message_id) not in page:
+                page = client.get(f"{base}/dead-letters").text
+            form = {"form_key": FORM_KEY.search(page)[1], "action": "move", "at": "0", "to": "queue:EMS"}  # type: ignore[index]
+            form["key"] = str(sent[1].message_id)
+            assert client.post(f"{base}/dead-letters", data=form).status_code == 303
+            assert [one.message_id for one in session.browse(Queue("DLQ"))] == [sent[0].message_id]
+            (moved,) = session.browse(Queue("EMS"))
+            assert moved.properties["MTOSIX_parkedReason"] == "DecodeError"
+            answer = client.post(f"{base}/dead-letters", data=form)
+            assert answer.status_code == 409, "it is not there any more"
+            form |= {"key": str(sent[0].message_id), "to": "topic:T"}
+            assert client.post(f"{base}/dead-letters", data=form).status_code == 409, "a topic keeps nothing"
+        finally:
+            stop.set()
+        assert running.result(60) == 0
+    assert len(list((tmp_path / "mtosi-jms" / "queue").glob("*/*.xml"))) == 1
+
+
+def test_command_lines_of_the_page_are_taken(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MTOSI_JMS_URL", "memory:")
+    page = (root / "docs" / "console.md").read_text(encoding="utf-8")
+    lines = [line for block in re.findall(r"```sh\n(.*?)```", page, re.DOTALL) for line in block.splitlines()]
+    commands = [shlex.split(line, comments=True) for line in lines if line.startswith("mtosi-jms ")]
+    assert len(commands) > 3
+    for _, *words in commands:
+        assert parser_for(words[0]).parse_args(words).command == words[0]

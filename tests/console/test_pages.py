@@ -1,0 +1,304 @@
+"""The pages: what they show and hide, who may see them, and what forms may do."""
+
+from __future__ import annotations
+
+import re
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mtosi_jms.console import DeadLetters, Traffic
+from mtosi_jms.jms import JmsMessage, Queue
+from mtosi_jms.spool import DurableLanding, SpoolFolder
+
+FORM_KEY = re.compile(r'name="form_key" value="([^"]+)"')
+LIVE = {"X-Console": "live"}
+SECRET = "geheim-4711"
+
+
+def fill(traffic: Traffic, make: Any) -> None:
+    """An exchange with a gap and a duplicate."""
+    traffic.record(make("REQUEST"))
+    for number in (1, 2, 2, 4):
+        traffic.record(make(batch=number, last=number == 4))
+
+
+def test_an_exchange_with_a_gap_and_a_duplicate(traffic: Traffic, make: Any, visit: Any) -> None:
+    fill(traffic, make)
+    browser = visit(title="stomp://user:geheim@broker:61613")
+    text = browser.get("/").text
+    assert "getAllManagedElements" in text
+    assert "3 of 4 batches" in text
+    assert "1 missing: 3" in text
+    assert '<rect class="gap"' in text
+    assert '<rect class="again"' in text
+    assert "incomplete" in text
+    assert "user:***@broker" in text
+    assert "No exchange is like that" in browser.get("/?show=open").text
+    assert "1: 3" in browser.get("/exchange?key=c-1").text
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/", "/messages", "/destinations", "/notifications", "/dead-letters", "/topology", "/message/1", "/nothing"],
+)
+def test_pages_of_a_console_that_has_seen_nothing(visit: Any, path: str) -> None:
+    answer = visit().get(path)
+    assert answer.status_code == (404 if path in ("/message/1", "/nothing") else 200)
+    assert "<h1" in answer.text
+
+
+def test_what_is_alive_comes_alone_and_only_where_it_has_changed(traffic: Traffic, make: Any, visit: Any) -> None:
+    browser = visit()
+    first = browser.get("/destinations", headers=LIVE)
+    assert "<html" not in first.text
+    again = browser.get("/destinations", headers={**LIVE, "If-None-Match": first.headers["etag"]})
+    assert (again.status_code, again.text) == (304, "")
+    fill(traffic, make)
+    assert browser.get("/destinations", headers={**LIVE, "If-None-Match": first.headers["etag"]}).status_code == 200
+
+
+def test_one_message_side_by_side(traffic: Traffic, make: Any, visit: Any) -> None:
+    message = make(
+        batch=1,
+        body="<a><b kind='x'>text &amp; more</b><password>geheim-4711</password></a>",
+        more="<h:security>geheim-4711</h:security>",
+        properties={"MTOSI_msgType": "RESPONSE", "MTOSI_security": SECRET, "count": 7, "is_new": True},
+        reply_to=Queue("BACK"),
+    )
+    traffic.record(message)
+    text = visit().get("/message/1").text
+    assert SECRET not in text
+    assert text.count("***") >= 4  # property, header, tree, envelope
+    for shown in ("JMSReplyTo", "queue:BACK", "batchSequenceNumber", "count", "Integer", "is_new", "true", "Boolean"):
+        assert shown in text
+    assert '<span class="tag">b</span> <span class="attributes">kind=&#34;x&#34;</span>' in text
+    assert '<span class="value">text &amp; more</span>' in text
+    assert "&lt;h:activityName&gt;getAllManagedElements&lt;/h:activityName&gt;" in text
+
+
+def test_a_body_that_is_no_xml_is_not_shown(traffic: Traffic, visit: Any) -> None:
+    traffic.record(JmsMessage(body=f"password={SECRET}".encode(), message_id="ID:1"))
+    text = visit().get("/message/1").text
+    assert SECRET not in text
+    assert "may hold credentials" in text
+
+
+def test_a_large_body_is_cut(traffic: Traffic, make: Any, visit: Any) -> None:
+    traffic.record(make(body=f"<a>{'<b>some text</b>' * 30_000}</a>"))
+    answer = visit().get("/message/1")
+    assert "elements are not shown" in answer.text
+    assert "characters are not shown" in answer.text
+    assert len(answer.content) < 2_000_000
+
+
+def test_what_peers_say_is_text(traffic: Traffic, make: Any, visit: Any) -> None:
+    traffic.record(make("REQUEST", "&lt;script&gt;x", operation="&lt;img src=x&gt;"), destination="queue:<b>")
+    traffic.record(make("NOTIFICATION", properties={"MTOSI_EventType": "<i>", "MTOSI_objectName": "<u>"}))
+    for path in (
+        "/",
+        "/exchange?key=<script>x",
+        "/messages?q=<script>",
+        "/destinations",
+        "/notifications",
+        "/message/1",
+    ):
+        text = visit().get(path).text
+        assert re.search(r"<(script>|img|b>|i>|u>)", text) is None
+
+
+def test_search_by_correlation_and_message_id(traffic: Traffic, make: Any, visit: Any) -> None:
+    traffic.record(make("REQUEST", "left-1", message_id="ID:needle"))
+    traffic.record(make("REQUEST", "right-2"))
+    browser = visit()
+    for text in ("left-1", "ID:needle", "left"):
+        page = browser.get(f"/messages?q={text}").text
+        assert "left-1" in page
+        assert "right-2" not in page
+    assert 'href="/exchange?key=left-1"' in browser.get("/messages?q=left-1").text
+    assert "No message that is kept" in browser.get("/messages?q=nobody").text
+
+
+def test_every_answer_has_the_headers_of_safety(visit: Any) -> None:
+    browser = visit(tokens=frozenset({"token"}))
+    for answer in (browser.get("/login"), browser.get("/"), browser.get("/static/console.js")):
+        policy = answer.headers["content-security-policy"]
+        assert "script-src 'self'" in policy
+        assert "unsafe" not in policy
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert answer.headers["x-frame-options"] == "DENY"
+    for page in ("/login",):
+        assert "style=" not in browser.get(page).text
+        assert re.search(r"<script>|\son\w+=", browser.get(page).text) is None
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("localhost:8085", 200),
+        ("127.0.0.1:8085", 200),
+        ("[::1]:8085", 200),
+        ("[::1]", 200),
+        ("192.0.2.7:8085", 200),
+        ("console.example", 200),
+        ("CONSOLE.example:1", 200),
+        ("evil.example:8085", 421),
+        ("localhost.evil.example", 421),
+        ("", 421),
+    ],
+)
+def test_another_sites_name_is_refused(visit: Any, host: str, status: int) -> None:
+    browser = visit(host_names=frozenset({"console.example"}))
+    assert browser.get("/", headers={"Host": host}).status_code == status
+
+
+def test_with_tokens_nobody_comes_in_without(traffic: Traffic, make: Any, visit: Any) -> None:
+    fill(traffic, make)
+    browser = visit(tokens=frozenset({"right", "other"}))
+    for path in ("/", "/messages", "/message/1", "/landing/0/report", "/nothing"):
+        answer = browser.get(path)
+        assert answer.status_code == 401
+        assert "getAll" not in answer.text
+    assert browser.get("/", headers={"Accept": "text/html"}).headers["location"] == "/login"
+    assert browser.get("/", headers={"Authorization": "Bearer wrong"}).status_code == 401
+    assert browser.get("/", headers={"Cookie": "mtosi-console=wrong"}).status_code == 401
+    assert browser.get("/", headers={"Cookie": 'mtosi-console="\xff'.encode("latin-1")}).status_code == 401
+    assert browser.get("/", headers={"Authorization": "Bearer other"}).status_code == 200
+    assert browser.get("/healthz").json() == {"status": "up"}
+
+
+def test_logging_in(visit: Any) -> None:
+    browser = visit(tokens=frozenset({"right"}))
+    key = FORM_KEY.search(browser.get("/login").text)[1]
+    wrong = browser.post("/login", data={"form_key": key, "token": "wrong"})
+    assert (wrong.status_code, "set-cookie" in wrong.headers) == (403, False)
+    assert browser.post("/login", data={"form_key": "no", "token": "right"}).status_code == 403
+    answer = browser.post("/login", data={"form_key": key, "token": "right"})
+    assert (answer.status_code, answer.headers["location"]) == (303, "/")
+    cookie = answer.headers["set-cookie"]
+    assert "HttpOnly" in cookie
+    assert "SameSite=strict" in cookie
+    assert "right" not in cookie
+    assert browser.get("/", headers={"Cookie": cookie.partition(";")[0]}).status_code == 200
+    assert visit(tokens=frozenset({"right"})).get("/", headers={"Cookie": cookie.partition(";")[0]}).status_code == 401
+
+
+def test_a_dead_letter_of_an_outbox_is_redriven(outbox: Path, visit: Any) -> None:
+    with SpoolFolder(outbox) as folder:
+        (dead,) = folder.messages()
+    assert dead.state == "dead"
+    browser = visit(spools=[outbox], allow_actions=True)
+    page = browser.get("/dead-letters").text
+    assert dead.key in page
+    form = {"form_key": FORM_KEY.search(page)[1], "action": "redrive", "at": "0", "key": dead.key}
+    answer = browser.post("/dead-letters", data=form)
+    assert (answer.status_code, answer.headers["location"]) == (303, "/dead-letters?done=redrive")
+    with SpoolFolder(outbox) as folder:
+        assert [one.state for one in folder.messages()] == ["waits"]
+    assert "Nothing is dead" in browser.get("/dead-letters").text
+    assert browser.post("/dead-letters", data=form).status_code == 409, "it is not dead any more"
+
+
+def test_a_dead_letter_of_a_queue_is_moved(visit: Any) -> None:
+    letters = [
+        JmsMessage(
+            message_id="ID:1",
+            timestamp_ms=int(time.time() * 1000),
+            properties={"MTOSIX_originalDestination": "queue:EMS", "MTOSIX_parkedReason": "EntityNotFoundFault"},
+        )
+    ]
+    moved: list[tuple[str, str, str]] = []
+    looked: list[int] = []
+    dead = DeadLetters(
+        name="queue:DLQ",
+        waiting=lambda: letters,
+        redrive=lambda *what: moved.append(what),
+        changed=lambda: looked.append(1),
+    )
+    browser = visit(dead_letters=[dead], allow_actions=True)
+    page = browser.get("/dead-letters").text
+    assert 'name="to" value="queue:EMS"' in page
+    assert "EntityNotFoundFault" in page
+    form = {"form_key": FORM_KEY.search(page)[1], "action": "move", "at": "0", "key": "ID:1", "to": " queue:EMS "}
+    assert browser.post("/dead-letters", data=form).status_code == 303
+    assert moved == [("queue:DLQ", "ID:1", "queue:EMS")]
+    assert looked == [1]
+    for wrong in ({"at": "7"}, {"at": "-1"}, {"at": "x"}, {"action": "explode"}, {"action": "redrive"}):
+        assert browser.post("/dead-letters", data={**form, **wrong}).status_code == 400
+    assert len(moved) == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "headers"),
+    [
+        ({"form_key": "guessed"}, {}),
+        ({}, {"Origin": "http://evil.example"}),
+        ({}, {"Origin": "null"}),
+        ({}, {"Sec-Fetch-Site": "cross-site"}),
+        ({"padding": "x" * 100_000}, {}),
+    ],
+)
+def test_forms_of_other_sites_do_nothing(
+    outbox: Path, visit: Any, change: dict[str, str], headers: dict[str, str]
+) -> None:
+    browser = visit(spools=[outbox], allow_actions=True)
+    with SpoolFolder(outbox) as folder:
+        (dead,) = folder.messages()
+    key = FORM_KEY.search(browser.get("/dead-letters").text)[1]
+    form = {"form_key": key, "action": "withdraw", "at": "0", "key": dead.key, **change}
+    assert browser.post("/dead-letters", data=form, headers=headers).status_code == 403
+    with SpoolFolder(outbox) as folder:
+        assert len(folder.messages()) == 1
+
+
+def test_actions_are_off_unless_they_are_allowed(outbox: Path, visit: Any) -> None:
+    with SpoolFolder(outbox) as folder:
+        (dead,) = folder.messages()
+    browser = visit(spools=[outbox])
+    page = browser.get("/dead-letters").text
+    assert "Actions are off" in page
+    assert "<button name=" not in page
+    form = {"action": "withdraw", "at": "0", "key": dead.key, "form_key": "no"}
+    assert browser.post("/dead-letters", data=form).status_code == 403
+    with SpoolFolder(outbox) as folder:
+        assert len(folder.messages()) == 1
+
+
+@pytest.fixture
+def landing(tmp_path: Path, make: Any) -> Path:
+    """A landing with a reply that lacks batch 2, and a file that is no message."""
+    folder = tmp_path / "landing"
+    body = """<m:getAllManagedElementsResponse xmlns:m="http://www.tmforum.org/mtop/mri/xsd/mer/v1"
+ xmlns:n="http://www.tmforum.org/mtop/fmw/xsd/nam/v1" xmlns:c="http://www.tmforum.org/mtop/fmw/xsd/coi/v1">
+<m:meList><e:me xmlns:e="http://www.tmforum.org/mtop/nrf/xsd/me/v1"><c:name><n:rdn><n:type>MD</n:type>
+<n:value>EMS1</n:value></n:rdn><n:rdn><n:type>ME</n:type><n:value>NE-{}</n:value></n:rdn></c:name></e:me></m:meList>
+</m:getAllManagedElementsResponse>"""
+    with DurableLanding(folder) as landed:
+        for number in (1, 3):
+            landed.land(make(batch=number, last=number == 3, body=body.format(number)))
+    (folder / "broken.xml").write_text("<a")
+    return folder
+
+
+def test_ledger_report_and_topology_of_a_landing(landing: Path, visit: Any) -> None:
+    pytest.importorskip("pyspark", reason="the extra spark is not installed")
+    browser = visit(landings=[landing])
+    ledger = browser.get("/landing/0").text
+    assert "0 of 1" in ledger
+    assert '<strong class="bad">2</strong>' in ledger
+    assert "broken.xml" in ledger
+    report = browser.get("/landing/0/report")
+    assert "incomplete" in report.text
+    assert "script-src" not in report.headers["content-security-policy"], "it has none"
+    topology = browser.get("/topology").text
+    assert "MD=EMS1/ME=NE-3" in topology
+    assert topology.count("<circle") == 3 + 2  # the two of the sign in the head
+    assert browser.get("/landing/1").status_code == 404
+
+
+def test_a_landing_that_is_gone_says_so(tmp_path: Path, visit: Any) -> None:
+    browser = visit(landings=[tmp_path / "gone"], spools=[tmp_path / "gone"])
+    for path in ("/landing/0", "/topology", "/dead-letters"):
+        assert "gone" in browser.get(path).text

@@ -1,0 +1,127 @@
+"""Where a console of its own sees messages, and that it takes none."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import mtosi_jms as mtosi
+from mtosi_jms.console import BrokerWatch, LandingWatch, Traffic
+from mtosi_jms.errors import ConfigError, SpoolError, TransportError
+from mtosi_jms.jms import JmsMessage, Queue, Topic
+from mtosi_jms.spool import DurableLanding
+from mtosi_jms.testing import InterceptedConnection
+from mtosi_jms.transport import Capability, Connection
+
+PATIENCE = 60.0
+SOON = 0.02
+_numbers = itertools.count(1)
+
+
+def until(condition: Callable[[], object]) -> None:
+    latest = time.monotonic() + PATIENCE
+    tick = threading.Event()
+    while not condition():
+        assert time.monotonic() < latest
+        tick.wait(0.01)
+
+
+@pytest.fixture
+def connect() -> Callable[[], Connection]:
+    url = f"memory:console-{next(_numbers)}"
+    return lambda: mtosi.connect(url)
+
+
+@pytest.fixture
+def sending(connect: Callable[[], Connection]) -> Iterator[Connection]:
+    with connect() as connection:
+        yield connection
+
+
+def send(connection: Connection, destination: Any, *messages: JmsMessage) -> None:
+    with connection.session() as session:
+        for message in messages:
+            session.send(destination, message)
+
+
+def test_topics_and_queues(connect: Any, sending: Connection, traffic: Traffic, make: Any) -> None:
+    with BrokerWatch(connect, ["topic:T", "queue:Q"], traffic, interval=SOON) as watch:
+        until(lambda: "queue:Q" in {place.name for place, _, _ in traffic.places()})
+        send(sending, Topic("T"), make("NOTIFICATION"))
+        send(sending, Queue("Q"), make(batch=1), make(batch=3, last=True))
+        until(lambda: traffic.overview().seen == 3)
+        places = {place.name: place for place, _, _ in traffic.places()}
+        until(lambda: len(watch.waiting("queue:Q")) == 2)
+        assert (places["topic:T"].depth, places["queue:Q"].depth) == (None, 2)
+        (found,) = traffic.exchanges()
+        assert (found.state, found.missing, found.unseen) == ("ended", 0, 1), "a consumer may have taken it"
+    with sending.session() as session:
+        assert len(session.browse(Queue("Q"))) == 2, "they are still there"
+
+
+def test_a_transport_that_cannot_browse_is_told_at_once(connect: Any, traffic: Traffic) -> None:
+    def without() -> Connection:
+        connection = InterceptedConnection(connect())
+        connection.capabilities = connection.capabilities - {Capability.BROWSE}
+        return connection
+
+    with pytest.raises(ConfigError, match="watched without taking"):
+        BrokerWatch(without, ["queue:Q"], traffic)
+    BrokerWatch(without, ["topic:T"], traffic).close()
+
+
+def test_a_provider_that_is_lost_is_tried_again(
+    connect: Any, sending: Connection, traffic: Traffic, make: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[Connection] = []
+
+    def counting() -> Connection:
+        made.append(connect())
+        return made[-1]
+
+    monkeypatch.setattr("mtosi_jms.console._watching._AGAIN", SOON)
+    with BrokerWatch(counting, ["queue:Q"], traffic, interval=SOON):
+        until(traffic.places)
+        made[0].close()
+        until(lambda: len(made) == 2)
+        send(sending, Queue("Q"), make())
+        until(lambda: traffic.overview().seen == 1)
+        until(lambda: not traffic.overview().troubles)
+
+
+def test_a_provider_that_cannot_be_reached_is_an_error_at_the_beginning(traffic: Traffic) -> None:
+    def refused() -> Connection:
+        raise TransportError("nobody listens")
+
+    with pytest.raises(TransportError):
+        BrokerWatch(refused, ["topic:T"], traffic)
+
+
+def test_a_landing_old_and_new(tmp_path: Path, traffic: Traffic, make: Any) -> None:
+    with DurableLanding(tmp_path / "landing") as landing:
+        landing.land(make(batch=1))
+        landing.land(make(batch=2))
+        with LandingWatch(tmp_path / "landing", traffic, interval=SOON):
+            until(lambda: traffic.overview().seen == 2)
+            landing.land(make(batch=5, last=True))
+            until(lambda: traffic.overview().seen == 3)
+    (found,) = traffic.exchanges()
+    assert (found.state, found.gaps, found.sources) == ("incomplete", "3–4", "landing landing")
+
+
+def test_a_landing_that_goes_away_says_so(tmp_path: Path, traffic: Traffic) -> None:
+    folder = tmp_path / "landing"
+    folder.mkdir()
+    with LandingWatch(folder, traffic, interval=SOON):
+        folder.rmdir()
+        until(lambda: traffic.overview().troubles)
+        folder.mkdir()
+        until(lambda: not traffic.overview().troubles)
+    with pytest.raises(SpoolError):
+        LandingWatch(tmp_path / "never", traffic)
