@@ -219,6 +219,10 @@ class Lake:
         """Make rows the newest version of a table of Delta or Iceberg, and its columns those of the rows."""
         rows.writeTo(self.name(label)).using(self.format).createOrReplace()
 
+    def append(self, label: str, rows: DataFrame) -> None:
+        """Add rows, whose keys no row has, to a table of Delta or Iceberg that has all their columns."""
+        rows.writeTo(self.name(label)).append()
+
     def all_labels(self, staged: Path, wanted: Sequence[str]) -> list[str]:
         """The object types that have a table, or a Parquet table in a folder."""
         new = {path.name.removeprefix(PREFIX) for path in staged.glob(f"{PREFIX}*")}
