@@ -234,7 +234,7 @@ class TableMerge:
         if self._news.events is None:
             return facts
         events = _fitted(self._news.events.drop(self._key), self._schema).where(f.col("_name") != "")
-        told_as = f.when(f.col("_fact") == FULL, f.lit("")).otherwise(f.to_json("_told"))
+        told_as = f.when(f.col("_fact") != FULL, f.to_json("_told"))
         spread = events.select(
             "_name",
             "_time",
@@ -296,6 +296,8 @@ class TableMerge:
         told = self._told
         order = Window.partitionBy("_name").orderBy("_time", "_rank", "_id")
         rank = f.col("_rank")
+        # A row comes from the last message that says something: of a deleted object nothing older is remembered.
+        says = (rank != _TOLD) | (f.size("_told") > 0)
 
         def last(value: Column, sets: Column) -> Column:
             return f.last(f.when(sets, f.struct(value.alias("v"))), ignorenulls=True).over(order)["v"]
@@ -304,7 +306,7 @@ class TableMerge:
             "_name",
             *_FACT,
             last(f.col(_ROW), rank != _TOLD).alias("_full"),
-            last(f.struct(*(f.col(_ROW)[name].alias(name) for name in self._provenance)), rank != _GONE).alias("_from"),
+            last(f.struct(*(f.col(_ROW)[name].alias(name) for name in self._provenance)), says).alias("_from"),
             *(last(f.col(_ROW)[name], (rank != _TOLD) | f.array_contains("_told", name)).alias(name) for name in told),
             f.coalesce(last(rank == _FULL, rank != _TOLD), f.lit(False)).alias(PRESENT),
             f.lead("_time").over(order).alias("_next"),
