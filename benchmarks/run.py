@@ -46,6 +46,8 @@ BENCHMARKS = {
     "nested": ("nested", "nested_inventory"),
     "loads-parquet": ("loads", "parquet"),
     "loads-delta": ("loads", "delta"),
+    "loads-iceberg": ("loads", "iceberg"),
+    "ingest": ("growing", "ingest"),
     "generate": ("generation", "generation"),
     "activemq-request-100": ("brokered", "activemq_request"),
     "activemq-batches": ("brokered", "activemq_batches"),

@@ -39,7 +39,7 @@ from mtosi_jms.spark._options import Mode, OnIncomplete, SourceOptions, Verify
 from mtosi_jms.spark._sequences import ReplySequence, check_complete, time_text
 from mtosi_jms.spark._session import check_java
 from mtosi_jms.spark.jobs._checkpoint import CHECKPOINT
-from mtosi_jms.spark.jobs._growth import READ, Growth
+from mtosi_jms.spark.jobs._growth import FEW, READ, Growth
 from mtosi_jms.spark.jobs._job import Job, JobOptions, JobResult, Progress, interpreted
 from mtosi_jms.spark.jobs._lake import PARQUET, Lake, check_format, jar_errors, session_settings, submit_line
 from mtosi_jms.spark.jobs._landed import Planner, check_readable, for_engine
@@ -55,8 +55,6 @@ _PLAN: Final = "plan"
 _REPLACE: Final = "replace"
 WRITES: Final = (_REPLACE, MERGE, APPEND)
 _SYNONYMS: Final = {"mark": "warn", "wait": "filter"}
-_FEW: Final = 20_000
-"""Fewer rows of news are merged by plans that are interpreted: to compile these takes longer."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -289,8 +287,8 @@ class _Ingest:
         """Make tables of the news, and merge them into those that are there."""
         folder = staged.folder / READ
         folder.mkdir()
-        plan, written, vendors = self._read(plan, TableWriter(lake.spark, self._source, folder))
-        few = sum(written.rows.values()) < _FEW
+        plan, written, vendors = self._read(plan, TableWriter(lake.spark, self._source, folder, here=True))
+        few = sum(written.rows.values()) < FEW
         with self._job.stage("merge"), interpreted(lake.spark, few):
             grown = growth.merge(lake.spark, lake, self._source, plan, written, staged)
         rejects = (*written.rejects, *grown.rejects)

@@ -89,11 +89,11 @@ def landed_by(spark: SparkSession, plan: Plan | EnginePlan, options: SourceOptio
     if isinstance(plan, EnginePlan):
         return plan.readable(options)
     files = tuple(file for file in readable(plan, options) if options.reads(file.kind))
-    return _LocalFiles(spark, replace(plan, files=files, rejects=(), unfollowed=()), folder)
+    return LocalFiles(spark, replace(plan, files=files, rejects=(), unfollowed=()), folder)
 
 
 @dataclass(frozen=True)
-class _LocalFiles:
+class LocalFiles:
     """Planned on the driver, and read by the source."""
 
     spark: SparkSession
@@ -103,7 +103,7 @@ class _LocalFiles:
     def body_tags(self) -> set[str]:
         return {file.body_tag for file in self.plan.files}
 
-    def of_tags(self, tags: Iterable[str]) -> _LocalFiles:
+    def of_tags(self, tags: Iterable[str]) -> LocalFiles:
         wanted = set(tags)
         files = tuple(file for file in self.plan.files if file.body_tag in wanted)
         return replace(self, plan=replace(self.plan, files=files))
