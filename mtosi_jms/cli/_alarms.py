@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from mtosi_jms.cli import _console as console
 from mtosi_jms.cli._arguments import add_stubs, as_usage
-from mtosi_jms.cli._jobs import NO_MESSAGE, SHOWN, add_job, run_job, say_more
+from mtosi_jms.cli._jobs import NO_MESSAGE, SHOWN, add_job, run_job, say_more, shared
 
 if TYPE_CHECKING:
     from mtosi_jms.spark.jobs import AlarmResult
@@ -35,14 +35,12 @@ def run(args: argparse.Namespace) -> int:
         class_for(args.object or ALARM)
     options = AlarmOptions(
         landing=args.landing,
-        out=args.out,
         object_type=args.object or ALARM,
         latest=args.latest,
         stubs=",".join(args.stubs),
-        cores=args.cores,
-        allow_empty=args.allow_empty,
+        **shared(args),
     )
-    return run_job(args, "reading alarms", None, lambda progress: run_alarms(options, progress=progress), show)
+    return run_job(args, "reading alarms", lambda progress: run_alarms(options, progress=progress), show)
 
 
 def show(result: AlarmResult) -> None:
@@ -56,4 +54,4 @@ def show(result: AlarmResult) -> None:
     if result.latest is not None:
         found += f" of {result.latest:,} alarms, {result.active:,} of them active"
     console.say(f"{found}; in {result.seconds:.1f} s", "title")
-    console.say(f"{result.out}/alarms")
+    console.say(f"{result.out}/_report/alarms.html")

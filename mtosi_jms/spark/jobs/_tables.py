@@ -17,12 +17,14 @@ from pyspark.sql import functions as f
 
 from mtosi_jms.errors import SpoolError, XmlError
 from mtosi_jms.inventory import ALL, MESSAGE, Routes, class_for, is_object, label_of
+from mtosi_jms.report import Table
 from mtosi_jms.spark._columns import arrow_schema, row_schema, shown_names, struct_name
 from mtosi_jms.spark._envelope import verify
 from mtosi_jms.spark._files import Reject
 from mtosi_jms.spark._landing import Plan, PlannedFile, readable
 from mtosi_jms.spark._options import SourceOptions
-from mtosi_jms.spark.jobs._job import load, unknown_body, write_parquet
+from mtosi_jms.spark.jobs._job import load, unknown_body, where, write_parquet
+from mtosi_jms.spark.jobs._page import sample
 from mtosi_jms.spark.jobs._scans import batches
 from mtosi_jms.spark.jobs._snapshots import type_order
 
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 _CORRUPT: Final = "_corrupt_record"
 _FILE_BYTES: Final = 128 * 1024 * 1024
 _VENDORS: Final = 50
+_SAMPLED: Final = ("name_text", "user_label", "manufacturer", "product_name", "location", "layer_rate", "complete")
 _AT_ONCE: Final = 4
 
 
@@ -44,12 +47,13 @@ class Written:
 
 
 class TableWriter:
-    """Writes the tables of one landing into a folder."""
+    """Writes the tables of one landing into a folder, of the rows for which a condition holds."""
 
-    def __init__(self, spark: SparkSession, options: SourceOptions, folder: Path) -> None:
+    def __init__(self, spark: SparkSession, options: SourceOptions, folder: Path, condition: str = "") -> None:
         self._spark = spark
         self._options = options
         self._folder = folder
+        self._condition = condition
 
     def write(self, plan: Plan) -> Written | None:
         """Make the tables; None if a file turned out to be damaged, so that the plan is wrong."""
@@ -121,7 +125,7 @@ class TableWriter:
     def _one(self, name: str, plan: Path) -> int:
         """Write one object type as it is read; how many files were rejected."""
         rows, observed = self._observed(self._read((name,), plan))
-        write_parquet(rows, self._table(name))
+        write_parquet(where(rows, self._condition), self._table(name))
         return int(observed.get["rejected"])
 
     def _several(self, types: Sequence[str], plan: Path) -> int:
@@ -141,7 +145,8 @@ class TableWriter:
         folder = aside / f"object_type={label_of(class_for(name))}"
         if folder.exists():
             held = self._spark.read.schema(rows.schema).parquet(str(folder))
-            write_parquet(held.select(*type_columns(name)).coalesce(_files(folder)), self._table(name))
+            rows = where(held.select(*type_columns(name)), self._condition)
+            write_parquet(rows.coalesce(_files(folder)), self._table(name))
         elif self._options.object_types != (ALL,):
             write_parquet(rows.limit(0).select(*type_columns(name)).coalesce(1), self._table(name))
 
@@ -150,6 +155,10 @@ class TableWriter:
         observed = Observation("rejects")
         counted = rows.observe(observed, f.count(f.col(_CORRUPT)).alias("rejected"))
         return counted.where(f.col(_CORRUPT).isNull()).drop(_CORRUPT), observed
+
+    def samples(self, rows: dict[str, int]) -> tuple[Table, ...]:
+        """The first rows of each table."""
+        return tuple(sample(f"{name}: the first rows", self._table(name), _SAMPLED) for name in rows)
 
     def vendors(self, rows: dict[str, int]) -> dict[str, int]:
         """How many objects each manufacturer made, the most frequent ones first."""
