@@ -53,7 +53,7 @@ def add_job(
         "--where",
         default="",
         metavar="EXPR",
-        help='write only rows for which this condition in Spark SQL holds, such as "complete and location = 'Oslo'"',
+        help="write only rows for which this condition in Spark SQL holds, such as complete",
     )
     parser.add_argument(
         "--conf",
