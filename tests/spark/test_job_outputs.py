@@ -40,7 +40,7 @@ def test_jobs_write_some_rows_in_other_formats(
     result = run_ingest(options, spark=spark, progress=lambda *step: told.append(step))
     assert (result.rows, result.summary()["where"]) == ({"ME": 2}, "manufacturer = 'Acme'")
     begun = [stage for stage, _, tasks in told if not tasks]
-    assert begun == ["plan", "start Spark", "read and write", "count"]
+    assert begun == ["plan", "read and write", "count"]
     page = (tmp_path / "all/_report/report.html").read_text(encoding="utf-8")
     assert "Only rows where manufacturer = &#39;Acme&#39; are in the tables." in page
     assert "<script" not in page

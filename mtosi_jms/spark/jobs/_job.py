@@ -7,11 +7,12 @@ but not the summary was made by something else, and is refused. Beside the summa
 from __future__ import annotations
 
 import datetime as dt
+import logging
 import re
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -40,6 +41,7 @@ JSON: Final = "json"
 CSV: Final = "csv"
 FORMATS: Final = (PARQUET, JSON, CSV)
 _SHOWN: Final = 20
+_ERROR_LOGGERS: Final = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 _INTERPRETED: Final = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 
 
@@ -198,7 +200,7 @@ class Job:
         from mtosi_jms.spark._session import local_session
 
         with staging(self.out, lake=self._lake) as staged, ExitStack() as stack:
-            with self.stage("start Spark"):
+            with self.stage("start Spark") if spark is None else nullcontext():
                 active = spark or stack.enter_context(local_session(cores=cores, settings=settings))
             tell = self._progress
             if tell is not None:
@@ -243,16 +245,29 @@ class Job:
 
 @contextmanager
 def _spark_errors() -> Iterator[None]:
-    """Turns an error of Spark's into an MtosiError of one line, while the session can still describe it."""
+    """Turns an error of Spark's into an MtosiError of one line, while the session can still describe it.
+
+    PySpark logs some of its errors to standard error besides, with a page of Java in each; not while the block runs.
+    """
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]
     from pyspark.errors import PySparkException
+    from pyspark.logger import PySparkLogger
 
+    def drop(record: logging.LogRecord) -> bool:
+        return False
+
+    loggers = [PySparkLogger.getLogger(name) for name in _ERROR_LOGGERS]
+    for logger in loggers:
+        logger.addFilter(drop)
     try:
         yield
     except (PySparkException, Py4JError) as error:
         text = str(error)
         ours = re.findall(r"^(?:mtosi_jms\.errors\.\w+|pyarrow\.lib\.\w+|\w*Error): (.+)$", text, re.MULTILINE)
         raise MtosiError(f"Spark: {ours[-1] if ours else _first_line(error)}") from error
+    finally:
+        for logger in loggers:
+            logger.removeFilter(drop)
 
 
 def load(spark: SparkSession, **options: str) -> DataFrame:

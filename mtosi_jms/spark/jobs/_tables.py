@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _CORRUPT: Final = "_corrupt_record"
 _FILE_BYTES: Final = 128 * 1024 * 1024
 _VENDORS: Final = 50
-_SAMPLED: Final = ("name_text", "user_label", "manufacturer", "product_name", "location", "layer_rate", "complete")
+_SAMPLED: Final = ("name_text", "user_label", "manufacturer", "product_name", "location", "complete")
 _AT_ONCE: Final = 4
 
 

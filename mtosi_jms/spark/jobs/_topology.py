@@ -183,9 +183,9 @@ def _page(result: TopologyResult, options: TopologyOptions, samples: Sequence[Ta
     unknown = sum(result.unknown.values())
     notes = []
     if result.duplicates:
-        notes.append(f"{number(result.duplicates)} names are in the snapshot several times; each is one node.")
+        notes.append(f"Names that the snapshot has several times, each one node: {number(result.duplicates)}.")
     if result.unnamed:
-        notes.append(f"{number(result.unnamed)} objects have no name and become no nodes.")
+        notes.append(f"Objects without a name, which become no nodes: {number(result.unnamed)}.")
     if unknown:
         notes.append("Objects that are only referred to are drawn hollow.")
     snapshot, out, place = quote(str(options.snapshot)), quote(str(result.out)), f"{result.out}/edges"
