@@ -152,7 +152,11 @@ def stages(label: str) -> Iterator[Stages]:
     with _bar(label, None) as (bar, task):
 
         def tell(stage: str, done: int, tasks: int) -> None:
-            bar.update(task, description=printable(f"{label}: {stage}"), completed=done, total=tasks or None)
+            nonlocal task
+            if not tasks:  # a bar of its own, which does not know its length yet
+                bar.remove_task(task)
+                task = bar.add_task(printable(f"{label}: {stage}"), total=None)
+            bar.update(task, completed=done, total=tasks or None)
 
         yield tell
 
