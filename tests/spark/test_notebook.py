@@ -37,7 +37,7 @@ def test_the_notebook_runs(
     results = [shown(cell, space) for cell in cells]
     printed = capsys.readouterr().out
     assert "complete {'ME': 24" in printed
-    assert "|manufacturer" in printed
+    assert "|Northwind Optical|   10|" in printed
     picture = results[-1]._repr_html_()
     assert len(re.findall('<circle class="node"', picture)) == 24
     assert len(re.findall('<line class="edge"', picture)) >= 24, "a ring and chords"
