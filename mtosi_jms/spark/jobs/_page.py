@@ -29,7 +29,7 @@ def sample(title: str, folder: Path, columns: Sequence[str]) -> Table:
 
     Args:
         title: heading.
-        folder: of Parquet, Delta or JSON Lines.
+        folder: of Parquet.
         columns: the columns.
     """
     rows = _head(folder, columns)
@@ -38,15 +38,11 @@ def sample(title: str, folder: Path, columns: Sequence[str]) -> Table:
 
 
 def _head(folder: Path, columns: Sequence[str]) -> list[dict[str, Any]]:
-    lines = sorted(folder.glob("*.json"))
-    for file in lines:
-        with file.open(encoding="utf-8") as stream:
-            found = [json.loads(line) for line, _ in zip(stream, range(SAMPLE), strict=False)]
-        if found:
-            return found
-    for file in [] if lines else sorted(folder.glob("*.parquet")):
+    for file in sorted(folder.glob("*.parquet")):
         table = ds.dataset(file, format="parquet")
-        found = table.head(SAMPLE, columns=[name for name in columns if name in table.schema.names]).to_pylist()
+        found: list[dict[str, Any]] = table.head(
+            SAMPLE, columns=[name for name in columns if name in table.schema.names]
+        ).to_pylist()
         if found:
             return found
     return []
