@@ -90,7 +90,7 @@ class Table:
     Attributes:
         title: heading above it.
         columns: heading of each column.
-        rows: cells by row; numbers are aligned and grouped, None is an empty cell.
+        rows: cells by row; numbers are aligned and grouped, times are in UTC, None is an empty cell.
     """
 
     title: str

@@ -29,6 +29,7 @@ from mtosi_jms.report import (
     write_report,
 )
 
+MADE = dt.datetime(2026, 1, 2, 3, 4, 5, 678, tzinfo=dt.UTC)
 VOID = {"meta", "line", "rect", "circle", "path", "br"}
 
 
@@ -70,7 +71,7 @@ def full() -> Report:
     return Report(
         title="Inventory",
         subtitle="from a to b",
-        made=dt.datetime(2026, 1, 2, 3, 4, 5, tzinfo=dt.UTC),
+        made=MADE,
         facts=[Fact("elements", "12"), Fact("complete", "no", "bad")],
         timeline=[Event(0.0, "request"), Event(0.5, "reply", "batch 1"), Event(1.5, "reply", "batch 2")],
         graph=Graph([GraphNode("ME=a", "a"), GraphNode("ME=b", "b", known=False)], [GraphEdge("ME=a", "ME=b")], "Two."),
@@ -79,7 +80,7 @@ def full() -> Report:
             "Objects by manufacturer": {f"V{index}": index for index in range(20)},
             "One": {"only": 7},
         },
-        tables=[Table("Sample", ("name", "rows", "known", "note"), [("row", 3456, True, None)])],
+        tables=[Table("Sample", ("name", "rows", "known", "at", "note"), [("row", 3456, True, MADE, None)])],
         links={"the summary": "summary.json"},
         steps={"Go on": "mtosi-jms diff a b"},
         sequences=[
@@ -99,7 +100,7 @@ def test_page_shows_every_part(full: Report) -> None:
         "Inventory", "from a to b", "2026-01-02 03:04:05 UTC", "elements", "12,000", "Exchange", "Objects by type",
         "Objects by manufacturer", "9 others", "Ledger of sequences", "2, 4", "the end", "unknown", "\u2717 incomplete",
         "\u2713 complete", "Rejected", "a.xml", "not SOAP", "20 ms", "3.0 s", "rows are marked",
-        "Network", "Two.", "only: 7", "Sample", "3,456", "yes", "summary.json", "mtosi-jms diff a b",
+        "Network", "Two.", "only: 7", "Sample", "3,456", "yes", "2026-01-02T03:04:05Z", "summary.json", "mtosi-jms diff a b",
     ):  # fmt: skip
         assert part in text, part
 
@@ -175,7 +176,8 @@ def test_bars_scale_to_the_largest() -> None:
 
 
 def placed(page: str) -> list[tuple[float, float]]:
-    return [(float(x), float(y)) for x, y in re.findall(r'<circle class="node[^"]*" cx="([\d.]+)" cy="([\d.]+)"', page)]
+    found = re.findall(r'<circle class="node[^"]*" cx="([\d.]+)" cy="([\d.]+)"', page)
+    return [(float(x), float(y)) for x, y in found]
 
 
 @pytest.mark.parametrize("count", [1, 2, 40, 400])

@@ -36,7 +36,7 @@ from mtosi_jms.spark._landing import Plan, plan_landing
 from mtosi_jms.spark._options import SourceOptions
 from mtosi_jms.spark.jobs._expressions import name_text
 from mtosi_jms.spark.jobs._job import Job, JobOptions, JobResult, check_readable, load
-from mtosi_jms.spark.jobs._page import sample
+from mtosi_jms.spark.jobs._page import reading, sample
 from mtosi_jms.spark.jobs._progress import Progress
 
 if TYPE_CHECKING:
@@ -209,7 +209,7 @@ def _page(result: AlarmResult, options: AlarmOptions, seen: dict[str, Any]) -> R
         steps={
             **latest,
             "Keep what is critical": f"mtosi-jms alarms {landing} --where \"perceived_severity = 'CRITICAL'\"",
-            "Read the alarms": f"spark.read.format({options.format!r}).load({place!r})",
+            "Read the alarms": reading(options.format, place),
         },
     )
 

@@ -43,6 +43,7 @@ from mtosi_jms.spark.jobs._growth import READ, Growth
 from mtosi_jms.spark.jobs._job import Job, JobOptions, JobResult, check_readable, interpreted
 from mtosi_jms.spark.jobs._lake import PARQUET, Lake, check_format, jar_errors, session_settings, submit_line
 from mtosi_jms.spark.jobs._merge import APPEND, MERGE
+from mtosi_jms.spark.jobs._page import reading
 from mtosi_jms.spark.jobs._progress import Progress
 from mtosi_jms.spark.jobs._swap import REPORT, Staging
 from mtosi_jms.spark.jobs._tables import TableWriter, Written
@@ -387,7 +388,7 @@ def _steps(result: IngestResult, options: IngestOptions) -> dict[str, str]:
     return {
         "Draw the network": f"mtosi-jms topology {out} --out {shlex.quote(f'{result.out}-topology')}",
         "Compare with the tables of another day": f"mtosi-jms diff BEFORE {out}",
-        "Read a table": f"spark.read.format({options.format!r}).load({place!r})",
+        "Read a table": reading(options.format, place),
     }
 
 

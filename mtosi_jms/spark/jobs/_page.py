@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -37,6 +38,12 @@ def sample(title: str, folder: Path, columns: Sequence[str]) -> Table:
     return Table(title, shown, [[_cell(row.get(name)) for name in shown] for row in rows] if shown else ())
 
 
+def reading(format: str, place: str) -> str:
+    """The Python that reads a table of a job with Spark."""
+    header = ".option('header', True)" if format == "csv" else ""
+    return f"spark.read.format({format!r}){header}.load({place!r})"
+
+
 def _head(folder: Path, columns: Sequence[str]) -> list[dict[str, Any]]:
     for file in sorted(folder.glob("*.parquet")):
         table = ds.dataset(file, format="parquet")
@@ -50,7 +57,7 @@ def _head(folder: Path, columns: Sequence[str]) -> list[dict[str, Any]]:
 
 def _cell(value: Any) -> object:
     """A value as a cell; what is nested as JSON, what is long cut."""
-    if value is None or isinstance(value, bool | int):
+    if value is None or isinstance(value, bool | int | dt.datetime):
         return value
     text = value if isinstance(value, str) else json.dumps(value, default=str, ensure_ascii=False)
     return text if len(text) <= _CELL else f"{text[: _CELL - 1]}…"

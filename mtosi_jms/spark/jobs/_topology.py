@@ -43,7 +43,7 @@ from mtosi_jms.report import Fact, Graph, Report, Table, duration, number
 from mtosi_jms.spark._columns import own_columns
 from mtosi_jms.spark.jobs._expressions import last_step, names_in, names_type
 from mtosi_jms.spark.jobs._job import Job, JobOptions, JobResult
-from mtosi_jms.spark.jobs._page import network_graph, sample
+from mtosi_jms.spark.jobs._page import network_graph, reading, sample
 from mtosi_jms.spark.jobs._progress import Progress
 from mtosi_jms.spark.jobs._snapshots import Snapshot
 
@@ -209,7 +209,7 @@ def _page(result: TopologyResult, options: TopologyOptions, samples: Sequence[Ta
         links={"the nodes": "../nodes/", "the edges": "../edges/"},
         steps={
             "Keep a part of the network": f"mtosi-jms topology {snapshot} --out {out} --where \"type in ('ME', 'TL')\"",
-            "Read the edges": f"spark.read.format({options.format!r}).load({place!r})",
+            "Read the edges": reading(options.format, place),
         },
     )
 
