@@ -100,7 +100,8 @@ def test_page_shows_every_part(full: Report) -> None:
         "Inventory", "from a to b", "2026-01-02 03:04:05 UTC", "elements", "12,000", "Exchange", "Objects by type",
         "Objects by manufacturer", "9 others", "Ledger of sequences", "2, 4", "the end", "unknown", "\u2717 incomplete",
         "\u2713 complete", "Rejected", "a.xml", "not SOAP", "20 ms", "3.0 s", "rows are marked",
-        "Network", "Two.", "only: 7", "Sample", "3,456", "yes", "2026-01-02T03:04:05Z", "summary.json", "mtosi-jms diff a b",
+        "Network", "Two.", "only: 7", "Sample",
+        "3,456", "yes", "2026-01-02T03:04:05Z", "summary.json", "mtosi-jms diff a b",
     ):  # fmt: skip
         assert part in text, part
 
