@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from mtosi_jms.cli import _console as console
 from mtosi_jms.cli._arguments import add_stubs, as_usage
-from mtosi_jms.cli._jobs import NO_MESSAGE, SHOWN, add_job, add_settings, run_job, say_more
+from mtosi_jms.cli._jobs import NO_MESSAGE, SHOWN, add_job, run_job, say_more, shared
 
 if TYPE_CHECKING:
     from mtosi_jms.spark.jobs import AlarmResult
@@ -21,7 +21,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("landing", metavar="LANDING", help="a spool, a folder, a file or a glob; also a URL, s3a://...")
     parser.add_argument("--latest", action="store_true", help="write OUT/latest/*.parquet too: each alarm's last state")
     parser.add_argument("--object", metavar="CLASS", help="the class of alarms, for stubs that call it otherwise")
-    add_settings(parser)
     add_stubs(parser)
     add_job(parser, out="out/alarms", allow_empty=NO_MESSAGE)
 
@@ -36,15 +35,12 @@ def run(args: argparse.Namespace) -> int:
         class_for(args.object or ALARM)
     options = AlarmOptions(
         landing=args.landing,
-        out=args.out,
         object_type=args.object or ALARM,
         latest=args.latest,
         stubs=",".join(args.stubs),
-        cores=args.cores,
-        conf=dict(args.conf),
-        allow_empty=args.allow_empty,
+        **shared(args),
     )
-    return run_job(args, "reading alarms", None, lambda progress: run_alarms(options, progress=progress), show)
+    return run_job(args, "reading alarms", lambda progress: run_alarms(options, progress=progress), show)
 
 
 def show(result: AlarmResult) -> None:
@@ -58,4 +54,4 @@ def show(result: AlarmResult) -> None:
     if result.latest is not None:
         found += f" of {result.latest:,} alarms, {result.active:,} of them active"
     console.say(f"{found}; in {result.seconds:.1f} s", "title")
-    console.say(f"{result.out}/alarms")
+    console.say(f"{result.out}/_report/alarms.html")

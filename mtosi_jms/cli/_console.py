@@ -14,7 +14,10 @@ from typing import IO, TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.progress import Progress, TaskID
 
+Stages = Callable[[str, int, int], None]
+"""Told of a stage of a job, its tasks that are done, and all its tasks; 0 and 0 as it begins."""
 Style = Literal["plain", "good", "bad", "warn", "dim", "title"]
 _RICH: dict[Style, str] = {
     "plain": "",
@@ -145,6 +148,34 @@ def _rich_table(title: str, columns: Sequence[str], cells: Iterable[Sequence[str
 
 
 @contextlib.contextmanager
+def stages(label: str) -> Iterator[Stages]:
+    """The stages of a job on standard error while the block runs: a bar of its tasks on a terminal, else lines.
+
+    Args:
+        label: what is going on.
+
+    Yields:
+        a function that takes the name of a stage, and how many of its tasks are done and of how many: 0 and 0 at first.
+    """
+    if _quiet:
+        yield lambda stage, done, tasks: None
+        return
+    if not fancy(sys.stderr):
+        yield lambda stage, done, tasks: None if tasks else write(printable(f"{label}: {stage}"), stream=sys.stderr)
+        return
+    with _bar(label, None) as (bar, task):
+
+        def tell(stage: str, done: int, tasks: int) -> None:
+            nonlocal task
+            if not tasks:  # a bar of its own, which does not know its length yet
+                bar.remove_task(task)
+                task = bar.add_task(printable(f"{label}: {stage}"), total=None)
+            bar.update(task, completed=done, total=tasks or None)
+
+        yield tell
+
+
+@contextlib.contextmanager
 def progress(label: str, total: int | None = None) -> Iterator[Callable[[int], None]]:
     """A progress bar on standard error while the block runs; nothing where that is not a terminal.
 
@@ -155,10 +186,17 @@ def progress(label: str, total: int | None = None) -> Iterator[Callable[[int], N
     Yields:
         a function that takes the number of steps just done.
     """
-    global _drawing
     if _quiet or not fancy(sys.stderr):
         yield lambda steps: None
         return
+    with _bar(label, total) as (bar, task):
+        yield lambda steps: bar.advance(task, steps)
+
+
+@contextlib.contextmanager
+def _bar(label: str, total: int | None) -> Iterator[tuple[Progress, TaskID]]:
+    """A bar of rich's while the block runs."""
+    global _drawing
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -169,7 +207,6 @@ def progress(label: str, total: int | None = None) -> Iterator[Callable[[int], N
     _drawing = console
     try:
         with bar:
-            task = bar.add_task(label, total=total)
-            yield lambda steps: bar.advance(task, steps)
+            yield bar, bar.add_task(label, total=total)
     finally:
         _drawing = None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from mtosi_jms.cli import _console as console
 from mtosi_jms.cli._arguments import words
-from mtosi_jms.cli._jobs import NO_TABLE, SHOWN, add_job, run_job
+from mtosi_jms.cli._jobs import NO_TABLE, SHOWN, add_job, run_job, shared
 
 if TYPE_CHECKING:
     from mtosi_jms.spark.jobs import DiffResult
@@ -31,13 +31,11 @@ def run(args: argparse.Namespace) -> int:
     options = DiffOptions(
         old=args.old,
         new=args.new,
-        out=args.out,
         object_types=args.object,
         ignore=args.ignore,
-        cores=args.cores,
-        allow_empty=args.allow_empty,
+        **shared(args),
     )
-    return run_job(args, "comparing", None, lambda progress: run_diff(options, progress=progress), show)
+    return run_job(args, "comparing", lambda progress: run_diff(options, progress=progress), show)
 
 
 def show(result: DiffResult) -> None:
@@ -61,4 +59,4 @@ def show(result: DiffResult) -> None:
         console.note("the new snapshot is not complete: what it lacks counts as deleted")
     found = ", ".join(f"{result.count(kind):,} {kind}" for kind in KINDS[:3])
     console.say(f"{found}; in {result.seconds:.1f} s", "title")
-    console.say(f"{result.out}/changes")
+    console.say(f"{result.out}/_report/diff.html")

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Final
 
 from mtosi_jms.cli import _console as console
 from mtosi_jms.cli._arguments import add_stubs, as_usage
-from mtosi_jms.cli._jobs import NO_MESSAGE, SHOWN, add_job, add_settings, run_job, say_more
+from mtosi_jms.cli._jobs import NO_MESSAGE, SHOWN, add_job, run_job, say_more, shared
 
 if TYPE_CHECKING:
     from mtosi_jms.spark import ReplySequence
     from mtosi_jms.spark.jobs import IngestResult
 
-_STAGES: Final = 4
+_FORMATS: Final = "parquet,delta,iceberg"
+_LAKE: Final = "of the tables; Spark downloads the jar of delta or iceberg, unless --conf names it"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -43,12 +44,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "sequence is complete (filter, wait), or fail (warn)",
     )
     parser.add_argument(
-        "--format",
-        default="parquet",
-        choices=("parquet", "delta", "iceberg"),
-        help="of the tables; Spark downloads the jar of delta or iceberg, unless --conf names it (parquet)",
-    )
-    parser.add_argument(
         "--table", default="", metavar="NAME", help="tables NAME_me, ... of a catalog that --conf sets (below --out)"
     )
     parser.add_argument(
@@ -65,7 +60,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="with merge or append: close the objects that a complete answer does not have",
     )
-    add_settings(parser)
     parser.add_argument(
         "--bulk-files",
         action="append",
@@ -74,7 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="experimental: read files below DIR that replies of BulkResponse name (none); may be given again",
     )
     add_stubs(parser)
-    add_job(parser, out="out/inventory", allow_empty=NO_MESSAGE)
+    add_job(parser, out="out/inventory", allow_empty=NO_MESSAGE, formats=(_FORMATS, _LAKE))
 
 
 def run(args: argparse.Namespace) -> int:
@@ -85,22 +79,18 @@ def run(args: argparse.Namespace) -> int:
         _check_types(args)
     options = IngestOptions(
         landing=args.landing,
-        out=args.out,
         object_type=args.object,
         mode=args.mode,
         on_incomplete=args.on_incomplete,
         stubs=",".join(args.stubs),
-        cores=args.cores,
         bulk_files=tuple(args.bulk_files),
-        format=args.format,
         table=args.table,
         write=args.write,
         since_last=args.since_last,
         snapshot=args.snapshot,
-        conf=dict(args.conf),
-        allow_empty=args.allow_empty,
+        **shared(args),
     )
-    return run_job(args, "ingesting", _STAGES, lambda progress: run_ingest(options, progress=progress), show)
+    return run_job(args, "ingesting", lambda progress: run_ingest(options, progress=progress), show)
 
 
 def _check_types(args: argparse.Namespace) -> None:

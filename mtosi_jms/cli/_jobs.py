@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
@@ -12,6 +13,8 @@ from mtosi_jms.cli._arguments import add_json, processors
 
 SHOWN: Final = 20
 """Lines of a list that people are shown."""
+FORMATS: Final = "parquet,json,csv"
+"""Formats of tables that are replaced whole; JSON has an object a line, CSV has JSON in nested columns."""
 NO_MESSAGE: Final = "make empty tables of a landing without a readable message"
 NO_TABLE: Final = "take a folder without tables as a snapshot without objects"
 
@@ -27,22 +30,31 @@ class Result(Protocol):
 R = TypeVar("R", bound=Result)
 
 
-def add_job(parser: argparse.ArgumentParser, *, out: str, allow_empty: str) -> None:
+def add_job(
+    parser: argparse.ArgumentParser,
+    *,
+    out: str,
+    allow_empty: str,
+    formats: tuple[str, str] = (FORMATS, "of the tables"),
+) -> None:
     """Add the arguments that every job has.
 
     Args:
         parser: of the command.
         out: the folder that results go to by default.
         allow_empty: what `--allow-empty` does.
+        formats: of the tables, joined by commas, the default first, and what to know of them.
     """
+    names = formats[0].split(",")
     parser.add_argument("--out", type=Path, default=Path(out), help="folder for the result (%(default)s)")
     parser.add_argument("--allow-empty", action="store_true", help=allow_empty)
-    parser.add_argument("--cores", type=processors, help="processors to use (all)")
-    add_json(parser, "the summary as one JSON document")
-
-
-def add_settings(parser: argparse.ArgumentParser) -> None:
-    """Add the argument for settings of Spark."""
+    parser.add_argument("--format", default=names[0], choices=names, help=f"{formats[1]} ({names[0]})")
+    parser.add_argument(
+        "--where",
+        default="",
+        metavar="EXPR",
+        help="write only rows for which this condition in Spark SQL holds, such as complete",
+    )
     parser.add_argument(
         "--conf",
         action="append",
@@ -51,6 +63,14 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
         metavar="KEY=VALUE",
         help="a setting of Spark, such as spark.jars; may be given again",
     )
+    parser.add_argument("--cores", type=processors, help="processors to use (all)")
+    add_json(parser, "the summary as one JSON document")
+
+
+def shared(args: argparse.Namespace) -> dict[str, Any]:
+    """What the arguments of `add_job` say, as options of a job."""
+    names = ("out", "cores", "allow_empty", "format", "where")
+    return {**{name: getattr(args, name) for name in names}, "conf": dict(args.conf)}
 
 
 def _setting(text: str) -> tuple[str, str]:
@@ -63,21 +83,19 @@ def _setting(text: str) -> tuple[str, str]:
 def run_job(
     args: argparse.Namespace,
     label: str,
-    stages: int | None,
-    job: Callable[[Callable[[str], None]], R],
+    job: Callable[[console.Stages | None], R],
     show: Callable[[R], None],
 ) -> int:
     """Run a job and show its result; 0.
 
     Args:
         args: of the command line.
-        label: what the progress bar says.
-        stages: how many stages the job has, None if unknown.
-        job: the job; its argument is called at the beginning of each stage.
+        label: what the command does, in front of each stage.
+        job: the job; its argument is told how far it is, or None where nobody is to be told.
         show: prints the result for people.
     """
-    with console.progress(label, stages) as advance:
-        result = job(lambda stage: advance(1))
+    with contextlib.nullcontext() if args.json else console.stages(label) as progress:
+        result = job(progress)
     if args.json:
         console.print_json(result.summary())
     else:

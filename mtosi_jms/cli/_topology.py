@@ -10,7 +10,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from mtosi_jms.cli import _console as console
-from mtosi_jms.cli._jobs import NO_TABLE, add_job, run_job
+from mtosi_jms.cli._jobs import NO_TABLE, add_job, run_job, shared
 
 if TYPE_CHECKING:
     from mtosi_jms.spark.jobs import TopologyResult
@@ -25,8 +25,8 @@ def run(args: argparse.Namespace) -> int:
     """Make the tables; errors are those of `mtosi_jms.spark.jobs.run_topology`."""
     from mtosi_jms.spark.jobs import TopologyOptions, run_topology
 
-    options = TopologyOptions(snapshot=args.snapshot, out=args.out, cores=args.cores, allow_empty=args.allow_empty)
-    return run_job(args, "connecting", 3, lambda progress: run_topology(options, progress=progress), show)
+    options = TopologyOptions(snapshot=args.snapshot, **shared(args))
+    return run_job(args, "connecting", lambda progress: run_topology(options, progress=progress), show)
 
 
 def show(result: TopologyResult) -> None:
@@ -42,4 +42,4 @@ def show(result: TopologyResult) -> None:
         console.note(f"{result.unnamed:,} objects have no name and become no nodes")
     found = f"{sum(result.nodes.values()):,} nodes, {sum(result.edges.values()):,} edges"
     console.say(f"{found}; in {result.seconds:.1f} s", "title")
-    console.say(f"{result.out}/nodes {result.out}/edges")
+    console.say(f"{result.out}/_report/topology.html")

@@ -1,4 +1,4 @@
-"""The geometry of charts: horizontal bars and a timeline, as numbers. What they look like is in `templates/`."""
+"""What charts are drawn from: shares of bars, the geometry of a timeline. What they look like is in `templates/`."""
 
 from __future__ import annotations
 
@@ -7,12 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from mtosi_jms.report._graph import WIDTH
 from mtosi_jms.report._model import Event
 
-WIDTH: Final = 720
 LABEL: Final = 190
-_ROW: Final = 30
-_VALUE: Final = 84
 _LANE: Final = 44
 _AXIS: Final = 28
 _MARGIN: Final = 30
@@ -22,8 +20,8 @@ _BINS: Final = 120
 
 
 def number(value: float) -> str:
-    """A number for people: thousands parted by thin spaces."""
-    return f"{value:,.0f}".replace(",", "\u2009")
+    """A number for people, as all commands and pages write it: `12,000`."""
+    return f"{value:,.0f}"
 
 
 def duration(seconds: float) -> str:
@@ -37,20 +35,11 @@ def duration(seconds: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A bar: the middle of its row from the top, and its width."""
+    """A bar, and its share of the longest one in percent."""
 
     name: str
     value: float
-    middle: float
-    width: float
-
-
-@dataclass(frozen=True, slots=True)
-class Bars:
-    """Horizontal bars in a chart of some height."""
-
-    height: float
-    rows: list[Bar]
+    share: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +75,8 @@ class Timeline:
     lanes: list[Lane]
 
 
-def bars(values: Mapping[str, float], most: int = 12) -> Bars:
-    """Horizontal bars, one a value.
+def bars(values: Mapping[str, float], most: int = 12) -> list[Bar]:
+    """Bars, one a value.
 
     Args:
         values: in the order to show; beyond `most`, the rest is summed up as one bar.
@@ -97,12 +86,7 @@ def bars(values: Mapping[str, float], most: int = 12) -> Bars:
         rest = items[most - 1 :]
         items = [*items[: most - 1], (f"{len(rest)} others", sum(value for _, value in rest))]
     largest = max((value for _, value in items), default=0) or 1
-    room = WIDTH - LABEL - _VALUE
-    rows = [
-        Bar(name, value, row * _ROW + _ROW / 2, max(2.0, value / largest * room) if value else 0.0)
-        for row, (name, value) in enumerate(items)
-    ]
-    return Bars(len(items) * _ROW + 4, rows)
+    return [Bar(name, value, value / largest * 100) for name, value in items]
 
 
 def timeline(events: Sequence[Event]) -> Timeline:

@@ -83,6 +83,67 @@ class RejectLine:
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table of the page.
+
+    Attributes:
+        title: heading above it.
+        columns: heading of each column.
+        rows: cells by row; numbers are aligned and grouped, times are in UTC, None is an empty cell.
+    """
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[object]]
+
+
+@dataclass(frozen=True, slots=True)
+class GraphNode:
+    """A node of a graph.
+
+    Attributes:
+        id: what edges call it.
+        label: what stands beside it.
+        size: how much it stands for; a node of more is drawn larger.
+        known: whether it was seen itself, or only referred to; such a node is drawn hollow.
+    """
+
+    id: str
+    label: str
+    size: int = 1
+    known: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class GraphEdge:
+    """An edge of a graph; direction does not count.
+
+    Attributes:
+        a, z: the nodes at its ends, by id. An edge with an end that the graph has not is left out.
+        count: how much it stands for; an edge of more is drawn thicker.
+    """
+
+    a: str
+    z: str
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """A network as a picture. The same graph is always drawn the same way.
+
+    Attributes:
+        nodes: at most `GRAPH_NODES` are drawn, the largest ones.
+        edges: between them.
+        caption: one sentence on what nodes and edges are.
+    """
+
+    nodes: Sequence[GraphNode]
+    edges: Sequence[GraphEdge] = ()
+    caption: str = ""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
     """All that a page shows; what is empty is left out.
@@ -92,23 +153,29 @@ class Report:
         subtitle: one line below it: what was read, where to.
         made: when, in UTC.
         facts: the summary.
+        notes: sentences worth knowing.
         timeline: moments of an exchange, in any order.
-        objects: number of objects by type.
-        vendors: number of objects by manufacturer.
+        graph: the network.
+        charts: by title, what is counted, by name.
+        tables: further tables, samples of rows for example.
         sequences: the ledger.
         rejects: rejected files.
         seconds: duration of each stage, in order.
-        notes: sentences worth knowing.
+        links: files beside the page, relative to it, by what is in them.
+        steps: command lines that go on from here, by what they do.
     """
 
     title: str
     subtitle: str = ""
     made: dt.datetime | None = None
     facts: Sequence[Fact] = ()
+    notes: Sequence[str] = ()
     timeline: Sequence[Event] = ()
-    objects: Mapping[str, int] = field(default_factory=dict)
-    vendors: Mapping[str, int] = field(default_factory=dict)
+    graph: Graph | None = None
+    charts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    tables: Sequence[Table] = ()
     sequences: Sequence[SequenceLine] = ()
     rejects: Sequence[RejectLine] = ()
     seconds: Mapping[str, float] = field(default_factory=dict)
-    notes: Sequence[str] = ()
+    links: Mapping[str, str] = field(default_factory=dict)
+    steps: Mapping[str, str] = field(default_factory=dict)

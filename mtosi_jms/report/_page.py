@@ -7,8 +7,9 @@ from typing import Final
 
 from mtosi_jms.errors import MissingExtraError
 from mtosi_jms.masking import without_login
-from mtosi_jms.report._charts import LABEL, WIDTH, bars, duration, number, timeline
-from mtosi_jms.report._model import Report
+from mtosi_jms.report._charts import LABEL, bars, duration, number, timeline
+from mtosi_jms.report._graph import WIDTH, draw
+from mtosi_jms.report._model import Graph, Report
 
 try:
     import jinja2
@@ -24,7 +25,7 @@ _TEMPLATES: Final = jinja2.Environment(
     lstrip_blocks=True,
     keep_trailing_newline=True,
 )
-_TEMPLATES.filters.update(number=number, duration=duration, bars=bars, timeline=timeline, px="{:.1f}".format)
+_TEMPLATES.filters.update(number=number, duration=duration, bars=bars, timeline=timeline, draw=draw, px="{:.1f}".format)
 _TEMPLATES.globals.update(width=WIDTH, left=LABEL, most=_ROWS)
 
 
@@ -32,6 +33,20 @@ def render(report: Report) -> str:
     """The report as one HTML page that needs nothing else; passwords of URLs are masked."""
     worst = sorted(report.sequences, key=lambda line: (line.complete, not line.conflicts))
     return without_login(_TEMPLATES.get_template("report.html.jinja").render(report=report, sequences=worst))
+
+
+class Picture:
+    """A graph as inline SVG; Jupyter shows it where it is the result of a cell.
+
+    Attributes:
+        html: the drawing and its caption, with the style that they need, light and dark.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.html: Final = _TEMPLATES.get_template("picture.html.jinja").render(graph=graph)
+
+    def _repr_html_(self) -> str:
+        return self.html
 
 
 def write_report(report: Report, path: str | Path) -> None:

@@ -107,6 +107,23 @@ def test_a_bar_leaves_a_piped_standard_output_alone(
     assert pipe.getvalue() == 'result\n{"x": 1}\n'
 
 
+def test_stages_are_lines_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
+    with console.stages("ingesting") as tell:
+        for stage, done, tasks in (("start Spark", 0, 0), ("read", 0, 0), ("read", 1, 8)):
+            tell(stage, done, tasks)
+    assert capsys.readouterr() == ("", "ingesting: start Spark\ningesting: read\n")
+
+
+def test_a_terminal_shows_the_tasks_of_a_stage(open_terminal: Callable[[], Terminal]) -> None:
+    terminal = open_terminal()
+    with console.stages("ingesting") as tell:
+        for stage, done, tasks in (("read", 0, 0), ("read", 7, 8), ("count", 0, 0), ("count", 2, 3)):
+            tell(stage, done, tasks)
+    *_, last = terminal.getvalue().split("ingesting: ")  # what came before may have been too short to be drawn
+    assert last.startswith("count")
+    assert "2/3" in last
+
+
 def test_json_is_one_line_of_ascii(capsys: pytest.CaptureFixture[str]) -> None:
     console.print_json({"name": "Zürich\n", "path": console})
     out = capsys.readouterr().out

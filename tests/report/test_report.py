@@ -11,8 +11,25 @@ from pathlib import Path
 
 import pytest
 
-from mtosi_jms.report import Event, Fact, RejectLine, Report, SequenceLine, duration, number, render, write_report
+from mtosi_jms.report import (
+    GRAPH_NODES,
+    Event,
+    Fact,
+    Graph,
+    GraphEdge,
+    GraphNode,
+    Picture,
+    RejectLine,
+    Report,
+    SequenceLine,
+    Table,
+    duration,
+    number,
+    render,
+    write_report,
+)
 
+MADE = dt.datetime(2026, 1, 2, 3, 4, 5, 678, tzinfo=dt.UTC)
 VOID = {"meta", "line", "rect", "circle", "path", "br"}
 
 
@@ -54,11 +71,18 @@ def full() -> Report:
     return Report(
         title="Inventory",
         subtitle="from a to b",
-        made=dt.datetime(2026, 1, 2, 3, 4, 5, tzinfo=dt.UTC),
+        made=MADE,
         facts=[Fact("elements", "12"), Fact("complete", "no", "bad")],
         timeline=[Event(0.0, "request"), Event(0.5, "reply", "batch 1"), Event(1.5, "reply", "batch 2")],
-        objects={"ME": 12000, "EQ": 0},
-        vendors={f"V{index}": index for index in range(20)},
+        graph=Graph([GraphNode("ME=a", "a"), GraphNode("ME=b", "b", known=False)], [GraphEdge("ME=a", "ME=b")], "Two."),
+        charts={
+            "Objects by type": {"ME": 12000, "EQ": 0},
+            "Objects by manufacturer": {f"V{index}": index for index in range(20)},
+            "One": {"only": 7},
+        },
+        tables=[Table("Sample", ("name", "rows", "known", "at", "note"), [("row", 3456, True, MADE, None)])],
+        links={"the summary": "summary.json"},
+        steps={"Go on": "mtosi-jms diff a b"},
         sequences=[
             SequenceLine("fine", 2, 2),
             SequenceLine("gap", 3, 5, [2, 4], 2, 1, 0, complete=False),
@@ -73,9 +97,11 @@ def full() -> Report:
 def test_page_shows_every_part(full: Report) -> None:
     text = " ".join(parsed(render(full)).texts)
     for part in (
-        "Inventory", "from a to b", "2026-01-02 03:04:05 UTC", "elements", "12\u2009000", "Exchange", "Objects by type",
+        "Inventory", "from a to b", "2026-01-02 03:04:05 UTC", "elements", "12,000", "Exchange", "Objects by type",
         "Objects by manufacturer", "9 others", "Ledger of sequences", "2, 4", "the end", "unknown", "\u2717 incomplete",
         "\u2713 complete", "Rejected", "a.xml", "not SOAP", "20 ms", "3.0 s", "rows are marked",
+        "Network", "Two.", "only: 7", "Sample",
+        "3,456", "yes", "2026-01-02T03:04:05Z", "summary.json", "mtosi-jms diff a b",
     ):  # fmt: skip
         assert part in text, part
 
@@ -88,7 +114,8 @@ def test_incomplete_sequences_come_first(full: Report) -> None:
 def test_page_needs_nothing_else(full: Report) -> None:
     page = render(full)
     assert "<script" not in page
-    assert not re.search(r"""(?:src|href)\s*=|url\(|@import""", page)
+    assert not re.search(r"""src\s*=|url\(|@import""", page)
+    assert re.findall(r'href="([^"]*)"', page) == ["summary.json"], "files beside it only"
     assert set(re.findall(r"https?://[^\s\"'<]+", page)) == {"http://www.w3.org/2000/svg"}
 
 
@@ -106,8 +133,11 @@ def test_data_stays_data() -> None:
             subtitle=evil,
             facts=[Fact(evil, evil)],
             timeline=[Event(0.1, evil, evil)],
-            objects={evil: 1},
-            vendors={evil: 2},
+            graph=Graph([GraphNode(evil, evil), GraphNode("b", evil)], [GraphEdge(evil, "b")], evil),
+            charts={evil: {evil: 1}, "several": {evil: 2, "b": 1}},
+            tables=[Table(evil, (evil,), [(evil,)])],
+            links={evil: "javascript:alert(1)"},
+            steps={evil: evil},
             sequences=[SequenceLine(evil, 1, 1)],
             rejects=[RejectLine(evil, 1, evil)],
             seconds={evil: 1.0},
@@ -115,6 +145,7 @@ def test_data_stays_data() -> None:
         )
     )
     assert "img" not in parsed(page).tags
+    assert 'href="javascript:' not in page
 
 
 def test_long_tables_are_cut_and_say_so() -> None:
@@ -126,7 +157,7 @@ def test_long_tables_are_cut_and_say_so() -> None:
 
 def test_many_missing_numbers_are_counted() -> None:
     line = SequenceLine("s", 1, 5000, list(range(2, 1002)), 4999, complete=False)
-    assert "(4\u2009999)" in render(Report(title="t", sequences=[line]))
+    assert "(4,999)" in render(Report(title="t", sequences=[line]))
 
 
 @pytest.mark.parametrize(
@@ -137,14 +168,35 @@ def test_durations(seconds: float, text: str) -> None:
 
 
 def test_numbers_are_grouped() -> None:
-    assert number(1234567) == "1\u2009234\u2009567"
+    assert number(1234567) == "1,234,567"
 
 
 def test_bars_scale_to_the_largest() -> None:
-    chart = render(Report(title="c", objects={"a": 100, "b": 50, "none": 0}))
-    widths = [float(width) for width in re.findall(r'class="bar" d="M190\.0 [\d.]+h([\d.]+)', chart)]
-    assert widths[0] > 1.9 * widths[1] > 0
-    assert widths[2] == 0
+    chart = render(Report(title="c", charts={"c": {"a": 100, "b": 50, "none": 0}}))
+    assert re.findall(r'<rect width="([\d.]+)"', chart) == ["100.00", "50.00", "0.00"]
+
+
+def placed(page: str) -> list[tuple[float, float]]:
+    found = re.findall(r'<circle class="node[^"]*" cx="([\d.]+)" cy="([\d.]+)"', page)
+    return [(float(x), float(y)) for x, y in found]
+
+
+@pytest.mark.parametrize("count", [1, 2, 40, 400])
+def test_a_graph_is_bounded_and_drawn_the_same_way_each_time(count: int) -> None:
+    nodes = [GraphNode(f"ME={number}", f"element {number}", size=number) for number in range(count)]
+    edges = [GraphEdge(f"ME={number}", f"ME={(number + 1) % count}") for number in range(count)]
+    page = Picture(Graph(nodes, edges, "A ring."))._repr_html_()
+    assert page == Picture(Graph(nodes[::-1], edges, "A ring.")).html
+    spots = placed(page)
+    assert len(set(spots)) == len(spots) == min(count, GRAPH_NODES)
+    assert all(0 < x < 720 and 0 < y < 480 for x, y in spots)
+    assert ("The 150 largest are drawn, 250 are not." in page) is (count == 400)
+    assert "<script" not in page
+
+
+def test_an_edge_without_an_end_is_left_out() -> None:
+    page = Picture(Graph([GraphNode("a", "a")], [GraphEdge("a", "nowhere")])).html
+    assert '<line class="edge"' not in page
 
 
 @pytest.mark.parametrize(("count", "shape"), [(3, "circle"), (100, "rect"), (5000, "rect")])

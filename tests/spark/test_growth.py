@@ -256,6 +256,7 @@ def test_the_report_says_what_an_event_lacks(spark: Any, envelopes: Any, landing
     ("options", "told"),
     [
         ({"since_last": True}, r"since_last \(--since-last\) goes with write"),
+        ({"write": "merge", "where": "complete"}, r"where \(--where\) goes with write replace"),
         ({"snapshot": True}, r"snapshot \(--snapshot\) goes with write"),
         ({"write": "upsert"}, "there are replace, merge, append"),
         ({"table": "lake.me"}, "tables of a catalog are of the format delta or iceberg"),

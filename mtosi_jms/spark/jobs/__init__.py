@@ -5,7 +5,9 @@ are results of `ingest`; `topology` makes nodes and edges out of one. A job writ
 not at all, and a summary into `out/_report/`.
 
 All run functions take the options, `spark`, a session with this machine's files at hand (by default one is made and
-stopped again), and `progress`, which is called with the name of each stage as it begins. They raise
+stopped again), and `progress`. That is called as `progress(stage, done, tasks)`: with 0 and 0 as each stage begins,
+then with how many of Spark's tasks are done, and of how many. Beside the summary lies a page that shows the result:
+`report.html` of an ingest, `diff.html` and so on of the others. They raise
 
 - ConfigError: options that do not fit, no PySpark or Java, or an `out` that holds tables that this job did not make;
 - SpoolError: what is to be read does not exist, cannot be read or is empty, or `out` cannot be written;

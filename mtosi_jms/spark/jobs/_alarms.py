@@ -16,9 +16,10 @@ is how MTOSI identifies alarms. `alarm_key` is null where object or cause is mis
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import Window
@@ -27,6 +28,7 @@ from pyspark.sql.types import StructType
 
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.inventory import class_for, load_stubs
+from mtosi_jms.report import Fact, RejectLine, Report, duration, number
 from mtosi_jms.spark._columns import NAMES, RELATIONS
 from mtosi_jms.spark._engine import EnginePlan
 from mtosi_jms.spark._files import Reject
@@ -35,8 +37,10 @@ from mtosi_jms.spark._landing import Plan
 from mtosi_jms.spark._options import SourceOptions
 from mtosi_jms.spark._stateful import check_stateful, has_watermark, latest_of_stream, with_event
 from mtosi_jms.spark.jobs._expressions import name_text
-from mtosi_jms.spark.jobs._job import Job, JobOptions, JobResult, Progress, load, write_parquet
+from mtosi_jms.spark.jobs._job import Job, JobOptions, JobResult, load
 from mtosi_jms.spark.jobs._landed import Planner, check_readable, for_engine, landed_by
+from mtosi_jms.spark.jobs._page import reading, sample
+from mtosi_jms.spark.jobs._progress import Progress
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -45,6 +49,9 @@ ALARM: Final = "nra.alm:AlarmType"
 """The class of the shipped stubs that every alarm is an instance of."""
 _MESSAGES: Final = "RESPONSE,NOTIFICATION"
 _CLEARED: Final = "CLEARED"
+_SEVERITIES: Final = ("CRITICAL", "MAJOR", "MINOR", "WARNING", "INDETERMINATE", _CLEARED)
+_BUSIEST: Final = 10
+_SAMPLED: Final = ("object_name_text", "cause", "perceived_severity", "active", "source_time")
 _OURS: Final = ("alarm_key", "object_name_text", "cause", "active")
 _LEFT_OUT: Final = (*_OURS, *(column.name for column in (*NAMES, *RELATIONS)))
 _NEWEST: Final = ("source_time", "os_time", "header_timestamp", "source_file", "batch_number", "source_position")
@@ -60,14 +67,12 @@ class AlarmOptions(JobOptions):
         object_type: the class of alarms, for stubs that call it otherwise.
         latest: whether to write the last state of each alarm besides.
         stubs: generated packages, joined by commas.
-        conf: further settings of Spark for a session of the job's own.
     """
 
     landing: str | Path
     object_type: str = ALARM
     latest: bool = False
     stubs: str = ""
-    conf: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -178,7 +183,7 @@ def run_alarms(
     )
     load_stubs(source.stubs)
     class_for(source.object_type)
-    job = Job("alarms", options.out, _TABLES, progress)
+    job = Job("alarms", options.out, _TABLES, progress, format=options.format, where=options.where)
 
     def planned(planner: Planner) -> Plan | EnginePlan:
         with job.stage("plan"):
@@ -191,30 +196,68 @@ def run_alarms(
     with job.working(spark, options.cores, settings=options.conf) as (staged, active):
         if plan is None:
             plan = planned(Planner(active, staged.folder / "plan"))
-        counts = _write(job, active, source, plan, staged.folder, latest=options.latest)
+        counts, seen = _write(job, active, source, plan, staged.folder, latest=options.latest)
         result = AlarmResult(**counts, messages=plan.counts, rejected=plan.rejects, **job.facts)
-        job.finish(staged, result)
+        job.finish(staged, result, _page(result, options, seen))
     return result
+
+
+def _page(result: AlarmResult, options: AlarmOptions, seen: dict[str, Any]) -> Report:
+    told = list(result.severities.items())
+    severities = dict(sorted(told, key=lambda item: _SEVERITIES.index(item[0]) if item[0] in _SEVERITIES else 99))
+    facts = [Fact("rows", number(result.rows))]
+    if result.latest is not None and result.active is not None:
+        facts += [Fact("alarms", number(result.latest)), Fact("active", number(result.active))]
+    spent = result.stages["read and write"]
+    facts += [
+        Fact("messages", number(sum(result.messages.values()))),
+        Fact("rejected", number(len(result.rejected)), "bad" if result.rejected else "plain"),
+        Fact("rows a second", number(result.rows / spent)),
+        Fact("time", duration(result.seconds)),
+    ]
+    links = {"each report of an alarm": "../alarms/"}
+    if result.latest is not None:
+        links["the last state of each alarm"] = "../latest/"
+    landing, place = quote(str(options.landing)), f"{result.out}/alarms"
+    latest = {} if options.latest else {"Write the last state of each alarm": f"mtosi-jms alarms {landing} --latest"}
+    return Report(
+        title="Alarms",
+        subtitle=f"{options.landing} to {result.out}",
+        facts=facts,
+        charts={"By perceived severity": severities, **seen["charts"]},
+        tables=seen["tables"],
+        rejects=[RejectLine(reject.file, reject.line, reject.reason) for reject in result.rejected],
+        links=links,
+        steps={
+            **latest,
+            "Keep what is critical": f"mtosi-jms alarms {landing} --where \"perceived_severity = 'CRITICAL'\"",
+            "Read the alarms": reading(options.format, place),
+        },
+    )
 
 
 def _write(
     job: Job, spark: SparkSession, source: SourceOptions, plan: Plan | EnginePlan, folder: Path, *, latest: bool
-) -> dict[str, Any]:
-    """Write the tables; what is in them, in numbers."""
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Write the tables; what is in them, in numbers, and what else the page shows."""
     rows = landed_by(spark, plan, source, folder).rows(source)
     with job.stage("read and write"):
-        write_parquet(alarm_table(rows), folder / "alarms")
-    alarms = spark.read.parquet(str(folder / "alarms"))
+        alarms = job.write(alarm_table(rows), folder / "alarms")
     counts: dict[str, Any] = {"latest": None, "active": None}
     if latest:
         with job.stage("latest"):
-            write_parquet(latest_alarms(alarms), folder / "latest")
-            last = spark.read.parquet(str(folder / "latest"))
+            last = job.write(latest_alarms(alarms), folder / "latest", filtered=False)
             counts = {"latest": last.count(), "active": last.where("active").count()}
     with job.stage("count"):
         severities = alarms.groupBy("perceived_severity").count().orderBy("perceived_severity").collect()
     told = {row["perceived_severity"] or "not given": row["count"] for row in severities}
-    return {"rows": sum(told.values()), "severities": told, **counts}
+    busiest = alarms.groupBy("object_name_text").count().orderBy(f.desc("count"), "object_name_text").limit(_BUSIEST)
+    objects = {row["object_name_text"] or "not given": row["count"] for row in busiest.collect()}
+    seen = {
+        "charts": {"Objects with most rows": objects},
+        "tables": [sample("The first rows", folder / "alarms", _SAMPLED)],
+    }
+    return {"rows": sum(told.values()), "severities": told, **counts}, seen
 
 
 def _field(rows: DataFrame, column: str, name: str) -> Column:

@@ -25,19 +25,24 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as f
 
 from mtosi_jms.errors import ConfigError
+from mtosi_jms.report import Fact, Report, Table, duration, number
 from mtosi_jms.spark._columns import PROVENANCE, own_columns
 from mtosi_jms.spark.jobs._expressions import comparable, content_fields, names_type, text_of
-from mtosi_jms.spark.jobs._job import Job, JobOptions, JobResult, Progress, write_parquet
+from mtosi_jms.spark.jobs._job import Job, JobOptions, JobResult
+from mtosi_jms.spark.jobs._page import sample
+from mtosi_jms.spark.jobs._progress import Progress
 from mtosi_jms.spark.jobs._snapshots import Snapshot
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
+_SAMPLED: Final = ("name_text", "change", "attributes")
 KINDS: Final = ("created", "deleted", "changed", "duplicate", "unnamed")
 _TABLES: Final = ("changes",)
 
@@ -187,11 +192,12 @@ def run_diff(
     """Compare two snapshots and write `OUT/changes/objectType=X/*.parquet` and `OUT/_report/diff.json`."""
     before, after = (Snapshot(path, allow_empty=options.allow_empty) for path in (options.old, options.new))
     names = _types(before, after, options.object_types)
-    job = Job("diff", options.out, _TABLES, progress)
+    job = Job("diff", options.out, _TABLES, progress, format=options.format, where=options.where)
     types: dict[str, dict[str, int]] = {}
     attributes: dict[str, dict[str, int]] = {}
     notes: list[ColumnNote] = []
-    with job.working(spark, options.cores) as (staged, active):
+    samples: list[Table] = []
+    with job.working(spark, options.cores, settings=options.conf) as (staged, active):
         (staged.folder / "changes").mkdir()
         with before.unchanged(), after.unchanged():
             for name in names:
@@ -199,10 +205,10 @@ def run_diff(
                     old, new = _pair(active, before, after, name)
                     notes.extend(column_notes(old, new, name, ignore=options.ignore))
                     place = staged.folder / "changes" / f"objectType={name}"
-                    write_parquet(diff_tables(old, new, name, ignore=options.ignore), place)
-                    changes = active.read.parquet(str(place))
+                    changes = job.write(diff_tables(old, new, name, ignore=options.ignore), place)
                     types[name] = {"old": old.count(), "new": new.count(), **_kinds(changes)}
                     attributes[name] = _attributes(changes)
+                    samples.append(sample(f"{name}: the first changes", place, _SAMPLED))
             complete = before.complete, after.complete
         result = DiffResult(
             types=types,
@@ -212,8 +218,37 @@ def run_diff(
             new_complete=complete[1],
             **job.facts,
         )
-        job.finish(staged, result)
+        job.finish(staged, result, _page(result, options, samples))
     return result
+
+
+def _page(result: DiffResult, options: DiffOptions, samples: Sequence[Table]) -> Report:
+    heads = ("object type", "old", "new", *KINDS)
+    counts = [(name, *(held[key] for key in heads[1:])) for name, held in result.types.items()]
+    notes = [f"{note}." for note in result.columns]
+    for side, complete, seen in (("old", result.old_complete, "created"), ("new", result.new_complete, "deleted")):
+        if complete is False:
+            notes.append(f"The {side} snapshot is not complete: what it lacks counts as {seen}.")
+    old, new = quote(str(options.old)), quote(str(options.new))
+    return Report(
+        title="What changed between two snapshots",
+        subtitle=f"{options.old} to {options.new}",
+        facts=[
+            *(Fact(kind, number(result.count(kind))) for kind in KINDS),
+            Fact("time", duration(result.seconds)),
+        ],
+        notes=notes,
+        charts={
+            "Changes by kind": {kind: result.count(kind) for kind in KINDS if result.count(kind)},
+            **{f"{name}: changed attributes": held for name, held in result.attributes.items()},
+        },
+        tables=[Table("Objects", heads, counts), *samples],
+        links={f"the changes of {name}": f"../changes/objectType={name}/" for name in result.types},
+        steps={
+            "Draw the network as it is now": f"mtosi-jms topology {new}",
+            "Leave a column out": f"mtosi-jms diff {old} {new} --out {quote(str(result.out))} --ignore COLUMN",
+        },
+    )
 
 
 def _types(before: Snapshot, after: Snapshot, asked: Sequence[str]) -> list[str]:

@@ -23,6 +23,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import os
+import shlex
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -30,7 +31,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mtosi_jms.errors import ConfigError, MtosiError
 from mtosi_jms.inventory import ALL, MESSAGE, class_for, load_stubs
-from mtosi_jms.report import Fact, RejectLine, Report, SequenceLine, duration, number, render
+from mtosi_jms.report import Fact, RejectLine, Report, SequenceLine, Table, duration, number
 from mtosi_jms.spark._columns import LEDGER, values_of
 from mtosi_jms.spark._engine import EnginePlan
 from mtosi_jms.spark._files import Reject, scheme_of
@@ -40,10 +41,12 @@ from mtosi_jms.spark._sequences import ReplySequence, check_complete, time_text
 from mtosi_jms.spark._session import check_java
 from mtosi_jms.spark.jobs._checkpoint import CHECKPOINT
 from mtosi_jms.spark.jobs._growth import FEW, READ, Growth
-from mtosi_jms.spark.jobs._job import Job, JobOptions, JobResult, Progress, interpreted
+from mtosi_jms.spark.jobs._job import Job, JobOptions, JobResult, interpreted
 from mtosi_jms.spark.jobs._lake import PARQUET, Lake, check_format, jar_errors, session_settings, submit_line
 from mtosi_jms.spark.jobs._landed import Planner, check_readable, for_engine
 from mtosi_jms.spark.jobs._merge import APPEND, MERGE
+from mtosi_jms.spark.jobs._page import reading
+from mtosi_jms.spark.jobs._progress import Progress
 from mtosi_jms.spark.jobs._swap import REPORT, Staging
 from mtosi_jms.spark.jobs._tables import TableWriter, Written
 
@@ -69,13 +72,11 @@ class IngestOptions(JobOptions):
             and `wait` one for filter; with `write` merge or append, what waits comes in once its sequence is complete.
         stubs: generated packages, joined by commas.
         bulk_files: folders below which files are read that replies of BulkResponse name (C18, experimental).
-        format: of the tables, parquet, delta or iceberg; the latter two need a session with their jars.
         table: beginning of the names of tables in a catalog of the session, which are `TABLE_me` and so on; by default
             tables are below `out`, which always has the report and the checkpoint.
         write: replace the tables; merge: the last state of each object; append: the history of each object.
         since_last: with merge or append, read only what came since the last ingest.
         snapshot: with merge or append, objects that a complete answer does not have are closed.
-        conf: further settings of Spark for a session of the job's own, jars and catalogs for example.
     """
 
     landing: str | Path
@@ -84,12 +85,10 @@ class IngestOptions(JobOptions):
     on_incomplete: str = "warn"
     stubs: str = ""
     bulk_files: tuple[str, ...] = ()
-    format: str = "parquet"
     table: str = ""
     write: str = _REPLACE
     since_last: bool = False
     snapshot: bool = False
-    conf: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,6 +108,7 @@ class IngestResult(JobResult):
         foreign: with merge or append, object types whose table something else has changed since the last ingest.
         waiting: with merge or append, number of responses that wait for the rest of their sequences.
         submit: what spark-submit has to be told for the format.
+        samples: the first rows of each table, for the page.
     """
 
     rows: dict[str, int]
@@ -123,6 +123,7 @@ class IngestResult(JobResult):
     foreign: list[str] = field(default_factory=list)
     waiting: int = 0
     submit: str = ""
+    samples: tuple[Table, ...] = ()
 
     @property
     def complete(self) -> bool:
@@ -132,7 +133,7 @@ class IngestResult(JobResult):
     def summary(self) -> dict[str, Any]:
         """The JSON document of the command."""
         document = super().summary()
-        del document["vendors"]
+        del document["vendors"], document["samples"]
         return {**document, "sequences": [_sequence_json(found) for found in self.sequences]}
 
 
@@ -160,7 +161,7 @@ def run_ingest(
     from mtosi_jms.spark._session import pyspark_version
 
     source = _source_options(options)
-    job = Job("ingest", options.out, _TABLES, progress, lake=options.format != PARQUET)
+    job = Job("ingest", options.out, _TABLES, progress, lake=options.format != PARQUET, where=options.where)
     check_format(options.format, job.out, options.table)
     growth = _growth(options, source, job.out)
     ingest = _Ingest(job, options, source, growth)
@@ -173,7 +174,7 @@ def run_ingest(
         settings = session_settings(options.format, pyspark_version(), options.conf)
     else:
         settings = {}
-    working = job.working(spark, options.cores, settings=settings, stage="start Spark")
+    working = job.working(spark, options.cores, settings=settings)
     with working as (staged, active), jar_errors(active, options.format):
         lake = Lake(active, options.format, job.out, options.table)
         if plan is None:
@@ -183,8 +184,11 @@ def run_ingest(
         else:
             result = ingest.grow(plan, staged, lake, growth)
         result = replace(result, submit=_submit(options.format, active.version))
-        _report(result, staged, str(options.landing))
-        job.finish(staged, result, ingest.tables)
+        _report(result, staged)
+        page = replace(
+            report_of(result, str(options.landing)), links=_links(result, options), steps=_steps(result, options)
+        )
+        job.finish(staged, result, page, ingest.tables)
     return result
 
 
@@ -206,6 +210,10 @@ def _growth(options: IngestOptions, source: SourceOptions, out: Path) -> Growth 
         if (out / REPORT / CHECKPOINT).exists():
             raise ConfigError(f"{out} holds tables that grow, with a checkpoint: write {_REPLACE} into another folder")
         return None
+    if options.where:
+        raise ConfigError(
+            f"where (--where) goes with write {_REPLACE}: rows left out of a table that grows would be stale"
+        )
     identity = {"format": options.format, "table": options.table}
     return Growth(source, out, identity, since_last=options.since_last, snapshot=options.snapshot, write=options.write)
 
@@ -247,6 +255,7 @@ class _Ingest:
         self._planner: Callable[[SourceOptions], Plan | EnginePlan] = Planner() if growth is None else growth.plan
         self._landing = str(options.landing)
         self._source = source
+        self._where = options.where
 
     def plan(self, source: SourceOptions, planner: Planner | None = None) -> Plan | EnginePlan:
         """Look at the landing; where a single reject decides, at every file from end to end.
@@ -276,18 +285,18 @@ class _Ingest:
 
     def replace(self, plan: Plan | EnginePlan, staged: Staging, lake: Lake) -> IngestResult:
         """Make the tables, in the place of those that are there."""
-        plan, written, vendors = self._read(plan, TableWriter(lake.spark, self._source, staged.folder))
+        plan, written, seen = self._read(plan, TableWriter(lake.spark, self._source, staged.folder, self._where))
         if lake.format != PARQUET:
             with self._job.stage("commit"):
                 staged.begin_commits(len(lake.all_labels(staged.folder, self._source.object_types)))
                 lake.replace_all(staged.folder, self._source.object_types)
-        return self._result(plan, written, vendors)
+        return self._result(plan, written, seen)
 
     def grow(self, plan: Plan, staged: Staging, lake: Lake, growth: Growth) -> IngestResult:
         """Make tables of the news, and merge them into those that are there."""
         folder = staged.folder / READ
         folder.mkdir()
-        plan, written, vendors = self._read(plan, TableWriter(lake.spark, self._source, folder, here=True))
+        plan, written, seen = self._read(plan, TableWriter(lake.spark, self._source, folder, here=True))
         few = sum(written.rows.values()) < FEW
         with self._job.stage("merge"), interpreted(lake.spark, few):
             grown = growth.merge(lake.spark, lake, self._source, plan, written, staged)
@@ -300,7 +309,7 @@ class _Ingest:
                 growth.commit(lake, staged)
             waiting = growth.advance(lake, plan, (*plan.rejects, *rejects), grown, staged)
         self.tables = grown.tables
-        result = self._result(plan, replace(written, rejects=rejects), vendors)
+        result = self._result(plan, replace(written, rejects=rejects), seen)
         facts = {
             "changed": grown.changed,
             "added": grown.added,
@@ -309,8 +318,8 @@ class _Ingest:
         }
         return replace(result, waiting=waiting, **facts)  # type: ignore[arg-type]
 
-    def _read(self, plan: Plan | EnginePlan, writer: TableWriter) -> tuple[Plan | EnginePlan, Written, dict[str, int]]:
-        """Make tables; of a plan that turns out to be wrong, a second time with every file verified."""
+    def _read(self, plan: Plan | EnginePlan, writer: TableWriter) -> tuple[Plan | EnginePlan, Written, dict[str, Any]]:
+        """Make tables, and see what the page shows of them; where the plan is wrong, again with every file verified."""
         with self._job.stage("read and write"):
             written = writer.write(plan)
         if written is None:
@@ -320,9 +329,10 @@ class _Ingest:
         if written is None:
             raise MtosiError(f"{self._landing}: files change while they are read")
         with self._job.stage("count"):
-            return plan, written, writer.vendors(written.rows)
+            seen = {"vendors": writer.vendors(written.rows), "samples": writer.samples(written.rows)}
+            return plan, written, seen
 
-    def _result(self, plan: Plan | EnginePlan, written: Written, vendors: dict[str, int]) -> IngestResult:
+    def _result(self, plan: Plan | EnginePlan, written: Written, seen: dict[str, Any]) -> IngestResult:
         rejects = sorted((*plan.rejects, *written.rejects), key=lambda reject: reject.file)
         return IngestResult(
             rows=written.rows,
@@ -330,7 +340,7 @@ class _Ingest:
             rejected=tuple(map(self.shown, rejects)),
             unfollowed=tuple(map(self.shown, plan.unfollowed)),
             messages=plan.counts,
-            vendors=vendors,
+            **seen,
             **self._job.facts,
         )
 
@@ -350,10 +360,9 @@ class _Ingest:
         return path if absolute else os.path.relpath(path)
 
 
-def _report(result: IngestResult, staged: Staging, landing: str) -> None:
+def _report(result: IngestResult, staged: Staging) -> None:
     staged.report("ledger.jsonl", _lines(_ledger_line(found) for found in result.sequences))
     staged.report("rejects.jsonl", _lines(asdict(reject) for reject in result.rejected))
-    staged.report("report.html", render(report_of(result, landing, dt.datetime.now(dt.UTC))))
 
 
 def _lines(rows: Iterable[Mapping[str, Any]]) -> str:
@@ -367,13 +376,37 @@ def report_of(result: IngestResult, landing: str, made: dt.datetime | None = Non
         subtitle=f"{landing} to {result.out}",
         made=made,
         facts=_facts(result),
-        objects=result.rows,
-        vendors=result.vendors,
+        charts={
+            "Objects by type": result.rows,
+            "Objects by manufacturer": result.vendors,
+            "Rows changed": result.changed,
+        },
+        tables=result.samples,
         sequences=[_sequence_line(found) for found in result.sequences],
         rejects=[RejectLine(reject.file, reject.line, reject.reason) for reject in result.rejected],
         seconds=result.stages,
         notes=_notes(result),
     )
+
+
+def _links(result: IngestResult, options: IngestOptions) -> dict[str, str]:
+    """Files beside the page."""
+    tables = {f"the table of {name}": f"../objectType={name}/" for name in result.rows if not options.table}
+    ledger = {"the ledger, one sequence a line": "ledger.jsonl", "rejected files, one a line": "rejects.jsonl"}
+    return {**tables, **ledger}
+
+
+def _steps(result: IngestResult, options: IngestOptions) -> dict[str, str]:
+    """What people do next with the tables; those of a catalog are for its programs."""
+    if not result.rows or options.table:
+        return {}
+    out = shlex.quote(str(result.out))
+    place = f"{result.out}/objectType={next(iter(result.rows))}"
+    return {
+        "Draw the network": f"mtosi-jms topology {out} --out {shlex.quote(f'{result.out}-topology')}",
+        "Compare with the tables of another day": f"mtosi-jms diff BEFORE {out}",
+        "Read a table": reading(options.format, place),
+    }
 
 
 def _facts(result: IngestResult) -> list[Fact]:
@@ -385,8 +418,15 @@ def _facts(result: IngestResult) -> list[Fact]:
         Fact("sequences complete", f"{whole} of {len(result.sequences)}", "good" if result.complete else "bad"),
         Fact("duplicates left out", number(sum(found.duplicates for found in result.sequences))),
         Fact("rejected", number(len(result.rejected)), "bad" if result.rejected else "plain"),
+        Fact("objects a second", _rate(result)),
         Fact("time", duration(result.seconds)),
     ]
+
+
+def _rate(result: IngestResult) -> str:
+    """Rows a second of reading and writing, without the start of Spark."""
+    spent = result.stages.get("read and write", 0.0)
+    return number(sum(result.rows.values()) / spent) if spent else "unknown"
 
 
 def _sequence_line(found: ReplySequence) -> SequenceLine:
@@ -413,6 +453,14 @@ def _notes(result: IngestResult) -> list[str]:
         notes.append(f"Besides responses there were {listed}; they hold no rows.")
     if result.unfollowed:
         notes.append(f"{number(len(result.unfollowed))} replies name files that were not read: see summary.json.")
+    for name, columns in result.added.items():
+        notes.append(f"New columns of {name}, of a newer release: {', '.join(columns)}.")
+    if result.foreign:
+        notes.append(f"Something else has changed tables since the last ingest: {', '.join(result.foreign)}.")
+    if result.unnamed:
+        notes.append(f"{number(result.unnamed)} objects without a name were left out.")
+    if result.waiting:
+        notes.append(f"{number(result.waiting)} responses wait for the rest of their sequences.")
     if any(found.conflicts for found in result.sequences):
         notes.append("Some batch numbers arrived with different contents; all of them are kept.")
     return notes

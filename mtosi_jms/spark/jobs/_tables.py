@@ -23,14 +23,16 @@ from pyspark.sql import Observation
 from pyspark.sql import functions as f
 
 from mtosi_jms.inventory import ALL, MESSAGE, Routes, class_for, is_object, label_of
+from mtosi_jms.report import Table
 from mtosi_jms.spark._columns import arrow_schema, full_schema, row_schema, shown_names, struct_name
 from mtosi_jms.spark._engine import EnginePlan
 from mtosi_jms.spark._files import Reject, split_member
 from mtosi_jms.spark._landing import Plan, PlannedFile
 from mtosi_jms.spark._options import Mode, SourceOptions
 from mtosi_jms.spark._reader import reader_for
-from mtosi_jms.spark.jobs._job import write_parquet
+from mtosi_jms.spark.jobs._job import where, write_parquet
 from mtosi_jms.spark.jobs._landed import Landed, LocalFiles, landed_by, unknown_body
+from mtosi_jms.spark.jobs._page import sample
 from mtosi_jms.spark.jobs._scans import batches
 from mtosi_jms.spark.jobs._snapshots import type_order
 
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
 _CORRUPT: Final = "_corrupt_record"
 _FILE_BYTES: Final = 128 * 1024 * 1024
 _VENDORS: Final = 50
+_SAMPLED: Final = ("name_text", "user_label", "manufacturer", "product_name", "location", "complete")
 _AT_ONCE: Final = 4
 _FEW_BYTES: Final = 32 * 1024 * 1024
 _PACKED: Final = 16
@@ -61,13 +64,17 @@ class TableWriter:
         spark: the session.
         options: of the landing.
         folder: for the tables.
-        here: whether a few messages are read in this process; the tables are then as Arrow writes them.
+        condition: in Spark SQL, for the rows that are written; empty for all.
+        here: whether a few messages are read in this process, all their rows; the tables are then as Arrow writes them.
     """
 
-    def __init__(self, spark: SparkSession, options: SourceOptions, folder: Path, *, here: bool = False) -> None:
+    def __init__(
+        self, spark: SparkSession, options: SourceOptions, folder: Path, condition: str = "", *, here: bool = False
+    ) -> None:
         self._spark = spark
         self._options = options
         self._folder = folder
+        self._condition = condition
         self._here = here
 
     def write(self, plan: Plan | EnginePlan) -> Written | None:
@@ -152,7 +159,7 @@ class TableWriter:
     def _one(self, name: str, landed: Landed) -> int:
         """Write one object type as it is read; how many files were rejected."""
         rows, observed = self._observed(self._read((name,), landed))
-        write_parquet(rows, self._table(name))
+        write_parquet(where(rows, self._condition), self._table(name))
         return int(observed.get["rejected"])
 
     def _several(self, types: Sequence[str], landed: Landed) -> int:
@@ -172,7 +179,8 @@ class TableWriter:
         folder = aside / f"object_type={label_of(class_for(name))}"
         if folder.exists():
             held = self._spark.read.schema(rows.schema).parquet(str(folder))
-            write_parquet(held.select(*type_columns(name)).coalesce(_files(folder)), self._table(name))
+            rows = where(held.select(*type_columns(name)), self._condition)
+            write_parquet(rows.coalesce(_files(folder)), self._table(name))
         elif self._options.object_types != (ALL,):
             write_parquet(rows.limit(0).select(*type_columns(name)).coalesce(1), self._table(name))
 
@@ -181,6 +189,10 @@ class TableWriter:
         observed = Observation("rejects")
         counted = rows.observe(observed, f.count(f.col(_CORRUPT)).alias("rejected"))
         return counted.where(f.col(_CORRUPT).isNull()).drop(_CORRUPT), observed
+
+    def samples(self, rows: dict[str, int]) -> tuple[Table, ...]:
+        """The first rows of each table."""
+        return tuple(sample(f"{name}: the first rows", self._table(name), _SAMPLED) for name in rows)
 
     def vendors(self, rows: dict[str, int]) -> dict[str, int]:
         """How many objects each manufacturer made, the most frequent ones first."""

@@ -33,20 +33,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as f
 
 from mtosi_jms.errors import ConfigError
+from mtosi_jms.report import Fact, Graph, Report, Table, duration, number
 from mtosi_jms.spark._columns import own_columns
 from mtosi_jms.spark.jobs._expressions import last_step, names_in, names_type
-from mtosi_jms.spark.jobs._job import Job, JobOptions, JobResult, Progress, write_parquet
+from mtosi_jms.spark.jobs._job import Job, JobOptions, JobResult
+from mtosi_jms.spark.jobs._page import network_graph, reading, sample
+from mtosi_jms.spark.jobs._progress import Progress
 from mtosi_jms.spark.jobs._snapshots import Snapshot
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 _TABLES: Final = ("nodes", "edges")
+_SAMPLED: Final = ("id", "type", "label", "known", "src", "relationship", "dst", "via")
 _SIDES: Final = ("a_end", "z_end")
 _SUFFIXES: Final = re.compile("(_ref_list|_ref|_list)$")
 _NONE: Final = "array<string>"
@@ -83,6 +88,7 @@ class TopologyResult(JobResult):
         dangling: edges with an end that is not known, by relationship.
         duplicates: names that several rows of the snapshot have.
         unnamed: objects without a name, which are no nodes.
+        graph: the network as a picture of bounded size, for `mtosi_jms.report.Picture`; not in the summary.
     """
 
     nodes: dict[str, int]
@@ -91,6 +97,13 @@ class TopologyResult(JobResult):
     dangling: dict[str, int]
     duplicates: int
     unnamed: int
+    graph: Graph
+
+    def summary(self) -> dict[str, Any]:
+        """The JSON document of the command."""
+        document = super().summary()
+        del document["graph"]
+        return document
 
 
 def topology_tables(tables: Mapping[str, DataFrame]) -> Topology:
@@ -138,26 +151,77 @@ def snapshot_topology(spark: SparkSession, snapshot: str | Path) -> Topology:
 def run_topology(
     options: TopologyOptions, *, spark: SparkSession | None = None, progress: Progress | None = None
 ) -> TopologyResult:
-    """Write `OUT/nodes/*.parquet`, `OUT/edges/*.parquet` and `OUT/_report/topology.json`."""
+    """Write `OUT/nodes/*.parquet`, `OUT/edges/*.parquet` and `OUT/_report/topology.json`.
+
+    With `where`, a condition on nodes, those edges are written that have both ends among the nodes.
+    """
     held = Snapshot(options.snapshot, allow_empty=options.allow_empty)
-    job = Job("topology", options.out, _TABLES, progress)
-    with job.working(spark, options.cores) as (staged, active):
+    job = Job("topology", options.out, _TABLES, progress, format=options.format, where=options.where)
+    with job.working(spark, options.cores, settings=options.conf) as (staged, active):
         with held.unchanged():
             tables = {name: held.read(active, name) for name in held.tables}
             topology = topology_tables(tables or {"": active.createDataFrame([], "name_text string")})
-            for name, table in (("edges", topology.edges), ("nodes", topology.nodes)):
-                with job.stage(name):
-                    write_parquet(table, staged.folder / name)
+            with job.stage("nodes"):
+                nodes = job.write(topology.nodes, staged.folder / "nodes")
+            with job.stage("edges"):
+                wanted = _between(topology.edges, nodes) if options.where else topology.edges
+                edges = job.write(wanted, staged.folder / "edges", filtered=False)
             with job.stage("count"):
-                counts = _counts(active, staged.folder)
+                counts = _counts(nodes, edges)
                 unnamed = sum(table.count() for table in map(_unnamed, tables.values()))
-        result = TopologyResult(**counts, unnamed=unnamed, **job.facts)
-        job.finish(staged, result)
+            with job.stage("draw"):
+                graph = network_graph(nodes, edges)
+                samples = [sample(f"{name}: the first rows", staged.folder / name, _SAMPLED) for name in _TABLES]
+        result = TopologyResult(**counts, unnamed=unnamed, graph=graph, **job.facts)
+        job.finish(staged, result, _page(result, options, samples))
     return result
 
 
-def _counts(spark: SparkSession, folder: Path) -> dict[str, Any]:
-    nodes, edges = (spark.read.parquet(str(folder / name)) for name in ("nodes", "edges"))
+def _page(result: TopologyResult, options: TopologyOptions, samples: Sequence[Table]) -> Report:
+    types = dict.fromkeys((*result.nodes, *result.unknown))
+    ends = [(name, count, result.dangling.get(name, 0)) for name, count in result.edges.items()]
+    unknown = sum(result.unknown.values())
+    notes = []
+    if result.duplicates:
+        notes.append(f"Names that the snapshot has several times, each one node: {number(result.duplicates)}.")
+    if result.unnamed:
+        notes.append(f"Objects without a name, which become no nodes: {number(result.unnamed)}.")
+    if unknown:
+        notes.append("Objects that are only referred to are drawn hollow.")
+    snapshot, out, place = quote(str(options.snapshot)), quote(str(result.out)), f"{result.out}/edges"
+    return Report(
+        title="The network of a snapshot",
+        subtitle=f"{options.snapshot} to {result.out}",
+        facts=[
+            Fact("objects", number(sum(result.nodes.values()))),
+            Fact("only referred to", number(unknown), "bad" if unknown else "plain"),
+            Fact("edges", number(sum(result.edges.values()))),
+            Fact("with an unknown end", number(sum(result.dangling.values())), "bad" if result.dangling else "plain"),
+            Fact("time", duration(result.seconds)),
+        ],
+        notes=notes,
+        graph=result.graph,
+        charts={
+            "Nodes by type": {name: result.nodes.get(name, 0) + result.unknown.get(name, 0) for name in types},
+            "Edges by relationship": result.edges,
+        },
+        tables=[Table("Edges", ("relationship", "edges", "with an unknown end"), ends), *samples],
+        links={"the nodes": "../nodes/", "the edges": "../edges/"},
+        steps={
+            "Keep a part of the network": f"mtosi-jms topology {snapshot} --out {out} --where \"type in ('ME', 'TL')\"",
+            "Read the edges": reading(options.format, place),
+        },
+    )
+
+
+def _between(edges: DataFrame, nodes: DataFrame) -> DataFrame:
+    """The edges with both ends among some nodes."""
+    for end in ("src", "dst"):
+        edges = edges.join(nodes.select(f.col("id").alias(end)), end, "left_semi")
+    return edges.select(*_EDGE, "src_known", "dst_known")
+
+
+def _counts(nodes: DataFrame, edges: DataFrame) -> dict[str, Any]:
     dangling = edges.where(~(f.col("src_known") & f.col("dst_known")))
     return {
         "nodes": _by(nodes.where("known"), "type"),

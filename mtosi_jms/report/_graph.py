@@ -1,0 +1,183 @@
+"""Where the nodes of a graph stand: forces that push nodes apart and pull neighbours together, always the same way.
+
+Nodes begin on a circle in the order of their names, so that a ring stays a ring; nothing is left to chance. Labels are
+set one after the other, those of nodes with many edges first, where they cover neither another label nor a node. One
+that finds no place is left out: the tooltip of its node has it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from mtosi_jms.report._model import Graph, GraphNode
+
+GRAPH_NODES: Final = 150
+"""At most so many nodes are drawn."""
+WIDTH: Final = 720
+_HEIGHT: Final = 480
+_MARGIN: Final = 36
+_ROUNDS: Final = 120
+_RADIUS: Final = (4.0, 16.0)
+_LABEL: Final = 24
+_LETTER: Final = 6.6
+_LINE: Final = 14
+_LEAST: Final = 1e-6
+
+Point = tuple[float, float]
+Box = tuple[float, float, float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Dot:
+    """A node at its place; `text` is its label where that has a place, from `text_x`, `text_y`, anchored there."""
+
+    node: GraphNode
+    x: float
+    y: float
+    radius: float
+    text: str = ""
+    text_x: float = 0
+    text_y: float = 0
+    anchor: str = "middle"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """An edge between two places, and how thick it is."""
+
+    a: Dot
+    z: Dot
+    count: int
+    width: float
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """A graph laid out in a picture of some height; `left_out` nodes have no place in it."""
+
+    height: float
+    dots: list[Dot]
+    lines: list[Line]
+    left_out: int
+
+
+def draw(graph: Graph) -> Drawing:
+    """Lay a graph out."""
+    nodes = sorted(sorted(graph.nodes, key=lambda node: (-node.size, node.id))[:GRAPH_NODES], key=lambda node: node.id)
+    index = {node.id: number for number, node in enumerate(nodes)}
+    edges = [(index[edge.a], index[edge.z], edge.count) for edge in graph.edges if {edge.a, edge.z} <= index.keys()]
+    height = _HEIGHT if len(nodes) > 6 else 260
+    places = _fitted(_places(len(nodes), edges), height)
+    largest = max((node.size for node in nodes), default=1)
+    dots = _labelled(nodes, places, [_radius(node.size, largest, len(nodes)) for node in nodes], edges, height)
+    thickest = max((count for _, _, count in edges), default=1)
+    lines = [Line(dots[a], dots[z], count, 1 + 3 * (count - 1) / max(1, thickest - 1)) for a, z, count in edges]
+    return Drawing(height, dots, lines, len(graph.nodes) - len(nodes))
+
+
+def _radius(size: int, largest: int, nodes: int) -> float:
+    least, most = _RADIUS if nodes <= 40 else (3.5, 9.0)
+    if largest <= 1:
+        return least + 2 if nodes <= 40 else least
+    return least + (most - least) * math.sqrt(size / largest)
+
+
+def _places(count: int, edges: Sequence[tuple[int, int, int]]) -> list[Point]:
+    """Where nodes come to rest in a plane of about one by one (Fruchterman and Reingold)."""
+    if count == 1:
+        return [(0.0, 0.0)]
+    turn = 2 * math.pi / max(1, count)
+    xs = [math.cos(turn * number) / 2 for number in range(count)]
+    ys = [math.sin(turn * number) / 2 for number in range(count)]
+    near = math.sqrt(1 / max(1, count))
+    for step in range(_ROUNDS):
+        heat = 0.1 * (1 - step / _ROUNDS)
+        # A little towards the middle, or parts that nothing connects drift apart.
+        pushes = [[-0.3 * near * x * count**0.5, -0.3 * near * y * count**0.5] for x, y in zip(xs, ys, strict=True)]
+        _push(xs, ys, pushes, near)
+        for a, z, _ in edges:
+            dx, dy = xs[a] - xs[z], ys[a] - ys[z]
+            pull = math.hypot(dx, dy) / near
+            for node, sign in ((a, -1), (z, 1)):
+                pushes[node][0] += sign * dx * pull
+                pushes[node][1] += sign * dy * pull
+        for node, (dx, dy) in enumerate(pushes):
+            length = math.hypot(dx, dy)
+            if length > _LEAST:
+                xs[node] += dx / length * min(length, heat)
+                ys[node] += dy / length * min(length, heat)
+    return list(zip(xs, ys, strict=True))
+
+
+def _push(xs: Sequence[float], ys: Sequence[float], pushes: list[list[float]], near: float) -> None:
+    """Let each node push each other one away."""
+    square = near * near
+    for one in range(len(xs)):
+        x, y, own = xs[one], ys[one], pushes[one]
+        for other in range(one):
+            dx, dy = x - xs[other], y - ys[other]
+            force = square / max(dx * dx + dy * dy, _LEAST)
+            own[0] += dx * force
+            own[1] += dy * force
+            pushes[other][0] -= dx * force
+            pushes[other][1] -= dy * force
+
+
+def _fitted(places: Sequence[Point], height: float) -> list[Point]:
+    """Places stretched to the picture."""
+
+    def stretch(values: Sequence[float], room: float, margin: float) -> list[float]:
+        low, high = min(values, default=0.0), max(values, default=0.0)
+        if high - low < 0.01:
+            return [room / 2 for _ in values]
+        return [margin + (value - low) / (high - low) * (room - 2 * margin) for value in values]
+
+    xs = stretch([x for x, _ in places], WIDTH, 2 * _MARGIN)
+    return list(zip(xs, stretch([y for _, y in places], height, _MARGIN), strict=True))
+
+
+def _labelled(
+    nodes: Sequence[GraphNode],
+    places: Sequence[Point],
+    radii: Sequence[float],
+    edges: Iterable[tuple[int, int, int]],
+    height: float,
+) -> list[Dot]:
+    """Nodes at their places, with their labels where there is room."""
+    degrees = [0] * len(nodes)
+    for a, z, _ in edges:
+        degrees[a] += 1
+        degrees[z] += 1
+    taken: list[Box] = [(x - r, y - r, x + r, y + r) for (x, y), r in zip(places, radii, strict=True)]
+    dots: dict[int, Dot] = {}
+    for number in sorted(range(len(nodes)), key=lambda number: (-nodes[number].size, -degrees[number], number)):
+        node, (x, y), radius = nodes[number], places[number], radii[number]
+        text = node.label if len(node.label) <= _LABEL else node.label[: _LABEL - 1] + "…"
+        dot = Dot(node, x, y, radius)
+        for anchor, (text_x, text_y), box in _spots(x, y, radius, len(text) * _LETTER):
+            if _is_free(box, taken, height):
+                taken.append(box)
+                dot = Dot(node, x, y, radius, text, text_x, text_y, anchor)
+                break
+        dots[number] = dot
+    return [dots[number] for number in range(len(nodes))]
+
+
+def _spots(x: float, y: float, radius: float, width: float) -> Iterable[tuple[str, Point, Box]]:
+    """Where a label may stand: below, above, to the right, to the left."""
+    gap, half = radius + 3, _LINE / 2
+    for side in (1, -1):
+        middle = y + side * (gap + half)
+        yield "middle", (x, middle), (x - width / 2, middle - half, x + width / 2, middle + half)
+    yield "start", (x + gap, y), (x + gap, y - half, x + gap + width, y + half)
+    yield "end", (x - gap, y), (x - gap - width, y - half, x - gap, y + half)
+
+
+def _is_free(box: Box, taken: Iterable[Box], height: float) -> bool:
+    left, top, right, bottom = box
+    if left < 0 or top < 0 or right > WIDTH or bottom > height:
+        return False
+    return not any(left < r and right > x and top < b and bottom > t for x, t, r, b in taken)

@@ -1,0 +1,126 @@
+"""What the pages of the jobs show of their tables: the first rows, and the network as a graph."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote
+
+import pyarrow.dataset as ds
+from pyspark.sql import functions as f
+
+from mtosi_jms.report import GRAPH_NODES, Graph, GraphEdge, GraphNode, Table
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, Row
+
+SAMPLE: Final = 5
+"""Rows of a table that a page shows."""
+_CELL: Final = 80
+_ELEMENT: Final = "^(?:[^/]*/)*?ME=[^/]*"
+_DOMAIN: Final = "^[^/]*"
+_TOO_MANY: Final = "The network has no elements, or too many to draw. Each circle is"
+
+
+def sample(title: str, folder: Path, columns: Sequence[str]) -> Table:
+    """The first rows of a table that was written, by some of its columns; those that it lacks are left out.
+
+    Args:
+        title: heading.
+        folder: of Parquet.
+        columns: the columns.
+    """
+    rows = _head(folder, columns)
+    shown = [name for name in columns if any(row.get(name) is not None for row in rows)]
+    return Table(title, shown, [[_cell(row.get(name)) for name in shown] for row in rows] if shown else ())
+
+
+def reading(format: str, place: str) -> str:
+    """The Python that reads a table of a job with Spark."""
+    header = ".option('header', True)" if format == "csv" else ""
+    return f"spark.read.format({format!r}){header}.load({place!r})"
+
+
+def _head(folder: Path, columns: Sequence[str]) -> list[dict[str, Any]]:
+    for file in sorted(folder.glob("*.parquet")):
+        table = ds.dataset(file, format="parquet")
+        found: list[dict[str, Any]] = table.head(
+            SAMPLE, columns=[name for name in columns if name in table.schema.names]
+        ).to_pylist()
+        if found:
+            return found
+    return []
+
+
+def _cell(value: Any) -> object:
+    """A value as a cell; what is nested as JSON, what is long cut."""
+    if value is None or isinstance(value, bool | int | dt.datetime):
+        return value
+    text = value if isinstance(value, str) else json.dumps(value, default=str, ensure_ascii=False)
+    return text if len(text) <= _CELL else f"{text[: _CELL - 1]}…"
+
+
+def network_graph(nodes: DataFrame, edges: DataFrame) -> Graph:
+    """A picture of a network that has room on a page.
+
+    Its nodes are managed elements, and its edges the links and references between what is inside them. Where there are
+    too many elements its nodes are management domains, and where there is one domain only, object types.
+
+    Args:
+        nodes, edges: as the topology job makes them.
+    """
+    elements = _groups(nodes, _ELEMENT)
+    if 0 < len(elements) <= GRAPH_NODES:
+        caption = "Each circle is a managed element; a line is a link or a reference between two of them."
+        return _graph(elements, _ends(edges, _ELEMENT), caption)
+    domains = _groups(nodes, _DOMAIN)
+    if 1 < len(domains) <= GRAPH_NODES:
+        return _graph(
+            domains, _ends(edges, _DOMAIN), f"{_TOO_MANY} a management domain; a line is a link or a reference."
+        )
+    return _type_graph(nodes, edges)
+
+
+def _type_graph(nodes: DataFrame, edges: DataFrame) -> Graph:
+    types = nodes.groupBy(f.col("type").alias("id")).agg(f.count("*").alias("size"), f.max("known").alias("known"))
+    ends = edges
+    for end, name in (("src", "a"), ("dst", "z")):
+        ends = ends.join(nodes.select(f.col("id").alias(end), f.col("type").alias(name)), end)
+    found = types.collect()
+    return _graph(found, ends.select("a", "z"), f"{_TOO_MANY} an object type; a line is any relationship.")
+
+
+def _groups(nodes: DataFrame, pattern: str) -> list[Row]:
+    """What names begin with, how many objects each holds; one group more than can be drawn at most."""
+    held = nodes.select(
+        _beginning("id", pattern).alias("id"),
+        (f.col("known") & (f.col("id") == _beginning("id", pattern))).alias("known"),
+    )
+    counted = held.where("id != ''").groupBy("id").agg(f.count("*").alias("size"), f.max("known").alias("known"))
+    return counted.limit(GRAPH_NODES + 1).collect()
+
+
+def _ends(edges: DataFrame, pattern: str) -> DataFrame:
+    told = edges.where("kind != 'containment'")
+    return told.select(_beginning("src", pattern).alias("a"), _beginning("dst", pattern).alias("z"))
+
+
+def _beginning(column: str, pattern: str) -> Column:
+    return f.regexp_extract(f.col(column), pattern, 0)
+
+
+def _graph(groups: Sequence[Row], ends: DataFrame, caption: str) -> Graph:
+    """A graph of groups, and the edges between different ones, counted."""
+    between = ends.where("a != z and a != '' and z != ''")
+    pairs = between.select(f.least("a", "z").alias("a"), f.greatest("a", "z").alias("z")).groupBy("a", "z").count()
+    lines = [GraphEdge(row["a"], row["z"], row["count"]) for row in pairs.orderBy("a", "z").collect()]
+    nodes = [GraphNode(row["id"], _label(row["id"]), row["size"], row["known"]) for row in groups]
+    return Graph(sorted(nodes, key=lambda node: node.id), lines, caption)
+
+
+def _label(name: str) -> str:
+    """The value of the last step of a name."""
+    return unquote(name.rpartition("/")[2].partition("=")[2]) or name

@@ -1,0 +1,54 @@
+"""How far a job is: its stages, and within each the tasks of Spark."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Progress = Callable[[str, int, int], None]
+"""Called with the name of a stage, and how many tasks of Spark are done and how many there are, as far as it knows.
+
+Both numbers are 0 as the stage begins. Calls may come from another thread.
+"""
+_PAUSE: Final = 0.5
+
+
+@contextmanager
+def watching(spark: SparkSession, tell: Callable[[int, int], None]) -> Iterator[None]:
+    """Tell of the tasks of the stages that Spark works on while the block runs; of a remote session nothing.
+
+    Args:
+        spark: the session.
+        tell: called with tasks done and all tasks, each time that they have changed.
+    """
+    from pyspark import InheritableThread
+    from pyspark.sql.utils import is_remote
+
+    if is_remote():
+        yield
+        return
+    done = threading.Event()
+    tracker = spark.sparkContext.statusTracker()
+
+    def watch() -> None:
+        before = (0, 0)
+        while not done.wait(_PAUSE):
+            found = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+            stages = [stage for stage in found if stage is not None]
+            now = sum(stage.numCompletedTasks for stage in stages), sum(stage.numTasks for stage in stages)
+            if stages and now != before:
+                tell(*now)
+                before = now
+
+    thread = InheritableThread(target=watch, name="spark-progress", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
