@@ -28,8 +28,8 @@ PART_BYTES: Final = 256 * 1024
 _LISTED: Final = (
     StructType()
     .add("path", "string")
-    .add("size", "bigint")
-    .add("time", "bigint")
+    .add("size", "long")
+    .add("time", "long")
     .add("folder", "boolean")
     .add("named", "boolean")
     .add("error", "string")
