@@ -25,15 +25,16 @@ pytestmark = [
 ]
 
 Put = Callable[..., Path]
-MOUNT = "fs.viewfs.mounttable.here.link./landing"
 
 
 @pytest.fixture
 def mounted(spark: Any, landing: Path) -> Iterator[str]:
-    """The landing on another file system of Hadoop's."""
-    spark.conf.set(MOUNT, landing.as_uri())
-    yield "viewfs://here/landing"
-    spark.conf.unset(MOUNT)
+    """The landing on another file system of Hadoop's, which keeps file systems by name."""
+    name = f"at{abs(hash(landing))}"
+    mount = f"fs.viewfs.mounttable.{name}.link./landing"
+    spark.conf.set(mount, landing.as_uri())
+    yield f"viewfs://{name}/landing"
+    spark.conf.unset(mount)
 
 
 def names(rows: Any) -> list[str]:
