@@ -77,6 +77,9 @@ public final class HadoopFiles implements FlatMapFunction {
         if (error instanceof FileNotFoundException) {
             return "no such file or folder";
         }
+        if (error instanceof ChangedException) {
+            return error.getMessage();
+        }
         Throwable cause = error;
         while (cause.getMessage() == null && cause.getCause() != null) {
             cause = cause.getCause();
@@ -84,6 +87,12 @@ public final class HadoopFiles implements FlatMapFunction {
         String text = String.valueOf(cause.getMessage());
         int end = text.indexOf('\n');
         return cause.getClass().getSimpleName() + ": " + (end < 0 ? text : text.substring(0, end));
+    }
+
+    static final class ChangedException extends IOException {
+        ChangedException() {
+            super("has changed since it was listed");
+        }
     }
 
     /** What lies in folders, a page of the file system's at a time. */
@@ -223,7 +232,7 @@ public final class HadoopFiles implements FlatMapFunction {
                 done += part.length;
                 over = done == size;
                 if (over && stream.read() >= 0) {
-                    throw new IOException("has changed since it was listed");
+                    throw new ChangedException();
                 }
             } catch (Exception problem) {
                 over = true;
@@ -242,7 +251,7 @@ public final class HadoopFiles implements FlatMapFunction {
             FileSystem files = open(file);
             FileStatus now = files.getFileStatus(file);
             if (now.getLen() != size || now.getModificationTime() != time) {
-                throw new IOException("has changed since it was listed");
+                throw new ChangedException();
             }
             stream = files.open(file);
             TaskContext context = TaskContext.get();
@@ -257,7 +266,7 @@ public final class HadoopFiles implements FlatMapFunction {
             while (held < wanted) {
                 int more = stream.read(part, held, wanted - held);
                 if (more < 0) {
-                    throw new IOException("has changed since it was listed");
+                    throw new ChangedException();
                 }
                 held += more;
             }

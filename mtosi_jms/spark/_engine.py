@@ -317,7 +317,8 @@ def _rejects(rows: DataFrame) -> tuple[Reject, ...]:
 
 
 def _sequence(row: dict[str, Any]) -> ReplySequence:
-    return ReplySequence(**{name: tuple(value) if isinstance(value, list) else value for name, value in row.items()})
+    values: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in row.items()}
+    return ReplySequence(**values)
 
 
 def _pylist(rows: DataFrame) -> Iterator[dict[str, Any]]:

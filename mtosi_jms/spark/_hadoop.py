@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 
 from pyspark import SparkContext, SparkFiles
 from pyspark.sql import DataFrame
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StructField, StructType
 
 from mtosi_jms.errors import ConfigError
 
@@ -25,7 +25,17 @@ if TYPE_CHECKING:
 
 PART_BYTES: Final = 256 * 1024
 """Most of a file that is in one row."""
-LISTED: Final = "path string, size bigint, time bigint, folder boolean, named boolean, error string"
+_LISTED: Final = (
+    StructType()
+    .add("path", "string")
+    .add("size", "long")
+    .add("time", "long")
+    .add("folder", "boolean")
+    .add("named", "boolean")
+    .add("error", "string")
+)
+"""What lies in folders: URL, bytes, milliseconds since 1970; a row with an error stands for what cannot be listed."""
+_PARTS: Final = StructType().add("path", "string").add("part", "binary").add("last", "boolean").add("error", "string")
 _CLASS: Final = "mtosi_jms.HadoopFiles"
 _ROOTS, _FOLDERS, _CONTENTS = range(3)
 _compiled: WeakKeyDictionary[SparkContext, Any] = WeakKeyDictionary()
@@ -53,16 +63,16 @@ class HadoopFiles:
         self._conf = spark._jsc.broadcast(jvm.org.apache.spark.util.SerializableConfiguration(conf))
 
     def roots(self, paths: Sequence[str]) -> DataFrame:
-        """The files and folders that paths and globs lead to, and what lies in the folders; `LISTED` has the columns.
+        """What paths and globs lead to: files, and what lies in folders; `_LISTED` has the columns.
 
-        A file that is named outright is `named`. A row with an `error` stands for a path that cannot be listed.
+        A file that is named outright is `named`.
         """
         rows = self._spark.createDataFrame([(path,) for path in paths], "path string")
-        return self._run(_ROOTS, rows, StructType.fromDDL(LISTED))
+        return self._run(_ROOTS, rows, _LISTED)
 
     def below(self, folders: DataFrame) -> DataFrame:
-        """The files in and below the folders of a column `path`; `LISTED` has the columns."""
-        return self._run(_FOLDERS, folders.select("path"), StructType.fromDDL(LISTED))
+        """The files in and below the folders of a column `path`, in the same columns."""
+        return self._run(_FOLDERS, folders.select("path"), _LISTED)
 
     def contents(self, files: DataFrame) -> DataFrame:
         """Files in parts of at most `PART_BYTES`, in order: path, part, last, error, facts.
@@ -72,9 +82,8 @@ class HadoopFiles:
                 part of each file.
         """
         kept = files.select("path", "size", "time", "facts")
-        schema = StructType.fromDDL("path string, part binary, last boolean, error string")
-        schema.add("facts", kept.schema["facts"].dataType)
-        return self._run(_CONTENTS, kept, schema)
+        facts = StructField("facts", kept.schema["facts"].dataType)
+        return self._run(_CONTENTS, kept, StructType([*_PARTS.fields, facts]))
 
     def _run(self, task: int, rows: DataFrame, schema: StructType) -> DataFrame:
         jvm: Any = self._spark.sparkContext._jvm

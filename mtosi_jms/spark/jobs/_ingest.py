@@ -27,7 +27,7 @@ import shlex
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from mtosi_jms.errors import ConfigError, MtosiError
 from mtosi_jms.inventory import ALL, MESSAGE, class_for, load_stubs
@@ -58,6 +58,7 @@ _PLAN: Final = "plan"
 _REPLACE: Final = "replace"
 WRITES: Final = (_REPLACE, MERGE, APPEND)
 _SYNONYMS: Final = {"mark": "warn", "wait": "filter"}
+P = TypeVar("P", bound=Plan | EnginePlan)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -179,10 +180,10 @@ def run_ingest(
         lake = Lake(active, options.format, job.out, options.table)
         if plan is None:
             plan = ingest.plan(source, Planner(active, staged.folder / _PLAN))
-        if growth is None:
-            result = ingest.replace(plan, staged, lake)
-        else:
+        if growth is not None and isinstance(plan, Plan):
             result = ingest.grow(plan, staged, lake, growth)
+        else:
+            result = ingest.replace(plan, staged, lake)
         result = replace(result, submit=_submit(options.format, active.version))
         _report(result, staged)
         page = replace(
@@ -318,12 +319,12 @@ class _Ingest:
         }
         return replace(result, waiting=waiting, **facts)  # type: ignore[arg-type]
 
-    def _read(self, plan: Plan | EnginePlan, writer: TableWriter) -> tuple[Plan | EnginePlan, Written, dict[str, Any]]:
+    def _read(self, plan: P, writer: TableWriter) -> tuple[P, Written, dict[str, Any]]:
         """Make tables, and see what the page shows of them; where the plan is wrong, again with every file verified."""
         with self._job.stage("read and write"):
             written = writer.write(plan)
         if written is None:
-            plan = self.plan(replace(self._source, verify=Verify.FULL))
+            plan = cast("P", self.plan(replace(self._source, verify=Verify.FULL)))  # the same planner
             with self._job.stage("read and write"):
                 written = writer.write(plan)
         if written is None:
