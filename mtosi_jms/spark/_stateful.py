@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql import Row
 from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.streaming import StatefulProcessor
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 from pyspark.sql.types import LongType, StructField, StructType, TimestampType
 
 from mtosi_jms.errors import ConfigError
@@ -196,8 +196,7 @@ class _Ledger(_Aging):
     def _alone(self, rows: Iterator[Row]) -> Iterator[Row]:
         """Each response without a correlationId is a sequence, and nothing else can belong to it."""
         for row in rows:
-            receipt = Receipt(None, *_facts(row)[:3], row.source, row.copies, row.fault, time_of(row.time))
-            yield from (_released(found, 1) for found in reckon([receipt]))
+            yield from (_released(found, 1) for found in reckon([_receipt(None, _facts(row), row.source)]))
 
     def _known(self, key: str, rows: Iterator[Row], now: TimerValues) -> Iterator[Row]:
         events: list[int | None] = []
@@ -222,11 +221,7 @@ class _Ledger(_Aging):
             self._revision.clear()
 
     def _reckoned(self, key: str) -> list[ReplySequence]:
-        facts = (list(fact) for fact in self._receipts.get())
-        return reckon(
-            Receipt(key, number, end, digest, "", copies, fault, time_of(time))
-            for number, end, digest, copies, fault, time in facts
-        )
+        return reckon(_receipt(key, facts) for facts in self._receipts.get())
 
     def _release(self, found: ReplySequence, revision: int) -> Row:
         self._revision.update((revision,))
@@ -234,7 +229,13 @@ class _Ledger(_Aging):
 
 
 def _facts(row: Row) -> tuple[Any, ...]:
+    """What the state keeps of a message."""
     return row.batch_number, row.end, row.digest, row.copies, row.fault, row.time
+
+
+def _receipt(correlation_id: str | None, facts: Iterable[Any], source: str = "") -> Receipt:
+    number, end, digest, copies, fault, time = facts
+    return Receipt(correlation_id, number, end, digest, source, copies, fault, time_of(time))
 
 
 def _released(found: ReplySequence, revision: int) -> Row:

@@ -123,7 +123,7 @@ def test_source_parse_messages_and_ledger(put: Put, landing: Path, envelopes: An
         cwd=landing.parent,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=600,
     )
     assert done.returncode == 0, done.stderr[-3000:]
     found = json.loads(done.stdout.splitlines()[-1])

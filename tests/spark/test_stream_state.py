@@ -40,7 +40,7 @@ class Running:
     def rows(self) -> list[Any]:
         """The rows that came since the last call, after all that the landing has."""
         self.query.processAllAvailable()
-        rows = self._spark.table(self._name).collect()
+        rows: list[Any] = self._spark.table(self._name).collect()
         self._seen, seen = len(rows), self._seen
         return rows[seen:]
 
