@@ -138,7 +138,8 @@ def follow(network: Network, seed: int, runs: int, *, snapshot: bool, again: boo
 
 
 def test_parquet_is_what_the_model_says(spark: Any, envelopes: Any, landing: Path) -> None:
-    follow(Network(envelopes, landing, spark, write="append"), 1, 2, snapshot=True)
+    """The second run has an old message, which changes what a row says of which no fact is new."""
+    follow(Network(envelopes, landing, spark, write="append"), 97, 2, snapshot=True)
 
 
 @pytest.mark.endurance

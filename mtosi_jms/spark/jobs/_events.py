@@ -58,6 +58,11 @@ class _Fact:
     told: list[str] | None = None
 
 
+def event_schema(object_types: Sequence[str]) -> pa.Schema:
+    """The columns of facts about objects of some types."""
+    return pa.schema([*_FACTS, *row_schema(tuple(object_types))])
+
+
 def event_rows(messages: DataFrame, object_types: Sequence[str], stubs: Sequence[str]) -> DataFrame:
     """The facts in notifications about objects of some types.
 
@@ -66,9 +71,16 @@ def event_rows(messages: DataFrame, object_types: Sequence[str], stubs: Sequence
         object_types: the types whose objects are wanted; a deletion is given whatever its type.
         stubs: generated packages.
     """
-    schema = pa.schema([*_FACTS, *row_schema(tuple(object_types))])
     parser = _EventParser(tuple(object_types), tuple(stubs))
-    return messages.select("body", "source_file").mapInArrow(parser, from_arrow_schema(schema))
+    schema = from_arrow_schema(event_schema(object_types))
+    return messages.select("body", "source_file").mapInArrow(parser, schema)
+
+
+def event_batches(
+    messages: Iterable[pa.RecordBatch], object_types: Sequence[str], stubs: Sequence[str]
+) -> Iterator[pa.RecordBatch]:
+    """The same as `event_rows`, of batches in this process."""
+    return _EventParser(tuple(object_types), tuple(stubs))(messages)
 
 
 class _EventParser:

@@ -15,19 +15,21 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
+from pyarrow import parquet
 from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from mtosi_jms.errors import SpoolError, SpoolInUseError
 from mtosi_jms.inventory import ALL, MESSAGE, OBJECT_TYPES, class_for, label_of
-from mtosi_jms.spark._columns import own_columns, row_schema
+from mtosi_jms.spark._columns import full_schema, own_columns, row_schema
 from mtosi_jms.spark._envelope import NOTIFICATION, RESPONSE
 from mtosi_jms.spark._files import Reject, split_member
 from mtosi_jms.spark._landing import Plan, plan_landing
 from mtosi_jms.spark._options import OnIncomplete, SourceOptions
+from mtosi_jms.spark._reader import reader_for
 from mtosi_jms.spark._sequences import time_of
 from mtosi_jms.spark.jobs._checkpoint import Checkpoint, Closing, Table, check_unchanged
-from mtosi_jms.spark.jobs._events import GONE, REJECTED, event_rows
+from mtosi_jms.spark.jobs._events import GONE, REJECTED, event_batches, event_rows, event_schema
 from mtosi_jms.spark.jobs._job import load, write_parquet
 from mtosi_jms.spark.jobs._lake import PARQUET, PREFIX, Lake
 from mtosi_jms.spark.jobs._merge import BEFORE, FACTS, REMOVED, News, TableMerge, told_columns
@@ -41,7 +43,7 @@ from mtosi_jms.spark.jobs._scans import (
     scan_rows,
 )
 from mtosi_jms.spark.jobs._swap import REPORT, Staging
-from mtosi_jms.spark.jobs._tables import Written, type_columns
+from mtosi_jms.spark.jobs._tables import Written, few_bytes, type_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -333,11 +335,23 @@ class Growth:
             return None
         saved = folder / "events.json"
         replace(plan, files=files, rejects=(), unfollowed=()).save(saved)
-        stubs = ",".join(source.stubs)
-        messages = load(spark, planFile=str(saved), objectType=MESSAGE, columns="body,source_file", stubs=stubs)
-        said = event_rows(messages, names, source.stubs)
-        write_parquet(said, folder / _EVENTS)
-        rows = spark.read.schema(said.schema).parquet(str(folder / _EVENTS))
+        place = folder / _EVENTS
+        asked = {
+            "planFile": str(saved),
+            "objectType": MESSAGE,
+            "columns": "body,source_file",
+            "stubs": ",".join(source.stubs),
+        }
+        if few_bytes(files):
+            options = SourceOptions.parse(asked)
+            place.mkdir()
+            with parquet.ParquetWriter(place / "part-0.parquet", event_schema(names)) as writer:
+                messages = reader_for(options, full_schema(options)).read(files)
+                for batch in event_batches(messages, names, source.stubs):
+                    writer.write(batch)
+        else:
+            write_parquet(event_rows(load(spark, **asked), names, source.stubs), place)
+        rows = spark.read.schema(from_arrow_schema(event_schema(names))).parquet(str(place))
         sent = times.select("source_file", f.col("_time").alias("_sent"))
         timed = rows.join(f.broadcast(sent), "source_file", "left")
         return timed.withColumn("_time", f.coalesce("_time", "_sent")).drop("_sent").select(*rows.columns)

@@ -46,6 +46,10 @@ _SETTINGS: Final[Mapping[str, Mapping[str, str]]] = {
     },
     ICEBERG: {},
 }
+_OF_OWN_SESSION: Final[Mapping[str, Mapping[str, str]]] = {
+    # Delta reads the log of a table in 50 tasks by default, most of them empty.
+    DELTA: {"spark.databricks.delta.snapshotPartitions": "4"},
+}
 _JARS: Final = ("spark.jars", "spark.jars.packages")
 _LINKAGE: Final = re.compile(
     r"java\.lang\.(NoSuchMethodError|NoSuchFieldError|NoClassDefFoundError|ClassNotFoundException|AbstractMethodError"
@@ -99,7 +103,7 @@ def session_settings(name: str, version: str, given: Mapping[str, str]) -> dict[
     Raises:
         ConfigError: there is no package for this version of Spark.
     """
-    own = dict(_SETTINGS[name])
+    own = {**_SETTINGS[name], **_OF_OWN_SESSION.get(name, {})}
     if name != PARQUET and not any(setting in given for setting in _JARS):
         own["spark.jars.packages"] = package_of(name, version)
     return {**own, **given}

@@ -186,13 +186,17 @@ class TableMerge:
         """Rows as they are to be, without those that are there already; with those that are to be removed."""
         keys = ["_name", *self.keys[1:]]
         same = [*TIMES[self._write], PRESENT, self._complete, FACTS]
+        if self._write == APPEND:  # what a row says depends on earlier facts too
+            same.append("_print")
+            made, before = (rows.withColumn("_print", _digest(rows, self._content)) for rows in (made, before))
         known = before.select(*keys, BEFORE, f.struct(*same).alias("_known"))
         if self._write == MERGE:  # a name that is there stays
             both, removed = made.join(known, keys, "left"), f.lit(False)
         else:
             both, removed = made.join(known, keys, "full"), f.col(FACTS).isNull()
         fresh = both.where(removed | ~f.struct(*same).eqNullSafe(f.col("_known")))
-        return fresh.select(*made.columns, removed.alias(REMOVED), BEFORE)
+        columns = [name for name in made.columns if name != "_print"]
+        return fresh.select(*columns, removed.alias(REMOVED), BEFORE)
 
     def _table_rows(self, rows: DataFrame) -> DataFrame:
         return rows.select("_name", *self._columns, PRESENT, *TIMES[self._write], FACTS)
