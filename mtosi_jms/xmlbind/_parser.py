@@ -49,6 +49,9 @@ _ODD_PREFIX = re.compile(r"xmlns:([^\s:]+): '.*' is not a valid URI\Z", re.DOTAL
 _DECLARATION = re.compile(r"^\ufeff?<\?xml\s[^>]*\?>")
 _ASCII_BASED = re.compile(r"utf-?8|(?:us-)?ascii|iso-?8859|latin|windows-", re.IGNORECASE)
 """Encodings in which a name's octets are those of ASCII; of others only the tree tells."""
+_DECLARED = re.compile(rb"[ \t\r\n]xmlns(?::[^\s=<>\"'/]+)?\s*\Z")
+_LONGEST_PREFIX: Final = 64
+_MOST_SIGNS: Final = 100
 _MARK: Final = b"\xef\xbb\xbf"
 _PROLOG = re.compile(rb"\s*(?:<\?.*?\?>\s*|<!--.*?-->\s*)*(<!DOCTYPE)?", re.DOTALL)
 
@@ -150,14 +153,21 @@ def parse_xml(
 
 
 def may_have_attributes(raw: bytes, root: etree._Element) -> bool:
-    """Whether a document may have attributes besides declarations: a look at its octets that takes no time.
+    """Whether a document may have attributes besides declarations of namespaces: a look at its few equals signs, which
+    takes no time.
 
     Args:
         raw: the document.
         root: its root.
     """
-    named = raw.count(b"=") - raw.count(b"=", 0, raw.find(b"?>") + 1) == raw.count(b"xmlns")
-    return not named or _ASCII_BASED.match(root.getroottree().docinfo.encoding or "") is None
+    if _ASCII_BASED.match(root.getroottree().docinfo.encoding or "") is None:
+        return True
+    at = raw.find(b"?>") if raw.startswith(b"<?xml ") else -1
+    for _ in range(_MOST_SIGNS):
+        at = raw.find(b"=", at + 1)
+        if at < 0 or _DECLARED.search(raw, max(at - _LONGEST_PREFIX, 0), at) is None:
+            return at >= 0
+    return True
 
 
 def _without_odd_prefixes(
