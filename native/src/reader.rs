@@ -249,7 +249,9 @@ impl<'py> Walk<'_, '_, 'py> {
             }
             match self.tokens.markup()? {
                 Token::Aside => {}
-                found if std::mem::discriminant(&found) == std::mem::discriminant(&wanted) => return Ok(self.tokens.at),
+                found if std::mem::discriminant(&found) == std::mem::discriminant(&wanted) => {
+                    return Ok(self.tokens.at)
+                }
                 _ => return Err(Stop::GiveUp),
             }
         }
