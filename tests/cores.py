@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import random
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -86,6 +87,28 @@ def difference(data: bytes, cls: Any = None, *, limits: Limits = DEFAULT_LIMITS)
         if ours != theirs:
             return f"{data!r}\nstrict={strict}\nnative: {ours}\npython: {theirs}"
     return ""
+
+
+class Pieces(io.BytesIO):
+    """A document that comes in pieces of a size."""
+
+    size = 1 << 16
+
+    def read(self, count: int | None = -1, /) -> bytes:
+        """The next piece."""
+        return super().read(self.size if count is None or count < 0 else min(self.size, count))
+
+
+def iterated(name: str, data: bytes, cls: Any, size: int, *, strict: bool = False) -> tuple[Any, ...]:
+    """What `iter_decode` of a core makes of a document that comes in pieces: objects, warnings, and the error."""
+    source, warnings, found, end = Pieces(data), list[xmlbind.XmlWarning](), list[Any](), ""
+    source.size = size
+    with core(name):
+        try:
+            found += map(described, xmlbind.iter_decode(source, cls, warnings=warnings, strict=strict))
+        except MtosiError as error:
+            end = f"{type(error).__name__} {error}"
+    return found, warnings, end
 
 
 def is_read_natively(data: bytes, cls: Any = None, *, limits: Limits = DEFAULT_LIMITS) -> bool:

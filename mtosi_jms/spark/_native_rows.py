@@ -220,12 +220,13 @@ class _Bridge:
 
     def open(self, octets: bytes, spaces: list[tuple[str, str]]) -> tuple[list[tuple[str, str]], str] | None:
         """The texts in open content, and its XML; None where it is odd."""
-        element = _parsed(octets, spaces, [])
-        inside = element.iter()
-        next(inside)
         try:
+            element = _parsed(octets, spaces, [])
+            inside = element.iter()
+            next(inside)
             self._open.take(element, 0, inside)
-        except Odd:
+        except (Odd, XmlError):
+            self._open.truncate(0)
             return None
         found = self._open.values[0], self._open.raw.values[0]
         self._open.truncate(0)
@@ -362,8 +363,11 @@ class NativeRows:
         """Let the core read a piece of a message: its first row, and what it found."""
         self._follow()
         first = self._made
-        found = self._core.read(data, is_first, is_last, is_dry, _BOUNDS)
-        self._made, self._octets, self._is_worn = self._core.size()
+        try:
+            found = self._core.read(data, is_first, is_last, is_dry, _BOUNDS)
+        finally:
+            self._made, self._octets, self._is_worn = self._core.size()
+            self._runs.append((self._made - first, {}))
         return first, found
 
     def add(self, data: bytes, values: Callable[[EnvelopeFacts], Mapping[str, Any] | None]) -> bool:
@@ -379,7 +383,6 @@ class NativeRows:
         first, found = self._read(data, True, True, False)
         facts = _facts(data, found["content"]) if found is not None and found["content"] else None
         same = values(facts) if facts is not None else None
-        self._runs.append((self._made - first, same or {}))
         if found is not None and same is not None:
             self._take(data, found, first, same, whole=True)
         return facts is not None
@@ -410,7 +413,6 @@ class NativeRows:
             is_last = not more
             end = len(held) if is_last else held.rfind(b">") + 1  # there it cuts no character, and no start tag
             first, found = self._read(held[:end], is_first, is_last, body_tag is None)
-            self._runs.append((self._made - first, same))
             if found is None or body_tag in self._bridge.nested:
                 yield None
                 return
@@ -420,9 +422,13 @@ class NativeRows:
             is_first = is_first and not done
             size = _PIECE if done else 2 * size
             held = held[done:]
+            if len(held) > _MOST_OCTETS:
+                yield None
+                return
 
     def _take(self, data: bytes, found: dict[str, Any], first: int, same: Mapping[str, Any], *, whole: bool) -> int:
         """Give the rows of a piece their places, odd ones by Python among them; how many there are."""
+        self._runs[-1] = self._made - first, same
         for row, key, names in found["related"]:
             self._related.setdefault(row, {}).setdefault(self._bridge.references[key], []).extend(names)
         for row, parts in found["quality"]:

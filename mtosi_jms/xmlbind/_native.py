@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import MISSING, fields, replace
 from types import MemberDescriptorType
 from typing import Any, Final, Literal, NamedTuple
@@ -339,6 +339,18 @@ def native_writer() -> Any:
     """What writes objects natively, as `Core.encode` of the native core; None without it."""
     native = _chosen()[1]
     return native.reader.encode if native is not None else None
+
+
+def native_stream(lookup: Callable[[ClassTable | None, str], tuple[ClassTable | None, bool]], limits: Limits) -> Any:
+    """What reads objects natively out of a document that comes piece by piece; None without the native core.
+
+    Args:
+        lookup: gives the table of an element's class, and whether it is an object asked for; by the table of the class
+            above it and its name.
+        limits: bounds on the document.
+    """
+    native = _chosen()[1]
+    return native.reader.stream(lookup, _bounds(limits)) if native is not None else None
 
 
 def read_natively(

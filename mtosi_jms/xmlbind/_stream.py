@@ -6,7 +6,8 @@ import contextlib
 import gzip
 import io
 import zlib
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any, Final, TypeVar, cast
 
@@ -14,9 +15,11 @@ from lxml import etree
 
 from mtosi_jms.errors import ConfigError, MalformedXmlError
 from mtosi_jms.xmlbind._issues import Once, XmlWarning
+from mtosi_jms.xmlbind._native import native_stream
 from mtosi_jms.xmlbind._objects import XmlObject
 from mtosi_jms.xmlbind._parser import DEFAULT_LIMITS, Limits, make_pull_parser, refuse_doctype, syntax_error
-from mtosi_jms.xmlbind._walker import Placed, Walker
+from mtosi_jms.xmlbind._table import ClassTable
+from mtosi_jms.xmlbind._walker import Placed, Walker, declared
 
 T = TypeVar("T", bound=XmlObject)
 
@@ -24,6 +27,10 @@ Source = str | Path | IO[bytes] | bytes
 
 _CHUNK: Final = 1 << 16
 _ENOUGH_TO_TELL: Final = 64  # bytes that are enough to detect the encoding
+_MOST_PENDING: Final = 1 << 20
+"""Octets that no object ends in: the native core leaves such a document to the walker."""
+_CLOSED: Final = b"<document/>"
+"""What stands for a document whose root has ended."""
 
 
 def iter_decode(
@@ -113,8 +120,18 @@ def _read_objects(
     if not classes or not all(isinstance(each, type) and issubclass(each, XmlObject) for each in classes):
         raise ConfigError("iter_decode takes a generated class, or a tuple of them")
     issues = Once(strict=strict, found=warnings if warnings is not None else [], source=_name(source))
-    walker = Walker(make_pull_parser(limits), tuple(dict.fromkeys(classes)), issues, limits, placed=placed)
-    return _walk(source, walker)
+    classes = tuple(dict.fromkeys(classes))
+    walker = Walker(make_pull_parser(limits), classes, issues, limits, placed=placed)
+    stream = None
+    if len(classes) == 1 and not placed:  # in an object of one class no others are looked for
+        stream = native_stream(lambda above, tag: _lookup(above, tag, classes), limits)
+    return _walk(source, walker, stream)
+
+
+def _lookup(above: ClassTable | None, tag: str, classes: tuple[type[XmlObject], ...]) -> tuple[ClassTable | None, bool]:
+    """The table of an element's class by its place, else by its name, and whether it is an object asked for."""
+    table = declared(above, tag).table
+    return table, table is not None and issubclass(table.cls, classes)
 
 
 def _name(source: Any) -> str | None:
@@ -148,11 +165,17 @@ def _opened(path: str | Path) -> Iterator[IO[bytes]]:
             yield stream
 
 
-def _walk(source: Source, walker: Walker) -> Iterator[Any]:
+def _walk(source: Source, walker: Walker, stream: Any) -> Iterator[Any]:
     parser, name = walker.parser, _name(source)
-    with _open(source) as stream:
+    with _open(source) as file:
         try:
-            for chunk in _chunks(stream, name):
+            chunks = _chunks(file, name)
+            if stream is not None:
+                rest = yield from _natively(stream, chunks, walker)
+                if rest is None:
+                    return
+                chunks = chain(rest, chunks)
+            for chunk in chunks:
                 parser.feed(chunk)
                 yield from walker.found()
             parser.close()
@@ -162,6 +185,50 @@ def _walk(source: Source, walker: Walker) -> Iterator[Any]:
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
             raise MalformedXmlError(f"damaged gzip file: {error}", source=name, line=walker.line) from None
         yield from walker.found()
+
+
+def _natively(stream: Any, chunks: Iterator[bytes], walker: Walker) -> Generator[Any, None, tuple[bytes, ...] | None]:
+    """The objects that the native core makes.
+
+    Returns:
+        None at the end of the document. Else the octets that the walker has to go on with before all other chunks; it
+        knows by then what stands around them.
+    """
+    pending = b""
+    taken = 0
+    for chunk in chain(chunks, (None,)):
+        pending += chunk or b""
+        while True:
+            fed = stream.feed(pending, chunk is None)
+            if fed is None or (fed[0] == 0 and len(pending) > _MOST_PENDING):
+                return _handed_over(stream, pending, walker, taken)
+            done, found, ended = fed
+            for item in found:
+                value = walker.again(*item) if type(item) is tuple else item
+                if value is not None:
+                    yield value
+            pending = pending[done:]
+            taken += done
+            if ended and chunk is None:
+                return None
+            if chunk is not None:
+                break
+    return None
+
+
+def _handed_over(stream: Any, pending: bytes, walker: Walker, taken: int) -> tuple[bytes, ...]:
+    """Have the walker stand where the native core stopped, on the same line of the document."""
+    if not taken:
+        return (pending,)
+    above, line = stream.open()
+    head = b""
+    at = 1
+    for start_tag, begins, _, _ in above:
+        head += b"\n" * (begins - at) + start_tag
+        at = begins + start_tag.count(b"\n")
+    walker.parser.feed(head or _CLOSED)
+    walker.go_on([(path, counts) for _, _, path, counts in above])
+    return b"\n" * (line - at), pending
 
 
 def _chunks(stream: IO[bytes], source: str | None) -> Iterator[bytes]:

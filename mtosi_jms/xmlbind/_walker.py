@@ -7,7 +7,8 @@ around an object: those are the parts of open elements that stand once and are n
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
@@ -17,7 +18,7 @@ from mtosi_jms.errors import DecodeError
 from mtosi_jms.namespaces import SOAP11, SOAP12, split_clark
 from mtosi_jms.xmlbind._issues import Issues, Once
 from mtosi_jms.xmlbind._objects import DistinguishedNameMixin, XmlObject, find_element
-from mtosi_jms.xmlbind._parser import Declared, Limits, refuse_dtd, too_deep
+from mtosi_jms.xmlbind._parser import Declared, Limits, make_parser, refuse_dtd, syntax_error, too_deep
 from mtosi_jms.xmlbind._plan import KEEP, OBJECT, Slot, plan_of
 from mtosi_jms.xmlbind._reader import Keeper, Reader, decode_root
 from mtosi_jms.xmlbind._registry import XSI_NIL, XSI_TYPE
@@ -200,6 +201,49 @@ class Walker:
         self._large: _Frame | None = None  # the outermost part that is open and held for its own sake
         self._size = 0
 
+    def go_on(self, above: Sequence[tuple[str, dict[str, int]]]) -> None:
+        """Take what is known of the open elements, whose start tags alone the parser was fed.
+
+        Args:
+            above: the path of each, and how many children of each name it has had; outermost first.
+        """
+        deque(self.found(), maxlen=0)
+        for frame, (path, counts) in zip(self._frames, above, strict=False):
+            frame.path = path
+            frame.counts = counts
+
+    def again(self, document: bytes, depth: int, path: str, lines_before: int, table: ClassTable) -> Any:
+        """The object that the native core found odd; None where it is nil.
+
+        Args:
+            document: the octets of its element, below the start tags of those around it.
+            depth: how many those are.
+            path: its path.
+            lines_before: how many lines later it stands in the real document.
+            table: the table of its class.
+
+        Raises:
+            MalformedXmlError, DecodeError: as for any document.
+        """
+        try:
+            element = etree.fromstring(document, make_parser(self._limits))
+        except etree.XMLSyntaxError as error:
+            error.lineno = (error.lineno or 1) + lines_before
+            raise syntax_error(error, self._issues.source) from None
+        above: ClassTable | None = None
+        for _ in range(depth):
+            above = declared(above, str(element.tag)).table
+            element = element[0]
+        nillable = declared(above, str(element.tag)).nillable
+        if nillable and str(element.get(XSI_NIL)).strip() in ("true", "1"):
+            return None
+        self._issues.lines_before = lines_before
+        self._issues.paths.start_at(element, path)
+        value = decode_root(element, table.cls, self._issues)
+        self._issues.read(again=False)
+        self._issues.lines_before = 0
+        return value if isinstance(value, self._classes) else None
+
     def found(self) -> Iterator[Any]:
         """The objects that became whole since the last call."""
         depth = self._limits.max_depth
@@ -255,7 +299,7 @@ class Walker:
         table = above.table if above is not None else None
         known = self._known.get((table, tag))
         if known is None:
-            known = _declared(table, tag)
+            known = declared(table, tag)
             if len(self._known) < _MOST_KNOWN:
                 self._known[table, tag] = known
         if known.table is None or (text := element.get(XSI_TYPE)) is None:
@@ -416,7 +460,7 @@ class Walker:
         frame.waiting.clear()
 
 
-def _declared(table: ClassTable | None, tag: str) -> _Known:
+def declared(table: ClassTable | None, tag: str) -> _Known:
     """The class that an element has by its place, else by its name."""
     if tag in _WRAPPERS:
         return _Known(None)

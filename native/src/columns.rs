@@ -28,11 +28,14 @@ pub enum Stored {
     Number(i128),
 }
 
-/// All columns of a reader, by number.
-pub struct Columns(Vec<Column>);
+/// Octets of one column; a message that has more is read by Python.
+const MOST_OCTETS: usize = 1 << 28;
 
-fn end_of(octets: usize) -> i32 {
-    i32::try_from(octets).expect("a batch is taken long before")
+/// All columns of a reader, by number.
+pub struct Columns {
+    columns: Vec<Column>,
+    /// Whether a text found no room.
+    pub is_full: bool,
 }
 
 impl Columns {
@@ -47,24 +50,28 @@ impl Columns {
             };
             Column { layout, valid: Vec::new() }
         });
-        Columns(made.collect())
+        Columns { columns: made.collect(), is_full: false }
     }
 
     /// Puts octets at a row.
     #[inline]
     pub fn text(&mut self, id: ColumnId, row: usize, value: &[u8]) {
-        let column = &mut self.0[id];
+        let column = &mut self.columns[id];
         column.pad(row);
         let Layout::Text(ends, octets) = &mut column.layout else { unreachable!("a column of text") };
-        octets.extend_from_slice(value);
-        ends.push(end_of(octets.len()));
+        if octets.len() + value.len() <= MOST_OCTETS {
+            octets.extend_from_slice(value);
+        } else {
+            self.is_full = true;
+        }
+        ends.push(octets.len() as i32);
         column.valid.push(1);
     }
 
     /// Puts a number at a row: its lowest octets.
     #[inline]
     pub fn number(&mut self, id: ColumnId, row: usize, value: i128) {
-        let column = &mut self.0[id];
+        let column = &mut self.columns[id];
         column.pad(row);
         let Layout::Fixed(width, octets) = &mut column.layout else { unreachable!("a column of numbers") };
         octets.extend_from_slice(&value.to_le_bytes()[..*width]);
@@ -81,14 +88,14 @@ impl Columns {
     /// Notes that there is an object at a row.
     #[inline]
     pub fn mark(&mut self, id: ColumnId, row: usize) {
-        let column = &mut self.0[id];
+        let column = &mut self.columns[id];
         column.pad(row);
         column.valid.push(1);
     }
 
     /// Begins the list of a row, unless it has begun.
     pub fn list(&mut self, id: ColumnId, row: usize) {
-        let column = &mut self.0[id];
+        let column = &mut self.columns[id];
         column.pad(row);
         let Layout::List(ends, ..) = &mut column.layout else { unreachable!("a column of lists") };
         if ends.len() == row {
@@ -101,7 +108,7 @@ impl Columns {
     #[inline]
     pub fn item(&mut self, id: ColumnId, row: usize) -> usize {
         self.list(id, row);
-        let Layout::List(ends, ..) = &mut self.0[id].layout else { unreachable!("a column of lists") };
+        let Layout::List(ends, ..) = &mut self.columns[id].layout else { unreachable!("a column of lists") };
         let end = ends.last_mut().expect("it has begun");
         *end += 1;
         *end as usize - 1
@@ -109,14 +116,14 @@ impl Columns {
 
     /// The items of a row's list, which is the last one.
     pub fn items(&self, id: ColumnId, row: usize) -> std::ops::Range<usize> {
-        let Layout::List(ends, ..) = &self.0[id].layout else { return 0..0 };
+        let Layout::List(ends, ..) = &self.columns[id].layout else { return 0..0 };
         let start = if row == 0 { 0 } else { ends.get(row - 1).copied().unwrap_or(0) };
         start as usize..ends.get(row).copied().unwrap_or(start) as usize
     }
 
     /// The text at a row; nothing where there is none.
     pub fn text_at(&self, id: ColumnId, row: usize) -> &str {
-        let Layout::Text(ends, octets) = &self.0[id].layout else { return "" };
+        let Layout::Text(ends, octets) = &self.columns[id].layout else { return "" };
         let start = if row == 0 { 0 } else { ends.get(row - 1).copied().unwrap_or(0) };
         let end = ends.get(row).copied().unwrap_or(start);
         std::str::from_utf8(&octets[start as usize..end as usize]).unwrap_or("")
@@ -130,12 +137,12 @@ impl Columns {
             };
             octets.len() + 5 * column.valid.len()
         };
-        self.0.iter().map(size).sum()
+        self.columns.iter().map(size).sum()
     }
 
     /// Takes a column of so many rows out: its length, nulls, buffers, and the columns inside it in the same form.
     pub fn take<'py>(&mut self, py: Python<'py>, id: ColumnId, rows: usize) -> PyResult<Taken<'py>> {
-        let column = &mut self.0[id];
+        let column = &mut self.columns[id];
         column.pad(rows);
         let valid = std::mem::take(&mut column.valid);
         let present = valid.iter().map(|one| usize::from(*one)).sum::<usize>();
@@ -165,7 +172,8 @@ impl Columns {
 
     /// Forgets all rows.
     pub fn clear(&mut self) {
-        for column in &mut self.0 {
+        self.is_full = false;
+        for column in &mut self.columns {
             column.valid.clear();
             match &mut column.layout {
                 Layout::Text(ends, octets) => (*ends, *octets) = (Vec::new(), Vec::new()),

@@ -10,6 +10,7 @@ mod paths;
 mod plans;
 mod reader;
 mod rows;
+mod stream;
 mod tokens;
 mod values;
 mod writer;
@@ -20,6 +21,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PySet};
 
 use crate::reader::{Cuts, State};
+use crate::stream::Stream;
 use crate::tokens::Bounds;
 use crate::writer::Writers;
 
@@ -94,6 +96,14 @@ impl Core {
             .map(|read| read.map(|found| (found.header, found.body, found.namespace, found.cuts)))
     }
 
+    /// What reads a document piece by piece.
+    ///
+    /// Args: what tells of an element, by the table of the class above it or None and its name, the table of its class or None
+    /// and whether it is an object asked for; and the bounds.
+    fn stream(&self, py: Python<'_>, lookup: Py<PyAny>, bounds: (usize, usize, usize)) -> Stream {
+        Stream::new(self.bridge.clone_ref(py), lookup, bounds_of(bounds))
+    }
+
     /// The element of an object, in octets; None where the Python writer has to write it.
     ///
     /// Args: the Python writer, the object and its table, tag and attributes of the element, the depth of the object, and a
@@ -151,4 +161,6 @@ mod mtosi_jms_native {
     use super::rows::Rows;
     #[pymodule_export]
     use super::Core;
+    #[pymodule_export]
+    use super::Stream;
 }

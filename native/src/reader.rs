@@ -30,16 +30,16 @@ const EXTRAS: usize = 0;
 
 /// What is known from one document to the next.
 pub struct State {
-    names: Names,
+    pub names: Names,
     plans: Plans,
     values: Values,
     xsi: Space,
     nil: Tag,
-    kind: Tag,
+    pub kind: Tag,
 }
 
 /// An open element of an object.
-struct Frame<'py> {
+pub struct Frame<'py> {
     class: ClassId,
     object: Bound<'py, PyAny>,
     /// The list that the last elements went to, and its field.
@@ -63,7 +63,7 @@ enum Place<'py> {
 }
 
 /// An odd element.
-struct Record<'py> {
+pub struct Record<'py> {
     octets: Range<usize>,
     source: Py<PyAny>,
     scope: ScopeId,
@@ -95,18 +95,18 @@ enum Entered<'py> {
 }
 
 /// One walk over a document.
-struct Walk<'s, 'd, 'py> {
-    py: Python<'py>,
+pub struct Walk<'s, 'd, 'py> {
+    pub py: Python<'py>,
     bridge: &'s Bound<'py, PyAny>,
-    state: &'s mut State,
-    tokens: Tokens<'d>,
+    pub state: &'s mut State,
+    pub tokens: Tokens<'d>,
     nursery: Nursery<'py>,
-    frames: Vec<Frame<'py>>,
-    records: Vec<Record<'py>>,
+    pub frames: Vec<Frame<'py>>,
+    pub records: Vec<Record<'py>>,
     /// The fields of the elements of open objects whose order is checked by Python.
-    order: Vec<u16>,
+    pub order: Vec<u16>,
     /// Elements around the root.
-    around: usize,
+    pub around: usize,
     /// The classes that an xsi:type stood for in this document, by the class, the slot and the name; None for an odd one.
     derived: HashMap<Asked, Option<ClassId>>,
     none: Bound<'py, PyAny>,
@@ -164,7 +164,8 @@ impl State {
         Ok(envelope)
     }
 
-    fn walk<'s, 'd, 'py>(
+    /// A walk over a document, or a part of one.
+    pub fn walk<'s, 'd, 'py>(
         &'s mut self,
         bridge: &'s Bound<'py, PyAny>,
         data: &'d [u8],
@@ -247,7 +248,9 @@ impl<'py> Walk<'_, '_, 'py> {
             }
             match self.tokens.markup()? {
                 Token::Aside => {}
-                found if std::mem::discriminant(&found) == std::mem::discriminant(&wanted) => return Ok(self.tokens.at),
+                found if std::mem::discriminant(&found) == std::mem::discriminant(&wanted) => {
+                    return Ok(self.tokens.at)
+                }
                 _ => return Err(Stop::GiveUp),
             }
         }
@@ -258,7 +261,7 @@ impl<'d, 'py> Walk<'_, 'd, 'py> {
     /// The object of an element that stands for itself, whose start tag was read.
     ///
     /// Args: the table of its class, or None and the package that it is looked for in; where the tag begins, and the tag.
-    fn root(
+    pub fn root(
         &mut self,
         table: Option<&Bound<'py, PyAny>>,
         package: Option<&str>,
@@ -609,7 +612,7 @@ impl<'d, 'py> Walk<'_, 'd, 'py> {
         Ok(if is_blank { Some(self.bridge.getattr(intern!(self.py, "nil"))?) } else { None })
     }
 
-    fn pass(&mut self, start: &Start, depth: usize) -> Result<(), Stop> {
+    pub fn pass(&mut self, start: &Start, depth: usize) -> Result<(), Stop> {
         self.tokens.pass_all(&mut self.state.names, start, depth)
     }
 

@@ -459,6 +459,9 @@ impl Walk<'_, '_> {
             self.open(&start, Place::Envelope, None);
             return Ok(false);
         }
+        if self.state.columns.is_full {
+            return Err(Stop::GiveUp);
+        }
         let Some(frame) = self.message.frames.last() else {
             self.tokens.epilog()?;
             return Ok(true);

@@ -103,13 +103,13 @@ def troubled(draw: st.DrawFn) -> tuple[list[tuple[int, dict[int, str]]], list[st
     return sequences, strangers, draw(st.randoms(use_true_random=False))
 
 
-@pytest.mark.parametrize("from_text", [True, False])
+@pytest.mark.parametrize("core", ["native", "python"])
 @given(troubled())
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_landing(
     envelopes: Any,
     other_prefixes: Any,
-    from_text: bool,
+    core: str,
     given_: tuple[list[tuple[int, dict[int, str]]], list[str], Any],
 ) -> None:
     sequences, strangers, chance = given_
@@ -122,18 +122,18 @@ def test_any_landing(
     chance.shuffle(expected.files)
     folder = Path(tempfile.mkdtemp())
     try:
-        check(folder, expected, chance.randint(1, 5), use_text=from_text)
+        check(folder, expected, chance.randint(1, 5), core=core)
     finally:
         shutil.rmtree(folder)
 
 
-def check(folder: Path, expected: Expected, partitions: int, *, use_text: bool) -> None:
+def check(folder: Path, expected: Expected, partitions: int, *, core: str) -> None:
     for number, data in enumerate(expected.files):
         (folder / f"{number:03d}.xml").write_bytes(data)
     options = SourceOptions.parse({"path": str(folder), "verify": "full"})
     schema = row_schema(options.object_types)
     plan = plan_landing(options)
-    reader = ObjectReader(options, schema, use_text=use_text)
+    reader = ObjectReader(options, schema, core=core)
     rows = [
         row
         for files in partition(readable(plan, options), partitions)

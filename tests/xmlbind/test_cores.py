@@ -18,7 +18,8 @@ from mtosi_jms.errors import MtosiError
 from mtosi_jms.simulator import InventoryEms, Network
 from mtosi_jms.stubs.mri.mer import GetAllManagedElementsResponse
 from mtosi_jms.stubs.mri.rir import GetInventoryResponse
-from mtosi_jms.stubs.nrf.me import ManagedElementListType
+from mtosi_jms.stubs.nrf.me import ManagedElementListType, ManagedElementType
+from mtosi_jms.stubs.nrf.ptp import PhysicalTerminationPointType
 from mtosi_jms.xmlbind import Limits
 
 from .test_cases import CASES
@@ -60,6 +61,29 @@ def test_changed_documents_are_read_alike(many: int, seeds: list[bytes], cores: 
         assert cores.difference(data) == ""
         natively += number % 10 == 0 and cores.is_read_natively(data)
     assert natively > many // 100
+
+
+@pytest.mark.parametrize("many", [500, pytest.param(500_000, marks=pytest.mark.endurance)])
+def test_changed_documents_are_iterated_alike(many: int, cores: ModuleType) -> None:
+    network = Network(elements=8, ports=1, channels=1)
+    elements = ManagedElementListType(me=list(network.managed_elements()))
+    answers = [
+        (GetAllManagedElementsResponse(me_list=elements), ManagedElementType),
+        (GetInventoryResponse(inventory_data=InventoryEms(network).data(range(4))), ManagedElementType),
+        (GetInventoryResponse(inventory_data=InventoryEms(network).data([0])), PhysicalTerminationPointType),
+    ]
+    seeds = [(xmlbind.encode(answer).replace(b"><", b">\n<"), cls) for answer, cls in answers]
+    for data, cls in seeds:
+        plain = cores.iterated("native", data, cls, 300)
+        assert plain == cores.iterated("python", data, cls, 1 << 16)
+        assert (len(plain[0]) > 0, plain[1:]) == (True, ([], ""))
+    chance = random.Random(many)
+    for _ in range(many):
+        data, cls = chance.choice(seeds)
+        data = cores.changed(data, chance, [data])
+        size, strict = chance.choice((100, 1000, 1 << 16)), chance.random() < 0.2
+        ours, theirs = (cores.iterated(name, data, cls, size, strict=strict) for name in ("native", "python"))
+        assert ours == theirs, data
 
 
 def test_odd_objects_are_read_again_with_their_lines_and_paths(doc: Doc, package: str, cores: ModuleType) -> None:
