@@ -213,3 +213,20 @@ def test_coroutines_have_the_span_of_their_message() -> None:
     [process] = made.spans("process")
     assert seen == [process.context.span_id]
     assert parents(made.spans("receive")) == [made.spans("publish queue:EMS")[0].context.span_id]
+
+
+def test_what_a_handler_sends_for_a_message_without_spans_has_none_either() -> None:
+    made = Recorded()
+    unsampled = "00-" + "1" * 32 + "-" + "2" * 16 + "-00"
+    with (
+        mtosi.connect("memory:", telemetry=made.telemetry) as connection,
+        mtosi.Supplier(connection, "queue:EMS", [Ems()]),
+        connection.session() as session,
+    ):
+        replies = session.temporary_queue()
+        consumer = session.consumer(replies)
+        connection.start()
+        session.send(Queue("EMS"), JmsMessage(body=b"no XML", reply_to=replies, properties={"traceparent": unsampled}))
+        assert consumer.receive(PATIENCE) is not None
+    assert made.spans() == []
+    assert made.metrics()["mtosi.rejects"] == {("queue:EMS",): 1}
