@@ -347,29 +347,13 @@ def test_documents(field: Field, command: Callable[..., None], tmp_path: Path) -
 @pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="no /proc here")
 def test_process_titles(field: Field) -> None:
     """A command that waits: its title, and what it prints until it ends."""
-    for url in (f"failover:(memory://os:{field.secret()}@host)",):
-        words = [
-            "serve",
-            "--url",
-            url,
-            "--destination",
-            "queue:Q",
-            "--elements",
-            "1",
-            "--wire",
-            "--monitor",
-            "127.0.0.1:0",
-        ]
-        with subprocess.Popen(
-            [sys.executable, "-m", "mtosi_jms", *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-        ) as process:
-            assert process.stdout is not None
-            told = ""
-            for line in process.stdout:
-                told += line
-                if line.startswith("ready"):
-                    field.see("process title", Path(f"/proc/{process.pid}/cmdline").read_bytes())
-                    break
-            process.terminate()
-            field.see("output", told + process.communicate(timeout=60)[0])
+    url = f"memory://os:{field.secret()}@host"
+    words = f"serve --url {url} --destination queue:Q --elements 1 --wire --monitor 127.0.0.1:0".split()
+    command = [sys.executable, "-m", "mtosi_jms", *words]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        assert process.stdout is not None
+        told = next(line for line in process.stdout if line.startswith("ready"))
+        field.see("process title", Path(f"/proc/{process.pid}/cmdline").read_bytes())
+        process.terminate()
+        field.see("output", told + process.communicate(timeout=60)[0])
     assert field.found() == []
