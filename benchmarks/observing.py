@@ -1,12 +1,11 @@
 """What logs, metrics and spans cost of a request and its reply over `memory:`, in CPU time of both ends.
 
-The sides run by turns, a few calls each, and what counts is the median of twenty rounds: a machine that is busy with
+The sides run by turns, twenty calls each, and what counts is the median of twenty rounds: a machine that is busy with
 other things makes all of them slower.
 """
 
 from __future__ import annotations
 
-import gc
 import logging
 import time
 from collections.abc import Callable, Iterator
@@ -22,17 +21,20 @@ from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieva
 from mtosi_jms.telemetry import Metrics, Telemetry
 
 ROUNDS = 20
-CALLS = 200
+TURNS = 12
+CALLS = 20
 
 
 def telemetry(*, quick: bool) -> Comparison:
     """Telemetry off, with nothing behind the seam, with metrics, and with spans of a share of the exchanges."""
-    calls, rounds = (20, 3) if quick else (CALLS, ROUNDS)
+    turns, rounds = (1, 3) if quick else (TURNS, ROUNDS)
+    calls = turns * CALLS
     kinds = {
         "off": lambda: None,
         "a telemetry that does nothing": Telemetry,
         "metrics": Metrics,
         "metrics and INFO lines": Metrics,
+        "metrics, given to OpenTelemetry": lambda: _with_spans(None),
         "metrics, spans of one exchange in a hundred": lambda: _with_spans(0.01),
         "metrics, spans of every exchange": lambda: _with_spans(1.0),
     }
@@ -40,10 +42,14 @@ def telemetry(*, quick: bool) -> Comparison:
         asks = {name: stack.enter_context(_pair(name, make())) for name, make in kinds.items()}
         lines = [Line(name, "ours" if name == "off" else "peer", calls) for name in kinds]
         for number in range(-1, rounds):  # the first round is not measured
-            for line in lines if number % 2 else lines[::-1]:
-                seconds = _cpu(asks[line.name], calls, logs="INFO" in line.name)
-                if number >= 0:
-                    line.seconds.append(seconds)
+            seconds = dict.fromkeys(kinds, 0.0)
+            for turn in range(turns):  # short ones, and another side begins in each: the machine's load changes
+                for at in range(len(lines)):
+                    name = lines[(at + turn + number) % len(lines)].name
+                    seconds[name] += _cpu(asks[name], CALLS, logs="INFO" in name)
+            if number >= 0:
+                for line in lines:
+                    line.seconds.append(seconds[line.name])
     off = lines[0]
     for line in lines:
         ratios = sorted(mine / other for mine, other in zip(line.seconds, off.seconds, strict=True))
@@ -56,13 +62,14 @@ def telemetry(*, quick: bool) -> Comparison:
     return Comparison("telemetry", title, "round trips", lines, rounds, notes)
 
 
-def _with_spans(sample: float) -> Telemetry:
-    """The SDK of OpenTelemetry, whose spans go through its batches to nowhere."""
+def _with_spans(sample: float | None) -> Telemetry:
+    """The SDK of OpenTelemetry: for its metrics alone, or for spans, which go through its batches to nowhere."""
     try:
         from opentelemetry.sdk.metrics import MeterProvider
         from opentelemetry.sdk.metrics.export import InMemoryMetricReader
         from opentelemetry.sdk.trace import TracerProvider
         from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
+        from opentelemetry.trace import NoOpTracerProvider
 
         from mtosi_jms.telemetry.otel import OpenTelemetry
     except (ImportError, MissingExtraError):
@@ -72,10 +79,13 @@ def _with_spans(sample: float) -> Telemetry:
         def export(self, spans: object) -> SpanExportResult:
             return SpanExportResult.SUCCESS
 
+    if sample is None:
+        return OpenTelemetry(
+            tracer_provider=NoOpTracerProvider(), meter_provider=MeterProvider(metric_readers=[InMemoryMetricReader()])
+        )
     tracers = TracerProvider()
     tracers.add_span_processor(BatchSpanProcessor(Nowhere()))
-    meters = MeterProvider(metric_readers=[InMemoryMetricReader()])
-    return OpenTelemetry(tracer_provider=tracers, meter_provider=meters, sample=sample)
+    return OpenTelemetry(tracer_provider=tracers, sample=sample)
 
 
 @contextmanager
@@ -102,7 +112,6 @@ def _cpu(call: Callable[[], None], calls: int, *, logs: bool) -> float:
     log, handler = logging.getLogger("mtosi_jms"), logging.NullHandler()
     log.addHandler(handler)
     log.setLevel(logging.INFO if logs else logging.WARNING)
-    gc.collect()
     began = time.process_time()
     try:
         for _ in range(calls):

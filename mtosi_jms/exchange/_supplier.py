@@ -13,7 +13,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
@@ -269,10 +269,8 @@ class Supplier:
         if failures and self._stopped.wait(self._pause(failures)):
             give_back(delivery)
             return
-        telemetry = self.connection.telemetry
-        span = telemetry.process(delivery.message, self.destination) if telemetry is not None else nullcontext()
         try:
-            with handed_out(delivery), span:
+            with handed_out(delivery), self._processing(delivery.message):
                 self.answer(delivery.message, session)
         except IllegalStateError:
             raise
@@ -285,6 +283,10 @@ class Supplier:
             redeliver(session)
         else:
             self._failures.pop(identifier, None)
+
+    def _processing(self, message: JmsMessage) -> AbstractContextManager[object]:
+        telemetry = self.connection.telemetry
+        return nullcontext() if telemetry is None else telemetry.process(message, self.destination)
 
     def _pause(self, failures: int) -> float:
         """Seconds to wait after so many failures in a row, 1 or more."""

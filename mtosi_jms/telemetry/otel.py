@@ -22,7 +22,7 @@ try:
     from opentelemetry import metrics, trace
     from opentelemetry.context import Context
     from opentelemetry.metrics import CallbackOptions, Histogram, MeterProvider, Observation
-    from opentelemetry.trace import Link, Span, SpanKind, StatusCode, TracerProvider
+    from opentelemetry.trace import Link, NonRecordingSpan, Span, SpanContext, SpanKind, StatusCode, TracerProvider
     from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 except ImportError as error:
     raise MissingExtraError("opentelemetry-api", "otel") from error
@@ -46,8 +46,8 @@ class OpenTelemetry(Metrics):
         tracer_provider: makes the spans; None: the one that the process has set, or none.
         meter_provider: takes the metrics; None: the same.
         sample: share of the exchanges and notifications that get spans, 0 to 1, where no span is there already to say
-            so: neither the caller's nor the peer's. A span costs about 5 % of a round trip over `memory:`; what is left
-            out here costs next to nothing, what the provider's own sampler leaves out a third of it.
+            so: neither the caller's nor the peer's. What is left out here costs less than what a sampler of the
+            provider leaves out.
 
     Raises:
         ConfigError: `sample` is no share.
@@ -144,10 +144,10 @@ class OpenTelemetry(Metrics):
         """See `Telemetry.process`: a span `process DESTINATION`, kind CONSUMER, below the span that published the
         message, and the present one for the handler."""
         measured = super().process(message, destination, timed=timed)
+        if not self._goes_on(message):
+            return _Current(measured, NonRecordingSpan(_unsampled(message)))
         carrier = _carrier(message)
         below = _PROPAGATOR.extract(carrier, Context()) if carrier else Context()
-        if not self._goes_on(message):
-            return _Current(measured, trace.get_current_span(below))
         facts = _facts("process", "process", destination, message)
         name = f"process {where(destination)[0][1]}"
         return _Current(measured, self._tracer.start_span(name, below, SpanKind.CONSUMER, facts))
@@ -234,6 +234,17 @@ def _carrier(message: JmsMessage) -> dict[str, str]:
     """What a message says of the span that published it; a peer may write anything there."""
     found = {name: message.properties.get(name) for name in PROPERTIES}
     return {name: value for name, value in found.items() if isinstance(value, str)}
+
+
+def _unsampled(message: JmsMessage) -> SpanContext:
+    """The context of a message that gets no span: what its handler sends gets none either."""
+    said = message.properties.get(PROPERTIES[0])
+    try:
+        _, trace_id, span_id, _ = str(said).split("-")
+        found = SpanContext(int(trace_id, 16), int(span_id, 16), is_remote=True)
+    except ValueError:
+        found = trace.INVALID_SPAN_CONTEXT
+    return found if found.is_valid else SpanContext(random.getrandbits(127) + 1, 1, is_remote=False)
 
 
 def _links(message: JmsMessage) -> list[Link]:

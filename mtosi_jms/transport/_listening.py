@@ -11,7 +11,6 @@ from types import TracebackType
 from typing import Final, NamedTuple, Protocol
 
 from mtosi_jms.errors import IllegalStateError, TransportError
-from mtosi_jms.telemetry import log_message
 from mtosi_jms.transport._base import Consumer, Delivery, ErrorHook, Interruption, Listener
 
 log = logging.getLogger(__package__)
@@ -193,7 +192,6 @@ class ListenerPump:
         if isinstance(delivery, Interruption):
             delivery.tell(entry.consumer.on_interrupted)
             return
-        log_message("received from", entry.consumer.destination, delivery.message)
         try:
             entry.on_message(delivery)
         except BaseException as error:  # noqa: BLE001 - a thread has nobody else to raise to: the hook gets it

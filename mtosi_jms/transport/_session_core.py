@@ -522,6 +522,8 @@ class SessionCore(Session, Generic[E, S]):
             if consumer in self.pump and (found := consumer.take(listened=True)) is not None:
                 self._listened = found.entry if isinstance(found, DeliveryCore) else None
                 self.consumers[consumer] = self.consumers.pop(consumer)  # the others have their turn first
+                if isinstance(found, DeliveryCore):
+                    log_message("received from", consumer.destination, found.message)
                 return consumer, found
         self.connection.check_alive()
         return None

@@ -181,7 +181,7 @@ def test_blanks_around_values_go_and_empty_elements_count_as_absent(write: Write
         (("--optional", "timestamp"), {"MTOSI_timestamp"}),
         (("--optional", "+timestamp"), {"MTOSI_destinationURI", "MTOSI_activityName", "MTOSI_timestamp"}),
         (
-            ("--optional", "security, securityType,vendorExtensions"),
+            ("--optional", "security, securityType,vendorExtensions", "--show-secrets"),
             {"MTOSI_security", "MTOSI_securityType", "MTOSI_vendorExtension"},
         ),
     ],

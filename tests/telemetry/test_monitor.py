@@ -122,7 +122,7 @@ def test_the_page_has_all_metrics(root: Path) -> None:
 
 def test_outbox_and_inbox_are_watched_until_they_are_closed(tmp_path: Path) -> None:
     metrics, now = Metrics(), [1_000.0]
-    with mtosi.connect("memory:", telemetry=metrics) as connection:
+    with mtosi.connect("memory:monitor-1", telemetry=metrics) as connection:
         outbox = Outbox(tmp_path / "out", clock=lambda: now[0])
         inbox = Inbox(tmp_path / "in")
         with (
@@ -158,7 +158,20 @@ def test_a_command_is_ready_once_it_listens_and_says_what_it_has_done(
         "<s:Header><h:header><h:msgName>notify</h:msgName></h:header></s:Header><s:Body/></s:Envelope>"
     )
     assert (
-        main(["replay", str(landed), "--url", "memory:", "--to", "queue:Q", "--monitor", "127.0.0.1:0", "--wire"]) == 0
+        main(
+            [
+                "replay",
+                str(landed),
+                "--url",
+                "memory:monitor-replay",
+                "--to",
+                "queue:Q",
+                "--monitor",
+                "127.0.0.1:0",
+                "--wire",
+            ]
+        )
+        == 0
     )
     told = capfd.readouterr().err
     assert "monitor: http://127.0.0.1:" in told

@@ -169,7 +169,7 @@ def test_no_spans_where_the_sample_leaves_them_out_and_the_peer_goes_by_that() -
             return super().get_all_managed_elements(request, context)
 
     with (
-        mtosi.connect("memory:", telemetry=made.telemetry) as connection,
+        mtosi.connect("memory:whole-exchange-1", telemetry=made.telemetry) as connection,
         mtosi.Supplier(connection, Queue("EMS"), [Looking()]),
         mtosi.Requestor(connection, sender_uri="queue:OS") as requestor,
     ):
@@ -182,7 +182,7 @@ def test_no_spans_where_the_sample_leaves_them_out_and_the_peer_goes_by_that() -
 def test_what_a_peer_writes_into_the_property_does_no_harm() -> None:
     made = Recorded()
     with (
-        mtosi.connect("memory:", telemetry=made.telemetry) as connection,
+        mtosi.connect("memory:whole-exchange-2", telemetry=made.telemetry) as connection,
         connection.session() as session,
         ConsumerRuntime(connection, "queue:IN", lambda message, context: None, parking="queue:DEAD") as runtime,
     ):
@@ -202,7 +202,7 @@ def test_coroutines_have_the_span_of_their_message() -> None:
 
     async def ask() -> None:
         async with (
-            mtosi.connect("memory:", telemetry=made.telemetry) as connection,
+            mtosi.connect("memory:whole-exchange-3", telemetry=made.telemetry) as connection,
             mtosi.Supplier(connection, Queue("EMS"), [Asynchronous()]).aio,
         ):
             service = ManagedElementRetrieval(mtosi.Requestor(connection, sender_uri="queue:OS"), "queue:EMS")
@@ -213,3 +213,20 @@ def test_coroutines_have_the_span_of_their_message() -> None:
     [process] = made.spans("process")
     assert seen == [process.context.span_id]
     assert parents(made.spans("receive")) == [made.spans("publish queue:EMS")[0].context.span_id]
+
+
+def test_what_a_handler_sends_for_a_message_without_spans_has_none_either() -> None:
+    made = Recorded()
+    unsampled = "00-" + "1" * 32 + "-" + "2" * 16 + "-00"
+    with (
+        mtosi.connect("memory:whole-exchange-4", telemetry=made.telemetry) as connection,
+        mtosi.Supplier(connection, "queue:EMS", [Ems()]),
+        connection.session() as session,
+    ):
+        replies = session.temporary_queue()
+        consumer = session.consumer(replies)
+        connection.start()
+        session.send(Queue("EMS"), JmsMessage(body=b"no XML", reply_to=replies, properties={"traceparent": unsampled}))
+        assert consumer.receive(PATIENCE) is not None
+    assert made.spans() == []
+    assert made.metrics()["mtosi.rejects"] == {("queue:EMS",): 1}
