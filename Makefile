@@ -4,7 +4,7 @@
 VENV := .venv
 BIN := $(VENV)/bin
 SPARK_TESTS := $(addprefix tests/spark/test_,source.py derived_frames.py growth.py pyspark_version.py)
-LOCK_EXTRAS := cli codegen console http jvm otel stomp spark test zeep
+LOCK_EXTRAS := cli codegen console docs http jvm otel stomp spark test zeep
 PIP_TOOLS := pip-tools==7.6.2
 MATURIN := maturin==1.16.0
 ARGS ?=
@@ -51,10 +51,10 @@ NO_JAVA = Java 17 or later is missing: on Debian or Ubuntu, apt-get install open
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo test check bench brokers spark endurance lock stubs map clean java
+.PHONY: help demo test check bench brokers spark endurance lock stubs map docs docs-serve clean java
 
 help: ## this list
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1	\2/p' Makefile
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1	\2/p' Makefile
 
 demo: java $(NATIVE) ## the main job, end to end: supplier, requestor, landing, Spark, report in out/demo
 	@$(BIN)/mtosi-jms demo $(if $(URL),--url '$(subst ','\'',$(URL))') $(ARGS)
@@ -94,6 +94,15 @@ stubs: $(READY) ## generate mtosi_jms/stubs again from wsdl and xsd
 map: $(READY) ## draw docs/architecture.md and list the layers and the public names, from the imports
 	@$(BIN)/python tests/house/structure.py
 
+# What the theme says of its successor is no warning of ours.
+docs: export NO_MKDOCS_2_WARNING := 1
+docs: $(READY) ## the documentation as a site, in site/; a broken link or a page without a place is an error
+	@$(BIN)/mkdocs build --quiet $(ARGS)
+
+docs-serve: export NO_MKDOCS_2_WARNING := 1
+docs-serve: $(READY) ## the site on loopback, made again as you write
+	@$(BIN)/mkdocs serve $(ARGS)
+
 lock: $(READY) ## resolve requirements.lock again; ARGS=--upgrade for newer versions
 	@$(BIN)/python -m pip install --quiet $(PIP_TOOLS)
 	@CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/pip-compile --quiet --generate-hashes --strip-extras --allow-unsafe \
@@ -101,7 +110,7 @@ lock: $(READY) ## resolve requirements.lock again; ARGS=--upgrade for newer vers
 		$(addprefix --extra=,$(LOCK_EXTRAS)) $(ARGS) --output-file=requirements.lock pyproject.toml requirements.in
 
 clean: ## remove what was made, .venv excepted
-	@rm -rf out dist build spark-warehouse metastore_db derby.log .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	@rm -rf out dist build site spark-warehouse metastore_db derby.log .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	@find . -name __pycache__ -type d -not -path './$(VENV)/*' -prune -exec rm -rf {} +
 
 java:

@@ -24,9 +24,10 @@ MARKERS = (
     CROSSING.format("jakarta"),
 )
 TEMPLATES = (
-    "mtosi_jms/report/templates",
-    "mtosi_jms/console/templates",
+    "mtosi_jms/cli/templates",
     "mtosi_jms/console/static",
+    "mtosi_jms/console/templates",
+    "mtosi_jms/report/templates",
     "codegen/mtosi_codegen/templates",
 )
 

@@ -1,4 +1,8 @@
-"""Loads that add up: a hundred merges of a hundredth each beside one merge of all, in one Spark session."""
+"""Loads that add up: a hundred merges of a hundredth each beside one merge of all, in one Spark session.
+
+MTOSI_BENCH_JARS names the jars of Delta Lake or Iceberg, joined by commas, where Spark cannot download them itself.
+MTOSI_BENCH_ANSWERS is the number of answers of 5,000 elements each, by default 300.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +20,7 @@ from network import BATCH, batch
 from mtosi_jms.errors import MtosiError
 from mtosi_jms.spark import local_session, pyspark_version
 from mtosi_jms.spark.jobs import IngestOptions, run_ingest
-from mtosi_jms.spark.jobs._lake import DELTA, PARQUET, session_settings
+from mtosi_jms.spark.jobs._lake import DELTA, ICEBERG, PARQUET, session_settings
 
 _ANSWER = 10
 """Files of one answer, which is complete by itself."""
@@ -33,8 +37,13 @@ def delta(*, quick: bool) -> Comparison:
     return _loads(DELTA, quick=quick)
 
 
+def iceberg(*, quick: bool) -> Comparison:
+    """Into a table of Iceberg."""
+    return _loads(ICEBERG, quick=quick)
+
+
 def _loads(kind: str, *, quick: bool) -> Comparison:
-    loads, answers = (4, 4) if quick else (100, 300)
+    loads, answers = (4, 4) if quick else (100, int(os.environ.get("MTOSI_BENCH_ANSWERS", "300")))
     with tempfile.TemporaryDirectory(prefix="bench-loads-") as name, _session(kind) as spark:
         folder = Path(name)
         files, size = _land(folder / "all", answers)
@@ -79,7 +88,8 @@ def _loads(kind: str, *, quick: bool) -> Comparison:
 @contextmanager
 def _session(kind: str) -> Iterator[Any]:
     try:
-        settings = session_settings(kind, pyspark_version(), {})
+        jars = os.environ.get("MTOSI_BENCH_JARS")
+        settings = session_settings(kind, pyspark_version(), {"spark.jars": jars} if jars else {})
         with local_session("benchmarks", settings=settings) as spark:
             yield spark
     except MtosiError as error:

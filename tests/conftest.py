@@ -30,7 +30,13 @@ from .transport.jvm import clients
 from .transport.stomp.proxy import Proxy
 
 ROOT = Path(__file__).resolve().parent.parent
-SPARK_ALONE = ("spark/test_cluster.py", "spark/test_connect.py", "spark/test_worker_memory.py")
+SPARK_ALONE = (
+    "spark/test_cluster.py",
+    "spark/test_connect.py",
+    "spark/test_hadoop_servers.py",
+    "spark/test_kafka.py",
+    "spark/test_worker_memory.py",
+)
 """Files there that start what they need as processes of their own."""
 SPARK_TOO = ("cli/test_demo.py", "bridge/test_ten_lines.py")
 """Files elsewhere that share the Spark session."""

@@ -59,15 +59,24 @@ def core(name: str) -> Iterator[None]:
 
 def outcome(
     name: str, data: bytes, cls: Any = None, *, strict: bool = False, limits: Limits = DEFAULT_LIMITS
-) -> tuple[str, Any, Any]:
-    """What a core makes of a document: the object and the warnings, or the error."""
+) -> tuple[Any, ...]:
+    """What a core makes of a document: the object, what it writes of that, and the warnings; or the error."""
     warnings: list[xmlbind.XmlWarning] = []
     with core(name):
         try:
             value = xmlbind.decode(data, cls, warnings=warnings, strict=strict, source="a document", limits=limits)
         except MtosiError as error:
             return "error", type(error).__name__, str(error)
-    return "value", described(value), warnings
+        return "value", described(value), written(name, value), warnings
+
+
+def written(name: str, value: Any) -> bytes | str:
+    """What a core writes of a value: the octets, or the error."""
+    with core(name):
+        try:
+            return xmlbind.encode(value)
+        except MtosiError as error:
+            return str(error)
 
 
 def difference(data: bytes, cls: Any = None, *, limits: Limits = DEFAULT_LIMITS) -> str:

@@ -147,7 +147,10 @@ class JmsToChannel(Keeper[EventSink]):
     def _events(self, deliveries: Sequence[Delivery]) -> tuple[list[StructuredEvent], list[str | None]]:
         """The events of messages, and their ids; what cannot become one is parked, what has expired is left out."""
         found, ids = [], []
+        telemetry = self._connection.telemetry if self._connection is not None else None
         for one in deliveries:
+            if telemetry is not None:
+                telemetry.receive(one.message, self._destination, time.time_ns())
             try:
                 event = event_of(one.message, self._options.rules)
             except EventError as error:

@@ -29,7 +29,7 @@ from mtosi_jms.errors import (
 )
 from mtosi_jms.jms import DUPLICATE_ID, Destination, JmsMessage
 from mtosi_jms.jms.ids import random_id
-from mtosi_jms.transport import Connection, Session
+from mtosi_jms.transport import Connection, Session, publish
 
 log = logging.getLogger(__package__)
 
@@ -92,7 +92,7 @@ class JmsSink:
             try:
                 session = self._batched() if several else self._ready()
                 for message in messages:
-                    session.send(self._to(message), message)
+                    publish(session, self._to(message), message)
                 if several:
                     session.commit()
             except (MessageRefusedError, ResourceLimitError):

@@ -14,6 +14,7 @@ import argparse
 import contextlib
 import importlib
 import io
+import itertools
 import os
 import sys
 from collections.abc import Sequence
@@ -23,7 +24,7 @@ from typing import Final
 from mtosi_jms.cli import _console as console
 from mtosi_jms.errors import MtosiError
 
-__all__ = ["COMMANDS", "main", "parser_for"]
+__all__ = ["COMMANDS", "EXAMPLES", "main", "parser_for"]
 
 COMMANDS: Final = {
     "demo": "run the main job end to end on a generated network",
@@ -35,6 +36,8 @@ COMMANDS: Final = {
     "topology": "turn a snapshot into nodes and edges, ready for GraphFrames",
     "alarms": "turn landed alarms, notified or requested, into a table",
     "doctor": "show what this installation can do, and how to get the rest",
+    "new": "make a project that runs: a requestor, supplier, subscriber or Spark job",
+    "operations": "list the operations that can be called or served",
     "deployment": "check the deployment of an OS and show its sheet",
     "serve": "answer requests as a supplier OS, from a generated or a recorded network",
     "request": "call an operation of a supplier and show its replies",
@@ -50,8 +53,40 @@ COMMANDS: Final = {
     "gateway": "pass requests between HTTP and JMS, both ways",
     "bridge": "forward events of a CORBA channel to JMS, or messages of JMS to a channel",
     "channel": "start a notification service for development; publish and subscribe to event channels",
+    "completion": "print a script that completes commands and options for a shell",
 }
 """Each command and what it does, in the order of the help."""
+EXAMPLES: Final = {
+    "demo": "--elements 2000 --batch-size 200",
+    "map": "landing/*.xml --json",
+    "validate": "landing --explain",
+    "inspect": "reply.xml",
+    "ingest": "landing --out inventory",
+    "diff": "monday tuesday",
+    "topology": "inventory",
+    "alarms": "landing",
+    "doctor": "--url stomp://broker:61613",
+    "new": "requestor my-requestor",
+    "operations": "managedElement",
+    "deployment": "os.toml",
+    "serve": "--url stomp://broker:61613 --destination queue:EMS.OS --elements 5000",
+    "request": "getAllManagedElements --url stomp://broker:61613 --to queue:EMS.OS --batch-size 500",
+    "publish": "alarm.xml --url stomp://broker:61613 --topic topic:FAULT",
+    "subscribe": "--url stomp://broker:61613 --topic topic:FAULT",
+    "replay": "landing --url stomp://broker:61613 --to queue:TEST",
+    "queue": "browse queue:EMS.OS --url stomp://broker:61613",
+    "spool": "list /var/lib/os/outbox",
+    "mq": "read unloaded/ --out landing",
+    "jvm": "fetch artemis",
+    "broker": "up",
+    "gateway": "--to queue:EMS.OS --listen 127.0.0.1:8080 --url stomp://broker:61613",
+    "bridge": "--from corbaloc::ems:4711/NotificationService --to topic:FAULT --url stomp://broker:61613",
+    "channel": "up",
+    "console": "--url stomp://broker:61613 --watch queue:EMS.OS",
+    "completion": "bash",
+}
+"""For each command the arguments of an example, which `--help` shows."""
+_MANNERS: Final = ("--quiet", "--no-color")
 _ELSEWHERE: Final = {"console": "_console_command"}
 """Modules of commands whose name another module has: `_console` is how all commands write."""
 AT_FAULT: Final = 1
@@ -111,6 +146,8 @@ def parser_for(command: str | None) -> argparse.ArgumentParser:
         description="MTOSI over JMS: requests, replies and notifications of an OSS, and what they hold.",
     )
     parser.add_argument("--version", action="version", version=f"mtosi-jms {version()}")
+    parser.add_argument("--quiet", action="store_true", help="no notes and no progress, only results and problems")
+    parser.add_argument("--no-color", action="store_true", help="no colours, as with the variable NO_COLOR")
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
     for name in (command,) if command in COMMANDS else COMMANDS:
         subparser = subparsers.add_parser(name, help=COMMANDS[name])
@@ -118,6 +155,7 @@ def parser_for(command: str | None) -> argparse.ArgumentParser:
             module = importlib.import_module(f"{__name__}.{_ELSEWHERE.get(name, f'_{name}')}")
             subparser.description = module.__doc__
             subparser.formatter_class = _HelpFormatter
+            subparser.epilog = f"Example: mtosi-jms {name} {EXAMPLES[name]}"
             module.add_arguments(subparser)
             subparser.set_defaults(run=module.run)
     return parser
@@ -132,7 +170,15 @@ def version() -> str:
 
 
 def _run(arguments: list[str]) -> int:
-    parser = parser_for(next((argument for argument in arguments if not argument.startswith("-")), None))
+    arguments = _shown_as(arguments)
+    command = next((argument for argument in arguments if not argument.startswith("-")), None)
+    if command is not None and command not in COMMANDS:
+        from mtosi_jms.cli._arguments import nearest
+
+        console.problem(f"there is no command {command!r}; {nearest(command, COMMANDS)}")
+        console.write("usage: mtosi-jms COMMAND ...; mtosi-jms --help lists the commands", stream=sys.stderr)
+        return WRONG_USAGE
+    parser = parser_for(command)
     try:
         args = parser.parse_args(arguments)
     except SystemExit as end:
@@ -140,8 +186,21 @@ def _run(arguments: list[str]) -> int:
     if args.command is None:
         parser.print_help(sys.stderr)
         return WRONG_USAGE
+    if "provider_required" in args:
+        from mtosi_jms.cli._providers import find_provider
+
+        find_provider(args)
     code: int = args.run(args)
     return code
+
+
+def _shown_as(arguments: list[str]) -> list[str]:
+    """The arguments without those before the command that say how it shows things; they are obeyed."""
+    own = list(itertools.takewhile(_MANNERS.__contains__, arguments))
+    console.be_quiet("--quiet" in own)
+    if "--no-color" in own:
+        os.environ["NO_COLOR"] = "1"
+    return arguments[len(own) :]
 
 
 def _text_of(error: Exception) -> str:

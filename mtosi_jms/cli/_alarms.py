@@ -11,16 +11,17 @@ from typing import TYPE_CHECKING
 
 from mtosi_jms.cli import _console as console
 from mtosi_jms.cli._arguments import add_stubs, as_usage
-from mtosi_jms.cli._jobs import NO_MESSAGE, SHOWN, add_job, run_job, say_more
+from mtosi_jms.cli._jobs import NO_MESSAGE, SHOWN, add_job, add_settings, run_job, say_more
 
 if TYPE_CHECKING:
     from mtosi_jms.spark.jobs import AlarmResult
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("landing", metavar="LANDING", help="a spool, a folder, a file or a glob")
+    parser.add_argument("landing", metavar="LANDING", help="a spool, a folder, a file or a glob; also a URL, s3a://...")
     parser.add_argument("--latest", action="store_true", help="write OUT/latest/*.parquet too: each alarm's last state")
     parser.add_argument("--object", metavar="CLASS", help="the class of alarms, for stubs that call it otherwise")
+    add_settings(parser)
     add_stubs(parser)
     add_job(parser, out="out/alarms", allow_empty=NO_MESSAGE)
 
@@ -40,6 +41,7 @@ def run(args: argparse.Namespace) -> int:
         latest=args.latest,
         stubs=",".join(args.stubs),
         cores=args.cores,
+        conf=dict(args.conf),
         allow_empty=args.allow_empty,
     )
     return run_job(args, "reading alarms", None, lambda progress: run_alarms(options, progress=progress), show)

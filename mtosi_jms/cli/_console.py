@@ -29,6 +29,16 @@ _RICH: dict[Style, str] = {
 _drawing: Console | None = None
 
 
+# Whether notes and progress are left out.
+_quiet = False
+
+
+def be_quiet(quiet: bool) -> None:
+    """Leave out notes and progress from now on, or no longer."""
+    global _quiet
+    _quiet = quiet
+
+
 def printable(text: str) -> str:
     """Text on one line, with what a terminal would obey or could not show as escapes."""
     if text.isprintable():
@@ -92,7 +102,8 @@ def problem(text: str) -> None:
 
 def note(text: str) -> None:
     """Report something worth knowing on standard error."""
-    write(printable(f"note: {text}"), "dim", stream=sys.stderr)
+    if not _quiet:
+        write(printable(f"note: {text}"), "dim", stream=sys.stderr)
 
 
 def print_json(value: Any) -> None:
@@ -145,7 +156,7 @@ def progress(label: str, total: int | None = None) -> Iterator[Callable[[int], N
         a function that takes the number of steps just done.
     """
     global _drawing
-    if not fancy(sys.stderr):
+    if _quiet or not fancy(sys.stderr):
         yield lambda steps: None
         return
     from rich.console import Console

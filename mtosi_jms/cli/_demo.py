@@ -125,7 +125,7 @@ def _clear(out: Path) -> None:
 
 def _connect(url: str) -> Connection:
     mask_url(url)
-    options = {"capacity": _CAPACITY} if url.lower().startswith("memory:") else {}
+    options: dict[str, Any] = {"capacity": _CAPACITY} if url.lower().startswith("memory:") else {}
     place = f"{PREFIX}.{uuid.uuid4().hex[:12]}"
     return mtosi.connect(url, names={name: text.format(place) for name, text in NAMES.items()}, **options)
 

@@ -16,16 +16,17 @@ import re
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib import metadata
-from typing import Final, Literal, NamedTuple
+from types import MappingProxyType
+from typing import Any, Final, Literal, NamedTuple
 
 from mtosi_jms.broker import find_java
 from mtosi_jms.cli import _console as console
 from mtosi_jms.cli._arguments import add_json
 from mtosi_jms.cli._providers import mask_url
 from mtosi_jms.errors import ConfigError, MtosiError
-from mtosi_jms.transport import login
+from mtosi_jms.transport import login, settings
 from mtosi_jms.validation import SchemaSet
 from mtosi_jms.xmlbind import Core, core
 
@@ -44,6 +45,7 @@ EXTRAS: Final[dict[str, tuple[str, tuple[tuple[str, str], ...]]]] = {
         "mtosi-codegen: stubs from WSDL and XSD",
         (("elementpath", "elementpath"), ("jinja2", "jinja2"), ("xmlschema", "xmlschema")),
     ),
+    "docs": ("the documentation site", (("mkdocs", "mkdocs-material"), ("mkdocstrings", "mkdocstrings"))),
     "stomp": ("brokers over STOMP", (("stomp", "stomp.py"),)),
     "http": (
         "SOAP over HTTP",
@@ -107,9 +109,10 @@ class Check(NamedTuple):
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--url",
-        default=login.url_from_environment(),
-        help=f"a broker to reach, such as stomp://host:61613 or memory:; default from {login.URL}",
+        help="a broker to reach, such as stomp://host:61613 or memory:; "
+        f"default from {login.URL}, else {settings.FILE}",
     )
+    parser.add_argument("--environment", "-E", metavar="NAME", help=f"environment of {settings.FILE} to look at")
     add_json(parser)
 
 
@@ -117,7 +120,10 @@ def run(args: argparse.Namespace) -> int:
     """Show the checks; 1 if something that is needed does not work."""
     if args.url is not None:
         mask_url(args.url)
-    checks = all_checks(args.url)
+    found, configuration = check_configuration(args.url, args.environment)
+    checks = [*all_checks(), configuration]
+    if found.url is not None:
+        checks += check_broker(found.url, found.options)
     healthy = all(check.status != "fault" for check in checks)
     if args.json:
         runs = _core()
@@ -132,14 +138,21 @@ def run(args: argparse.Namespace) -> int:
     return 0 if healthy else 1
 
 
-def all_checks(url: str | None = None) -> list[Check]:
-    """Every check; that of a broker only where a URL is given."""
+def all_checks() -> list[Check]:
+    """Every check of what is installed."""
     checks = [check_python(), check_lxml(), check_core(), check_schemas(), check_stubs()]
     checks += [check_extra(extra) for extra in EXTRAS]
-    checks += [check_java(), check_spark()]
-    if url is not None:
-        checks += check_broker(url)
-    return checks
+    return [*checks, check_java(), check_spark()]
+
+
+def check_configuration(url: str | None, environment: str | None) -> tuple[settings.Provider, Check]:
+    """What variables and the configuration file say of the provider, and where each value comes from."""
+    try:
+        found = settings.provider(url, environment=environment)
+    except ConfigError as error:
+        return settings.Provider(), Check("configuration", "fault", str(error), "see docs/configuration.md")
+    told = ", ".join(f"{name} from {source}" for name, source in sorted(found.sources.items()))
+    return found, Check("configuration", "ok", told or f"no {settings.FILE}, and no variable is set")
 
 
 def check_python() -> Check:
@@ -256,8 +269,13 @@ def check_spark() -> Check:
     return Check("spark version", "ok", f"PySpark {found}; its workers run {sys.executable}")
 
 
-def check_broker(url: str) -> list[Check]:
-    """A broker's URL: which transport serves it, and whether each of its hosts answers."""
+def check_broker(url: str, options: Mapping[str, Any] = MappingProxyType({})) -> list[Check]:
+    """A broker's URL: which transport serves it, and whether each of its hosts answers.
+
+    Args:
+        url: of the broker.
+        options: of the connection.
+    """
     if url.split(":", 1)[0].lower() == "memory":
         return [Check("broker", "ok", "memory: is built in")]
     if url.lower().startswith("jvm:"):
@@ -265,7 +283,7 @@ def check_broker(url: str) -> list[Check]:
         served = Check(
             "transport", "ok" if extra.status == "ok" else "fault", "jvm: is served by the jvm transport", extra.fix
         )
-        return [served, _check_login(url)] if extra.status == "ok" else [served]
+        return [served, _check_login(url, options)] if extra.status == "ok" else [served]
     found = list(_addresses(url))
     if not found:
         fix = f"give scheme://host:port; the schemes are {_SERVED}"
@@ -273,16 +291,16 @@ def check_broker(url: str) -> list[Check]:
     checks = [check for address in found for check in _check_address(*address)]
     reached = any((check.name, check.status) == ("broker", "ok") for check in checks)
     if reached and found[0][0] in SCHEMES:
-        checks.append(_check_login(url))
+        checks.append(_check_login(url, options))
     return checks
 
 
-def _check_login(url: str) -> Check:
+def _check_login(url: str, options: Mapping[str, Any]) -> Check:
     """Who is at the other end, and what of JMS it can do."""
     from mtosi_jms.transport import ALL_CAPABILITIES, connect
 
     try:
-        with connect(url, reconnect=False) as connection:
+        with connect(url, **{**options, "reconnect": False}) as connection:
             told, capabilities = connection.metadata, connection.capabilities
     except MtosiError as error:
         guide = "jvm.md" if url.lower().startswith("jvm:") else "stomp.md"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from mtosi_jms.cli import _console as console
 from mtosi_jms.cli._arguments import add_stubs, as_usage
-from mtosi_jms.cli._jobs import NO_MESSAGE, SHOWN, add_job, run_job, say_more
+from mtosi_jms.cli._jobs import NO_MESSAGE, SHOWN, add_job, add_settings, run_job, say_more
 
 if TYPE_CHECKING:
     from mtosi_jms.spark import ReplySequence
@@ -65,14 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="with merge or append: close the objects that a complete answer does not have",
     )
-    parser.add_argument(
-        "--conf",
-        action="append",
-        default=[],
-        type=_setting,
-        metavar="KEY=VALUE",
-        help="a setting of Spark, such as spark.jars; may be given again",
-    )
+    add_settings(parser)
     parser.add_argument(
         "--bulk-files",
         action="append",
@@ -82,13 +75,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_stubs(parser)
     add_job(parser, out="out/inventory", allow_empty=NO_MESSAGE)
-
-
-def _setting(text: str) -> tuple[str, str]:
-    key, separator, value = text.partition("=")
-    if not key or not separator:
-        raise argparse.ArgumentTypeError(f"{text!r} is not KEY=VALUE")
-    return key, value
 
 
 def run(args: argparse.Namespace) -> int:

@@ -41,6 +41,25 @@ def add_job(parser: argparse.ArgumentParser, *, out: str, allow_empty: str) -> N
     add_json(parser, "the summary as one JSON document")
 
 
+def add_settings(parser: argparse.ArgumentParser) -> None:
+    """Add the argument for settings of Spark."""
+    parser.add_argument(
+        "--conf",
+        action="append",
+        default=[],
+        type=_setting,
+        metavar="KEY=VALUE",
+        help="a setting of Spark, such as spark.jars; may be given again",
+    )
+
+
+def _setting(text: str) -> tuple[str, str]:
+    key, separator, value = text.partition("=")
+    if not key or not separator:
+        raise argparse.ArgumentTypeError(f"{text!r} is not KEY=VALUE")
+    return key, value
+
+
 def run_job(
     args: argparse.Namespace,
     label: str,

@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME,...",
         help="attributes of a notification's events to map as well (Table 4), such as EventType,perceivedSeverity",
     )
-    parser.add_argument("--show-secrets", action="store_true", help="show credentials in the table")
+    parser.add_argument("--show-secrets", action="store_true", help="show credentials")
     add_json(parser, "one JSON line for each file")
 
 
@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
             continue
         warnings = [*document.envelope.warnings, *map(document.located, mapping.warnings)]
         if args.json:
-            console.print_json(_to_json(file, mapping, profile, warnings))
+            console.print_json(_to_json(file, mapping, profile, warnings, secrets=args.show_secrets))
         else:
             _show(file, mapping, profile, warnings, secrets=args.show_secrets)
     return code
@@ -85,15 +85,23 @@ def _headers(mapping: HeaderMapping, profile: BindingProfile) -> dict[str, Any]:
     }
 
 
+def _masked(name: str, value: Any) -> Any:
+    if is_secret(name):
+        return MASK
+    return without_login(value) if isinstance(value, str) else value
+
+
 def _to_json(
-    file: str, mapping: HeaderMapping, profile: BindingProfile, warnings: list[XmlWarning]
+    file: str, mapping: HeaderMapping, profile: BindingProfile, warnings: list[XmlWarning], *, secrets: bool
 ) -> dict[str, object]:
+    masked = (lambda name, value: value) if secrets else _masked
     return {
         "file": file,
         "message_type": MessageType.TEXT.value,
-        "headers": _headers(mapping, profile),
+        "headers": {name: masked("", value) for name, value in _headers(mapping, profile).items()},
         "properties": {
-            name: {"type": jms_type_name(value), "value": value} for name, value in mapping.properties.items()
+            name: {"type": jms_type_name(value), "value": masked(name, value)}
+            for name, value in mapping.properties.items()
         },
         "warnings": [warning_json(warning) for warning in warnings],
     }

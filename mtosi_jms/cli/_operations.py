@@ -1,62 +1,61 @@
-"""Operations by the names that a user types: `getManagedElement`, `ManagedElementRetrieval.get_managed_element`."""
+"""Lists the operations of the stubs: what `request` can call and `serve` can offer.
+
+A word selects the services and operations that have it in their names, in any case of letters.
+"""
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterator
+import argparse
+from typing import Any
 
-from mtosi_jms.errors import ConfigError
+from mtosi_jms.cli import _console as console
+from mtosi_jms.cli._arguments import add_json, add_stubs
+from mtosi_jms.inventory import load_stubs
 from mtosi_jms.service import OperationInfo, ServiceInfo
 from mtosi_jms.service.registry import services_of
 from mtosi_jms.xmlbind import registered_packages
 
-_NEAR = 3
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("word", nargs="?", default="", help="part of a service's or operation's name")
+    add_stubs(parser)
+    add_json(parser, "a line of JSON for each operation")
 
 
-def find_operation(text: str) -> tuple[ServiceInfo, OperationInfo]:
-    """The operation that a name stands for.
-
-    The first package of stubs that has the operation counts; the shipped stubs come last.
-
-    Args:
-        text: the operation's WSDL or Python name, behind the service's name and a dot where several services have it.
-
-    Raises:
-        ConfigError: an unknown operation, with the names that resemble it, or several services of a package have it.
-    """
-    service_name, _, name = text.rpartition(".")
-    for package in registered_packages():
-        found = [
-            (service, operation)
-            for service, operation in _operations(package)
-            if name in (operation.name, operation.python_name) and service_name in ("", service.name)
-        ]
-        if len(found) > 1:
-            several = " or ".join(f"{service.name}.{operation.name}" for service, operation in found)
-            raise ConfigError(f"several services have {text!r}; give {several}")
-        if found:
-            return found[0]
-    raise ConfigError(f"there is no operation {text!r}{_hint(service_name, name)}")
+def run(args: argparse.Namespace) -> int:
+    """List the operations; 1 where none has the word."""
+    load_stubs(args.stubs)
+    found = [
+        (package, service, operation)
+        for package in registered_packages()
+        for service in services_of(package)
+        for operation in service.operations
+        if args.word.lower() in f"{service.name}.{operation.name}".lower()
+    ]
+    if args.json:
+        for one in found:
+            console.print_json(_facts(*one))
+    elif found:
+        rows = [(service.name, operation.name, _answers(operation), package) for package, service, operation in found]
+        console.table("", ("service", "operation", "answers", "stubs"), rows)
+    if not found:
+        console.problem(f"no operation has {args.word!r} in its name" if args.word else "the stubs have no operation")
+        return 1
+    return 0
 
 
-def _operations(package: str) -> Iterator[tuple[ServiceInfo, OperationInfo]]:
-    for service in services_of(package):
-        for operation in service.operations:
-            yield service, operation
+def _facts(package: str, service: ServiceInfo, operation: OperationInfo) -> dict[str, Any]:
+    return {
+        "service": service.name,
+        "operation": operation.name,
+        "python_name": operation.python_name,
+        "mep": operation.mep,
+        "batches": bool(operation.batch_path),
+        "stubs": package,
+    }
 
 
-def _hint(service_name: str, name: str) -> str:
-    known = [found for package in registered_packages() for found in _operations(package)]
-    by_text: dict[str, str] = {}
-    for service, operation in known:
-        for spelled in (operation.name, operation.python_name):
-            for text in (spelled, f"{service.name}.{spelled}"):
-                by_text.setdefault(text.lower(), f"{service.name}.{operation.name}")
-    close: list[str] = []
-    if service_name:
-        close = difflib.get_close_matches(f"{service_name}.{name}".lower(), by_text, n=2 * _NEAR)
-    close = close or difflib.get_close_matches(name.lower(), by_text, n=2 * _NEAR)  # the service may be misspelt
-    near = list(dict.fromkeys(by_text[one] for one in close))[:_NEAR]
-    if near:
-        return f"; did you mean {', '.join(near)}?"
-    return f"; the services are {', '.join(sorted({service.name for service, _ in known}))}"
+def _answers(operation: OperationInfo) -> str:
+    if operation.mep == "one-way":
+        return "nothing"
+    return "one response, or batches of objects" if operation.batch_path else "one response"

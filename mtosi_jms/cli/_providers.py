@@ -18,7 +18,7 @@ import mtosi_jms as mtosi
 from mtosi_jms.cli._log import add_log
 from mtosi_jms.jms import NamingContext
 from mtosi_jms.masking import passwords_in
-from mtosi_jms.transport import Connection, login, provider_url
+from mtosi_jms.transport import Connection, login, provider_url, settings
 
 _COMMAND_LINE: Final = Path("/proc/self/cmdline")
 _STATE: Final = Path("/proc/self/stat")
@@ -34,13 +34,16 @@ def add_provider(parser: argparse.ArgumentParser, *, required: bool = True) -> N
         required: whether nothing works without a provider.
     """
     group = parser.add_argument_group("provider")
-    url = login.url_from_environment()
     group.add_argument(
         "--url",
-        default=url,
-        required=required and url is None,
         help="JMS provider, such as stomp://host:61613, or jndi:NAME, a connection factory of --names; default from "
-        f"{login.URL}",
+        f"{login.URL}, else from {settings.FILE}",
+    )
+    group.add_argument(
+        "--environment",
+        "-E",
+        metavar="NAME",
+        help=f"environment of {settings.FILE}; default from {settings.ENVIRONMENT}, else the one that the file names",
     )
     group.add_argument("--names", metavar="FILE", help="naming context: jndi.properties or TOML")
     group.add_argument("--user", help=f"login, in place of the URL's; default from {login.USER}")
@@ -53,6 +56,22 @@ def add_provider(parser: argparse.ArgumentParser, *, required: bool = True) -> N
     )
     group.add_argument("--client-id", metavar="ID", help="client id of the connection")
     add_log(parser)
+    parser.set_defaults(provider_options={}, provider_required=required)
+
+
+def find_provider(args: argparse.Namespace) -> None:
+    """Complete what `add_provider` adds by variables and the configuration file; other arguments stay as they are.
+
+    Raises:
+        ConfigError: the file is at fault.
+        ArgumentError: a command that needs a provider has none.
+    """
+    given = {name: getattr(args, name) for name in ("user", "password_file", "client_id")}
+    found = settings.provider(args.url, environment=args.environment, names=args.names, given=given)
+    args.url, args.names, args.provider_options = found.url, found.names, found.options
+    if args.url is None and args.provider_required:
+        ways = f"give --url, set {login.URL}, or name one in {settings.FILE}"
+        raise argparse.ArgumentError(None, f"no JMS provider: {ways}")
 
 
 def open_connection(args: argparse.Namespace, **options: Any) -> Connection:
@@ -70,7 +89,7 @@ def open_connection(args: argparse.Namespace, **options: Any) -> Connection:
     mask_url(args.url)
     said = {"client_id": args.client_id, "user": args.user, **_password(args.password_file)}
     options.update((name, value) for name, value in said.items() if value is not None)
-    return mtosi.connect(args.url, names=args.names, **options)
+    return mtosi.connect(args.url, names=args.names, **{**args.provider_options, **options})
 
 
 def time_limits(args: argparse.Namespace, seconds: float) -> dict[str, float]:

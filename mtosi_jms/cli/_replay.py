@@ -27,7 +27,7 @@ from mtosi_jms.jms import DUPLICATE_ID, BindingProfile, JmsMessage, NamingContex
 from mtosi_jms.jms.selector import parse
 from mtosi_jms.soap import header_text
 from mtosi_jms.spool import open_entry, scan
-from mtosi_jms.transport import Connection
+from mtosi_jms.transport import Connection, publish
 
 _PACKED: Final = ".xml.gz"
 _PROVIDERS_OWN: Final = ("JMSX", "JMS_")
@@ -88,7 +88,7 @@ def replay(connection: Connection, args: argparse.Namespace, files: list[Path], 
                 console.problem(f"stopped: sent {counted(sent)} to {target}; the next is {path}")
                 return 1
             try:
-                _show(path, session.send(target, as_new(message)), as_json=args.json)
+                _show(path, publish(session, target, as_new(message)), as_json=args.json)
             except TransportError:
                 console.problem(f"sent {counted(sent)} to {target}; {path} may or may not have been sent")
                 raise

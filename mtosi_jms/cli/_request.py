@@ -20,9 +20,9 @@ from mtosi_jms.cli._arguments import add_stubs, add_validation, as_usage, count,
 from mtosi_jms.cli._asked import Asked, Reply
 from mtosi_jms.cli._contents import objects_in
 from mtosi_jms.cli._documents import told
+from mtosi_jms.cli._finding import find_operation
 from mtosi_jms.cli._log import log_in_lines
 from mtosi_jms.cli._objects import fill, plain
-from mtosi_jms.cli._operations import find_operation
 from mtosi_jms.cli._providers import add_provider, open_connection, time_limits
 from mtosi_jms.errors import ConfigError, MtosiFault, XmlError
 from mtosi_jms.inventory import load_stubs

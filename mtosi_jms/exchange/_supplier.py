@@ -87,7 +87,8 @@ class Supplier:
             `mtosi_jms.jms.body_check.Validate`.
 
     Raises:
-        ConfigError: a temporary destination, two services with the same request element, or a window below 1.
+        ConfigError: a temporary destination, two services with the same request element, a window below 1, or a
+            policy that is no function.
         NamingError: the destination cannot be resolved.
     """
 
@@ -110,6 +111,8 @@ class Supplier:
     ) -> None:
         check_connection("Supplier", connection)
         check_seconds("retry_pause", retry_pause, zero=True)
+        if reply_policy is not None and not callable(reply_policy):
+            raise ConfigError(f"reply_policy: give a function that takes a destination, not {reply_policy!r}")
         names = connection.names
         self.connection = connection
         self.destination = names.lookup(destination)
@@ -373,7 +376,8 @@ class Supplier:
         soap_jms = speaks(self.profile, self._transports, message)
         telemetry = self.connection.telemetry
         writer = ReplyWriter(self._rules, session, message, soap_jms=soap_jms, telemetry=telemetry)
-        began, failure = time.monotonic(), None
+        began = time.monotonic()
+        failure: BaseException | None = None
         if telemetry is not None:
             telemetry.began(Role.SUPPLIER)
         try:
@@ -439,8 +443,7 @@ class Supplier:
             return
         if kind in NO_REQUEST and header_text(request, "msgType") is None:
             what = f"a message of type {kind} came where requests are expected"
-            error = ProtocolError(what, correlation_id(request) or "")
-            self._reject("a message that is no request", error, message)
+            self._reject("a message that is no request", ProtocolError(what, correlation_id(request) or ""), message)
             return
         try:
             judge_body(self._check, message, envelope)
@@ -451,6 +454,8 @@ class Supplier:
                 send_all(dispatcher.refuse(why, request, envelope.version, writer), writer.send)
             return
         send_all(dispatcher.dispatch(envelope, message=message, address=writer), writer.send)
+        if not writer.operation and self.connection.telemetry is not None:
+            self.connection.telemetry.count(Count.REJECTS, self.destination)
 
 
 def _answer_all(weak: weakref.ref[Supplier], session: Session, consumer: Consumer | InboxReceiver) -> None:

@@ -209,6 +209,10 @@ class Forwarder(Dispatcher):
         self._from = sender_uri
         self._check = body_check(validate)
 
+    def operation_of(self, envelope: Envelope) -> str:
+        """One name for all: which operations there are the peer knows, and requestors may write any name."""
+        return "forwarded"
+
     def dispatch(
         self, envelope: Envelope, *, message: JmsMessage | None = None, address: ReplyAddress | None = None
     ) -> Generator[Envelope, None, None]:

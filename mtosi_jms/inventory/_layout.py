@@ -13,7 +13,7 @@ holder in a holder) is named within the node above that one, since such short na
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Final
@@ -111,6 +111,7 @@ class Route:
         node: the inventory node that the class is, or None.
         steps: routes of the child elements that lead somewhere, by Clark name; None marks an object itself.
         targets: classes of the objects among the children, by Clark name.
+        known: Clark names of the elements that the class has a place for.
     """
 
     def __init__(self, table: ClassTable | None, routes: Routes) -> None:
@@ -118,13 +119,13 @@ class Route:
         self.node = node_of(table) if table is not None else None
         self.targets: dict[str, ClassTable] = {}
         self.steps: dict[str, Route] = {}
-        self._known: frozenset[str] = frozenset()
+        self.known: frozenset[str] = frozenset()
         if table is not None:
             self._fill(table, routes)
 
     def _fill(self, table: ClassTable, routes: Routes) -> None:
         slots = plan_of(table).slots
-        self._known = frozenset(slots)
+        self.known = frozenset(slots)
         for tag, slot in slots.items():
             if slot.kind != OBJECT or (self.node is not None and tag == self.node.attrs_tag):
                 continue
@@ -136,7 +137,7 @@ class Route:
 
     def knows(self, tag: str) -> bool:
         """Whether the class has a place for an element, also one that leads nowhere."""
-        return tag in self._known
+        return tag in self.known
 
 
 class Routes:
@@ -324,13 +325,13 @@ def composed_name(short: str | None, node: Node, above: Above) -> str:
 
 def given_name(element: etree._Element, table: ClassTable) -> str:
     """The text form of an object's own name, empty where it has none."""
-    tag = _name_tag(table)
+    tag = name_tag(table)
     name = element.find(tag) if tag else None
     return "" if name is None else name_text(name)
 
 
 @cache
-def _name_tag(table: ClassTable) -> str:
+def name_tag(table: ClassTable) -> str:
     """Clark name of the element of an object's name, empty where the class has none."""
     tags = [tag for tag, slot in plan_of(table).slots.items() if slot.field.local == "name" and slot.kind == OBJECT]
     return "".join(tags[:1])
@@ -389,10 +390,15 @@ def relations_of(hit: Hit) -> Relations:
         if reference is not None:
             relations.related.setdefault(reference, []).extend(name_text(name) for name in child)
         elif tag == node.quality_tag:
-            texts = {split_clark(str(part.tag))[1]: str(part.text or "").strip() for part in child}
-            relations.quality = {
-                "is_suspect": _TRUTH.get(texts.get("isSuspect", "")),
-                "is_descendant": _TRUTH.get(texts.get("isDescendant", "")),
-                "reason": texts.get("reason"),
-            }
+            relations.quality = quality_of((split_clark(str(part.tag))[1], str(part.text or "")) for part in child)
     return relations
+
+
+def quality_of(parts: Iterable[tuple[str, str]]) -> dict[str, Any]:
+    """The indicator of quality, from local names and texts of its parts."""
+    texts = {local: text.strip() for local, text in parts}
+    return {
+        "is_suspect": _TRUTH.get(texts.get("isSuspect", "")),
+        "is_descendant": _TRUTH.get(texts.get("isDescendant", "")),
+        "reason": texts.get("reason"),
+    }

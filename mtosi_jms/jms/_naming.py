@@ -11,6 +11,7 @@ from __future__ import annotations
 import copy
 import difflib
 import os
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -21,7 +22,9 @@ from mtosi_jms.jms._destinations import ADMINISTERED, Destination
 from mtosi_jms.jms._jndi import FACTORY, dynamic, read_jndi
 from mtosi_jms.jms._properties_file import read_properties
 from mtosi_jms.jms._uri import JmsUri, is_jms_uri, shown
+from mtosi_jms.masking import MASK
 
+_LOGIN: Final = re.compile(r"^([^:@]*):[^@]*@")
 _NEAR: Final = 3
 
 NameTable: TypeAlias = Mapping[str, "Destination | str | Mapping[str, str]"]
@@ -212,7 +215,8 @@ class NamingContext:
         near, reason = self.near(name), "no destination is known by this name"
         if not near and ":" not in name:
             reason = f"{reason}; without a naming context, write queue:{name} or topic:{name}"
-        return NamingError(shown(name), reason, near)
+        said = name if "//" in name else _LOGIN.sub(rf"\1:{MASK}@", name)  # a URL whose beginning was left out
+        return NamingError(shown(said), reason, near)
 
     def near(self, name: str) -> list[str]:
         """The known names that resemble a name, best first: same last segment, or few letters apart."""

@@ -17,7 +17,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.jms._destinations import Destination
 from mtosi_jms.jms._frozen import FrozenMap
-from mtosi_jms.masking import MASK, is_secret
+from mtosi_jms.masking import MASK, is_secret, without_login
 
 __all__ = [
     "DUPLICATE_ID",
@@ -222,7 +222,7 @@ class Properties(FrozenMap[str, PropertyValue]):
         return made
 
     def __repr__(self) -> str:
-        shown = (f"{name!r}: {MASK if is_secret(name) else repr(value)}" for name, value in self.items())
+        shown = (f"{name!r}: {MASK if is_secret(name) else without_login(repr(value))}" for name, value in self.items())
         return f"{{{', '.join(shown)}}}"
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from mtosi_jms.errors import MissingExtraError
+from mtosi_jms.masking import without_login
 from mtosi_jms.report._charts import LABEL, WIDTH, bars, duration, number, timeline
 from mtosi_jms.report._model import Report
 
@@ -28,9 +29,9 @@ _TEMPLATES.globals.update(width=WIDTH, left=LABEL, most=_ROWS)
 
 
 def render(report: Report) -> str:
-    """The report as one HTML page that needs nothing else."""
+    """The report as one HTML page that needs nothing else; passwords of URLs are masked."""
     worst = sorted(report.sequences, key=lambda line: (line.complete, not line.conflicts))
-    return _TEMPLATES.get_template("report.html.jinja").render(report=report, sequences=worst)
+    return without_login(_TEMPLATES.get_template("report.html.jinja").render(report=report, sequences=worst))
 
 
 def write_report(report: Report, path: str | Path) -> None:

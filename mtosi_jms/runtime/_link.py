@@ -9,8 +9,7 @@ from typing import Final
 from mtosi_jms.errors import ConfigError, MtosiError
 from mtosi_jms.jms import DeliveryMode, Destination, JmsMessage
 from mtosi_jms.spool import InboxReceiver, IncomingJournal, watch_inbox
-from mtosi_jms.telemetry import Publication
-from mtosi_jms.transport import Connection, InterruptionHook
+from mtosi_jms.transport import Connection, InterruptionHook, publish
 
 log = logging.getLogger(__package__)
 
@@ -98,14 +97,7 @@ class Link:
         if message.message_id is not None:
             properties[ORIGINAL_MESSAGE_ID] = message.message_id
         parked = replace(message, properties=properties, delivery_mode=DeliveryMode.PERSISTENT, time_to_live_ms=0)
-        telemetry = self.connection.telemetry
-        publication = Publication(parked) if telemetry is None else telemetry.publish(parked, self.parking)
-        try:
-            sent = self.session.send(self.parking, publication.message)
-        except BaseException as failure:
-            publication.end(error=failure)
-            raise
-        publication.end(sent.message_id)
+        publish(self.session, self.parking, parked)
 
     def close(self) -> None:
         """Ends the session, and the connection if it belongs to the runtime."""

@@ -12,7 +12,6 @@ from typing import Any, Final, NamedTuple
 from mtosi_jms.errors import EncodeError, MtosiFault, SoapJmsFault
 from mtosi_jms.namespaces import SOAP11, SOAP12, split_clark
 from mtosi_jms.soap._faults import amended, header_of, soap_prefix, write_fault
-from mtosi_jms.soap._frames import rewritten
 from mtosi_jms.soap._kinds import exception_for
 from mtosi_jms.stubs.fmw.hdr import Header
 from mtosi_jms.xmlbind import DECLARATION, Names, RawXml, Writer, XmlObject, XmlWarning, encode, to_element
@@ -43,14 +42,17 @@ class Origin(NamedTuple):
         wire: the bytes that came over the wire.
         package: generated package whose classes came before those of all others.
         header_at: how many other blocks stood before the header in the SOAP header; None where it stood in a fault.
-        is_framed: whether it holds the header and one object alone, in UTF-8, with nothing odd about it.
+        version: SOAP version.
+        cuts: where header and name of the body's element can be replaced, see `Enveloped`; None where all has to be
+            written anew.
     """
 
     again: Callable[[], Envelope]
     wire: bytes
     package: str | None
     header_at: int | None
-    is_framed: bool = False
+    version: str
+    cuts: tuple[int, int, int, int, int] | None = None
 
 
 @dataclass(slots=True)
@@ -119,12 +121,11 @@ class Envelope:
         if self.fault is not None:
             return self.to_bytes()
         own = tag_of(self.body)
-        if origin is not None and origin.is_framed and self.header is not None:
+        if origin is not None and origin.cuts is not None and self.header is not None:
             space, local = split_clark(tag or own)
-            header = encode(self.header)[len(DECLARATION) :] if space == split_clark(own)[0] else b""
-            written = rewritten(origin.wire, self.version, header, local if tag else "") if header else None
-            if written is not None:
-                return written
+            if space == split_clark(own)[0] and self.version == origin.version:
+                header = encode(self.header)[len(DECLARATION) :]
+                return _replaced(origin.wire, origin.cuts, header, local if tag else "")
         if tag not in ("", own):
             return replace(self, body=renamed(self.body, tag)).encode()
         return self.encode()
@@ -143,7 +144,7 @@ class Envelope:
             wire: what `to_bytes` gives back while nothing is touched.
         """
         if self.origin is not None and wire is not self.origin.wire:
-            self.origin = self.origin._replace(wire=wire, is_framed=False)
+            self.origin = self.origin._replace(wire=wire, cuts=None)
 
     def encode(self) -> bytes:
         """The envelope written anew, in schema order.
@@ -243,6 +244,17 @@ class Envelope:
         kind = SoapJmsFault if isinstance(fault, SoapJmsFault) else MtosiFault
         made = kind(fault.reason, fault_code=fault.fault_code, fault_string=fault.fault_string)
         return cls(header=header, fault=made, version=version)
+
+
+def _replaced(wire: bytes, cuts: tuple[int, int, int, int, int], header: bytes, local: str) -> bytes:
+    """An envelope with another header, another local name for the element in the body unless it is empty, and all else
+    as it came."""
+    begin, end, start, stop, last = cuts
+    name = wire[start:stop]
+    prefix, colon, _ = name.rpartition(b":")
+    new = prefix + colon + local.encode() if local else name
+    view = memoryview(wire)
+    return b"".join((view[:begin], header, view[end:start], new, view[stop:last], new, view[last + len(name) :]))
 
 
 def tag_of(body: object) -> str:

@@ -1,7 +1,5 @@
-"""Envelopes read from their text: leniently, by the quickest way that leaves nothing unsaid.
-
-An envelope whose beginning is known is read without a tree, of a large plain one the body is; in all other cases, and
-for every error and warning, the whole of it is read from the tree that the parser makes.
+"""Envelopes read from their octets, leniently: by the native core where it runs and there is nothing beside a header
+and a body; in all other cases from the tree that the parser makes.
 """
 
 from __future__ import annotations
@@ -14,7 +12,6 @@ from lxml import etree
 
 from mtosi_jms.errors import EnvelopeError
 from mtosi_jms.namespaces import HDR, clark, split_clark
-from mtosi_jms.soap import _frames as frames
 from mtosi_jms.soap._envelope import VERSIONS, Envelope, Origin
 from mtosi_jms.soap._faults import read_fault
 from mtosi_jms.stubs.fmw.hdr import Header
@@ -28,11 +25,10 @@ from mtosi_jms.xmlbind import (
     Scopes,
     attributes_of,
     decode_root,
-    find_element,
     parse_xml,
     to_bytes,
 )
-from mtosi_jms.xmlbind.columns import Cut, Odd, cut_body, parsed_shell
+from mtosi_jms.xmlbind.columns import read_enveloped
 
 _HEADER_TAG: Final = clark(HDR, "header")
 
@@ -68,25 +64,22 @@ def parse(
     wire = to_bytes(data)
     data = data if isinstance(data, str) else wire
     again = partial(parse, data, package=package, limits=limits, needs_header=needs_header)
-    parts = frames.read_framed(wire, package, limits)
+    parts = read_enveloped(wire, Header, package, strict=strict, source=source, limits=limits)
     if parts is not None:
-        origin = Origin(again, wire, package, 0, is_framed=True)
-        return Envelope(parts.header, parts.body, version=parts.version, source=source, origin=origin)
-    reader: _Reader | None = _ShellReader.of(wire, package, limits)
-    if reader is None:
-        odd: list[str] = []
-        root = parse_xml(data, source=source, limits=limits, odd_prefixes=odd)
-        reader = _Reader(root, Issues(strict=strict, source=source), package)
-        for prefix in odd:
-            reader._issues.add("C09", f"the prefix {prefix}, which nothing uses, stands for what is no URI", root)
-        reader.read()
-        if needs_header and reader.envelope.header is None:
-            reader._issues.add("no-header", "there is no MTOSI header", root)
+        version = VERSIONS[parts.namespace]
+        origin = Origin(again, wire, package, 0, version, parts.cuts)
+        return Envelope(parts.header, parts.body, None, parts.warnings, version=version, source=source, origin=origin)
+    odd: list[str] = []
+    root = parse_xml(data, source=source, limits=limits, odd_prefixes=odd)
+    reader = _Reader(root, Issues(strict=strict, source=source), package)
+    for prefix in odd:
+        reader._issues.add("C09", f"the prefix {prefix}, which nothing uses, stands for what is no URI", root)
+    reader.read()
+    if needs_header and reader.envelope.header is None:
+        reader._issues.add("no-header", "there is no MTOSI header", root)
     envelope = reader.envelope
-    envelope.origin = Origin(again, wire, package, reader.header_at)
+    envelope.origin = Origin(again, wire, package, reader.header_at, envelope.version)
     envelope.source = source
-    if reader.is_framed:
-        frames.remember(wire, reader.names, envelope.version, limits)
     return envelope
 
 
@@ -116,18 +109,6 @@ class _Reader:
             message = f"not a SOAP envelope: the root element is {local}{space}"
             raise EnvelopeError(message, source=issues.source, line=root.sourceline)
         self.envelope = Envelope(version=VERSIONS[self._namespace], warnings=issues.found)
-
-    @property
-    def names(self) -> dict[str | None, str]:
-        """The namespaces that the root has in scope, by prefix."""
-        return dict(self._root.nsmap)
-
-    @property
-    def is_framed(self) -> bool:
-        """Whether there is nothing beside the header and the object of the body, and nothing odd."""
-        envelope = self.envelope
-        beside = envelope.warnings or envelope.blocks or envelope.more or envelope.attributes
-        return self.header_at == 0 and envelope.fault is None and not beside
 
     def read(self) -> None:
         """Fill the envelope.
@@ -200,34 +181,3 @@ class _Reader:
             envelope.blocks.insert(self.header_at, RawXml.from_element(self._header))
         envelope.header = fault.header
         self.header_at = None
-
-
-class _ShellReader(_Reader):
-    """Takes a large plain envelope apart: the object in its body comes from the text, the rest from a tree."""
-
-    _cut: Cut
-
-    @classmethod
-    def of(cls, data: bytes, package: str | None, limits: Limits) -> _ShellReader | None:
-        """The reader of an envelope that leaves nothing to report; None where the whole of it needs a tree."""
-        cut = cut_body(data, limits, octets=True)
-        root = parsed_shell(cut, limits) if cut is not None else None
-        if cut is None or root is None:
-            return None
-        issues = Issues()
-        try:
-            reader = cls(root, issues, package)
-            reader._cut = cut
-            reader.read()
-        except (Odd, EnvelopeError):
-            return None
-        return None if issues.found else reader
-
-    def _read_body(self, body: etree._Element) -> None:
-        self._attributes(body)
-        found = find_element(str(body[0].tag), self._package) if len(body) == 1 else None
-        if found is None or self._issues.found or self.envelope.header is None:
-            raise Odd
-        self.envelope.body = self._cut.read(body[0], found.__xml__)
-        if self.envelope.body is None:
-            raise Odd

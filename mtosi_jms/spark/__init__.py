@@ -18,7 +18,9 @@ from mtosi_jms.spark._session import SPARK_MINIMUM, check_version, local_session
 
 if TYPE_CHECKING:
     from mtosi_jms.spark._columns import arrow_schema
+    from mtosi_jms.spark._engine import read_landing
     from mtosi_jms.spark._frames import ledger, parse_messages
+    from mtosi_jms.spark._functions import register_functions
     from mtosi_jms.spark._landing import Plan, plan_landing
     from mtosi_jms.spark._message_stream import MessageStreamSource
     from mtosi_jms.spark._options import SourceOptions
@@ -55,6 +57,8 @@ __all__ = [
     "plan_landing",
     "pyspark_version",
     "read_alarms",
+    "read_landing",
+    "register_functions",
     "selector_column",
     "snapshot_topology",
     "topology_tables",
@@ -70,6 +74,8 @@ _HOMES: Final = {
     "arrow_schema": "_columns",
     "ledger": "_frames",
     "parse_messages": "_frames",
+    "read_landing": "_engine",
+    "register_functions": "_functions",
     "plan_landing": "_landing",
     "selector_column": "_selector",
 }

@@ -5,6 +5,9 @@ for the former inside them, in any case of letters. Nothing else is: sidecars, a
 files of a spool have other endings or begin with a dot. A file that is named outright is input whatever it is called.
 A document in an archive is a file of its own, called `ARCHIVE!/MEMBER`.
 
+On a Hadoop file system Spark lists and reads (`_hadoop`); what it has read is lent to this module under the name of the
+file, and the rest is the same.
+
 A reply of BulkResponse names a file (C18). Whoever writes into a landing chooses that name, so nothing is followed
 unless the option `bulkFiles` says below which folders, and what is not followed is listed. A file that was followed
 does not lead to others.
@@ -14,7 +17,9 @@ from __future__ import annotations
 
 import glob
 import gzip
+import io
 import os
+import re
 import threading
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -30,6 +35,7 @@ from mtosi_jms.errors import ArchiveError, ConfigError, FileLocationError, Malfo
 CHUNK: Final = 64 * 1024
 """How much of a file is read at once where it is not read whole."""
 _ARCHIVES: Final = (".zip", ".tar", ".tar.gz", ".tgz")
+NOT_THERE: Final = "no such file or folder"
 _NOT_ALLOWED: Final = "names a file that is not read: the option bulkFiles does not allow any"
 
 
@@ -62,28 +68,66 @@ class Found:
     rejects: tuple[Reject, ...]
 
 
-def find_files(paths: Iterable[str]) -> Found:
+@dataclass(frozen=True, slots=True)
+class Sieve:
+    """Which of the files that are found are input; the names of Spark's options for files.
+
+    Attributes:
+        name: pattern of the file's name as `pathGlobFilter` has it, already as a regular expression.
+        deep: whether folders in folders are looked into.
+        after, before: bounds of the time of the last change, in milliseconds since 1970, exclusive.
+    """
+
+    name: re.Pattern[str] | None = None
+    deep: bool = True
+    after: int | None = None
+    before: int | None = None
+
+    def takes(self, path: str, time: int | None, *, named: bool) -> bool:
+        """Whether a file is input.
+
+        Args:
+            path: of the file.
+            time: of its last change in milliseconds; None asks this machine, where it matters.
+            named: whether it was named outright, so that its name may end in anything.
+        """
+        name = path.rpartition("/")[2]
+        if not (named or _is_input_name(name)) or (self.name is not None and not self.name.fullmatch(name)):
+            return False
+        if self.after is None and self.before is None:
+            return True
+        try:
+            changed = os.stat(path).st_mtime_ns // 1_000_000 if time is None else time  # noqa: PTH116
+        except OSError:
+            return True  # whoever opens it says what is wrong
+        return (self.after is None or changed > self.after) and (self.before is None or changed < self.before)
+
+
+ALL_FILES: Final = Sieve()
+
+
+def find_files(paths: Iterable[str], sieve: Sieve = ALL_FILES) -> Found:
     """The files of a landing, given as folders, files, globs, or `file:` URLs of them.
 
     Raises:
         SpoolError: a path or glob that leads to nothing, or that cannot be read.
-        ConfigError: a path on another file system; those are read by Spark itself and given to `parse_messages`.
+        ConfigError: a path on another file system.
     """
     files: dict[str, int] = {}
     rejects: list[Reject] = []
-    for file in input_files(paths, rejects):
-        files.update(_documents(file, rejects))
+    for file in input_files(paths, rejects, sieve):
+        files.update(documents_of(file, rejects))
     return Found(tuple(sorted(files.items())), tuple(rejects))
 
 
-def input_files(paths: Iterable[str], rejects: list[Reject]) -> Iterator[str]:
+def input_files(paths: Iterable[str], rejects: list[Reject], sieve: Sieve = ALL_FILES) -> Iterator[str]:
     """The files on disk of a landing, absolute, archives unopened; `rejects` takes folders that cannot be read.
 
     Raises:
         SpoolError, ConfigError: as `find_files`.
     """
     for path in paths:
-        yield from _input(local_path(path), rejects)
+        yield from _input(local_path(path), rejects, sieve)
 
 
 def follow(
@@ -106,7 +150,7 @@ def follow(
             rejects.append(Reject(path, None, str(error)))
             continue
         for file in files:
-            documents.update(_documents(str(file), rejects))
+            documents.update(documents_of(str(file), rejects))
     return documents, []
 
 
@@ -116,21 +160,26 @@ def local_path(path: str) -> str:
     Raises:
         ConfigError: a URL of another file system.
     """
-    scheme, separator, _ = path.partition(":")
-    if separator and scheme.lower() == "file":
+    if scheme_of(path) == "file":
         path = unquote(urlsplit(path).path)
-    elif separator and "//" in path and len(scheme) > 1 and scheme.isalnum():
-        raise ConfigError(
-            f"{path}: only local files are read; on {scheme} use spark.read.format('binaryFile') and parse_messages()"
-        )
+    elif scheme_of(path):
+        raise ConfigError(f"{path}: only local files are read here; read_landing() and ingest read others")
     return os.path.abspath(path)  # noqa: PTH100 - Path.resolve would follow links and change the names of files
 
 
-def _documents(path: str, rejects: list[Reject]) -> dict[str, int]:
+def scheme_of(path: str) -> str:
+    """The scheme of a URL in small letters, empty for a path of this machine."""
+    scheme, separator, _ = path.partition(":")
+    is_url = separator and (scheme.lower() == "file" or ("//" in path and len(scheme) > 1 and scheme.isalnum()))
+    return scheme.lower() if is_url else ""
+
+
+def documents_of(path: str, rejects: list[Reject]) -> dict[str, int]:
     """The documents of a file with their sizes in bytes: the file itself, or what is in it if it is an archive."""
     try:
-        size = Path(path).stat().st_size
-        if is_document_name(path) or not os.path.isfile(path):  # noqa: PTH113
+        lent = _LENT.get(path)
+        size = Path(path).stat().st_size if lent is None else lent.size
+        if is_document_name(path) or not (lent or os.path.isfile(path)):  # noqa: PTH113
             return {path: size}
         with SHELF.archive(path) as archive:
             if not archive.is_archive:
@@ -143,49 +192,52 @@ def _documents(path: str, rejects: list[Reject]) -> dict[str, int]:
     return {}
 
 
-def _input(path: str, rejects: list[Reject]) -> Iterator[str]:
+def _input(path: str, rejects: list[Reject], sieve: Sieve) -> Iterator[str]:
     if os.path.isdir(path):  # noqa: PTH112
-        yield from _folder(path, rejects)
+        yield from _folder(path, rejects, sieve)
     elif os.path.exists(path):  # noqa: PTH110
-        yield path
+        if sieve.takes(path, None, named=True):
+            yield path
     else:
-        yield from _matching(path, rejects)
+        yield from _matching(path, rejects, sieve)
 
 
-def _matching(path: str, rejects: list[Reject]) -> Iterator[str]:
+def _matching(path: str, rejects: list[Reject], sieve: Sieve) -> Iterator[str]:
     matches = sorted(glob.glob(path, recursive=True)) if glob.has_magic(path) else []  # noqa: PTH207
     if not matches:
-        raise SpoolError(path, "no such file or folder")
+        raise SpoolError(path, NOT_THERE)
     for match in matches:
         if os.path.isdir(match):  # noqa: PTH112
-            yield from _folder(match, rejects)
-        elif _is_input_name(match):
+            yield from _folder(match, rejects, sieve)
+        elif sieve.takes(match, None, named=False):
             yield match
 
 
-def _folder(path: str, rejects: list[Reject]) -> Iterator[str]:
+def _folder(path: str, rejects: list[Reject], sieve: Sieve) -> Iterator[str]:
     def failed(error: OSError) -> None:
         if str(error.filename) == path:
             raise SpoolError(path, error.strerror or str(error)) from error
         rejects.append(Reject(str(error.filename), None, f"cannot be read: {error.strerror}"))
 
-    for folder, _, names in os.walk(path, onerror=failed):
+    for folder, folders, names in os.walk(path, onerror=failed):
+        if not sieve.deep:
+            folders.clear()
         for name in names:
-            if _is_input_name(name):
-                yield os.path.join(folder, name)  # noqa: PTH118
+            file = os.path.join(folder, name)  # noqa: PTH118
+            if sieve.takes(file, None, named=False):
+                yield file
 
 
-def _is_input_name(path: str) -> bool:
+def _is_input_name(name: str) -> bool:
     """Whether a file of this name is input when it is found in a folder."""
-    name = Path(path).name
     return is_document_name(name) or (name.lower().endswith(_ARCHIVES) and not name.startswith("."))
 
 
 def split_member(path: str) -> tuple[str, str]:
     """A path as archive and member; the member is empty for a file that is none."""
     archive, separator, member = path.partition(SEPARATOR)
-    while separator and not os.path.exists(path):  # noqa: PTH110
-        if os.path.isfile(archive):  # noqa: PTH113
+    while separator and path not in _LENT and not os.path.exists(path):  # noqa: PTH110
+        if archive in _LENT or os.path.isfile(archive):  # noqa: PTH113
             return archive, member
         more, separator, member = member.partition(SEPARATOR)
         archive += SEPARATOR + more
@@ -207,7 +259,7 @@ def opened(path: str) -> Iterator[IO[bytes]]:
             with SHELF.archive(file) as archive, archive.open(member) as stream:
                 yield stream
             return
-        with Path(file).open("rb") as raw:
+        with _raw(file) as raw:
             magic = raw.read(2)
             raw.seek(0)
             yield _unzipped(raw, path) if magic == GZIP_MAGIC else raw
@@ -219,9 +271,53 @@ def opened(path: str) -> Iterator[IO[bytes]]:
         raise SpoolError(path, error.strerror or str(error)) from error
 
 
+@dataclass(frozen=True, slots=True)
+class Lent:
+    """What somebody else has read of a file: its bytes, a copy on this machine, or why it cannot be read."""
+
+    size: int
+    content: bytes | Path | SpoolError
+
+
+_LENT: Final[dict[str, Lent]] = {}
+
+
+@contextmanager
+def lent(path: str, content: Lent) -> Iterator[None]:
+    """While this lasts, a file is what was lent under its name. For the one thread of a worker of Spark's."""
+    _LENT[path] = content
+    try:
+        yield
+    finally:
+        del _LENT[path]
+
+
+def _on_disk(path: str) -> str:
+    """The file of this machine that is read for a path.
+
+    Raises:
+        SpoolError: whoever lent it could not read it.
+    """
+    found = _LENT.get(path)
+    if found is None:
+        return path
+    if isinstance(found.content, SpoolError):
+        raise found.content
+    return str(found.content)
+
+
+def _raw(path: str) -> IO[bytes]:
+    found = _LENT.get(path)
+    if found is not None and isinstance(found.content, bytes):
+        return io.BytesIO(found.content)
+    return Path(_on_disk(path)).open("rb")
+
+
 def _unzipped(raw: IO[bytes], path: str) -> IO[bytes]:
+    size = raw.seek(0, io.SEEK_END)
+    raw.seek(0)
     unpacked = cast("IO[bytes]", gzip.GzipFile(fileobj=raw))
-    most = DEFAULT_BOUNDS.allowed(os.fstat(raw.fileno()).st_size)
+    most = DEFAULT_BOUNDS.allowed(size)
     return cast("IO[bytes]", BoundedStream(unpacked, path, most))
 
 
@@ -279,7 +375,7 @@ class ArchiveShelf:
         with self._lock:
             self._clear(key)
             if key not in self._kept:
-                self._kept[key] = _Kept(Archive(path))
+                self._kept[key] = _Kept(Archive(_on_disk(path)))
             kept = self._kept[key]
             kept.readers += 1
         try:
@@ -302,7 +398,7 @@ SHELF: Final = ArchiveShelf()
 def _identity(path: str) -> tuple[str, int, int]:
     """A file as it is now: one that was replaced is another."""
     try:
-        facts = Path(path).stat()
+        facts = Path(_on_disk(path)).stat()
     except OSError as error:
         raise SpoolError(path, error.strerror or str(error)) from error
     return path, facts.st_mtime_ns, facts.st_ino

@@ -21,9 +21,11 @@ from mtosi_jms.errors import ConfigError, XmlError
 from mtosi_jms.inventory import load_stubs
 from mtosi_jms.spark._columns import LEDGER, full_schema, schema_of, values_of
 from mtosi_jms.spark._envelope import FAULT, RESPONSE, reject_of
+from mtosi_jms.spark._first_line import error_first
 from mtosi_jms.spark._options import SourceOptions
 from mtosi_jms.spark._reader import Reader, reader_for
 from mtosi_jms.spark._sequences import NO_FILE, Receipt, reckon, time_of
+from mtosi_jms.spark._stateful import EVENT, check_stateful, has_watermark, ledger_of_stream, with_event
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -99,10 +101,11 @@ class _Parser:
         self._kept = kept
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        load_stubs(self._options.stubs)
-        reader = reader_for(self._options, self._schema)
-        for batch in batches:
-            yield from self._batch(batch, reader)
+        with error_first():
+            load_stubs(self._options.stubs)
+            reader = reader_for(self._options, self._schema)
+            for batch in batches:
+                yield from self._batch(batch, reader)
 
     def _batch(self, batch: pa.RecordBatch, reader: Reader) -> Iterator[pa.RecordBatch]:
         origins: list[int] = []
@@ -116,7 +119,7 @@ class _Parser:
             yield self._joined(batch, origins, reader.flush())
 
     def _message(self, value: str | bytes | bytearray | None, reader: Reader) -> None:
-        data = value.encode("utf-8", "surrogatepass") if isinstance(value, str) else bytes(value or b"")
+        data = envelope_bytes(value)
         try:
             reader.message(data)
         except XmlError as error:
@@ -131,29 +134,47 @@ class _Parser:
         return pa.RecordBatch.from_arrays([*columns, *rows.columns], names=[*names, *rows.schema.names])
 
 
-def ledger(df: DataFrame, column: str = "body") -> DataFrame:
-    """The ledger of sequences over messages, one row a sequence.
+def envelope_bytes(value: str | bytes | bytearray | None) -> bytes:
+    """An envelope in a column as bytes; null as none."""
+    return value.encode("utf-8", "surrogatepass") if isinstance(value, str) else bytes(value or b"")
+
+
+def ledger(df: DataFrame, column: str = "body", *, timeout: float | None = None) -> DataFrame:
+    """The ledger of sequences over messages: one row a sequence, of a stream one for each time that it is released.
+
+    On a stream a sequence is released when it is complete, or when nothing of it came for `timeout`, with what is
+    missing. It is remembered for the same time again: what comes then gives another row, with the next `revision`. The
+    clock is that of the stream's watermark (`df.withWatermark`), without one that of the machine.
 
     Args:
         df: messages, never object rows: what the source gives for objectType MESSAGE, or any DataFrame with a
             column of whole envelopes (each row without a correlationId is then a sequence of its own).
         column: the column of envelopes where `df` does not come from objectType MESSAGE.
+        timeout: seconds; needed on a stream, and of no meaning elsewhere.
 
     Returns:
         The fields of `ReplySequence` as columns (`source` is `source_file`; in `conflicts`, -1 stands for a message
-        without a number). Envelopes that are rejected make no sequence: read them with `parse_messages`.
+        without a number), on a stream also `revision`, from 1. Envelopes that are rejected make no sequence: read them
+        with `parse_messages`.
 
     Raises:
-        ConfigError: `df` has neither the columns of objectType MESSAGE nor `column`.
+        ConfigError: `df` has neither the columns of objectType MESSAGE nor `column`; on a stream also no `timeout`, a
+            session whose state store is not RocksDB, or PySpark before 4.1.
     """
+    streaming = df.isStreaming
+    milliseconds = check_stateful(df, timeout, "ledger") if streaming else 0
+    event_time = streaming and has_watermark(df)
+    if streaming:
+        df = with_event(df)
     if "body_digest" not in df.columns:
         if column not in df.columns:
             raise ConfigError(
                 f"no column {column!r}: ledger() needs rows of objectType MESSAGE, or a column of envelopes"
             )
-        df = parse_messages(df, "MESSAGE", column, columns=_FACTS)
-    made_up = f.concat(f.lit(NO_FILE), f.monotonically_increasing_id().cast("string"))
+        df = parse_messages(df, "MESSAGE", column, columns=_FACTS, keep=(EVENT,) if streaming else ())
     timestamp = f.col("header_timestamp") if "header_timestamp" in df.columns else f.lit(None).cast("string")
+    no_file = f.lit(NO_FILE)
+    made_up = no_file if streaming else f.concat(no_file, f.monotonically_increasing_id().cast("string"))
     messages = df.where(f.col("kind").isin(RESPONSE, FAULT)).select(
         "correlation_id",
         "batch_number",
@@ -163,7 +184,10 @@ def ledger(df: DataFrame, column: str = "body") -> DataFrame:
         (f.size(f.coalesce("duplicate_files", f.array())) + 1).alias("copies"),
         (f.col("kind") == FAULT).alias("fault"),
         timestamp.alias("time"),
+        *((EVENT,) if streaming else ()),
     )
+    if streaming:
+        return ledger_of_stream(messages, milliseconds, event_time=event_time)
     fact = f.struct(*(name for name in messages.columns if name != "correlation_id"))
     alone = f.when(f.col("correlation_id").isNull(), f.col("source"))
     groups = messages.groupBy("correlation_id", alone.alias("own")).agg(f.collect_list(fact).alias("facts"))

@@ -13,7 +13,7 @@ import json
 import math
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -135,7 +135,9 @@ def plan_landing(
     if options.plan_file:
         return Plan.load(options.plan_file)
     with SHELF.held():
-        return _look(options, find_files(options.paths) if found is None else found, known or {}, recalled)
+        return _look(
+            options, find_files(options.paths, options.sieve) if found is None else found, known or {}, recalled
+        )
 
 
 def _look(
@@ -151,22 +153,17 @@ def _look(
     asked = {file.correlation_id for file in scanned} | set(recalled)
     scanned += [file for key in asked if key is not None for file in known_messages.get(key, ())]
     scanned.sort(key=lambda file: file.path)
-    kept, receipts = _without_duplicates(scanned, rejects, options.whole_file_bytes)
-    sequences = tuple(reckon(receipts))
-    complete = {sequence_key(found.correlation_id, found.source or ""): found.complete for found in sequences}
-    for position, file in enumerate(kept):
-        if file.kind == RESPONSE:
-            kept[position] = replace(file, complete=complete[sequence_key(file.correlation_id, file.path)])
+    kept, sequences = settle(scanned, rejects, lambda group: read_digests(group, options.whole_file_bytes))
     bad = {reject.file for reject in rejects}
     counts = Counter(file.kind for file in scanned if file.path not in bad)
     rejects.sort(key=lambda reject: reject.file)
-    return Plan(tuple(kept), tuple(rejects), sequences, dict(counts), tuple(unfollowed))
+    return Plan(tuple(kept), tuple(rejects), tuple(sequences), dict(counts), tuple(unfollowed))
 
 
 def _scan(
     files: Iterable[tuple[str, int]], options: SourceOptions, rejects: list[Reject]
 ) -> tuple[list[PlannedFile], list[tuple[str, str]]]:
-    """Look at the head and the end of files, given with their sizes; `rejects` takes what is no message.
+    """Look at files, given with their sizes; `rejects` takes what is no message.
 
     Returns:
         The messages, and the path and the fileLocationURI of each reply of BulkResponse among them.
@@ -174,25 +171,66 @@ def _scan(
     found: list[PlannedFile] = []
     replies: list[tuple[str, str]] = []
     for path, size in files:
-        try:
-            facts = scan_head(path)
-            if not options.asks_for(facts.correlation_id):
-                continue
-            if options.verify is Verify.FULL or not options.reads(facts.kind):
-                verify(path, options.whole_file_bytes)
-        except (XmlError, SpoolError) as error:
-            rejects.append(reject_of(error, path))
-            continue
-        key = (facts.correlation_id, facts.batch_number, facts.end_of_reply)
-        timestamp = facts.header.get("timestamp")
-        found.append(PlannedFile(path, size, facts.kind, *key, facts.body_tag, timestamp=timestamp))
-        if facts.kind == BULK_RESPONSE:
-            replies.append((path, facts.header["fileLocationURI"]))
+        scanned = scan(path, size, options)
+        if isinstance(scanned, Reject):
+            rejects.append(scanned)
+        elif scanned is not None:
+            file, named = scanned
+            found.append(file)
+            replies += [(path, named)] if named is not None else []
     return found, replies
 
 
+def scan(path: str, size: int, options: SourceOptions) -> tuple[PlannedFile, str | None] | Reject | None:
+    """Look at the head and the end of a file, and where that is asked for at all of it.
+
+    Returns:
+        The message, and the file that it names if it is a reply of BulkResponse; why it is none; or None for a message
+        that the options do not ask for.
+    """
+    try:
+        facts = scan_head(path)
+        if not options.asks_for(facts.correlation_id):
+            return None
+        if options.verify is Verify.FULL or not options.reads(facts.kind):
+            verify(path, options.whole_file_bytes)
+    except (XmlError, SpoolError) as error:
+        return reject_of(error, path)
+    key = (facts.correlation_id, facts.batch_number, facts.end_of_reply)
+    file = PlannedFile(path, size, facts.kind, *key, facts.body_tag, timestamp=facts.header.get("timestamp"))
+    return file, facts.header["fileLocationURI"] if facts.kind == BULK_RESPONSE else None
+
+
+Digests = Callable[[Sequence[PlannedFile]], Iterable[tuple[PlannedFile, "str | Reject"]]]
+"""What the bodies of files of one key say (`body_digest`), or why it cannot be told."""
+
+
+def settle(
+    scanned: Iterable[PlannedFile], rejects: list[Reject], digests: Digests
+) -> tuple[list[PlannedFile], list[ReplySequence]]:
+    """Part messages from their copies, and reckon which sequences are complete.
+
+    Messages of different correlationIds have nothing to do with each other, so this may be done for some at a time.
+
+    Args:
+        scanned: the messages by path.
+        rejects: takes files that turn out to be damaged.
+        digests: tells copies.
+
+    Returns:
+        The messages to read by path, and the ledger.
+    """
+    kept, receipts = _without_duplicates(scanned, rejects, digests)
+    sequences = reckon(receipts)
+    complete = {sequence_key(found.correlation_id, found.source or ""): found.complete for found in sequences}
+    for position, file in enumerate(kept):
+        if file.kind == RESPONSE:
+            kept[position] = replace(file, complete=complete[sequence_key(file.correlation_id, file.path)])
+    return kept, sequences
+
+
 def _without_duplicates(
-    scanned: Sequence[PlannedFile], rejects: list[Reject], whole_file_bytes: int
+    scanned: Iterable[PlannedFile], rejects: list[Reject], digests: Digests
 ) -> tuple[list[PlannedFile], list[Receipt]]:
     """The files to read, and what the ledger needs to know of all of them."""
     groups: dict[tuple[str, str | None, int | None], list[PlannedFile]] = {}
@@ -204,7 +242,7 @@ def _without_duplicates(
             groups.setdefault((file.kind, file.correlation_id, file.batch_number), []).append(file)
     receipts = [_receipt(file, file.path) for file in kept]
     for group in groups.values():
-        for digest, copies in _by_body(group, rejects, whole_file_bytes).items():
+        for digest, copies in _by_body(group, rejects, digests).items():
             first = replace(copies[0], duplicates=tuple(copy.path for copy in copies[1:]))
             kept.append(first)
             receipts.append(_receipt(first, digest))
@@ -212,22 +250,31 @@ def _without_duplicates(
     return kept, [receipt for receipt in receipts if receipt is not None]
 
 
-def _by_body(group: list[PlannedFile], rejects: list[Reject], whole_file_bytes: int) -> dict[str, list[PlannedFile]]:
+def _by_body(group: list[PlannedFile], rejects: list[Reject], digests: Digests) -> dict[str, list[PlannedFile]]:
     """The files of one key by what their bodies say; a file that turns out to be damaged is rejected."""
     if len(group) == 1:
         return {group[0].path: group}
     bodies: dict[str, list[PlannedFile]] = {}
+    for file, body in digests(group):
+        if isinstance(body, Reject):
+            rejects.append(body)
+        else:
+            bodies.setdefault(body, []).append(file)
+    return bodies
+
+
+def read_digests(group: Sequence[PlannedFile], whole_file_bytes: int) -> Iterator[tuple[PlannedFile, str | Reject]]:
+    """`Digests` out of the files; of those that are the same to the byte only one is parsed."""
     known: dict[str, str] = {}
     for file in group:
         try:
             raw = file_digest(file.path)
             body = known.get(raw) or body_digest(file.path, whole_file_bytes)
         except (XmlError, SpoolError) as error:
-            rejects.append(reject_of(error, file.path))
+            yield file, reject_of(error, file.path)
             continue
         known[raw] = body
-        bodies.setdefault(body, []).append(file)
-    return bodies
+        yield file, body
 
 
 def _receipt(file: PlannedFile, digest: str) -> Receipt | None:

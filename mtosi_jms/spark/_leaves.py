@@ -270,13 +270,6 @@ class Values:
             values.extend([None] * gap)
         values.append(value)
 
-    def extend(self, values: Sequence[Any], row: int) -> None:
-        """Store values at neighbouring rows, from one on."""
-        gap = row - len(self.values)
-        if gap > 0:
-            self.values.extend([None] * gap)
-        self.values.extend(values)
-
     def truncate(self, row: int) -> None:
         del self.values[row:]
 
@@ -292,6 +285,7 @@ class Leaf(Values):
 
     def __init__(self, simple: SimpleType, *, nillable: bool = False) -> None:
         super().__init__(arrow_type(simple))
+        self.simple = simple
         self.nillable = nillable
         self.codes: Mapping[str, Any] | None = codes(simple)
         self.convert = from_text(simple)

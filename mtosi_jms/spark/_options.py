@@ -5,8 +5,11 @@ Names are compared without case, as Spark does. An option that does not exist is
 
 from __future__ import annotations
 
+import datetime as dt
 import difflib
+import fnmatch
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from enum import Enum
@@ -14,6 +17,7 @@ from typing import Any, Final, TypeVar
 
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.inventory import ALL, MESSAGE, OBJECT_TYPES
+from mtosi_jms.spark._files import Sieve
 
 
 class Mode(Enum):
@@ -121,6 +125,36 @@ def _folders(name: str, text: str) -> tuple[str, ...]:
     return (text,) if text else ()
 
 
+_BRACES: Final = re.compile(r"\{([^{}]*)\}")
+
+
+def _glob(name: str, text: str) -> re.Pattern[str] | None:
+    """A pattern of file names as Hadoop has them: `*`, `?`, `[a-z]`, `[^a]`, `{one,other}`."""
+    if not text:
+        return None
+    patterns = [text.replace("[^", "[!")]
+    while found := _BRACES.search(patterns[0]):
+        patterns = [each.replace(found[0], word) for each in patterns for word in found[1].split(",")]
+    return re.compile("|".join(map(fnmatch.translate, patterns)))
+
+
+def _flag(name: str, text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise ConfigError(f"{name} is {text!r}; there are true, false")
+    return text.lower() == "true"
+
+
+def _moment(name: str, text: str) -> int | None:
+    """A time in milliseconds since 1970, UTC where it names no zone."""
+    if not text:
+        return None
+    try:
+        time = dt.datetime.fromisoformat(text)
+    except ValueError:
+        raise ConfigError(f"{name} is {text!r}; give a time such as 2026-01-31T00:00:00") from None
+    return round((time if time.tzinfo else time.replace(tzinfo=dt.UTC)).timestamp() * 1000)
+
+
 def _option(name: str, read: Callable[[str, str], object]) -> Mapping[str, Any]:
     """That an option sets a field: `read` takes its name and its text; None stands for the default."""
     return {"option": name, "read": read}
@@ -167,6 +201,13 @@ class SourceOptions:
     # Folder, or several as a JSON list, below which files are read that replies of BulkResponse in the landing name
     # (C18, experimental); by default none is.
     bulk_files: tuple[str, ...] = field(default=(), metadata=_option("bulkFiles", _folders))
+    # Only files whose name matches this pattern: `*.xml`, `{ems1,ems2}-*`.
+    name_glob: re.Pattern[str] | None = field(default=None, metadata=_option("pathGlobFilter", _glob))
+    # false: only what lies in the folders themselves, not what lies in folders in them.
+    recursive: bool = field(default=True, metadata=_option("recursiveFileLookup", _flag))
+    # Only files that were last changed after, or before, this time: 2026-01-31T00:00:00, UTC where it names no zone.
+    modified_after: int | None = field(default=None, metadata=_option("modifiedAfter", _moment))
+    modified_before: int | None = field(default=None, metadata=_option("modifiedBefore", _moment))
     # A plan made before (`Plan.save`), read in place of the folder.
     plan_file: str | None = field(default=None, metadata=_option("planFile", _text))
 
@@ -174,6 +215,11 @@ class SourceOptions:
     def object_type(self) -> str:
         """The one object type; several are joined by commas."""
         return ",".join(self.object_types)
+
+    @property
+    def sieve(self) -> Sieve:
+        """Which of the files that are found are input."""
+        return Sieve(self.name_glob, self.recursive, self.modified_after, self.modified_before)
 
     def reads(self, kind: str) -> bool:
         """Whether messages of a kind (`EnvelopeFacts.kind`) are read for rows."""

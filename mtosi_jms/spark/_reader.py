@@ -6,11 +6,9 @@ is parsed to its end once before it is streamed.
 
 from __future__ import annotations
 
-import gc
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from typing import Any, Final
 
 import pyarrow as pa
@@ -19,13 +17,13 @@ from mtosi_jms.errors import MtosiError, SpoolError, XmlError
 from mtosi_jms.inventory import ALL, MESSAGE, Hit, Routes, find_objects, is_object, label_of
 from mtosi_jms.spark._columns import MESSAGES, OF_MESSAGE, SOURCE_FILE, Message, values_of
 from mtosi_jms.spark._digest import body_digest, tree_digest
-from mtosi_jms.spark._envelope import envelope_facts, reject_of, scan_head, soap_body, verify
+from mtosi_jms.spark._envelope import EnvelopeFacts, envelope_facts, reject_of, scan_head, soap_body, verify
 from mtosi_jms.spark._files import SHELF, Reject, opened, read_whole
 from mtosi_jms.spark._landing import PlannedFile
+from mtosi_jms.spark._native_rows import native_rows
 from mtosi_jms.spark._options import Mode, SourceOptions
 from mtosi_jms.spark._rows import RowBuilder, wanted
 from mtosi_jms.spark._stream import stream_objects
-from mtosi_jms.spark._textrows import TextReader
 from mtosi_jms.xmlbind import ElementPaths, parse_xml
 
 _BATCH_BYTES: Final = 16 * 1024 * 1024
@@ -44,13 +42,13 @@ class Reader(ABC):
     def __init__(self, options: SourceOptions) -> None:
         self.options = options
 
-    def read(self, files: Sequence[PlannedFile], rejects: Sequence[Reject] = ()) -> Iterator[pa.RecordBatch]:
+    def read(self, files: Iterable[PlannedFile], rejects: Sequence[Reject] = ()) -> Iterator[pa.RecordBatch]:
         """The rows of some files, then those of rejects that are known already.
 
         Raises:
             MtosiError: in mode FAILFAST, the first file that is rejected.
         """
-        with _without_collection(), SHELF.held():
+        with SHELF.held():
             for file in files:
                 if not self.options.reads(file.kind):
                     continue
@@ -122,26 +120,32 @@ class ObjectReader(Reader):
     """Reads objects of the asked types.
 
     Attributes:
-        from_text: how many messages were read from their text.
+        by_python: how many rows Python made, those of rejects among them.
     """
 
-    def __init__(self, options: SourceOptions, schema: pa.Schema, *, use_text: bool = True) -> None:
-        """Prepare to read, the stubs being loaded; without `use_text` all messages are read from their trees."""
+    def __init__(self, options: SourceOptions, schema: pa.Schema, core: str | None = None) -> None:
+        """Prepare to read, the stubs being loaded; `core` is `native` or `python`, by default the one that runs."""
         super().__init__(options)
-        self.from_text = 0
         self._routes = Routes(wanted(options.object_types))
-        self._text = TextReader(self._routes) if use_text and ALL not in options.object_types else None
         self._builder = RowBuilder(schema, options.object_types, options.corrupt_column)
+        is_native = core != "python" and ALL not in options.object_types
+        self._native = native_rows(self._builder, self._routes) if is_native else None
+        self.by_python = 0
 
     @property
     def rows(self) -> int:
-        return self._builder.rows
+        return (self._native or self._builder).rows
+
+    @property
+    def full(self) -> bool:
+        return super().full or (self._native is not None and self._native.is_large)
 
     def flush(self) -> pa.RecordBatch:
-        return self._builder.flush()
+        self.by_python += self._builder.rows
+        return (self._native or self._builder).flush()
 
     def _held(self, data: bytes, file: PlannedFile | None) -> Iterator[None]:
-        if self._add_text(data, file):
+        if self._native is not None and self._native.add(data, lambda facts: self._same(facts, file)):
             yield
             return
         root = parse_xml(data, source=file.path if file else None)
@@ -154,24 +158,38 @@ class ObjectReader(Reader):
                 self._builder.add(hit)
                 yield
 
-    def _add_text(self, data: bytes, file: PlannedFile | None) -> bool:
-        """Add the objects of a plain message from its text; false where it has to be read from its tree."""
-        found = self._text.read(data) if self._text is not None else None
-        if found is None or not self.options.reads(found.facts.kind):
-            return False
-        self._begin(Message(found.facts, file))
-        taken = self._builder.add_text(found.hits, found.line, found.escapes)
-        self.from_text += taken
-        return taken
+    def _same(self, facts: EnvelopeFacts, file: PlannedFile | None) -> dict[str, Any] | None:
+        """What all rows of a message share; None where it has none."""
+        return values_of(OF_MESSAGE, Message(facts, file)) if self.options.reads(facts.kind) else None
 
     def _large(self, file: PlannedFile) -> Iterator[None]:
-        verify(file.path, self.options.whole_file_bytes)
+        if not self._is_sound(file.path):
+            verify(file.path, self.options.whole_file_bytes)
         facts = scan_head(file.path)
+        done = 0
+        if self._native is not None:
+            with opened(file.path) as stream:
+                same = values_of(OF_MESSAGE, Message(facts, file))
+                for count in self._native.stream(stream, facts.body_tag, same):
+                    if count is None:
+                        break
+                    done = count
+                    yield
+                else:
+                    return
         self._begin(Message(facts, file))
         with opened(file.path) as stream:
             for position, hit in stream_objects(stream, facts.body_tag, self._routes, file.path):
-                self._builder.add(hit, position)
-                yield
+                if position > done:
+                    self._builder.add(hit, position)
+                    yield
+
+    def _is_sound(self, path: str) -> bool:
+        """Whether the native core has no doubt that a file is well-formed."""
+        if self._native is None:
+            return False
+        with opened(path) as stream:
+            return self._native.is_sound(stream)
 
     def _begin(self, message: Message) -> None:
         self._builder.begin(values_of(OF_MESSAGE, message))
@@ -244,15 +262,3 @@ class MessageReader(Reader):
 
 def _counts(hits: Iterable[Hit]) -> Counter[str]:
     return Counter(label_of(hit.table) for hit in hits)
-
-
-@contextmanager
-def _without_collection() -> Iterator[None]:
-    """Pauses the cyclic garbage collector: rows are lists of plain values, and walking them all costs a tenth."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()

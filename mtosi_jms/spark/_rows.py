@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from dataclasses import replace
+from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 from lxml import etree
@@ -12,6 +13,7 @@ from mtosi_jms.inventory import (
     ALL,
     OBJECT_TYPES,
     Hit,
+    Relations,
     class_for,
     escaped,
     given_name,
@@ -24,9 +26,8 @@ from mtosi_jms.spark._columns import OF_OBJECT, SOURCE_FILE, Objects, shown_name
 from mtosi_jms.spark._files import Reject
 from mtosi_jms.spark._leaves import Leaf, Odd, texts_of, xml_text
 from mtosi_jms.spark._structs import Many, Struct
-from mtosi_jms.spark._textrows import Filler, TextHits
 from mtosi_jms.xmlbind import ClassTable, ElementPaths, Issues, Scopes, XmlObject, XmlWarning, decode_root
-from mtosi_jms.xmlbind.columns import NOT_PLAIN, plan_of
+from mtosi_jms.xmlbind.columns import plan_of
 
 _XSI: Final = f"{{{XSI}}}"
 _FEW: Final = 16
@@ -50,6 +51,22 @@ def wanted(object_types: Sequence[str]) -> Callable[[ClassTable], bool]:
     return accepts
 
 
+class Origin(NamedTuple):
+    """Where an object stands whose octets were parsed by themselves.
+
+    Attributes:
+        line: of the object.
+        lines_before: lines of the message before those octets.
+        relations: what its inventory node says besides; None for flat objects.
+        path: gives the path of its element; None where that is not known.
+    """
+
+    line: int
+    lines_before: int
+    relations: Relations | None
+    path: Callable[[], str] | None
+
+
 class RowBuilder:
     """Takes objects and rejected files, gives record batches.
 
@@ -63,22 +80,21 @@ class RowBuilder:
         """Prepare for the columns of a schema, some or all of those of the object types, and that of rejects."""
         self.rows = 0
         self.paths: ElementPaths | None = None
-        self._schema = schema
+        self.schema = schema
         self._corrupt = corrupt if corrupt in schema.names else None
         self._long = object_types == (ALL,)
         structs = [] if self._long else [Struct(class_for(name)) for name in object_types]
         single = structs[0] if len(structs) == 1 else None
         shown = shown_names(single.fields if single else ())
-        self._own = {name: own for own, name in shown.items()}
-        self._of_object = {name: column for column in OF_OBJECT if (name := shown[column.name]) in schema.names}
-        asked = {column.name for column in self._of_object.values()}
+        self.own = {name: own for own, name in shown.items()}
+        self.of_object = {name: column for column in OF_OBJECT if (name := shown[column.name]) in schema.names}
+        asked = {column.name for column in self.of_object.values()}
         self._has_names = bool(asked & {"name_text", "parent_names"})
         self._has_relations = bool(asked & {"related", "quality"})
-        self._structs = {"" if single else struct_name(struct.table): struct for struct in structs}
+        self.structs = {"" if single else struct_name(struct.table): struct for struct in structs}
         if single:
             single.narrow(schema.names, hidden=("name",))
         self._by_table: dict[ClassTable, Struct | None] = {}
-        self._fillers: dict[int, Filler] = {}
         self._objects = Objects()
         self._runs: list[tuple[int, Mapping[str, Any]]] = []
         self._current: Mapping[str, Any] = {}
@@ -99,67 +115,35 @@ class RowBuilder:
             self._runs.append((self.rows - self._run_start, self._current))
         self._run_start = self.rows
 
-    def add(self, hit: Hit, position: int | None = None) -> None:
-        """Add one object; `position` is its number in the message, by default the next one."""
+    def add(self, hit: Hit, position: int | None = None, origin: Origin | None = None) -> None:
+        """Add one object.
+
+        Args:
+            hit: the object.
+            position: its number in the message, by default the next one.
+            origin: where it stands, if its element is of no document that has all of the message.
+        """
         row = self.rows
         self.rows += 1
         self._position += 1
         objects = self._objects
         objects.types.append(label_of(hit.table))
-        objects.names.append(self._content(hit, row))
+        objects.names.append(self._content(hit, row, origin))
         objects.parents.append(hit.parents)
-        objects.lines.append(hit.start.sourceline)
+        objects.lines.append(origin.line if origin else hit.start.sourceline)
         objects.positions.append(position or self._position)
-        if hit.layout is not None and self._has_relations:
-            relations = relations_of(hit)
+        relations = origin.relations if origin else relations_of(hit) if hit.layout is not None else None
+        if relations is not None and self._has_relations:
             objects.rare["related"][row] = list(relations.related.items())
             objects.rare["quality"][row] = relations.quality
 
-    def add_text(self, found: Sequence[TextHits], line: int, escapes: bool) -> bool:
-        """Add all objects of one message from its text, whose first line has the number `line`, or none of them.
-
-        Returns:
-            Whether they were added; if not, the message has to be read from its tree.
-        """
-        first = self.rows
-        try:
-            for hits in found:
-                self._add_hits(hits, line, escapes)
-        except (Odd, *NOT_PLAIN):
-            for struct in self._structs.values():
-                struct.truncate(first)
-            self._objects.truncate(first)
-            self.rows = first
-            self._position = 0
-            return False
-        return True
-
-    def _add_hits(self, hits: TextHits, line: int, escapes: bool) -> None:
-        row, count, table = self.rows, len(hits.rows), hits.shape.table
-        struct = self._struct_of(table)
-        if struct is None or len(table.fields) != len(struct.table.fields):
-            raise Odd
-        filler = self._fillers.get(id(hits.shape))
-        if filler is None:
-            filler = self._fillers[id(hits.shape)] = Filler(hits.shape, struct, hits.islands)
-        self.rows += count
-        struct.present.extend(range(row, row + count))
-        filler.put(list(zip(*hits.rows, strict=True)), row, count, escapes)
-        objects = self._objects
-        objects.types.extend([label_of(table)] * count)
-        objects.names.extend(_names_at(struct, row, count) if self._has_names else [None] * count)
-        objects.parents.extend([None] * count)
-        objects.lines.extend([line + number for number in hits.lines])
-        objects.positions.extend(range(self._position + 1, self._position + count + 1))
-        self._position += count
-
-    def _content(self, hit: Hit, row: int) -> str | None:
+    def _content(self, hit: Hit, row: int, origin: Origin | None) -> str | None:
         """Put in the attributes of an object; its full name."""
         element = hit.element
         if element is None:
             return hit.name
         name = ""
-        struct = self._struct_of(hit.table)
+        struct = self.struct_of(hit.table)
         if self._long:
             self._objects.rare["attributes"][row] = texts_of(element, _NAME)
             self._objects.rare["xml"][row] = xml_text(element)
@@ -170,23 +154,32 @@ class RowBuilder:
                 struct.take_all(element, row)
             except Odd:
                 struct.truncate(row)
-                self._decoded(hit.table, element, struct, row)
+                self._decoded(hit.table, element, struct, row, origin)
             name = _names_at(struct, row, 1)[0] or ""
         return hit.name or name or given_name(element, hit.table) or None
 
-    def _struct_of(self, table: ClassTable) -> Struct | None:
+    def struct_of(self, table: ClassTable) -> Struct | None:
+        """The columns that objects of a class go to, None where there are none."""
         if table not in self._by_table:
-            fitting = (struct for struct in self._structs.values() if _fits(table, struct.table))
+            fitting = (struct for struct in self.structs.values() if _fits(table, struct.table))
             self._by_table[table] = next(fitting, None)
         return self._by_table[table]
 
-    def _decoded(self, table: ClassTable, element: etree._Element, struct: Struct, row: int) -> None:
+    def _decoded(
+        self, table: ClassTable, element: etree._Element, struct: Struct, row: int, origin: Origin | None
+    ) -> None:
         """The general way: decode the object, put it in, and keep what has no column."""
-        issues = Issues(paths=self.paths or ElementPaths())
+        before = origin.lines_before if origin else 0
+        issues = Issues(paths=self.paths or ElementPaths(), lines_before=before)
+        if origin and origin.path:
+            issues.paths.start_at(element, "")
         decoded = decode_root(element, table.cls, issues, scopes=self._scopes)
         notes: list[str] = []
         struct.put(decoded, row, element, notes)
-        issues.found.extend(XmlWarning("column", note, line=element.sourceline) for note in notes)
+        if origin and origin.path and issues.found:
+            above = origin.path()
+            issues.found = [replace(found, path=f"{above}{found.path}") for found in issues.found]
+        issues.found.extend(XmlWarning("column", note, line=before + (element.sourceline or 0)) for note in notes)
         self._objects.rare["warnings"][row] = [_warning(found) for found in issues.found]
         self._objects.rare["unknown"][row] = [*_unknown(decoded, ""), *_beyond(element, table, struct.table)]
 
@@ -205,19 +198,19 @@ class RowBuilder:
         """The rows so far as a batch; the message goes on."""
         self._end_run()
         arrays: dict[str, pa.Array] = {}
-        for name, struct in self._structs.items():
+        for name, struct in self.structs.items():
             arrays.update({name: struct.finish(self.rows)} if name else struct.arrays(self.rows))
-        for field in self._schema:
-            column = self._of_object.get(field.name)
+        for field in self.schema:
+            column = self.of_object.get(field.name)
             if column is not None:
                 arrays[field.name] = pa.array(column.value(self._objects), type=field.type)
             elif field.name not in arrays:
-                own = self._own.get(field.name, field.name)
-                arrays[field.name] = _constant([(count, values.get(own)) for count, values in self._runs], field.type)
+                own = self.own.get(field.name, field.name)
+                arrays[field.name] = constant([(count, values.get(own)) for count, values in self._runs], field.type)
         self._runs = []
         self._objects = Objects()
         self.rows = self._run_start = 0
-        return pa.RecordBatch.from_arrays([arrays[name] for name in self._schema.names], schema=self._schema)
+        return pa.RecordBatch.from_arrays([arrays[name] for name in self.schema.names], schema=self.schema)
 
 
 def _fits(table: ClassTable, struct: ClassTable) -> bool:
@@ -286,7 +279,7 @@ def _join(path: str, name: str) -> str:
     return f"{path}/{name}" if path else name
 
 
-def _constant(runs: list[tuple[int, Any]], kind: pa.DataType) -> pa.Array:
+def constant(runs: list[tuple[int, Any]], kind: pa.DataType) -> pa.Array:
     """A column of few values, each for a run of rows."""
     if 0 < len(runs) <= _FEW and not pa.types.is_nested(kind):
         chunks = [pa.repeat(pa.scalar(value, type=kind), count) for count, value in runs]

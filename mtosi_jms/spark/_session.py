@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 JAVA_MINIMUM: Final = 17
 SPARK_MINIMUM: Final = (4, 0)
 """The first PySpark that has what is used here: a Python data source API whose readers give Arrow batches."""
+STATE_STORE: Final = "spark.sql.streaming.stateStore.providerClass"
+ROCKSDB: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+"""Where the ledger of a stream keeps its state; Spark's default store cannot hold it."""
 
 _JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
 _LOGGING: Final = """\
@@ -189,6 +192,7 @@ def _settings(folder: Path, log_file: Path) -> dict[str, str]:
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         # An object with its nested fields has more than the 100 that Spark compiles code for by default.
         "spark.sql.codegen.maxFields": "2000",
+        STATE_STORE: ROCKSDB,
         "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
         "spark.pyspark.python": sys.executable,
         "spark.pyspark.driver.python": sys.executable,

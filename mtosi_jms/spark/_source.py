@@ -28,6 +28,7 @@ except ImportError as error:
 from mtosi_jms.inventory import load_stubs
 from mtosi_jms.spark._columns import full_schema
 from mtosi_jms.spark._files import Reject
+from mtosi_jms.spark._first_line import error_first
 from mtosi_jms.spark._landing import PlannedFile, partition, plan_landing, readable
 from mtosi_jms.spark._options import Mode, SourceOptions, is_of_catalog, names_landing, own_options
 from mtosi_jms.spark._reader import reader_for
@@ -138,6 +139,10 @@ class InventoryReader(DataSourceReader):
             MtosiError: nothing to read there; in mode FAILFAST, something is rejected; with `onIncomplete=fail`,
                 something is incomplete.
         """
+        with error_first():
+            return self._partitions()
+
+    def _partitions(self) -> list[InputPartition]:
         settings = self._settings
         plan = plan_landing(settings)
         for reject in plan.rejects:
@@ -156,5 +161,6 @@ class InventoryReader(DataSourceReader):
         """The rows of one partition as Arrow batches."""
         if not isinstance(partition, FilesPartition):
             return
-        load_stubs(self._settings.stubs)
-        yield from reader_for(self._settings, self._schema).read(partition.files, partition.rejects)
+        with error_first():
+            load_stubs(self._settings.stubs)
+            yield from reader_for(self._settings, self._schema).read(partition.files, partition.rejects)

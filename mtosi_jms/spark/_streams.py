@@ -328,7 +328,7 @@ class LandingStream(FileStream):
         """
         found: list[SeenFile] = []
         rejects: list[Reject] = []
-        for path in input_files(self.settings.paths, rejects):
+        for path in input_files(self.settings.paths, rejects, self.settings.sieve):
             try:
                 found.append(SeenFile.look(path))
             except SpoolError as error:  # it was removed meanwhile

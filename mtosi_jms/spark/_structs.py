@@ -83,7 +83,7 @@ class Many:
         return pa.ListArray.from_arrays(offsets, values, type=self.type)
 
 
-class _Step(NamedTuple):
+class Step(NamedTuple):
     """What the fast path does with a child element: order, repeats, whether required, how, and where to."""
 
     order: int
@@ -102,6 +102,13 @@ class Struct:
         present: the rows in which the object is there.
         text: the builder of simple content, None where the class has none.
         type: the struct type.
+        places: builders by field; those of fields that nobody asked for are left out.
+        steps: what is done with a child element, by Clark name.
+        attributes: builders of attributes by Clark name.
+        must: the attributes that have to be there.
+        required: how many elements have to be there.
+        is_ordered: whether the elements come in the order of their fields.
+        nillable: whether the element may be nil.
     """
 
     def __init__(self, table: ClassTable, *, nillable: bool = False, trail: tuple[ClassTable, ...] = ()) -> None:
@@ -109,18 +116,18 @@ class Struct:
         self.table = table
         self.fields: dict[str, Builder] = {}
         self.present: list[int] = []
+        self.nillable = nillable
+        self.is_ordered = plan.ordered and not table.abstract
+        self.places: dict[str, Builder] = {}
         self._plan = plan
-        self._nillable = nillable
-        self._ordered = plan.ordered and not table.abstract
-        self._places: dict[str, Builder] = {}
         self._hidden: list[Builder] = []
         self._single: dict[str, str] = {}
-        self._steps: dict[str, _Step] = {}
-        self._attributes: dict[str, Leaf] = {}
-        self._must = [field.tag for field in table.fields if field.kind == "attribute" and field.min]
+        self.steps: dict[str, Step] = {}
+        self.attributes: dict[str, Leaf] = {}
+        self.must = [field.tag for field in table.fields if field.kind == "attribute" and field.min]
         self.text: Leaf | None = None
         self._wild: Many | None = None
-        self._required = 0
+        self.required = 0
         for field in table.fields:
             self._add(field, (*trail, table))
         self.type = self._type()
@@ -130,7 +137,7 @@ class Struct:
 
     def _add(self, field: Field, trail: tuple[ClassTable, ...]) -> None:
         if field.kind == "attribute":
-            self._attributes[field.tag] = self._place(field.name, Leaf(self._plan.attributes[field.tag].target))
+            self.attributes[field.tag] = self._place(field.name, Leaf(self._plan.attributes[field.tag].target))
         elif field.kind == "text" and self._plan.text is not None:
             self.text = self._place(field.name, Leaf(self._plan.text.target))
         elif field.kind in ("any", "mixed"):
@@ -139,7 +146,7 @@ class Struct:
             self._add_element(field.name, self._plan.slots[field.tag], trail)
 
     def _place(self, name: str, column: Any) -> Any:
-        self._places[name] = self.fields[name] = column
+        self.places[name] = self.fields[name] = column
         if isinstance(column, Extensions):
             self.fields[f"{name}_raw"] = column.raw  # type: ignore[assignment]
         return column
@@ -150,26 +157,26 @@ class Struct:
         if not slot.many:
             self._single[name] = slot.field.tag
         required = int(bool(slot.field.min) and not slot.many)
-        self._required += required
-        step = _Step(slot.order, slot.many, required, _how(column, slot), self._places[name])
+        self.required += required
+        step = Step(slot.order, slot.many, required, _how(column, slot), self.places[name])
         for tag, other in self._plan.slots.items():
             if other.name == name:
-                self._steps[tag] = step
+                self.steps[tag] = step
 
     @property
     def is_plain(self) -> bool:
         """Whether an element without attributes goes straight to the hot loop."""
-        return self._ordered and self.text is None and not self._must
+        return self.is_ordered and self.text is None and not self.must
 
     def take(self, element: etree._Element, row: int, inside: Elements) -> None:
-        if (element.keys() or self._must) and not self._take_attributes(element, row):
+        if (element.keys() or self.must) and not self._take_attributes(element, row):
             return
         self.present.append(row)
         if self.text is not None:
             if len(element):
                 raise Odd
             self.text.add_text(element.text or "", row)
-        elif self._ordered:
+        elif self.is_ordered:
             self._take_children(element, row, inside)
         else:
             raise Odd
@@ -192,16 +199,16 @@ class Struct:
         Raises:
             Odd: an attribute that the schema does not know, xsi:type, a value with a warning, one that is missing.
         """
-        if self._nillable and element.get(NIL) in NILS:
+        if self.nillable and element.get(NIL) in NILS:
             if len(element.keys()) == 1 and not len(element) and not element.text:
                 return False
             raise Odd
         for name, text in element.items():
-            leaf = self._attributes.get(str(name))
+            leaf = self.attributes.get(str(name))
             if leaf is None:
                 raise Odd
             leaf.add(leaf.read_text(str(text)), row)
-        if self._must and any(element.get(name) is None for name in self._must):
+        if self.must and any(element.get(name) is None for name in self.must):
             raise Odd
         return True
 
@@ -214,7 +221,7 @@ class Struct:
         text = element.text
         if text is not None and text.strip(BLANKS):
             raise Odd
-        get = self._steps.get
+        get = self.steps.get
         last = -1
         found = 0
         for child in islice(inside, len(element)):
@@ -248,7 +255,7 @@ class Struct:
             if gap:
                 values.extend([None] * gap)
             values.append(value)
-        if found != self._required:
+        if found != self.required:
             raise Odd
 
     def _take_wild(self, child: etree._Element, row: int, inside: Elements) -> None:
@@ -269,7 +276,7 @@ class Struct:
         if not isinstance(value, XmlObject):
             return
         self.present.append(row)
-        for name, column in self._places.items():
+        for name, column in self.places.items():
             held = getattr(value, name)
             if held is not None:
                 tag = self._single.get(name)
@@ -278,7 +285,7 @@ class Struct:
     def truncate(self, row: int) -> None:
         while self.present and self.present[-1] >= row:
             self.present.pop()
-        for column in self._places.values():
+        for column in self.places.values():
             column.truncate(row)
 
     def arrays(self, rows: int) -> dict[str, pa.Array]:
@@ -299,21 +306,21 @@ class Struct:
 
     def narrow(self, names: Collection[str], hidden: Collection[str] = ()) -> None:
         """Leave out the columns that nobody asked for, `hidden` ones apart; their elements are passed over."""
-        for name, column in list(self._places.items()):
+        for name, column in list(self.places.items()):
             raw = f"{name}_raw" if isinstance(column, Extensions) else name
             if name in names or raw in names or name in hidden:
                 self._hidden.extend(self.fields[own] for own in dict.fromkeys((name, raw)) if own not in names)
                 continue
-            del self._places[name]
-            for tag, step in self._steps.items():
+            del self.places[name]
+            for tag, step in self.steps.items():
                 if step.column is column:
-                    self._steps[tag] = step._replace(how=_OTHER, column=SKIP)
+                    self.steps[tag] = step._replace(how=_OTHER, column=SKIP)
         self.fields = {name: column for name, column in self.fields.items() if name in names}
         self.type = self._type()
 
     def field(self, name: str) -> Builder | None:
         """The builder of one field, None if there is none."""
-        return self._places.get(name)
+        return self.places.get(name)
 
 
 def _how(column: Builder, slot: Slot) -> int:

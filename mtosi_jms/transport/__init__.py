@@ -22,12 +22,15 @@ from mtosi_jms.transport._base import (
     Listener,
     Producer,
     Session,
+    publish,
     redeliver,
 )
 from mtosi_jms.transport._completion import AsyncSender, CompletionListener, SendRules, SendWindow
 from mtosi_jms.transport._descriptor import ALL_CAPABILITIES, Capability, ConnectionMetadata
 from mtosi_jms.transport._dropping import close_aside, dropped, is_open
 from mtosi_jms.transport._options import ConnectOptions
+from mtosi_jms.transport.login import URL
+from mtosi_jms.transport.settings import FILE, provider
 
 __all__ = [
     "ALL_CAPABILITIES",
@@ -55,6 +58,7 @@ __all__ = [
     "dropped",
     "is_open",
     "provider_url",
+    "publish",
     "redeliver",
 ]
 
@@ -71,16 +75,23 @@ _FAILOVER: Final = re.compile(r"failover:(?://)?\(?\s*", re.IGNORECASE)
 
 
 def connect(
-    url: str, *, names: NamesSource = None, telemetry: Telemetry | None = None, **options: object
+    url: str | None = None,
+    *,
+    environment: str | None = None,
+    names: NamesSource = None,
+    telemetry: Telemetry | None = None,
+    **options: object,
 ) -> Connection:
     """Opens a connection to a JMS provider; it is stopped until `start`.
 
     Args:
-        url: `memory:` or `memory:NAME`: a provider inside this process, the same for the same name.
+        url: by default that of MTOSI_JMS_URL, else that of the configuration file.
+            `memory:` or `memory:NAME`: a provider inside this process, the same for the same name.
             `stomp://USER:PASSWORD@HOST:PORT` or `stomp+ssl://...`: ActiveMQ or Artemis over STOMP;
             `failover:(stomp://A,stomp://B)`: the first of several that can be reached. `jndi:NAME`: the
             URL of a connection factory in `names` (P17), which a JMS URI names in `jndiConnectionFactoryName`.
             `jvm:NAME`: a connection factory of Java's JNDI, as is one of a JMS URI with `jndiInitialContextFactory`.
+        environment: an environment of the configuration file (`transport.settings`), whose values complete the call.
         names: a naming context, a mapping of name to destination, or a file: `jndi.properties` or TOML.
         telemetry: hears what the roles of the connection do, such as `mtosi_jms.telemetry.otel.OpenTelemetry`.
         options: what the provider takes besides; times are seconds. All take `client_id`, which durable subscriptions
@@ -90,11 +101,16 @@ def connect(
             `transport.jvm.JvmOptions`.
 
     Raises:
-        ConfigError: the URL is no text or has a scheme that no provider serves, the JMS version is too old, the names
-            are at fault, or an option is unknown or of the wrong type.
+        ConfigError: no URL, one that is no text or has a scheme that no provider serves, the JMS version is too old,
+            the names or the configuration file are at fault, or an option is unknown or of the wrong type.
         NamingError: no such connection factory.
         TransportError: the provider cannot be reached.
     """
+    if url is None or environment is not None:
+        meant = provider(url, environment=environment, names=names, given=options)
+        url, names, options = meant.url, meant.names, {**meant.options, **options}
+        if url is None:
+            raise ConfigError(f"no URL: give one, or set {URL}, or name one in {FILE}")
     context = NamingContext.of(names)
     url, scheme = provider_url(url, context)
     connection: Connection = import_module(PROVIDERS[scheme]).connect(url, context, options)

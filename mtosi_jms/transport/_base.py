@@ -559,3 +559,18 @@ def redeliver(session: Session) -> None:
         session.recover()
     except (TransportError, IllegalStateError) as error:  # closed meanwhile: then the provider delivers it again anyway
         log.debug("the session cannot be recovered: %s: %s", type(error).__name__, error)
+
+
+def publish(session: Session, destination: Destination, message: JmsMessage) -> JmsMessage:
+    """Send a message as `Session.send` does, and tell the telemetry of its connection."""
+    telemetry = session.connection.telemetry
+    if telemetry is None:
+        return session.send(destination, message)
+    publication = telemetry.publish(message, destination)
+    try:
+        sent = session.send(destination, publication.message)
+    except BaseException as error:
+        publication.end(error=error)
+        raise
+    publication.end(sent.message_id)
+    return sent

@@ -31,6 +31,7 @@ from mtosi_jms.xmlbind._parser import (
     HARDENED,
     Limits,
     make_parser,
+    may_have_attributes,
     parse_xml,
     read_document,
     refuse_doctype,
@@ -49,7 +50,6 @@ from mtosi_jms.xmlbind._registry import (
     registered_packages,
     resolve_class,
 )
-from mtosi_jms.xmlbind._scan import read_root
 from mtosi_jms.xmlbind._scopes import Scopes, attributes_of
 from mtosi_jms.xmlbind._simpletypes import *  # noqa: F403 - the names of the XSD built-in types
 from mtosi_jms.xmlbind._simpletypes import EnumType, ListType, SimpleType, UnionType
@@ -208,19 +208,18 @@ def decode(
     """
     if cls is not None and not hasattr(cls, "__xml__"):
         raise ConfigError(f"cls must be a generated class, not {cls!r}")
+    attributed = True
     if isinstance(data, etree._Element):
         element = without_comments(data)
     else:
         raw = to_bytes(data)
-        if core().name == "native":
-            value = read_natively(raw, cls, warnings=warnings, strict=strict, source=source, limits=limits)
-        else:
-            value = read_root(raw, cls, find_element, limits)  # large plain documents; None: use the tree
+        value = read_natively(raw, cls, warnings=warnings, strict=strict, source=source, limits=limits)
         if value is not None:
             return value
         element = parse_xml(raw, source=source, limits=limits)
+        attributed = may_have_attributes(raw, element)
     issues = Issues(strict=strict, found=warnings if warnings is not None else [], source=source)
-    return decode_root(element, cls, issues)
+    return decode_root(element, cls, issues, attributed=attributed)
 
 
 def encode(obj: Any) -> bytes:

@@ -8,20 +8,20 @@ breaches that the document had too.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from itertools import groupby
 from typing import Any, Final
 
 from mtosi_jms.errors import EncodeError
 from mtosi_jms.namespaces import XSI, split_clark
-from mtosi_jms.xmlbind._fast import Odd
+from mtosi_jms.xmlbind._native import native_writer
 from mtosi_jms.xmlbind._objects import XmlObject
 from mtosi_jms.xmlbind._plan import substitutes
 from mtosi_jms.xmlbind._registry import XSI_NIL, XSI_TYPE
 from mtosi_jms.xmlbind._simpletypes import SimpleType
 from mtosi_jms.xmlbind._table import ClassTable
 from mtosi_jms.xmlbind._values import Extras, Leaf, Nil, RawXml
-from mtosi_jms.xmlbind._writecode import inner_text, joined, pieces
 from mtosi_jms.xmlbind._writeplan import (
     ANY,
     OBJECT,
@@ -37,6 +37,7 @@ from mtosi_jms.xmlbind._writeplan import (
     extras_of,
     forbidden_character,
     forbidden_place,
+    has_forbidden,
     is_excused,
     is_text,
     write_plan,
@@ -61,7 +62,8 @@ class Writer:
         self.parts: list[str | bytes] = []
         self.names = Names()
         self._roots: list[Any] = []
-        self._is_wrong = False
+        self._native = native_writer()
+        self._depth = 0
 
     def root(self, obj: Any) -> None:
         """Write an object as the element of its own name.
@@ -90,10 +92,9 @@ class Writer:
         Raises:
             EncodeError: a character that XML does not allow.
         """
-        try:
-            return joined(self.parts)
-        except Odd:
-            pass
+        data = _joined(self.parts)
+        if data is not None:
+            return data
         character = forbidden_character("".join(part for part in self.parts if isinstance(part, str)))
         places = (forbidden_place(root, type(root).__name__) for root in self._roots)
         place = next((place for place in places if place is not None), "")
@@ -112,13 +113,10 @@ class Writer:
 
     def _object(self, obj: Any, table: ClassTable, tag: str, attributes: str = "") -> None:
         plan = table.writing or write_plan(table)
-        if not attributes and not self._is_wrong:
-            try:
-                inner = inner_text(self, plan, obj)
-            except Odd:
-                pass
-            else:
-                self.parts += pieces(tag, inner)
+        if self._native is not None:
+            data = self._native(self, obj, table, tag, attributes, self._depth, self.names.plans)
+            if data is not None:
+                self.parts.append(data)
                 return
         self.names.plans.add(plan)
         extras = extras_of(obj)
@@ -195,21 +193,26 @@ class Writer:
         tag, attributes = self._place(out, value, table, target)
         self._object(value, table, tag, attributes)
 
-    def piece(self, out: Out, value: Any) -> str:
-        """The element of an object in the place of a field, as wire text.
+    def piece(self, out: Out, value: Any, depth: int) -> bytes | None:
+        """The element of a value, for the native core; None where it cannot be written there.
 
-        Raises:
-            Odd: it cannot be written there; `_bound` says why.
+        Args:
+            out: its field.
+            value: the value.
+            depth: how many objects are around it.
         """
-        outer, self.parts = self.parts, []
+        outer, self.parts, around, self._depth = self.parts, [], self._depth, depth
         try:
-            self._bound(out, value)
-            return joined(self.parts).decode("latin-1")
-        except (EncodeError, Odd):
-            self._is_wrong = True  # all is written once more, to say where: not again at each level
-            raise Odd from None
+            self._value(out, value)
+            return _joined(self.parts)
+        except EncodeError:
+            return None
         finally:
-            self.parts = outer
+            self.parts, self._depth = outer, around
+
+    def leave_to_python(self) -> None:
+        """Write all that follows without the native core: it is written once more to say where something is wrong."""
+        self._native = None
 
     def _place(self, out: Out, value: XmlObject, table: ClassTable, target: ClassTable) -> tuple[str, str]:
         """Tag and xsi:type of a value whose class is not the declared one."""
@@ -395,6 +398,23 @@ class Writer:
             text = self._qualified(leaf.value)
         text = escape_text(text)
         self.parts.append(f"<{out.tag}{attributes}>{text}</{out.tag}>" if text else f"<{out.tag}{attributes}/>")
+
+
+def _joined(parts: Sequence[str | bytes]) -> bytes | None:
+    """All pieces in UTF-8; None where a text among them holds a character that XML does not allow."""
+    found: list[bytes] = []
+    for kind, run in groupby(parts, type):
+        if kind is bytes:
+            found += run  # type: ignore[arg-type]
+            continue
+        try:
+            data = "".join(run).encode()  # type: ignore[arg-type]
+        except UnicodeEncodeError:
+            return None
+        if has_forbidden(data):
+            return None
+        found.append(data)
+    return b"".join(found)
 
 
 def encode_object(obj: Any) -> bytes:

@@ -20,16 +20,10 @@ from mtosi_jms.xmlbind._table import ClassTable
 from mtosi_jms.xmlbind._values import BLANKS, NIL, Nil
 
 _STRING: Final = 0
-_OBJECT: Final = 1
-_LEAF: Final = 2
+_LEAF: Final = 1
+_OBJECT: Final = 2
 _TEXT: Final = 3
 _OTHER: Final = 4
-_LIST: Final = 5
-"""Added to the codes above where the field is a list."""
-_OBJECTS: Final = 6
-_STRINGS: Final = 5
-_LEAVES: Final = 7
-_SIMPLE_CONTENT: Final = (_TEXT, _TEXT + _LIST)
 
 _MOST_KNOWN: Final = 512
 _LONGEST_KNOWN: Final = 64
@@ -84,8 +78,8 @@ class FastPlan:
     """What the fast path knows of one class.
 
     Attributes:
-        slots: by Clark name: field, code, position, position after which a repetition is wrong, target. None until
-            the class is first met.
+        slots: by Clark name: field, code, position, the position that what follows has to exceed (one less than its own
+            where the field is a list), target. None until the class is first met.
         plan: the plan of the slow path.
         able: whether objects of the class may be read this way.
         required: names of fields that must have been found.
@@ -109,8 +103,7 @@ class FastPlan:
 
 def _fast_slot(slot: Slot) -> tuple[str, int, int, int, Any]:
     code, target = _code(slot)
-    again = slot.order - 1 if slot.many else slot.order
-    return slot.name, code + _LIST if slot.many else code, slot.order, again, target
+    return slot.name, code, slot.order, slot.order - 1 if slot.many else slot.order, target
 
 
 def _code(slot: Slot) -> tuple[int, Any]:
@@ -152,7 +145,7 @@ def fast_plan(table: ClassTable) -> FastPlan:
 
 # One loop on purpose: every call in it would be paid for each element of an inventory. All objects take their elements
 # from one iterator over the document; that a leaf has children is seen when some are left over at the end.
-def read_fast(  # noqa: C901, PLR0912, PLR0915
+def read_fast(  # noqa: C901, PLR0912
     element: etree._Element, elements: Iterator[etree._Element], plan: FastPlan, reader: Reader
 ) -> Any:
     """The object of an element without attributes.
@@ -184,30 +177,21 @@ def read_fast(  # noqa: C901, PLR0912, PLR0915
         if order <= last:
             raise Odd
         last = again
+        value: Any
         if attributed and child.keys():
             value = _with_attributes(child, elements, plan, reader)
         elif code == _STRING:
-            text = child.text
-            values[name] = "" if text is None else text
-            continue
-        elif code == _OBJECT:
-            values[name] = read_fast(child, elements, target, reader)
-            continue
+            value = child.text or ""
         elif code == _LEAF:
-            values[name] = target[child.text]
-            continue
-        elif code == _OBJECTS:
+            value = target[child.text]
+        elif code == _OBJECT:
             value = read_fast(child, elements, target, reader)
-        elif code in _SIMPLE_CONTENT:
+        elif code == _TEXT:
             cls, field, known = target
             value = cls(**{field: known[child.text]})
-        elif code == _STRINGS:
-            value = child.text or ""
-        elif code == _LEAVES:
-            value = target[child.text]
         else:
             value = _other(child, elements, target, reader)
-        if code < _LIST:
+        if again == order:
             values[name] = value
         elif name in values:
             values[name].append(value)

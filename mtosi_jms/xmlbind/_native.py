@@ -25,14 +25,16 @@ from mtosi_jms.xmlbind._parser import Limits, make_parser
 from mtosi_jms.xmlbind._plan import KEEP, LEAF, OBJECT, STRING, Plan, Slot, plan_of
 from mtosi_jms.xmlbind._reader import Reader
 from mtosi_jms.xmlbind._scopes import Scopes
-from mtosi_jms.xmlbind._simpletypes import SimpleType
+from mtosi_jms.xmlbind._simpletypes import EnumType, SimpleType
 from mtosi_jms.xmlbind._table import ClassTable
 from mtosi_jms.xmlbind._values import NIL, Extras
+from mtosi_jms.xmlbind._writeplan import OBJECT as WRITTEN_OBJECT
+from mtosi_jms.xmlbind._writeplan import PLAIN, SIMPLE, Out, write_plan
 
 VARIABLE: Final = "MTOSI_JMS_CORE"
 """The environment variable that chooses: `python` or `native`."""
 
-CONTRACT: Final = 1
+CONTRACT: Final = 2
 """What the two sides agree upon; a native core of another number is not used."""
 
 _MODULE: Final = "mtosi_jms_native"
@@ -60,9 +62,9 @@ class _Bridge:
 
     nil: Final = NIL
 
-    def find(self, tag: str) -> ClassTable | None:
-        """The table of a root's class."""
-        cls = find_element(tag)
+    def find(self, tag: str, package: str | None) -> ClassTable | None:
+        """The table of a root's class; a package that is named is asked before all others."""
+        cls = find_element(tag, package)
         return cls.__xml__ if cls is not None else None
 
     def extras(self, attributes: dict[str, str]) -> Extras:
@@ -73,7 +75,7 @@ class _Bridge:
         """A class as data; see `plans.rs` for the form."""
         plan = plan_of(table)
         cls = table.cls
-        names = ["extras", *(field.name for field in fields(cls) if field.name != "extras")]
+        names = _names(cls)
         numbers = {name: number for number, name in enumerate(names)}
         absent = _absent(cls, plan, names)
         form = _OTHER
@@ -90,10 +92,45 @@ class _Bridge:
         text = (numbers[plan.text.name], _kind(plan.text)) if plan.text is not None else None
         return head, absent or [], slots, attributes, text
 
+    def describe_writing(self, table: ClassTable) -> tuple[Any, ...]:
+        """A class as data for writing; see `writer.rs` for the form."""
+        plan = write_plan(table)
+        names = _names(table.cls)
+        numbers = {name: number for number, name in enumerate(names)}
+        text = _out_data(plan.text, numbers) if plan.text is not None else None
+        attributes = [_out_data(out, numbers) for out in plan.attributes]
+        outs = [_out_data(out, numbers) for out in plan.outs]
+        descriptors = _descriptors(table.cls, names) if plan.mixed is None else None
+        return table.cls, plan, descriptors, attributes, text, outs, plan.reading.grammar is not None
+
+    def describe_kind(self, kind: SimpleType) -> tuple[Any, ...]:
+        """A simple type as data for writing: what the native core may write itself, the class and the members of an
+        enumeration, and what writes all else."""
+        if isinstance(kind, EnumType):
+            return (
+                None,
+                (kind.cls, {text: member for text, member in kind.known.items() if text is not None}),
+                kind.format,
+            )
+        form = None
+        if type(kind) is SimpleType:
+            form = ("boolean", 0, 0) if kind.arrow == "boolean" and kind.facets is None else kind.canonical
+        return form, None, kind.format
+
+    def order(self, table: ClassTable, counts: Sequence[int]) -> list[int] | None:
+        """The order of fields that a content model asks for; None where it does not allow so many of each."""
+        plan = write_plan(table)
+        grammar = plan.reading.grammar
+        held = {out.name: count for out, count in zip(plan.outs, counts, strict=True) if count}
+        if grammar is None or grammar.problem(held) is not None:
+            return None
+        numbers = {out.name: number for number, out in enumerate(plan.outs)}
+        return [numbers[name] for name in grammar.order(held)]
+
     def allows(self, table: ClassTable, order: Sequence[int]) -> bool:
         """Whether the content model allows a document order of fields, and nothing is to be kept about it."""
         plan = plan_of(table)
-        names = ["extras", *(field.name for field in fields(table.cls) if field.name != "extras")]
+        names = _names(table.cls)
         found = [names[number] for number in order]
         counts = dict(Counter(found))
         for name, least, most in plan.bounded:
@@ -122,17 +159,27 @@ class _Bridge:
         return derived if derived is not table and declared.admits(derived) and not barred else None
 
 
+def _names(cls: Any) -> list[str]:
+    """The fields of a class as they are numbered: `extras` first."""
+    return ["extras", *(field.name for field in fields(cls) if field.name != "extras")]
+
+
+def _descriptors(cls: Any, names: Sequence[str]) -> list[Any] | None:
+    """The descriptors of the fields; None for a class that has other ways than slots."""
+    plain = cls.__getattribute__ is object.__getattribute__ and not cls.__dictoffset__
+    found = [_EXTRAS if name == "extras" else getattr(cls, name, None) for name in names]
+    return found if plain and all(type(one) is MemberDescriptorType for one in found) else None
+
+
 def _absent(cls: Any, plan: Plan, names: Sequence[str]) -> list[tuple[Any, int]] | None:
     """The descriptors of the fields, and what each is where the document does not have it; None for an odd class."""
     known = {field.name: field for field in fields(cls)}
-    plain = cls.__new__ is object.__new__ and cls.__setattr__ is object.__setattr__ and not cls.__dictoffset__
-    if not plain or hasattr(cls, "__post_init__"):
+    descriptors = _descriptors(cls, names)
+    plain = cls.__new__ is object.__new__ and cls.__setattr__ is object.__setattr__
+    if descriptors is None or not plain or hasattr(cls, "__post_init__"):
         return None
     found: list[tuple[Any, int]] = []
-    for name in names:
-        descriptor = _EXTRAS if name == "extras" else getattr(cls, name, None)
-        if type(descriptor) is not MemberDescriptorType:
-            return None
+    for name, descriptor in zip(names, descriptors, strict=True):
         if name in plan.required:
             found.append((descriptor, _ODD))
         elif known[name].default_factory is list:
@@ -142,6 +189,16 @@ def _absent(cls: Any, plan: Plan, names: Sequence[str]) -> list[tuple[Any, int]]
         else:
             return None
     return found
+
+
+_CONTENTS: Final = {PLAIN: 1, SIMPLE: 2, WRITTEN_OBJECT: 3}
+
+
+def _out_data(out: Out, numbers: dict[str, int]) -> tuple[Any, ...]:
+    odd = (isinstance(out.target, SimpleType) and out.target.qualified) or out.field.max == 0
+    abstract = out.kind == WRITTEN_OBJECT and out.target.abstract
+    code = 0 if odd or abstract else _CONTENTS.get(out.kind, 0)
+    return numbers[out.name], out.tag, out.many, out.required, out.field.min, out.field.max, code, out.target, out
 
 
 def _slot_data(tag: str, slot: Slot, numbers: dict[str, int]) -> tuple[Any, ...]:
@@ -210,6 +267,18 @@ class _Again:
             ]
         return values
 
+    def tell(self, warnings: list[XmlWarning] | None, *, strict: bool, source: str | None) -> None:
+        """Append what was reported to a list.
+
+        Raises:
+            DecodeError: in strict mode, for the first of it.
+        """
+        if strict and self.told:
+            first = self.told[0]
+            raise DecodeError(first.message, source=source, line=first.line, path=first.path)
+        if warnings is not None:
+            warnings += self.told
+
 
 class _Native(NamedTuple):
     module: Any
@@ -236,6 +305,16 @@ def _chosen() -> tuple[Core, _Native | None]:
     return _CHOSEN
 
 
+def native_module() -> Any | None:
+    """The native module, None where the Python core runs.
+
+    Raises:
+        ConfigError, MissingExtraError: as `core`.
+    """
+    native = _chosen()[1]
+    return native.module if native is not None else None
+
+
 def _choose(wish: str) -> tuple[Core, _Native | None]:
     if wish not in ("", "python", "native"):
         raise ConfigError(f"{VARIABLE} is python or native, not {wish[:60]!r}")
@@ -254,6 +333,12 @@ def _choose(wish: str) -> tuple[Core, _Native | None]:
         return Core("python", "mtosi-jms-native is of another release"), None
     reason = f"{VARIABLE} asks for it" if wish else "mtosi-jms-native is installed"
     return Core("native", reason), _Native(module, module.Core(_Bridge()))
+
+
+def native_writer() -> Any:
+    """What writes objects natively, as `Core.encode` of the native core; None without it."""
+    native = _chosen()[1]
+    return native.reader.encode if native is not None else None
 
 
 def read_natively(
@@ -276,12 +361,55 @@ def read_natively(
     if native is None or len(data) > limits.max_bytes:
         return None
     again = _Again(data, limits, native.module)
-    bounds = limits.max_depth, limits.max_attributes, limits.max_namespaces
-    value = native.reader.decode(data, cls.__xml__ if cls is not None else None, again, bounds)
-    if value is not None and again.told:
-        if strict:
-            first = again.told[0]
-            raise DecodeError(first.message, source=source, line=first.line, path=first.path)
-        if warnings is not None:
-            warnings += again.told
+    value = native.reader.decode(data, cls.__xml__ if cls is not None else None, again, _bounds(limits))
+    if value is not None:
+        again.tell(warnings, strict=strict, source=source)
     return value
+
+
+class Enveloped(NamedTuple):
+    """What an envelope holds that has nothing beside a header and a body.
+
+    Attributes:
+        header, body: the objects.
+        namespace: that of SOAP.
+        warnings: what did not fit the schemas.
+        cuts: where the header begins and ends, the name in the start tag of the body's element begins and ends, and the
+            name in its end tag begins; None where other things than header and name cannot stay as they are.
+    """
+
+    header: Any
+    body: Any
+    namespace: str
+    warnings: list[XmlWarning]
+    cuts: tuple[int, int, int, int, int] | None
+
+
+def read_enveloped(
+    data: bytes, header: type[XmlObject], package: str | None, *, strict: bool, source: str | None, limits: Limits
+) -> Enveloped | None:
+    """The objects of an envelope; None where it has to be read from the tree, without a trace of the attempt.
+
+    Args:
+        data: the envelope.
+        header: class of the header's element.
+        package: generated package whose classes come before those of all others.
+        strict, source, limits: as for `decode`.
+
+    Raises:
+        DecodeError: in strict mode.
+    """
+    native = _chosen()[1]
+    if native is None or len(data) > limits.max_bytes:
+        return None
+    again = _Again(data, limits, native.module)
+    read = native.reader.envelope(data, header.__xml__, package, again, _bounds(limits))
+    if read is None:
+        return None
+    warnings: list[XmlWarning] = []
+    again.tell(warnings, strict=strict, source=source)
+    return Enveloped(read[0], read[1], read[2], warnings, read[3] if not warnings else None)
+
+
+def _bounds(limits: Limits) -> tuple[int, int, int]:
+    return limits.max_depth, limits.max_attributes, limits.max_namespaces

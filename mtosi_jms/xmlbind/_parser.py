@@ -49,6 +49,10 @@ _ODD_PREFIX = re.compile(r"xmlns:([^\s:]+): '.*' is not a valid URI\Z", re.DOTAL
 _DECLARATION = re.compile(r"^\ufeff?<\?xml\s[^>]*\?>")
 _ASCII_BASED = re.compile(r"utf-?8|(?:us-)?ascii|iso-?8859|latin|windows-", re.IGNORECASE)
 """Encodings in which a name's octets are those of ASCII; of others only the tree tells."""
+_DECLARED = re.compile(rb"[ \t\r\n]xmlns(?::[^\s=<>\"'/]+)?\s*\Z")
+_LONGEST_PREFIX: Final = 64
+_MOST_SIGNS: Final = 100
+_MARK: Final = b"\xef\xbb\xbf"
 _PROLOG = re.compile(rb"\s*(?:<\?.*?\?>\s*|<!--.*?-->\s*)*(<!DOCTYPE)?", re.DOTALL)
 
 
@@ -148,6 +152,24 @@ def parse_xml(
     return root
 
 
+def may_have_attributes(raw: bytes, root: etree._Element) -> bool:
+    """Whether a document may have attributes besides declarations of namespaces: a look at its few equals signs, which
+    takes no time.
+
+    Args:
+        raw: the document.
+        root: its root.
+    """
+    if _ASCII_BASED.match(root.getroottree().docinfo.encoding or "") is None:
+        return True
+    at = raw.find(b"?>") if raw.startswith(b"<?xml ") else -1
+    for _ in range(_MOST_SIGNS):
+        at = raw.find(b"=", at + 1)
+        if at < 0 or _DECLARED.search(raw, max(at - _LONGEST_PREFIX, 0), at) is None:
+            return at >= 0
+    return True
+
+
 def _without_odd_prefixes(
     raw: bytes, log: etree._ListErrorLog, limits: Limits
 ) -> tuple[etree._Element, list[str]] | None:
@@ -200,7 +222,7 @@ def refuse_doctype(head: bytes, source: str | None = None) -> None:
     """
     if head[:2] in (b"\xff\xfe", b"\xfe\xff") or b"\0" in head[:4]:
         head = _wide_to_ascii(head)
-    match = _PROLOG.match(head.removeprefix(b"\xef\xbb\xbf"))
+    match = _PROLOG.match(head, len(_MARK) if head.startswith(_MARK) else 0)
     if match and match.group(1):
         line = head[: match.start(1)].count(b"\n") + 1
         raise ForbiddenXmlError("a document type declaration (DTD) is not allowed", source=source, line=line)

@@ -39,6 +39,8 @@ def decode_root(
     issues: Issues,
     package: str | None = None,
     scopes: Scopes | None = None,
+    *,
+    attributed: bool = True,
 ) -> Any:
     """The object of an element that stands for itself.
 
@@ -48,12 +50,13 @@ def decode_root(
         issues: takes the warnings.
         package: package to look in before all others.
         scopes: of the document, where more than one element of it is read.
+        attributed: whether it may have attributes; True where that is not known.
 
     Raises:
         DecodeError: in strict mode, at the first warning; always where the nesting is too deep to follow.
     """
     try:
-        return Reader(issues, bool(_HAS_ATTRIBUTES(element)), scopes).root(element, cls, package)
+        return Reader(issues, attributed and bool(_HAS_ATTRIBUTES(element)), scopes).root(element, cls, package)
     except RecursionError:
         raise DecodeError("nested too deep", source=issues.source, line=element.sourceline) from None
 

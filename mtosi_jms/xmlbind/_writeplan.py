@@ -8,7 +8,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from functools import lru_cache
 from operator import attrgetter
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple
 
 from lxml import etree
 
@@ -130,23 +130,6 @@ class Out(NamedTuple):
     field: Field
 
 
-class ObjectWriter(Protocol):
-    """What the functions of the fast path need of the encoder.
-
-    Attributes:
-        names: the namespaces that the text needs.
-    """
-
-    names: Names
-
-    def piece(self, out: Out, value: Any) -> str:
-        """The element of an object in the place of a field, as wire text.
-
-        Raises:
-            Odd: it cannot be written there.
-        """
-
-
 class WritePlan:
     """The compiled table of one class, for writing.
 
@@ -157,8 +140,6 @@ class WritePlan:
         get: takes the values of `outs` from an object.
         namespaces: those of the names.
         reading: the plan for reading, which knows the content model.
-        written: how many objects were written before there was a function.
-        code: writes what stands inside an element, None until it is worth making.
     """
 
     def __init__(self, table: ClassTable) -> None:
@@ -174,8 +155,6 @@ class WritePlan:
         self.get = _getter([out.name for out in self.outs])
         spaces = {item.namespace for item in table.fields if item.kind in ("element", "attribute") and item.namespace}
         self.namespaces = frozenset(spaces)
-        self.written = 0
-        self.code: Callable[[ObjectWriter, Any], str] | None = None
 
 
 def _getter(names: list[str]) -> Callable[[Any], tuple[Any, ...]]:

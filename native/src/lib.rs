@@ -2,22 +2,26 @@
 
 #![deny(unsafe_code)]
 
+mod columns;
 mod names;
 #[allow(unsafe_code)]
 mod objects;
 mod paths;
 mod plans;
 mod reader;
+mod rows;
 mod tokens;
 mod values;
+mod writer;
 
 use std::sync::Mutex;
 
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
+use pyo3::types::{PyBytes, PySet};
 
-use crate::reader::State;
+use crate::reader::{Cuts, State};
 use crate::tokens::Bounds;
+use crate::writer::Writers;
 
 /// Why a document is not read to its end.
 pub enum Stop {
@@ -41,6 +45,7 @@ impl From<PyErr> for Stop {
 struct Core {
     bridge: Py<PyAny>,
     states: Mutex<Vec<State>>,
+    writers: Writers,
 }
 
 /// States that are kept for later.
@@ -50,7 +55,7 @@ const MOST_STATES: usize = 4;
 impl Core {
     #[new]
     fn new(bridge: Py<PyAny>) -> Core {
-        Core { bridge, states: Mutex::new(Vec::new()) }
+        Core { bridge, states: Mutex::new(Vec::new()), writers: Writers::default() }
     }
 
     /// The object of a document; None where it has to be read from the tree.
@@ -65,10 +70,57 @@ impl Core {
         again: &Bound<'_, PyAny>,
         bounds: (usize, usize, usize),
     ) -> PyResult<Option<Py<PyAny>>> {
-        let bounds = Bounds { depth: bounds.0, attributes: bounds.1, namespaces: bounds.2 };
+        self.read(|state| state.document(self.bridge.bind(py), data.as_bytes(), table, again, bounds_of(bounds)))
+            .map(|read| read.map(Bound::unbind))
+    }
+
+    /// The header and the body of an envelope that has nothing else, its namespace, and where it can be taken apart: where
+    /// the header begins and ends, the name in the start tag of the body's element begins and ends, and the name in
+    /// its end tag begins. None where it has to be read from the tree.
+    ///
+    /// Args: as for a document, but the table of the header's class, and the package that the body's is looked for in.
+    #[allow(clippy::type_complexity)]
+    fn envelope<'py>(
+        &self,
+        py: Python<'py>,
+        data: &Bound<'py, PyBytes>,
+        table: &Bound<'py, PyAny>,
+        package: Option<&str>,
+        again: &Bound<'py, PyAny>,
+        bounds: (usize, usize, usize),
+    ) -> PyResult<Option<(Bound<'py, PyAny>, Bound<'py, PyAny>, &'static str, Option<Cuts>)>> {
+        let bridge = self.bridge.bind(py);
+        self.read(|state| state.envelope(bridge, data.as_bytes(), table, package, again, bounds_of(bounds)))
+            .map(|read| read.map(|found| (found.header, found.body, found.namespace, found.cuts)))
+    }
+
+    /// The element of an object, in octets; None where the Python writer has to write it.
+    ///
+    /// Args: the Python writer, the object and its table, tag and attributes of the element, the depth of the object, and a
+    /// set that gets the plans whose namespaces are needed.
+    #[allow(clippy::too_many_arguments)]
+    fn encode<'py>(
+        &self,
+        py: Python<'py>,
+        writer: &Bound<'py, PyAny>,
+        object: &Bound<'py, PyAny>,
+        table: &Bound<'py, PyAny>,
+        tag: &str,
+        attributes: &str,
+        depth: usize,
+        plans: &Bound<'py, PySet>,
+    ) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        let bridge = self.bridge.bind(py);
+        self.writers.element(bridge, writer, object, table, (tag, attributes), depth, plans)
+    }
+}
+
+impl Core {
+    /// Reads with a state that nobody else uses; None where the tree has to say what is there.
+    fn read<T>(&self, read: impl FnOnce(&mut State) -> Result<T, Stop>) -> PyResult<Option<T>> {
         let taken = self.states.lock().ok().and_then(|mut states| states.pop());
         let mut state = taken.unwrap_or_else(State::new);
-        let read = state.document(self.bridge.bind(py), data.as_bytes(), table, again, bounds);
+        let found = read(&mut state);
         if state.rest() {
             if let Ok(mut states) = self.states.lock() {
                 if states.len() < MOST_STATES {
@@ -76,12 +128,16 @@ impl Core {
                 }
             }
         }
-        match read {
-            Ok(value) => Ok(Some(value.unbind())),
+        match found {
+            Ok(value) => Ok(Some(value)),
             Err(Stop::GiveUp) => Ok(None),
             Err(Stop::Python(error)) => Err(error),
         }
     }
+}
+
+fn bounds_of((depth, attributes, namespaces): (usize, usize, usize)) -> Bounds {
+    Bounds { depth, attributes, namespaces }
 }
 
 #[pymodule]
@@ -90,7 +146,9 @@ mod mtosi_jms_native {
     use super::paths::paths;
     /// What the two sides agree upon.
     #[pymodule_export]
-    const CONTRACT: u32 = 1;
+    const CONTRACT: u32 = 2;
+    #[pymodule_export]
+    use super::rows::Rows;
     #[pymodule_export]
     use super::Core;
 }

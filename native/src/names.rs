@@ -19,6 +19,8 @@ const MOST_IN_SCOPE: u32 = 400;
 const ENTRY: usize = 64;
 
 pub type Tag = u32;
+/// A namespace and a local name; or a prefix and a namespace.
+pub type Name = (String, String);
 pub type ScopeId = u32;
 pub type Space = u32;
 
@@ -80,7 +82,12 @@ impl Names {
     /// Prepares for a document; false where so much is known that it is better to begin anew.
     pub fn begin(&mut self) -> bool {
         self.before = self.octets;
-        self.octets < WORTH_KEEPING
+        !self.is_worn()
+    }
+
+    /// Whether so much is known that it is better to begin anew.
+    pub fn is_worn(&self) -> bool {
+        self.octets >= WORTH_KEEPING
     }
 
     fn grow(&mut self, octets: usize) -> Result<(), Stop> {
@@ -114,6 +121,12 @@ impl Names {
         self.tag_ids.insert(key, id);
         self.octets += 2 * local.len() + ENTRY;
         id
+    }
+
+    /// The number of a name that Python sent.
+    pub fn known(&mut self, name: &Name) -> Tag {
+        let space = self.space(&name.0);
+        self.tag(space, &name.1)
     }
 
     pub fn local(&self, tag: Tag) -> &str {

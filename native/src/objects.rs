@@ -58,6 +58,12 @@ impl Shape {
         Ok(Some(Shape { class: class.clone().unbind(), fields: found }))
     }
 
+    /// Whether an object is of the class itself.
+    #[inline]
+    pub fn fits(&self, object: &Bound<'_, PyAny>) -> bool {
+        object.get_type_ptr() == self.class.as_ptr().cast()
+    }
+
     fn place(&self, object: &Bound<'_, PyAny>, field: usize) -> *mut *mut ffi::PyObject {
         assert!(object.get_type_ptr() == self.class.as_ptr().cast());
         // SAFETY: the object is of the class whose layout was found by trial, so the field is inside it.

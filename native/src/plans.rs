@@ -7,7 +7,9 @@ use pyo3::types::PyType;
 
 use crate::names::{Names, ScopeId, Tag};
 use crate::objects::{Absent, Shape};
+use crate::tokens::{Start, Tokens};
 use crate::values::{Kind, Values};
+use crate::Stop;
 
 pub type ClassId = u32;
 
@@ -42,10 +44,58 @@ pub struct Slot {
 }
 
 /// What came after an element the last time, and how its name was written.
-pub struct Habit {
-    pub name: Box<[u8]>,
-    pub scope: ScopeId,
-    pub next: usize,
+struct Habit {
+    name: Box<[u8]>,
+    scope: ScopeId,
+    next: usize,
+}
+
+/// The child elements that a class knows, and a guess which one comes next.
+pub struct Children {
+    by_tag: HashMap<Tag, usize>,
+    habits: Vec<Habit>,
+    first: usize,
+}
+
+impl Children {
+    /// Children of some names, which are numbered.
+    pub fn new(tags: impl Iterator<Item = Tag>) -> Children {
+        let by_tag: HashMap<Tag, usize> = tags.enumerate().map(|(number, tag)| (tag, number)).collect();
+        let habit = |number| Habit { name: Box::default(), scope: 0, next: number + 1 };
+        Children { habits: (0..by_tag.len()).map(habit).collect(), by_tag, first: 0 }
+    }
+
+    /// Reads the start tag of a child; and its number, None where the class does not know it.
+    ///
+    /// Args: the document, its names, the scope in the element, and the number of the child before.
+    #[inline]
+    pub fn read(
+        &mut self,
+        tokens: &mut Tokens<'_>,
+        names: &mut Names,
+        scope: ScopeId,
+        previous: Option<usize>,
+    ) -> Result<(Start, Option<usize>), Stop> {
+        let next = previous.map_or(self.first, |previous| self.habits[previous].next);
+        let habit = self.habits.get(next).filter(|habit| habit.scope == scope);
+        if let Some(start) = habit.and_then(|habit| tokens.foreseen(&habit.name, scope)) {
+            return Ok((start, Some(next)));
+        }
+        let start = tokens.start_tag(names, scope)?;
+        let name = &tokens.data[start.name.clone()];
+        let Some(index) = self.by_tag.get(&names.element(start.scope, name)?).copied() else {
+            return Ok((start, None));
+        };
+        let habit = &mut self.habits[index];
+        if start.scope == scope && habit.scope != scope || *habit.name != *name {
+            (habit.name, habit.scope) = (name.into(), start.scope);
+        }
+        match previous {
+            Some(previous) => self.habits[previous].next = index,
+            None => self.first = index,
+        }
+        Ok((start, Some(index)))
+    }
 }
 
 pub struct Class {
@@ -59,9 +109,7 @@ pub struct Class {
     pub slots: Vec<Slot>,
     /// The slots as Python has them.
     pub sources: Vec<Py<PyAny>>,
-    pub habits: Vec<Habit>,
-    pub first: usize,
-    pub by_tag: HashMap<Tag, usize>,
+    pub children: Children,
     pub attributes: HashMap<Tag, (usize, Kind)>,
     pub text: Option<(usize, Kind)>,
     /// Orders of fields that were asked about.
@@ -147,29 +195,25 @@ impl Plans {
             shape,
             slots: Vec::new(),
             sources: Vec::new(),
-            habits: Vec::new(),
-            first: 0,
-            by_tag: HashMap::new(),
+            children: Children::new(std::iter::empty()),
             attributes: HashMap::new(),
             text: None,
             verdicts: HashMap::new(),
         };
+        let mut tags = Vec::new();
         for (space, local, field, code, many, order, nillable, member, target, source) in slots {
-            let space = names.space(&space);
-            let tag = names.tag(space, &local);
+            tags.push(names.known(&(space, local)));
             let code = match code {
                 0 => Code::Simple(values.kind(&target)?),
                 1 => Code::Object(self.id(&target)?),
                 _ => Code::Keep,
             };
-            made.by_tag.insert(tag, made.slots.len());
             made.slots.push(Slot { field, code, many, order, nillable, member });
-            made.habits.push(Habit { name: Box::default(), scope: 0, next: made.slots.len() });
             made.sources.push(source.unbind());
         }
+        made.children = Children::new(tags.into_iter());
         for (space, local, field, kind) in attributes {
-            let space = names.space(&space);
-            made.attributes.insert(names.tag(space, &local), (field, values.kind(&kind)?));
+            made.attributes.insert(names.known(&(space, local)), (field, values.kind(&kind)?));
         }
         if let Some((field, kind)) = text {
             made.text = Some((field, values.kind(&kind)?));

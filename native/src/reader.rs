@@ -7,12 +7,12 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ops::Range;
 
-use memchr::memchr_iter;
+use memchr::{memchr_iter, memrchr};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 
-use crate::names::{Names, ScopeId, Space, Tag, NOWHERE, XSI};
+use crate::names::{Names, ScopeId, Space, Tag, NOWHERE, NO_SPACE, XSI};
 use crate::objects::Nursery;
 use crate::plans::{ClassId, Code, Form, Plans, Slot};
 use crate::tokens::{all_blank, Bounds, Start, Token, Tokens, Unwatched};
@@ -45,8 +45,7 @@ struct Frame<'py> {
     /// The list that the last elements went to, and its field.
     list: Option<(usize, Bound<'py, PyList>)>,
     last: i32,
-    /// The slot that probably comes next.
-    next: usize,
+    /// The slot of the last child.
     previous: Option<usize>,
     start: usize,
     name: Range<usize>,
@@ -75,6 +74,17 @@ struct Record<'py> {
 /// The declared class of an element with an xsi:type, the class and slot that it stands in, and the name.
 type Asked = (ClassId, Option<(ClassId, usize)>, Tag);
 
+/// The header and the body of an envelope, its namespace, and where it can be taken apart.
+pub struct Envelope<'py> {
+    pub header: Bound<'py, PyAny>,
+    pub body: Bound<'py, PyAny>,
+    pub namespace: &'static str,
+    pub cuts: Option<Cuts>,
+}
+
+/// Where the header is, the name in the start tag of the body's element, and the name in its end tag.
+pub type Cuts = (usize, usize, usize, usize, usize);
+
 /// What the start tag of an object says.
 enum Entered<'py> {
     Object(ClassId, Bound<'py, PyAny>),
@@ -95,6 +105,8 @@ struct Walk<'s, 'd, 'py> {
     records: Vec<Record<'py>>,
     /// The fields of the elements of open objects whose order is checked by Python.
     order: Vec<u16>,
+    /// Elements around the root.
+    around: usize,
     /// The classes that an xsi:type stood for in this document, by the class, the slot and the name; None for an odd one.
     derived: HashMap<Asked, Option<ClassId>>,
     none: Bound<'py, PyAny>,
@@ -122,31 +134,143 @@ impl State {
         again: &Bound<'py, PyAny>,
         bounds: Bounds,
     ) -> Result<Bound<'py, PyAny>, Stop> {
-        let py = bridge.py();
-        let tokens = Tokens::new(data, bounds)?;
-        let none = py.None().into_bound(py);
-        let (frames, records, order) = (Vec::new(), Vec::new(), Vec::new());
-        let derived = HashMap::new();
-        let nursery = Nursery::new(py);
-        let mut walk = Walk { py, bridge, state: self, tokens, nursery, frames, records, order, derived, none };
-        let root = walk.root(table)?;
+        let mut walk = self.walk(bridge, data, bounds)?;
+        walk.tokens.prolog()?;
+        let at = walk.tokens.at;
+        let start = walk.tokens.start_tag(&mut walk.state.names, NOWHERE)?;
+        let root = walk.root(table, None, at, &start)?;
         walk.tokens.epilog()?;
         walk.settle(again)?;
         Ok(root)
     }
+
+    /// The header and the body of an envelope that has nothing beside them.
+    ///
+    /// Args: as for a document, but the table of the header's class, and the package that the body's is looked for in.
+    pub fn envelope<'py>(
+        &mut self,
+        bridge: &Bound<'py, PyAny>,
+        data: &[u8],
+        table: &Bound<'py, PyAny>,
+        package: Option<&str>,
+        again: &Bound<'py, PyAny>,
+        bounds: Bounds,
+    ) -> Result<Envelope<'py>, Stop> {
+        let mut walk = self.walk(bridge, data, bounds)?;
+        walk.tokens.prolog()?;
+        let envelope = walk.envelope(table, package)?;
+        walk.tokens.epilog()?;
+        walk.settle(again)?;
+        Ok(envelope)
+    }
+
+    fn walk<'s, 'd, 'py>(
+        &'s mut self,
+        bridge: &'s Bound<'py, PyAny>,
+        data: &'d [u8],
+        bounds: Bounds,
+    ) -> Result<Walk<'s, 'd, 'py>, Stop> {
+        let py = bridge.py();
+        let tokens = Tokens::new(data, bounds)?;
+        let none = py.None().into_bound(py);
+        let (frames, records, order) = (Vec::new(), Vec::new(), Vec::new());
+        let (nursery, derived) = (Nursery::new(py), HashMap::new());
+        Ok(Walk { py, bridge, state: self, tokens, nursery, frames, records, order, around: 0, derived, none })
+    }
+}
+
+const SOAP: [&str; 2] = ["http://schemas.xmlsoap.org/soap/envelope/", "http://www.w3.org/2003/05/soap-envelope"];
+
+impl<'py> Walk<'_, '_, 'py> {
+    fn envelope(&mut self, table: &Bound<'py, PyAny>, package: Option<&str>) -> Result<Envelope<'py>, Stop> {
+        let whole = self.tokens.start_tag(&mut self.state.names, NOWHERE)?;
+        let namespace = SOAP.into_iter().find(|space| self.is_shell(&whole, space, "Envelope"));
+        let namespace = namespace.ok_or(Stop::GiveUp)?;
+        let outer = self.shell(whole.scope, namespace, "Header")?;
+        self.around = 2;
+        let begin = self.gap(Token::Start)?;
+        let start = self.tokens.start_tag(&mut self.state.names, outer.scope)?;
+        let tag = self.state.names.element(start.scope, &self.tokens.data[start.name.clone()])?;
+        if !table.getattr("tag")?.eq(self.state.names.clark(self.py, tag))? {
+            return Err(Stop::GiveUp);
+        }
+        let header = self.root(Some(table), None, begin, &start)?;
+        let mut is_plain = self.state.names.find(start.scope, b"") == Some(NO_SPACE);
+        let end = self.tokens.at;
+        self.gap(Token::End)?;
+        self.tokens.end_tag(&outer.name)?;
+        let outer = self.shell(whole.scope, namespace, "Body")?;
+        let at = self.gap(Token::Start)?;
+        let start = self.tokens.start_tag(&mut self.state.names, outer.scope)?;
+        let tag = self.state.names.element(start.scope, &self.tokens.data[start.name.clone()])?;
+        let soap = self.state.names.space(namespace);
+        if self.state.names.is_in(tag, soap) {
+            return Err(Stop::GiveUp);
+        }
+        let body = self.root(None, package, at, &start)?;
+        let last = memrchr(b'<', &self.tokens.data[..self.tokens.at]).unwrap_or(0) + 2;
+        self.gap(Token::End)?;
+        self.tokens.end_tag(&outer.name)?;
+        self.gap(Token::End)?;
+        self.tokens.end_tag(&whole.name)?;
+        is_plain &= !start.is_empty && self.records.is_empty();
+        let cuts = is_plain.then_some((begin, end, start.name.start, start.name.end, last));
+        Ok(Envelope { header, body, namespace, cuts })
+    }
+
+    /// Reads the start tag of an element that only holds others.
+    fn shell(&mut self, scope: ScopeId, namespace: &str, local: &str) -> Result<Start, Stop> {
+        self.gap(Token::Start)?;
+        let start = self.tokens.start_tag(&mut self.state.names, scope)?;
+        if self.is_shell(&start, namespace, local) {
+            Ok(start)
+        } else {
+            Err(Stop::GiveUp)
+        }
+    }
+
+    fn is_shell(&mut self, start: &Start, namespace: &str, local: &str) -> bool {
+        let names = &mut self.state.names;
+        let space = names.space(namespace);
+        let named = names.element(start.scope, &self.tokens.data[start.name.clone()]);
+        named.is_ok_and(|tag| names.is_in(tag, space) && names.local(tag) == local)
+            && self.tokens.attributes.is_empty()
+            && !start.is_empty
+    }
+
+    /// Passes blanks and comments up to a tag, whose place it gives.
+    fn gap(&mut self, wanted: Token) -> Result<usize, Stop> {
+        loop {
+            let run = self.tokens.run()?;
+            if !all_blank(&self.tokens.data[run]) {
+                return Err(Stop::GiveUp);
+            }
+            match self.tokens.markup()? {
+                Token::Aside => {}
+                found if std::mem::discriminant(&found) == std::mem::discriminant(&wanted) => return Ok(self.tokens.at),
+                _ => return Err(Stop::GiveUp),
+            }
+        }
+    }
 }
 
 impl<'d, 'py> Walk<'_, 'd, 'py> {
-    fn root(&mut self, table: Option<&Bound<'py, PyAny>>) -> Result<Bound<'py, PyAny>, Stop> {
-        self.tokens.prolog()?;
-        let at = self.tokens.at;
-        let start = self.tokens.start_tag(&mut self.state.names, NOWHERE)?;
+    /// The object of an element that stands for itself, whose start tag was read.
+    ///
+    /// Args: the table of its class, or None and the package that it is looked for in; where the tag begins, and the tag.
+    fn root(
+        &mut self,
+        table: Option<&Bound<'py, PyAny>>,
+        package: Option<&str>,
+        at: usize,
+        start: &Start,
+    ) -> Result<Bound<'py, PyAny>, Stop> {
         let tag = self.state.names.element(start.scope, &self.tokens.data[start.name.clone()])?;
         let found;
         let table = match table {
             Some(table) => table,
             None => {
-                found = self.bridge.call_method1("find", (self.state.names.clark(self.py, tag),))?;
+                found = self.bridge.call_method1("find", (self.state.names.clark(self.py, tag), package))?;
                 &found
             }
         };
@@ -155,17 +279,17 @@ impl<'d, 'py> Walk<'_, 'd, 'py> {
         }
         let class = self.state.plans.id(table)?;
         let is_element = !table.getattr("element")?.is_none();
-        let Entered::Object(class, object) = self.enter(&start, class, false, is_element, None)? else {
+        let Entered::Object(class, object) = self.enter(start, class, false, is_element, None)? else {
             return Err(Stop::GiveUp);
         };
         if self.state.plans.class(class).form == Form::Text {
-            let text = self.text(&start, 1)?;
+            let text = self.text(start, self.around + 1)?;
             return match text {
                 Some(text) if self.fill(class, &object, &text)? => Ok(object),
                 _ => Err(Stop::GiveUp),
             };
         }
-        self.open(class, object, at, &start, 0);
+        self.open(class, object, at, start, 0);
         if start.is_empty {
             return self.complete()?.ok_or(Stop::GiveUp);
         }
@@ -182,7 +306,6 @@ impl<'d, 'py> Walk<'_, 'd, 'py> {
             object,
             list: None,
             last: -1,
-            next: self.state.plans.class(class).first,
             previous: None,
             start: at,
             name: start.name.clone(),
@@ -268,7 +391,7 @@ impl<'d, 'py> Walk<'_, 'd, 'py> {
 
     /// Passes the rest of the innermost object, which is odd.
     fn odd(&mut self) -> Result<Option<Bound<'py, PyAny>>, Stop> {
-        let depth = self.frames.len();
+        let depth = self.around + self.frames.len();
         let frame = self.frames.pop().expect("an element is open");
         if self.frames.is_empty() {
             return Err(Stop::GiveUp);
@@ -282,36 +405,17 @@ impl<'d, 'py> Walk<'_, 'd, 'py> {
     /// Reads a child of the innermost element.
     fn child(&mut self) -> Result<Option<Bound<'py, PyAny>>, Stop> {
         let at = self.tokens.at;
-        let depth = self.frames.len() + 1;
+        let depth = self.around + self.frames.len() + 1;
         if depth > self.tokens.bounds.depth {
             return Err(Stop::GiveUp);
         }
         let frame = self.frames.last_mut().expect("an element is open");
         let class = self.state.plans.class(frame.class);
-        let mut index = frame.next;
-        let habit = class.habits.get(index).filter(|habit| habit.scope == frame.scope);
-        let start = match habit.and_then(|habit| self.tokens.foreseen(&habit.name, frame.scope)) {
-            Some(start) => start,
-            None => {
-                let start = self.tokens.start_tag(&mut self.state.names, frame.scope)?;
-                let name = &self.tokens.data[start.name.clone()];
-                let tag = self.state.names.element(start.scope, name)?;
-                let Some(found) = class.by_tag.get(&tag) else {
-                    self.pass(&start, depth)?;
-                    return self.odd();
-                };
-                index = *found;
-                let habit = &mut class.habits[index];
-                if start.scope == frame.scope && habit.scope != start.scope || *habit.name != *name {
-                    habit.name = name.into();
-                    habit.scope = start.scope;
-                }
-                match frame.previous {
-                    Some(previous) => class.habits[previous].next = index,
-                    None => class.first = index,
-                }
-                start
-            }
+        let (start, index) =
+            class.children.read(&mut self.tokens, &mut self.state.names, frame.scope, frame.previous)?;
+        let Some(index) = index else {
+            self.pass(&start, depth)?;
+            return self.odd();
         };
         let slot = class.slots[index];
         if class.ordered {
@@ -323,7 +427,6 @@ impl<'d, 'py> Walk<'_, 'd, 'py> {
         }
         let is_checked = class.checked;
         frame.previous = Some(index);
-        frame.next = class.habits[index].next;
         if is_checked {
             let order = &self.order[frame.order..];
             if !slot.many && order.contains(&(slot.field as u16)) {
@@ -367,7 +470,7 @@ impl<'d, 'py> Walk<'_, 'd, 'py> {
         slot: Slot,
         class: ClassId,
     ) -> Result<Option<Bound<'py, PyAny>>, Stop> {
-        let depth = self.frames.len() + 1;
+        let depth = self.around + self.frames.len() + 1;
         let source = (self.top().class, index);
         match self.enter(start, class, slot.nillable, slot.member, Some(source))? {
             Entered::Object(class, object) => {
@@ -507,39 +610,11 @@ impl<'d, 'py> Walk<'_, 'd, 'py> {
     }
 
     fn pass(&mut self, start: &Start, depth: usize) -> Result<(), Stop> {
-        if start.is_empty {
-            return Ok(());
-        }
-        self.tokens.pass(&mut self.state.names, &start.name, start.scope, depth, &mut Unwatched)
+        self.tokens.pass_all(&mut self.state.names, start, depth)
     }
 
-    /// The text of an element whose start tag was read, up to its end; None where there are elements in it.
     fn text(&mut self, start: &Start, depth: usize) -> Result<Option<Cow<'d, str>>, Stop> {
-        if start.is_empty {
-            return Ok(Some(Cow::Borrowed("")));
-        }
-        let run = self.tokens.run()?;
-        if self.tokens.here(b"</") {
-            self.tokens.end_tag(&start.name)?;
-            return self.tokens.characters(run).map(Some);
-        }
-        let mut made = self.tokens.characters(run)?.into_owned();
-        loop {
-            match self.tokens.markup()? {
-                Token::Start => {
-                    self.pass(start, depth)?;
-                    return Ok(None);
-                }
-                Token::End => {
-                    self.tokens.end_tag(&start.name)?;
-                    return Ok(Some(Cow::Owned(made)));
-                }
-                Token::Section(span) => made += &self.tokens.section(span),
-                Token::Aside => {}
-            }
-            let run = self.tokens.run()?;
-            made += &self.tokens.characters(run)?;
-        }
+        self.tokens.content(&mut self.state.names, start, depth)
     }
 }
 

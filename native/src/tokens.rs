@@ -291,7 +291,13 @@ impl<'d> Tokens<'d> {
     /// Reads the end tag of an element of a name.
     #[inline]
     pub fn end_tag(&mut self, name: &Range<usize>) -> Result<(), Stop> {
-        let (data, name) = (self.data, &self.data[name.clone()]);
+        self.end_tag_of(&self.data[name.clone()])
+    }
+
+    /// The same, where the name is at hand.
+    #[inline]
+    pub fn end_tag_of(&mut self, name: &[u8]) -> Result<(), Stop> {
+        let data = self.data;
         let after = self.at + 2 + name.len();
         if data.get(self.at + 2..after) != Some(name) {
             return Err(Stop::GiveUp);
@@ -479,6 +485,43 @@ impl<'d> Tokens<'d> {
             self.unescaped(span, false)?;
         }
         Ok(())
+    }
+
+    /// The text of an element whose start tag was read, up to its end; None where there are elements in it.
+    pub fn content(&mut self, names: &mut Names, start: &Start, depth: usize) -> Result<Option<Cow<'d, str>>, Stop> {
+        if start.is_empty {
+            return Ok(Some(Cow::Borrowed("")));
+        }
+        let run = self.run()?;
+        if self.here(b"</") {
+            self.end_tag(&start.name)?;
+            return self.characters(run).map(Some);
+        }
+        let mut made = self.characters(run)?.into_owned();
+        loop {
+            match self.markup()? {
+                Token::Start => {
+                    self.pass_all(names, start, depth)?;
+                    return Ok(None);
+                }
+                Token::End => {
+                    self.end_tag(&start.name)?;
+                    return Ok(Some(Cow::Owned(made)));
+                }
+                Token::Section(span) => made += &self.section(span),
+                Token::Aside => {}
+            }
+            let run = self.run()?;
+            made += &self.characters(run)?;
+        }
+    }
+
+    /// Reads on to the end of an element whose start tag was read, which nobody makes anything of.
+    pub fn pass_all(&mut self, names: &mut Names, start: &Start, depth: usize) -> Result<(), Stop> {
+        if start.is_empty {
+            return Ok(());
+        }
+        self.pass(names, &start.name, start.scope, depth, &mut Unwatched)
     }
 
     /// Reads on to the end of an element that is open, which nobody makes anything of.

@@ -120,39 +120,42 @@ impl Form {
                 PyDate::new(py, year, month, day).ok().map(Bound::into_any)
             }
             Form::Moment => {
-                let (day, clock) = text.strip_suffix('Z')?.split_once('T')?;
-                let (year, month, day) = date(day)?;
-                let parts: Vec<&str> = clock.split(':').collect();
-                let [hour, minute, second] = parts[..] else { return None };
-                let (hour, minute, second) = (number(hour, 2)?, number(minute, 2)?, number(second, 2)?);
+                let ((year, month, day), [hour, minute, second]) = moment(text)?;
                 let utc = PyTzInfo::utc(py).ok()?;
                 let made = PyDateTime::new(py, year, month, day, hour as u8, minute as u8, second as u8, 0, Some(&utc));
                 made.ok().map(Bound::into_any)
             }
-            Form::Integer(least, most) => {
-                let digits = text.strip_prefix('-').unwrap_or(text);
-                let canonical = !digits.starts_with('0') || text == "0";
-                if digits.is_empty()
-                    || digits.len() > 18
-                    || !canonical
-                    || !digits.bytes().all(|one| one.is_ascii_digit())
-                {
-                    return None;
-                }
-                let value: i64 = text.parse().ok()?;
-                (*least..=*most).contains(&value).then(|| PyInt::new(py, value).into_any())
-            }
+            Form::Integer(least, most) => integer(text, *least, *most).map(|value| PyInt::new(py, value).into_any()),
         }
     }
 }
 
 /// Year, month and day of `2026-11-20`.
-fn date(text: &str) -> Option<(i32, u8, u8)> {
+pub fn date(text: &str) -> Option<(i32, u8, u8)> {
     let octets = text.as_bytes();
     if octets.len() != 10 || !text.is_ascii() || octets[4] != b'-' || octets[7] != b'-' {
         return None;
     }
     Some((number(&text[..4], 4)? as i32, number(&text[5..7], 2)? as u8, number(&text[8..], 2)? as u8))
+}
+
+/// The day of a dateTime in UTC without a fraction, and hour, minute and second.
+pub fn moment(text: &str) -> Option<((i32, u8, u8), [u32; 3])> {
+    let (day, clock) = text.strip_suffix('Z')?.split_once('T')?;
+    let parts: Vec<&str> = clock.split(':').collect();
+    let [hour, minute, second] = parts[..] else { return None };
+    Some((date(day)?, [number(hour, 2)?, number(minute, 2)?, number(second, 2)?]))
+}
+
+/// An integer of at most 18 digits, written as we would write it, and within its bounds.
+pub fn integer(text: &str, least: i64, most: i64) -> Option<i64> {
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    let is_canonical = !digits.starts_with('0') || text == "0";
+    let is_plain = !digits.is_empty() && digits.len() <= 18 && digits.bytes().all(|one| one.is_ascii_digit());
+    if !is_canonical || !is_plain {
+        return None;
+    }
+    text.parse().ok().filter(|value| (least..=most).contains(value))
 }
 
 /// A number of so many digits.

@@ -13,6 +13,7 @@ import pytest
 
 import mtosi_jms as mtosi
 from mtosi_jms.cli import parser_for
+from mtosi_jms.cli._providers import find_provider
 from mtosi_jms.cli._serve import serve, services_of
 from mtosi_jms.cli._stopping import Stop
 
@@ -26,7 +27,10 @@ def parsed() -> Parsed:
     """The arguments of a command line."""
 
     def parse(command: str, *words: str) -> argparse.Namespace:
-        return parser_for(command).parse_args([command, *words])
+        args = parser_for(command).parse_args([command, *words])
+        if "provider_required" in args:
+            find_provider(args)
+        return args
 
     return parse
 

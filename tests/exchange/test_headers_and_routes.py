@@ -448,6 +448,8 @@ def test_a_policy_that_fails_allows_nothing(asking: Asking, caplog: pytest.LogCa
 
     assert asking.answered(arguments={"reply_policy": policy}) == []
     assert "the reply policy failed" in caplog.text
+    with pytest.raises(ConfigError, match="reply_policy: give a function"):
+        asking.answered(arguments={"reply_policy": "any"})
 
 
 def test_a_request_that_may_not_be_answered_is_not_carried_out(mtosi_exchange: Any, faulty_ems: Any) -> None:

@@ -25,7 +25,7 @@ PAGE = ROOT / "docs" / "architecture.md"
 CONTRIBUTING = ROOT / "CONTRIBUTING.md"
 NAMES = Path(__file__).with_name("public_names.txt")
 LAYERS: tuple[str, ...] = tuple(
-    tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["mtosi-jms"]["layers"]
+    tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["house"]["layers"]
 )
 RANK = {name: rank for rank, name in enumerate(LAYERS)}
 

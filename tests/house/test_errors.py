@@ -32,7 +32,6 @@ STEERING = {
     "mtosi_jms.spark._leaves.Odd",
     "mtosi_jms.validation._judge._Enough",
     "mtosi_jms.xmlbind._fast.Odd",
-    "mtosi_jms.xmlbind._scanplan.Unable",
 }
 
 FAULT_OF_ZEEP = "mtosi_jms.integrations._zeep.faults.SoapFault"

@@ -64,7 +64,7 @@ REQUIRED = frozenset({"lxml"})
 
 def test_every_module_has_a_layer(structure: ModuleType) -> None:
     unknown = sorted({structure.layer(module) for module in structure.RUNTIME} - set(structure.RANK))
-    assert not unknown, f"no layer for {unknown}: add it to [tool.mtosi-jms] in pyproject.toml, where it belongs"
+    assert not unknown, f"no layer for {unknown}: add it to [tool.house] in pyproject.toml, where it belongs"
 
 
 def test_layers_import_only_to_the_left(structure: ModuleType) -> None:

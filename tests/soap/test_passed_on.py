@@ -13,6 +13,7 @@ from mtosi_jms.errors import MtosiFault
 from mtosi_jms.soap import Envelope, Header, parse
 from mtosi_jms.stubs.mri.mer import GetManagedElementResponse
 from mtosi_jms.stubs.nrf.me import ManagedElementType
+from mtosi_jms.xmlbind import core
 
 MER = "http://www.tmforum.org/mtop/mri/xsd/mer/v1"
 OPEN = '<s:Envelope xmlns:s="http://schemas.xmlsoap.org/soap/envelope/" xmlns:h="http://www.tmforum.org/mtop/fmw/xsd/hdr/v1"'
@@ -20,12 +21,11 @@ TEXTS = st.text(st.characters(codec="utf-8", exclude_categories=("C",)), max_siz
 
 
 def came(text: str) -> Envelope:
-    """The envelope as it is read when many such came before: without a tree."""
-    for _ in range(1_000):
-        envelope = parse(text.encode())
-        if envelope.origin is not None and envelope.origin.is_framed:
-            return envelope
-    raise AssertionError("it is always read from a tree")
+    """The envelope as the native core reads it where it is installed; the Python core writes all anew."""
+    envelope = parse(text.encode())
+    assert envelope.origin is not None
+    assert (envelope.origin.cuts is not None) == (core().name == "native")
+    return envelope
 
 
 def written(prefix: str, inner: str, beginning: str = OPEN) -> str:
@@ -38,7 +38,7 @@ def test_the_octets_of_the_body_are_those_that_came() -> None:
     odd = "<q:me><b:location>größe &amp;\n Ä</b:location></q:me>"
     envelope = came(written("q", odd, f'{OPEN} xmlns:b="http://www.tmforum.org/mtop/nrf/xsd/me/v1"'))
     envelope.header = Header(activity_name="other", correlation_id="7")
-    assert odd.encode() in envelope.passed_on()
+    assert (odd.encode() in envelope.passed_on()) == (core().name == "native")
     read = parse(envelope.passed_on())
     assert (read.header, read.body) == (envelope.header, envelope.body)
 

@@ -140,6 +140,11 @@ def landing(tmp_path: Path) -> Path:
 @pytest.fixture
 def put(landing: Path) -> Put:
     """Writes a file of the landing; text or bytes, packed where the name ends in .gz."""
+    return writer(landing)
+
+
+def writer(landing: Path) -> Put:
+    """What writes files of a landing."""
 
     def write(name: str, content: str | bytes) -> Path:
         path = landing / name

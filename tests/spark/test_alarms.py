@@ -102,6 +102,39 @@ def test_the_last_state_of_each_alarm(spark: Any, landed: Path, put: Any, envelo
     assert [row.object_name_text for row in rows if row.alarm_key is None] == [None, None]
 
 
+@pytest.mark.endurance
+def test_the_last_states_of_a_stream(spark: Any, put: Any, envelopes: Any, landing: Path, tmp_path: Path) -> None:
+    """What is newer than all before gives a row; a cleared alarm is forgotten in the time of its sources."""
+
+    def told(*times: tuple[str, str, str]) -> str:
+        return notification(envelopes, *(alarm("alm:alarm", me, "LOS", level, time) for me, level, time in times))
+
+    def rows() -> list[tuple[str, str, str]]:
+        query.processAllAvailable()
+        found = spark.table("states").collect()[len(seen) :]
+        seen.extend(found)
+        return sorted((row.object_name_text, row.perceived_severity, str(row.source_time)[11:]) for row in found)
+
+    stream = spark.readStream.format("text").option("wholetext", True).load(str(landing))
+    alarms = parse_alarms(stream, "value").withWatermark("source_time", "0 seconds")
+    writer = latest_alarms(alarms, timeout=60).writeStream.format("memory").queryName("states")
+    seen: list[Any] = []
+    put("1.xml", told(("x", "MAJOR", "10:00:00"), ("x", "MINOR", "09:00:00"), ("y", "MAJOR", "10:00:00")))
+    query = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start()
+    try:
+        assert rows() == [("MD=M/ME=x", "MAJOR", "10:00:00"), ("MD=M/ME=y", "MAJOR", "10:00:00")]
+        put("2.xml", told(("x", "CLEARED", "10:00:10"), ("y", "CLEARED", "09:59:59"), ("z", "MAJOR", "09:00:00")))
+        assert rows() == [("MD=M/ME=x", "CLEARED", "10:00:10"), ("MD=M/ME=z", "MAJOR", "09:00:00")]
+        put("3.xml", told(("x", "MAJOR", "10:00:05"), ("z", "MINOR", "11:00:00")))
+        assert rows() == [("MD=M/ME=z", "MINOR", "11:00:00")]
+        # The clock has passed 10:01:10: x, which was cleared, is forgotten; y is active and is not.
+        put("4.xml", told(("x", "MAJOR", "10:00:06"), ("y", "MINOR", "09:00:00")))
+        assert rows() == [("MD=M/ME=x", "MAJOR", "10:00:06")]
+    finally:
+        query.stop()
+        spark.catalog.dropTempView("states")
+
+
 def test_alarms_of_envelopes_in_a_frame(spark: Any, envelopes: Any) -> None:
     text = notification(
         envelopes,

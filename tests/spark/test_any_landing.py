@@ -19,7 +19,6 @@ from mtosi_jms.spark import SourceOptions
 from mtosi_jms.spark._columns import row_schema
 from mtosi_jms.spark._landing import partition, plan_landing, readable
 from mtosi_jms.spark._reader import ObjectReader
-from mtosi_jms.xmlbind import _scan as scan
 
 TROUBLES = ("copy", "copy in other prefixes", "packed copy", "gap", "truncated", "missing end", "fault", "conflict")
 
@@ -123,10 +122,7 @@ def test_any_landing(
     chance.shuffle(expected.files)
     folder = Path(tempfile.mkdtemp())
     try:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(scan, "SMALLEST", 0)
-            patch.setattr(scan, "_WORTH_COMPILING", 0)
-            check(folder, expected, chance.randint(1, 5), use_text=from_text)
+        check(folder, expected, chance.randint(1, 5), use_text=from_text)
     finally:
         shutil.rmtree(folder)
 

@@ -7,12 +7,15 @@ import os
 import queue
 import re
 import shlex
+import signal
+import socket
 import subprocess
 import sys
 import threading
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +73,49 @@ spark.stop()
 print(json.dumps(found))
 """
 
+# Reads, shuffles and writes, with executors that come and go; each task tells the test before it ends, and waits.
+SHUFFLED = """
+import os
+import socket
+import sys
+
+from pyspark.sql import SparkSession
+
+import mtosi_jms as mtosi
+
+master, port, landing, out = sys.argv[1:]
+settings = {
+    "spark.ui.enabled": "false",
+    "spark.dynamicAllocation.enabled": "true",
+    "spark.dynamicAllocation.shuffleTracking.enabled": "true",
+    "spark.dynamicAllocation.maxExecutors": "2",
+    "spark.dynamicAllocation.executorIdleTimeout": "5s",
+    "spark.executorEnv.PYTHONPATH": os.environ["PYTHONPATH"],
+}
+spark = SparkSession.builder.master(master).config(map=settings).getOrCreate()
+
+
+def told(phase):
+    def run(batches):
+        yield from batches
+        with socket.create_connection(("127.0.0.1", int(port)), timeout=60) as test:
+            test.sendall(phase)
+            test.recv(1)
+
+    return run
+
+
+spark.dataSource.register(mtosi.spark.InventorySource)
+columns = "name_text,source_file,source_position,complete"
+source = spark.read.format("mtosi").option("numPartitions", "12").option("columns", columns)
+rows = source.load(landing)
+read = rows.mapInArrow(told(b"r"), rows.schema)
+read.repartition(4, "name_text").mapInArrow(told(b"w"), rows.schema).write.parquet(out)
+messages = spark.read.format("mtosi").option("objectType", "MESSAGE").load(landing)
+mtosi.spark.ledger(messages).write.parquet(out + ".ledger")
+spark.stop()
+"""
+
 
 class Daemon:
     """A process of the cluster and what it logs, line by line."""
@@ -101,6 +147,16 @@ class Daemon:
             if match:
                 return match.group(1)
 
+    def kill_children(self) -> None:
+        """Kill what this process has started, as the system does when memory is short."""
+        for file in Path(f"/proc/{self.process.pid}/task").glob("*/children"):
+            for child in file.read_text().split():
+                os.kill(int(child), signal.SIGKILL)
+
+    def kill(self) -> None:
+        """Kill this very process."""
+        self.process.kill()
+
     def stop(self) -> None:
         """End this very process, and wait for it."""
         self.process.terminate()
@@ -121,17 +177,19 @@ class Cluster:
     Attributes:
         url: of the master.
         master: its process.
+        workers: theirs.
         environment: for whoever submits.
     """
 
     url: str
     master: Daemon
+    workers: tuple[Daemon, ...]
     environment: dict[str, str]
 
     def run(self, command: Sequence[str], folder: Path) -> str:
         """Run a driver to its end; what it printed."""
         done = subprocess.run(
-            command, cwd=folder, env=self.environment, capture_output=True, text=True, timeout=4 * PATIENCE
+            command, cwd=folder, env=self.environment, capture_output=True, text=True, timeout=8 * PATIENCE
         )
         assert done.returncode == 0, done.stderr[-5000:]
         return done.stdout
@@ -143,9 +201,10 @@ class Cluster:
 
 
 @pytest.fixture(scope="module")
-def cluster(
+def environment(
     tmp_path_factory: pytest.TempPathFactory, spark_java: str, interpreted: dict[str, str]
-) -> Iterator[Cluster]:
+) -> dict[str, str]:
+    """That of daemons and of whoever submits."""
     try:
         check_java()
     except ConfigError as error:
@@ -155,7 +214,7 @@ def cluster(
     defaults = "".join(f"{name} {value}\n" for name, value in settings.items())
     (folder / "spark-defaults.conf").write_text(defaults, encoding="utf-8")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_", "PYTHON"))}
-    environment = {
+    return {
         **kept,
         "SPARK_HOME": str(HOME),
         "SPARK_LOCAL_IP": "127.0.0.1",
@@ -168,6 +227,12 @@ def cluster(
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
     }
+
+
+@contextmanager
+def running(environment: dict[str, str]) -> Iterator[Cluster]:
+    """A master and two workers."""
+    folder = Path(environment["SPARK_LOCAL_DIRS"])
     at_any_port = ("--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
     started: list[Daemon] = []
     try:
@@ -180,10 +245,23 @@ def cluster(
             started.append(Daemon("worker.Worker", place, environment, *at_any_port, *limits, url))
         for _ in range(2):
             master.says(r"Registering worker (\S+) with 1 cores")
-        yield Cluster(url, master, environment)
+        yield Cluster(url, master, tuple(started[1:]), environment)
     finally:
         for daemon in reversed(started):
             daemon.stop()
+
+
+@pytest.fixture(scope="module")
+def cluster(environment: dict[str, str]) -> Iterator[Cluster]:
+    with running(environment) as started:
+        yield started
+
+
+@pytest.fixture
+def own_cluster(environment: dict[str, str]) -> Iterator[Cluster]:
+    """A cluster that a test may kill parts of."""
+    with running(environment) as started:
+        yield started
 
 
 @pytest.fixture(scope="module")
@@ -256,3 +334,65 @@ def test_a_session_of_ones_own(
     assert found["rejects"] == [f"{landing}/6.xml:1: not SOAP: the root element is order"]
     assert found["ledger"] == [["gap", [2], 0, False], ["whole", [], 3, True]]
     assert all(f"{package.name}/mtosi_jms/__init__.py" in path for path in found["package"])
+
+
+class Killer:
+    """Hears of each task before it ends, and does something at some of them before it lets them go on."""
+
+    def __init__(self, actions: dict[tuple[bytes, int], Callable[[], None]]) -> None:
+        self.heard: list[bytes] = []
+        self._actions = actions
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listening.getsockname()[1]
+        self._thread = threading.Thread(target=self._serve)
+        self._thread.start()
+
+    def _serve(self) -> None:
+        with suppress(OSError):
+            while True:
+                task, _ = self._listening.accept()
+                with task, suppress(OSError):
+                    phase = task.recv(1)
+                    self.heard.append(phase)
+                    self._actions.get((phase, self.heard.count(phase)), lambda: None)()
+                    task.sendall(b".")
+
+    def close(self) -> None:
+        self._listening.shutdown(socket.SHUT_RDWR)
+        self._listening.close()
+        self._thread.join(timeout=PATIENCE)
+
+
+def test_executors_and_a_worker_are_lost_in_mid_job(
+    own_cluster: Cluster, put: Put, landing: Path, envelopes: Any, root: Path, tmp_path: Path
+) -> None:
+    """With dynamic allocation: an executor is killed while files are read, a worker while its shuffle is needed."""
+    for number in range(1, 25):
+        elements = "".join(envelopes.me(f"{number}-{index}") for index in range(20))
+        put(f"{number:02}.xml", envelopes.batch(f"c{number % 3}", (number + 2) // 3, number > 21, elements))
+    script = tmp_path / "shuffled.py"
+    script.write_text(SHUFFLED, encoding="utf-8")
+    first, second = own_cluster.workers
+    killer = Killer({(b"r", 5): first.kill_children, (b"r", 9): second.kill_children, (b"w", 2): second.kill})
+    out = tmp_path / "ME"
+    path = {"PYTHONPATH": str(root)}
+    try:
+        submitted = replace(own_cluster, environment={**own_cluster.environment, **path})
+        submitted.run(
+            [sys.executable, str(script), own_cluster.url, str(killer.port), str(landing), str(out)], tmp_path
+        )
+    finally:
+        killer.close()
+    assert killer.heard.count(b"r") > 12, "tasks were lost and ran again"
+    rows = [row for file in out.glob("*.parquet") for row in pq.ParquetFile(file).read().to_pylist()]
+    found = sorted((Path(row["source_file"]).name, row["source_position"], row["name_text"]) for row in rows)
+    assert found == sorted(
+        (f"{number:02}.xml", index + 1, f"MD=M/ME={number}-{index}") for number in range(1, 25) for index in range(20)
+    )
+    assert all(row["complete"] for row in rows)
+    ledger = [
+        row for file in Path(f"{out}.ledger").glob("*.parquet") for row in pq.ParquetFile(file).read().to_pylist()
+    ]
+    assert sorted((row["correlation_id"], row["batches"], row["complete"]) for row in ledger) == [
+        (f"c{number}", 8, True) for number in range(3)
+    ]

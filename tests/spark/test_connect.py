@@ -1,4 +1,4 @@
-"""Spark Connect: the source, `parse_messages` and `ledger` through a remote session, in a process of its own."""
+"""Spark Connect: the source, `parse_messages`, `ledger` and the SQL functions through a remote session."""
 
 from __future__ import annotations
 
@@ -24,6 +24,8 @@ for _module, _package in (
 
 pytestmark = pytest.mark.spark
 
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+
 Put = Callable[..., Path]
 
 _CLIENT = """
@@ -31,6 +33,7 @@ import json
 import sys
 
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as f
 
 import mtosi_jms as mtosi
 
@@ -55,6 +58,16 @@ found = {
     "ledger": rows(mtosi.spark.ledger(messages).selectExpr(*ledger)),
     "of_bodies": rows(mtosi.spark.ledger(messages.select("body")).selectExpr(*ledger)),
 }
+mtosi.spark.register_functions(spark)
+messages.createOrReplaceTempView("messages")
+fields = "mtosi_header(body).correlation_id, mtosi_error(body), o.name_text"
+found["functions"] = rows(spark.sql(f"select {fields} from messages, lateral mtosi_objects(body, 'ME', 'name_text') o"))
+stream = spark.readStream.format("text").option("wholetext", True).load(sys.argv[1])
+timed = mtosi.spark.parse_messages(stream, "MESSAGE", "value").withColumn("time", f.to_timestamp("header_timestamp"))
+written = mtosi.spark.ledger(timed.withWatermark("time", "0 seconds"), timeout=60).writeStream.format("parquet")
+written = written.option("checkpointLocation", sys.argv[1] + "/../state").trigger(availableNow=True)
+written.start(sys.argv[1] + "/../ledger").awaitTermination()
+found["stream"] = rows(spark.read.parquet(sys.argv[1] + "/../ledger").selectExpr(*ledger, "revision"))
 spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
 found["filtered"] = rows(load(columns="name_text,correlation_id").where("correlation_id = 'b'"))
 spark.stop()
@@ -79,6 +92,7 @@ def quiet_spark(tmp_path: Path, spark_java: str, interpreted: dict[str, str]) ->
         "spark.sql.warehouse.dir": (tmp_path / "warehouse").as_uri(),
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "2",
+        "spark.sql.streaming.stateStore.providerClass": ROCKSDB,
     }
     (conf / "spark-defaults.conf").write_text("".join(f"{name} {value}\n" for name, value in settings.items()))
     path = os.pathsep.join(entry or str(Path.cwd()) for entry in sys.path)
@@ -126,4 +140,6 @@ def test_source_parse_messages_and_ledger(put: Put, landing: Path, envelopes: An
         ["a", "[1, 2]", "[]", "True", "2024-01-01 00:00:00"],
         ["b", "[2]", "[1]", "False", "2024-01-01 00:00:00"],
     ]
+    assert found["functions"] == [[cid, "None", name] for name, cid in found["parsed"]]
+    assert found["stream"] == [[*found["ledger"][0], "1"]]
     assert found["filtered"] == [["MD=M/ME=z", "b"]]

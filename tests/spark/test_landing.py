@@ -57,7 +57,7 @@ def test_what_is_not_there_is_an_error(landing: Path) -> None:
         find_files([str(landing / "nothing")])
     with pytest.raises(SpoolError, match="no such file or folder"):
         find_files([str(landing / "*.xml")])
-    with pytest.raises(ConfigError, match="parse_messages"):
+    with pytest.raises(ConfigError, match=r"read_landing\(\)"):
         local_path("s3://bucket/x")
 
 

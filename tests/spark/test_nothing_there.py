@@ -21,7 +21,7 @@ from mtosi_jms.cli import main
 from mtosi_jms.errors import ConfigError, SpoolError
 from mtosi_jms.spark import SourceOptions, diff_snapshots, snapshot_topology
 from mtosi_jms.spark._landing import plan_landing
-from mtosi_jms.spark.jobs._job import check_readable
+from mtosi_jms.spark.jobs._landed import check_readable
 
 pytestmark = [
     pytest.mark.spark,

@@ -428,7 +428,8 @@ def test_batches_are_cut_by_rows(put: Put, landing: Path, envelopes: Any) -> Non
         put(f"{number}.xml", envelopes.batch("c", number + 1, number == 3, elements))
     given = SourceOptions.parse({"path": str(landing), "batchRows": "7"})
     batches = list(ObjectReader(given, row_schema(("ME",))).read(plan_landing(given).files))
-    assert [batch.num_rows for batch in batches] == [7, 7, 6]
+    assert sum(batch.num_rows for batch in batches) == 20
+    assert max(batch.num_rows for batch in batches) <= 7
     numbers = [row["batch_number"] for batch in batches for row in batch.to_pylist()]
     assert numbers == [number for number in (1, 2, 3, 4) for _ in range(5)]
 

@@ -1,7 +1,8 @@
 """docs/spark.md: its code runs in the order of the page, its commands are understood, and it names all there is.
 
 The job for a cluster, a file of its own on the page, runs on one in test_cluster.py; the sections on snapshots and
-alarms run in test_jobs_guide.py, that on streams in test_streams.py, that on remote sessions in test_connect.py.
+alarms run in test_jobs_guide.py, those on streams in test_streams.py and test_stream_state.py, that on remote sessions
+in test_connect.py.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ def page(root: Path) -> str:
 
 ELSEWHERE = (
     "Streams",
+    "Completeness over time",
     "What changed between two snapshots",
     "The network as nodes and edges",
     "Alarms",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 import uuid
@@ -21,6 +22,7 @@ from mtosi_jms.transport import Connection
 
 pytest.importorskip("opentelemetry.sdk", reason="the extra otel is not installed")
 
+from opentelemetry import trace
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
@@ -188,3 +190,26 @@ def test_what_a_peer_writes_into_the_property_does_no_harm() -> None:
             session.send(Queue("IN"), JmsMessage(properties={"traceparent": value, "tracestate": "\x00=,,"}))
         until(lambda: runtime.health.handled == 5)
     assert [span.parent for span in made.spans("process")] == [None] * 5
+
+
+def test_coroutines_have_the_span_of_their_message() -> None:
+    made, seen = Recorded(), []
+
+    class Asynchronous(ManagedElementRetrieval.Supplier):
+        async def get_all_managed_elements(self, request: Any, context: RequestContext) -> Any:
+            seen.append(trace.get_current_span().get_span_context().span_id)
+            yield ManagedElementType()
+
+    async def ask() -> None:
+        async with (
+            mtosi.connect("memory:", telemetry=made.telemetry) as connection,
+            mtosi.Supplier(connection, Queue("EMS"), [Asynchronous()]).aio,
+        ):
+            service = ManagedElementRetrieval(mtosi.Requestor(connection, sender_uri="queue:OS"), "queue:EMS")
+            async for _ in service.aio.get_all_managed_elements.batches(batch_size=1):
+                pass
+
+    asyncio.run(ask())
+    [process] = made.spans("process")
+    assert seen == [process.context.span_id]
+    assert parents(made.spans("receive")) == [made.spans("publish queue:EMS")[0].context.span_id]

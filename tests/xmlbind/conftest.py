@@ -18,9 +18,6 @@ from mtosi_codegen import generate, write
 from mtosi_jms import xmlbind
 from mtosi_jms.errors import EncodeError
 from mtosi_jms.namespaces import XSI
-from mtosi_jms.xmlbind import _encoder as encoder
-from mtosi_jms.xmlbind import _writecode as writecode
-from mtosi_jms.xmlbind.columns import Odd
 
 SCHEMAS = Path(__file__).with_name("schemas")
 PREFIXES = {
@@ -151,18 +148,14 @@ def _written(obj: Any) -> tuple[str, Any]:
 
 
 @pytest.fixture
-def both(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], tuple[Any, Any]]:
-    """What the functions that write objects make of one, and what the tables do: bytes, or the error's text."""
-    monkeypatch.setattr(writecode, "WORTH_MAKING", 1)
-    by_function = encoder.inner_text
-
-    def odd(*_: object) -> str:
-        raise Odd
+def both(cores: ModuleType) -> Callable[[Any], tuple[Any, Any]]:
+    """What the native core writes of an object, where it is installed, and what the Python core writes: bytes, or the
+    error's text."""
 
     def write(obj: Any) -> tuple[Any, Any]:
-        monkeypatch.setattr(encoder, "inner_text", odd)
-        by_tables = _written(obj)
-        monkeypatch.setattr(encoder, "inner_text", by_function)
-        return _written(obj), by_tables
+        with cores.core("python"):
+            in_python = _written(obj)
+        with cores.core(""):
+            return _written(obj), in_python
 
     return write

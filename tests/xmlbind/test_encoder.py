@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from types import ModuleType
 from typing import Any
@@ -18,21 +18,13 @@ from mtosi_jms.stubs.fmw.notmsg import Notify, NotifyMessage
 from mtosi_jms.stubs.nra.alm import Alarm
 from mtosi_jms.stubs.nrf.me import Me
 from mtosi_jms.xmlbind import NIL, RawXml, Writer
-from mtosi_jms.xmlbind import _encoder as encoder
-from mtosi_jms.xmlbind import _writecode as writecode
-from mtosi_jms.xmlbind.columns import Odd
 
 
-@pytest.fixture(autouse=True, params=["by the tables", "by functions"])
-def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Everything is written both ways: as the first objects of a class are, and as all later ones."""
-    monkeypatch.setattr(writecode, "WORTH_MAKING", 1 if request.param == "by functions" else 10**9)
-    if request.param == "by the tables":
-        monkeypatch.setattr(encoder, "inner_text", _odd)
-
-
-def _odd(*_: object) -> str:
-    raise Odd
+@pytest.fixture(autouse=True, params=["python", ""])
+def way(request: pytest.FixtureRequest, cores: ModuleType) -> Iterator[None]:
+    """Everything is written by the Python core, and by the one that runs."""
+    with cores.core(request.param):
+        yield
 
 
 def _raw(text: str) -> RawXml:

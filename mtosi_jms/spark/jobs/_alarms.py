@@ -16,8 +16,8 @@ is how MTOSI identifies alarms. `alarm_key` is null where object or cause is mis
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -28,12 +28,15 @@ from pyspark.sql.types import StructType
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.inventory import class_for, load_stubs
 from mtosi_jms.spark._columns import NAMES, RELATIONS
+from mtosi_jms.spark._engine import EnginePlan
 from mtosi_jms.spark._files import Reject
 from mtosi_jms.spark._frames import parse_messages
-from mtosi_jms.spark._landing import Plan, plan_landing
+from mtosi_jms.spark._landing import Plan
 from mtosi_jms.spark._options import SourceOptions
+from mtosi_jms.spark._stateful import check_stateful, has_watermark, latest_of_stream, with_event
 from mtosi_jms.spark.jobs._expressions import name_text
-from mtosi_jms.spark.jobs._job import Job, JobOptions, JobResult, Progress, check_readable, load, write_parquet
+from mtosi_jms.spark.jobs._job import Job, JobOptions, JobResult, Progress, load, write_parquet
+from mtosi_jms.spark.jobs._landed import Planner, check_readable, for_engine, landed_by
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -57,12 +60,14 @@ class AlarmOptions(JobOptions):
         object_type: the class of alarms, for stubs that call it otherwise.
         latest: whether to write the last state of each alarm besides.
         stubs: generated packages, joined by commas.
+        conf: further settings of Spark for a session of the job's own.
     """
 
     landing: str | Path
     object_type: str = ALARM
     latest: bool = False
     stubs: str = ""
+    conf: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,15 +138,27 @@ def alarm_table(rows: DataFrame) -> DataFrame:
     )
 
 
-def latest_alarms(alarms: DataFrame) -> DataFrame:
+def latest_alarms(alarms: DataFrame, *, timeout: float | None = None) -> DataFrame:
     """The last state of each alarm: by the time at its source, then by that of its message, then by its place.
 
-    Alarms that cannot be identified all stay.
+    Alarms that cannot be identified all stay. On a stream each report that is newer than those before it gives a row,
+    so the last row of an `alarm_key` counts. A cleared alarm is forgotten after `timeout` without news of it; an
+    active one is remembered.
 
     Args:
         alarms: what `read_alarms` or `parse_alarms` gave.
+        timeout: seconds, on the clock of the stream's watermark, without one on that of the machine; needed on a
+            stream, and of no meaning elsewhere.
+
+    Raises:
+        ConfigError: of a stream, no `timeout`, a session whose state store is not RocksDB, or PySpark before 4.1.
     """
-    order = [f.col(name).desc_nulls_last() for name in _NEWEST if name in alarms.columns]
+    names = [name for name in _NEWEST if name in alarms.columns]
+    if alarms.isStreaming:
+        milliseconds = check_stateful(alarms, timeout, "latest_alarms")
+        event_time = has_watermark(alarms)
+        return latest_of_stream(with_event(alarms), names, "alarm_key", milliseconds, event_time=event_time)
+    order = [f.col(name).desc_nulls_last() for name in names]
     numbered = alarms.withColumn("_age", f.row_number().over(Window.partitionBy("alarm_key").orderBy(*order)))
     return numbered.where("_age = 1 or alarm_key is null").drop("_age")
 
@@ -162,11 +179,18 @@ def run_alarms(
     load_stubs(source.stubs)
     class_for(source.object_type)
     job = Job("alarms", options.out, _TABLES, progress)
-    with job.stage("plan"):
-        plan = plan_landing(source)
-    if not options.allow_empty:
-        check_readable(plan, source)
-    with job.working(spark, options.cores) as (staged, active):
+
+    def planned(planner: Planner) -> Plan | EnginePlan:
+        with job.stage("plan"):
+            plan = planner(source)
+        if not options.allow_empty:
+            check_readable(plan, source)
+        return plan
+
+    plan = None if for_engine(source) else planned(Planner())
+    with job.working(spark, options.cores, settings=options.conf) as (staged, active):
+        if plan is None:
+            plan = planned(Planner(active, staged.folder / "plan"))
         counts = _write(job, active, source, plan, staged.folder, latest=options.latest)
         result = AlarmResult(**counts, messages=plan.counts, rejected=plan.rejects, **job.facts)
         job.finish(staged, result)
@@ -174,13 +198,10 @@ def run_alarms(
 
 
 def _write(
-    job: Job, spark: SparkSession, source: SourceOptions, plan: Plan, folder: Path, *, latest: bool
+    job: Job, spark: SparkSession, source: SourceOptions, plan: Plan | EnginePlan, folder: Path, *, latest: bool
 ) -> dict[str, Any]:
     """Write the tables; what is in them, in numbers."""
-    saved = folder / "plan.json"
-    plan.save(saved)
-    stubs = ",".join(source.stubs)
-    rows = load(spark, planFile=str(saved), objectType=source.object_type, messageTypes=_MESSAGES, stubs=stubs)
+    rows = landed_by(spark, plan, source, folder).rows(source)
     with job.stage("read and write"):
         write_parquet(alarm_table(rows), folder / "alarms")
     alarms = spark.read.parquet(str(folder / "alarms"))

@@ -31,7 +31,15 @@ from mtosi_jms.spark.jobs._events import GONE, REJECTED, event_rows
 from mtosi_jms.spark.jobs._job import load, write_parquet
 from mtosi_jms.spark.jobs._lake import PARQUET, PREFIX, Lake
 from mtosi_jms.spark.jobs._merge import BEFORE, FACTS, REMOVED, News, TableMerge, told_columns
-from mtosi_jms.spark.jobs._scans import Changes, scan_changes, scan_events, scan_objects
+from mtosi_jms.spark.jobs._scans import (
+    Changes,
+    holding,
+    scan_changes,
+    scan_events,
+    scan_names,
+    scan_objects,
+    scan_rows,
+)
 from mtosi_jms.spark.jobs._swap import REPORT, Staging
 from mtosi_jms.spark.jobs._tables import Written, type_columns
 
@@ -43,9 +51,12 @@ READ: Final = "read"
 """The folder, in that of the staged tables, of the tables of the news."""
 _EVENTS: Final = "events"
 _MERGED: Final = "merged"
-_SMALL: Final = 32 * 1024 * 1024
-_MANY: Final = 32
-"""A Parquet table that has more files than this below the size above is given fewer."""
+_JOINED: Final = "joined"
+FEW: Final = 20_000
+"""Fewer rows of news are merged by one task, whose plan is interpreted: to compile it takes longer."""
+_SMALL: Final = (2 * 1024 * 1024, 32 * 1024 * 1024)
+_MANY: Final = 64
+"""More files of a Parquet table than this, all below one of the sizes above, are made into fewer."""
 
 
 @dataclass(frozen=True)
@@ -127,6 +138,7 @@ class Growth:
             SpoolError: a table that an earlier ingest made is gone.
         """
         names = _types(source, written, lake)
+        self._alone = len(names) == 1
         there = set(lake.labels(names))
         self._check_there(there)
         sent = {
@@ -169,7 +181,8 @@ class Growth:
             told[label] = sorted(columns)
             news = News(objects, times, of_type, mine, self.checkpoint.closings, told[label])
             files = "_metadata.file_path" if lake.format == PARQUET else None
-            merges[label] = TableMerge(spark, self._write, label, table, news, files)
+            few = found.rows < FEW
+            merges[label] = TableMerge(spark, self._write, label, table, news, files, few=few)
         changed = self._stage(lake, merges, staged)
         added = {label: [name for name, _ in merge.added] for label, merge in merges.items() if merge.added}
         made = tuple(f"{PREFIX}{label}" for label in changed) if lake.format == PARQUET else ()
@@ -192,10 +205,14 @@ class Growth:
         changed: dict[str, int] = {}
         for label, merge in merges.items():
             aside = staged.folder / _MERGED / label
-            rows = merge.changes()
+            table = self._touched(lake, label, merge, staged.folder)
+            rows = merge.rows() if table is None else merge.changes(table)
+            if lake.format == PARQUET and table is None:
+                aside = staged.folder / f"{PREFIX}{label}"
             write_parquet(rows, aside)
-            found = scan_changes(aside)
+            found = scan_rows(aside) if table is None else scan_changes(aside)
             if not found.rows and merge.exists:
+                shutil.rmtree(aside)
                 continue
             changed[label] = found.rows
             self._asides[label] = (rows.schema, found)
@@ -203,26 +220,41 @@ class Growth:
                 self._stage_parquet(lake, label, merge, staged, found)
         return changed
 
+    def _touched(self, lake: Lake, label: str, merge: TableMerge, folder: Path) -> DataFrame | None:
+        """The part of a table that the news may change: None where they are about objects that are not in it."""
+        if not merge.exists:
+            return None
+        if merge.added or merge.closes:
+            return lake.read(label)
+        if lake.format != PARQUET:
+            return lake.read(label) if merge.knows() else None
+        told = scan_names(
+            folder / READ / f"{PREFIX}{label}", merge.key, folder / _EVENTS, None if self._alone else label
+        )
+        files = holding(lake.folder(label), merge.key, told)
+        return lake.spark.read.parquet(*map(str, files)) if files else None
+
     def _stage_parquet(self, lake: Lake, label: str, merge: TableMerge, staged: Staging, found: Changes) -> None:
         """Make files of a Parquet table again that hold rows that change, or are many and small; link the others."""
         new = staged.folder / f"{PREFIX}{label}"
-        rows = self._aside(lake, label, staged)
-        kept = rows.where(~f.col(REMOVED)).drop(REMOVED, BEFORE)
-        stay: list[Path] = []
-        if merge.exists:
-            files = {Path(unquote(urlsplit(name).path)).name for name in found.files}
-            held = sorted(lake.folder(label).glob("*.parquet"))
-            small = [path for path in held if path.stat().st_size < _SMALL]
-            again = held if merge.added else [path for path in held if path.name in files]
-            again += small if len(small) > _MANY and not merge.added else []
-            stay = [path for path in held if path not in again]
+        held = sorted(lake.folder(label).glob("*.parquet")) if merge.exists else []
+        again = held if merge.added else [path for path in held if path.name in _names_of(found.files)]
+        again = list(dict.fromkeys((*again, *_many_small(held))))
+        if REMOVED in self._asides[label][0].names:
+            rows = self._aside(lake, label, staged)
+            kept = rows.where(~f.col(REMOVED)).drop(REMOVED, BEFORE)
             if again:
-                table = lake.spark.read.parquet(*map(str, dict.fromkeys(again)))
-                stays = merge.fitted(table).join(rows.select(*merge.keys), [*merge.keys], "left_anti")
-                kept = stays.unionByName(kept)
-        write_parquet(kept, new)
-        for path in stay:
-            _link(path, new / path.name)
+                table = merge.fitted(lake.spark.read.parquet(*map(str, again)))
+                kept = table.join(rows.select(*merge.keys), [*merge.keys], "left_anti").unionByName(kept)
+            write_parquet(kept, new)
+        elif again:
+            joined = staged.folder / _JOINED / label
+            write_parquet(lake.spark.read.parquet(*map(str, again)), joined)
+            for path in joined.glob("*.parquet"):
+                path.rename(new / path.name)
+        for path in held:
+            if path not in again:
+                _link(path, new / path.name)
 
     def _aside(self, lake: Lake, label: str, staged: Staging) -> DataFrame:
         schema, _ = self._asides[label]
@@ -248,12 +280,15 @@ class Growth:
         for label, merge in self._changed.items():
             rows = self._aside(lake, label, staged).drop(BEFORE)
             if not merge.exists:
-                lake.replace(label, rows.where(~f.col(REMOVED)).drop(REMOVED))
+                lake.replace(label, rows)
                 continue
             lake.add_columns(label, merge.added)
             before = lake.version(label) if merge.added else self._versions[label]
             _, found = self._asides[label]
-            lake.merge(label, rows, merge.keys, REMOVED, replaces=bool(found.files), removes=found.removes)
+            if REMOVED in rows.columns:
+                lake.merge(label, rows, merge.keys, REMOVED, replaces=bool(found.files), removes=found.removes)
+            else:
+                lake.append(label, rows)
             if lake.version(label, before=True) != before:
                 raise SpoolInUseError(
                     str(lake.folder(label)), "another program has changed the table in the same moment: ingest again"
@@ -331,6 +366,18 @@ def _times(spark: SparkSession, sent: Mapping[str, dt.datetime], sequences: Mapp
         }
     )
     return spark.createDataFrame(rows)
+
+
+def _names_of(files: Collection[str]) -> set[str]:
+    """The names of files given as URLs."""
+    return {Path(unquote(urlsplit(name).path)).name for name in files}
+
+
+def _many_small(files: Sequence[Path]) -> list[Path]:
+    """The files of a table that are better joined: of about equal size, so that no row is written again and again."""
+    sizes = {path: path.stat().st_size for path in files}
+    smaller = ([path for path in files if sizes[path] < limit] for limit in _SMALL)
+    return next((paths for paths in smaller if len(paths) >= _MANY), [])
 
 
 def _link(old: Path, new: Path) -> None:

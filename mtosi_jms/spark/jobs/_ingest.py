@@ -23,7 +23,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -32,15 +32,17 @@ from mtosi_jms.errors import ConfigError, MtosiError
 from mtosi_jms.inventory import ALL, MESSAGE, class_for, load_stubs
 from mtosi_jms.report import Fact, RejectLine, Report, SequenceLine, duration, number, render
 from mtosi_jms.spark._columns import LEDGER, values_of
-from mtosi_jms.spark._files import Reject
-from mtosi_jms.spark._landing import Plan, plan_landing
+from mtosi_jms.spark._engine import EnginePlan
+from mtosi_jms.spark._files import Reject, scheme_of
+from mtosi_jms.spark._landing import Plan
 from mtosi_jms.spark._options import Mode, OnIncomplete, SourceOptions, Verify
 from mtosi_jms.spark._sequences import ReplySequence, check_complete, time_text
 from mtosi_jms.spark._session import check_java
 from mtosi_jms.spark.jobs._checkpoint import CHECKPOINT
-from mtosi_jms.spark.jobs._growth import READ, Growth
-from mtosi_jms.spark.jobs._job import Job, JobOptions, JobResult, Progress, check_readable, interpreted
+from mtosi_jms.spark.jobs._growth import FEW, READ, Growth
+from mtosi_jms.spark.jobs._job import Job, JobOptions, JobResult, Progress, interpreted
 from mtosi_jms.spark.jobs._lake import PARQUET, Lake, check_format, jar_errors, session_settings, submit_line
+from mtosi_jms.spark.jobs._landed import Planner, check_readable, for_engine
 from mtosi_jms.spark.jobs._merge import APPEND, MERGE
 from mtosi_jms.spark.jobs._swap import REPORT, Staging
 from mtosi_jms.spark.jobs._tables import TableWriter, Written
@@ -49,11 +51,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _TABLES: Final = ("objectType=*",)
+_PLAN: Final = "plan"
 _REPLACE: Final = "replace"
 WRITES: Final = (_REPLACE, MERGE, APPEND)
 _SYNONYMS: Final = {"mark": "warn", "wait": "filter"}
-_FEW: Final = 20_000
-"""Fewer rows of news are merged by plans that are interpreted: to compile these takes longer."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,9 +166,8 @@ def run_ingest(
     ingest = _Ingest(job, options, source, growth)
     if growth is not None and growth.checkpoint.exists and growth.news.empty and not growth.news.changed:
         return ingest.nothing(growth)
-    plan = ingest.plan(source)
-    if not options.allow_empty and (growth is None or not growth.checkpoint.exists):
-        check_readable(plan, source, ingest.shown)
+    by_engine = growth is None and for_engine(source)
+    plan = None if by_engine else ingest.plan(source)
     if spark is None:
         check_java()
         settings = session_settings(options.format, pyspark_version(), options.conf)
@@ -176,6 +176,8 @@ def run_ingest(
     working = job.working(spark, options.cores, settings=settings, stage="start Spark")
     with working as (staged, active), jar_errors(active, options.format):
         lake = Lake(active, options.format, job.out, options.table)
+        if plan is None:
+            plan = ingest.plan(source, Planner(active, staged.folder / _PLAN))
         if growth is None:
             result = ingest.replace(plan, staged, lake)
         else:
@@ -190,6 +192,11 @@ def _growth(options: IngestOptions, source: SourceOptions, out: Path) -> Growth 
     """What is new in the landing; None where the tables are replaced."""
     if options.write not in WRITES:
         raise ConfigError(f"write is {options.write!r}; there are {', '.join(WRITES)}")
+    if options.write != _REPLACE and any(scheme_of(path) not in ("", "file") for path in source.paths):
+        raise ConfigError(
+            f"write (--write) {options.write} adds files of this machine's file systems: {options.landing} is read "
+            f"with {_REPLACE}"
+        )
     if options.write == _REPLACE:
         if options.since_last or options.snapshot:
             given = "since_last (--since-last)" if options.since_last else "snapshot (--snapshot)"
@@ -236,18 +243,28 @@ class _Ingest:
     def __init__(self, job: Job, options: IngestOptions, source: SourceOptions, growth: Growth | None) -> None:
         self.tables: tuple[str, ...] | None = None
         self._job = job
-        self._plan = plan_landing if growth is None else growth.plan
+        self._check = not options.allow_empty and (growth is None or not growth.checkpoint.exists)
+        self._planner: Callable[[SourceOptions], Plan | EnginePlan] = Planner() if growth is None else growth.plan
         self._landing = str(options.landing)
         self._source = source
 
-    def plan(self, source: SourceOptions) -> Plan:
-        """Look at the landing; where a single reject decides, at every file from end to end."""
+    def plan(self, source: SourceOptions, planner: Planner | None = None) -> Plan | EnginePlan:
+        """Look at the landing; where a single reject decides, at every file from end to end.
+
+        Args:
+            source: of the landing.
+            planner: plans it, this time and when it has to be planned again.
+        """
+        self._planner = planner or self._planner
         with self._job.stage("plan"):
-            plan = self._plan(replace(source, verify=Verify.FULL) if source.mode is Mode.FAILFAST else source)
+            plan = self._planner(replace(source, verify=Verify.FULL) if source.mode is Mode.FAILFAST else source)
         if plan.rejects and source.mode is Mode.FAILFAST:
             raise MtosiError("\n".join(str(self.shown(reject)) for reject in plan.rejects))
         if source.on_incomplete is OnIncomplete.FAIL:
             check_complete(self._sequences(plan))
+        if self._check:
+            check_readable(plan, source, self.shown)
+            self._check = False
         return plan
 
     def nothing(self, growth: Growth) -> IngestResult:
@@ -257,7 +274,7 @@ class _Ingest:
         facts = {"rows": nothing, "sequences": (), "rejected": (), "messages": nothing, "vendors": nothing}
         return IngestResult(**facts, waiting=waiting, **self._job.facts)  # type: ignore[arg-type]
 
-    def replace(self, plan: Plan, staged: Staging, lake: Lake) -> IngestResult:
+    def replace(self, plan: Plan | EnginePlan, staged: Staging, lake: Lake) -> IngestResult:
         """Make the tables, in the place of those that are there."""
         plan, written, vendors = self._read(plan, TableWriter(lake.spark, self._source, staged.folder))
         if lake.format != PARQUET:
@@ -270,8 +287,8 @@ class _Ingest:
         """Make tables of the news, and merge them into those that are there."""
         folder = staged.folder / READ
         folder.mkdir()
-        plan, written, vendors = self._read(plan, TableWriter(lake.spark, self._source, folder))
-        few = sum(written.rows.values()) < _FEW
+        plan, written, vendors = self._read(plan, TableWriter(lake.spark, self._source, folder, here=True))
+        few = sum(written.rows.values()) < FEW
         with self._job.stage("merge"), interpreted(lake.spark, few):
             grown = growth.merge(lake.spark, lake, self._source, plan, written, staged)
         rejects = (*written.rejects, *grown.rejects)
@@ -292,7 +309,7 @@ class _Ingest:
         }
         return replace(result, waiting=waiting, **facts)  # type: ignore[arg-type]
 
-    def _read(self, plan: Plan, writer: TableWriter) -> tuple[Plan, Written, dict[str, int]]:
+    def _read(self, plan: Plan | EnginePlan, writer: TableWriter) -> tuple[Plan | EnginePlan, Written, dict[str, int]]:
         """Make tables; of a plan that turns out to be wrong, a second time with every file verified."""
         with self._job.stage("read and write"):
             written = writer.write(plan)
@@ -305,7 +322,7 @@ class _Ingest:
         with self._job.stage("count"):
             return plan, written, writer.vendors(written.rows)
 
-    def _result(self, plan: Plan, written: Written, vendors: dict[str, int]) -> IngestResult:
+    def _result(self, plan: Plan | EnginePlan, written: Written, vendors: dict[str, int]) -> IngestResult:
         rejects = sorted((*plan.rejects, *written.rejects), key=lambda reject: reject.file)
         return IngestResult(
             rows=written.rows,
@@ -321,7 +338,7 @@ class _Ingest:
         """A reject with its path as the user would write it."""
         return replace(reject, file=self._path(reject.file))
 
-    def _sequences(self, plan: Plan) -> tuple[ReplySequence, ...]:
+    def _sequences(self, plan: Plan | EnginePlan) -> tuple[ReplySequence, ...]:
         return tuple(
             found if found.source is None else replace(found, source=self._path(found.source))
             for found in plan.sequences
@@ -329,7 +346,7 @@ class _Ingest:
 
     def _path(self, path: str) -> str:
         """Relative where the landing was given so."""
-        absolute = Path(self._landing).is_absolute() or self._landing.startswith("file:")
+        absolute = Path(self._landing).is_absolute() or scheme_of(self._landing)
         return path if absolute else os.path.relpath(path)
 
 

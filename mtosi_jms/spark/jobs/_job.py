@@ -10,21 +10,11 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import pyarrow as pa
-
-from mtosi_jms.errors import ConfigError, MtosiError, SpoolError, XmlError
-from mtosi_jms.inventory import ALL, MESSAGE, Routes, is_object
-from mtosi_jms.namespaces import split_clark
-from mtosi_jms.spark._columns import row_schema
-from mtosi_jms.spark._envelope import reject_of, verify
-from mtosi_jms.spark._files import Reject
-from mtosi_jms.spark._landing import Plan, PlannedFile
-from mtosi_jms.spark._options import Mode, SourceOptions
-from mtosi_jms.spark._reader import MessageReader
+from mtosi_jms.errors import ConfigError, MtosiError
 from mtosi_jms.spark.jobs._swap import REPORT, Staging, recover, staging
 
 if TYPE_CHECKING:
@@ -32,7 +22,6 @@ if TYPE_CHECKING:
 
 Progress = Callable[[str], None]
 
-_SHOWN: Final = 20
 _INTERPRETED: Final = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 
 
@@ -202,52 +191,3 @@ def write_parquet(rows: DataFrame, folder: Path) -> None:
     rows.write.mode("overwrite").parquet(str(folder))
     for checksum in folder.glob(".*.crc"):
         checksum.unlink()
-
-
-def check_readable(
-    plan: Plan, options: SourceOptions, shown: Callable[[Reject], Reject] = lambda reject: reject
-) -> None:
-    """Check that a landing holds a message that can be read to its end, so that tables are not replaced by nothing.
-
-    Raises:
-        SpoolError: there is none; the text names what was rejected, as `shown` tells it, one file a line.
-    """
-    rejects = list(plan.rejects)
-    for file in plan.files:
-        reject = _reject(file, options)
-        if reject is None:
-            return
-        rejects.append(reject)
-    lines = ["no message in it can be read; tables stay as they are: see that the landing is there and mounted"]
-    lines[0] += ", or say allow_empty (--allow-empty)"
-    lines += [str(shown(reject)) for reject in rejects[:_SHOWN]]
-    if len(rejects) > _SHOWN:
-        lines.append(f"and {len(rejects) - _SHOWN} more")
-    raise SpoolError(", ".join(options.paths), "\n".join(lines))
-
-
-def _reject(file: PlannedFile, options: SourceOptions) -> Reject | None:
-    """Why nothing can be read from a file, None where something can."""
-    try:
-        verify(file.path, options.whole_file_bytes)
-    except (XmlError, SpoolError) as error:
-        return reject_of(error, file.path)
-    if options.object_types != (ALL,) or not options.reads(file.kind) or _has_objects(file, options):
-        return None
-    return unknown_body(file)
-
-
-def _has_objects(file: PlannedFile, options: SourceOptions) -> bool:
-    """Whether a message is of a kind that the stubs know, or holds objects all the same."""
-    if Routes(is_object).reachable(file.body_tag) is not None:
-        return True
-    asked = replace(options, object_types=(MESSAGE,), mode=Mode.DROPMALFORMED)
-    reader = MessageReader(asked, pa.schema([row_schema((MESSAGE,)).field("objects")]))
-    return any(row for batch in reader.read((file,)) for row in batch.column(0).to_pylist())
-
-
-def unknown_body(file: PlannedFile) -> Reject:
-    """The reject of a message in which no stub finds anything."""
-    namespace, local = split_clark(file.body_tag)
-    reason = f"wrong kind: no stub knows its body element {local} ({namespace or 'no namespace'})"
-    return Reject(file.path, None, f"{reason}, nor any object in it")

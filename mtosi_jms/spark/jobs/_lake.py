@@ -6,6 +6,8 @@ Delta and Iceberg need their jar in the session. It is made for one version of S
 
 from __future__ import annotations
 
+import gzip
+import json
 import re
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from mtosi_jms.bulk import GZIP_MAGIC
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.inventory import ALL, OBJECT_TYPES, class_for, label_of
 
@@ -219,6 +222,10 @@ class Lake:
         """Make rows the newest version of a table of Delta or Iceberg, and its columns those of the rows."""
         rows.writeTo(self.name(label)).using(self.format).createOrReplace()
 
+    def append(self, label: str, rows: DataFrame) -> None:
+        """Add rows, whose keys no row has, to a table of Delta or Iceberg that has all their columns."""
+        rows.writeTo(self.name(label)).append()
+
     def all_labels(self, staged: Path, wanted: Sequence[str]) -> list[str]:
         """The object types that have a table, or a Parquet table in a folder."""
         new = {path.name.removeprefix(PREFIX) for path in staged.glob(f"{PREFIX}*")}
@@ -244,6 +251,13 @@ class Lake:
                 (path.name, path.stat().st_size) for path in (folder or self.folder(label)).glob("*.parquet")
             )
             return f"{zlib.crc32(repr(files).encode()):08x}"
+        if self._table:
+            return self._catalog_version(label, before=before)
+        if self.format == DELTA:
+            return str(_delta_version(self.folder(label)) - before)
+        return _iceberg_snapshot(self.folder(label), "parent-snapshot-id" if before else "snapshot-id")
+
+    def _catalog_version(self, label: str, *, before: bool) -> str:
         if self.format == DELTA:
             (last,) = self.spark.sql(f"DESCRIBE HISTORY {self.name(label)} LIMIT 1").collect()
             return str(last["version"] - before)
@@ -286,6 +300,24 @@ class Lake:
         if columns:
             listed = ", ".join(f"{name} {kind}" for name, kind in columns)
             self.spark.sql(f"ALTER TABLE {self.name(label)} ADD COLUMNS ({listed})")
+
+
+def _delta_version(table: Path) -> int:
+    """The last version of a table of Delta below OUT, by the names of its log: Spark would ask that of a job."""
+    return max(int(path.stem) for path in (table / _FOLDERS[DELTA]).glob("*.json") if path.stem.isdecimal())
+
+
+def _iceberg_snapshot(table: Path, key: str) -> str:
+    """What the newest metadata of a table of Iceberg below OUT say of its snapshot; empty where it has none."""
+    found = {
+        int(match[1]): path
+        for path in (table / _FOLDERS[ICEBERG]).glob("v*.metadata.json")
+        if (match := re.fullmatch(r"v(\d+)(\.gz)?\.metadata\.json", path.name))
+    }
+    data = found[max(found)].read_bytes()
+    metadata = json.loads(gzip.decompress(data) if data.startswith(GZIP_MAGIC) else data)
+    now = metadata.get("current-snapshot-id")
+    return next((str(one.get(key)) for one in metadata.get("snapshots", ()) if one["snapshot-id"] == now), "")
 
 
 def _check_catalog(spark: SparkSession, table: str) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 from pyspark.sql import Window
 from pyspark.sql import functions as f
-from pyspark.sql.types import ArrayType, DataType, StructType
+from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.spark._columns import PROVENANCE, own_columns
@@ -67,6 +67,7 @@ class TableMerge:
         table: as it is, None where there is none yet.
         news: what is new.
         files: column of the table with the file of each row, where only files that change are made again.
+        few: whether there is so little news that one task does it all.
 
     Raises:
         ConfigError: the table is not one that grows, or a column of it has another type than in the news.
@@ -80,6 +81,8 @@ class TableMerge:
         table: DataFrame | None,
         news: News,
         files: str | None = None,
+        *,
+        few: bool = False,
     ) -> None:
         if table is not None and not {FACTS, PRESENT, *TIMES[write]} <= set(table.columns):
             raise ConfigError(f"the table of {object_type} was not made by write {write}: ingest into another folder")
@@ -88,6 +91,7 @@ class TableMerge:
         self._type = object_type
         self._table = table
         self._files = files
+        self._few = few
         self._news = news
         self._given = news.objects.columns
         own = own_columns(self._given)
@@ -120,23 +124,41 @@ class TableMerge:
         """The table, or some files of it, with all columns that it will have."""
         return _fitted(table, self._news.objects.schema)
 
-    def changes(self) -> DataFrame:
+    @property
+    def closes(self) -> bool:
+        """Whether the news end objects of which they say nothing else."""
+        return bool(self._mine(self._news.closings))
+
+    @property
+    def key(self) -> str:
+        """The column of names."""
+        return self._key
+
+    def knows(self) -> bool:
+        """Whether the table has any object that the news are about."""
+        if self._table is None:
+            return False
+        names = self._names().select(f.col("_name").alias(self._key))
+        return self._table.select(self._key).join(f.broadcast(names), self._key, "left_semi").head() is not None
+
+    def rows(self) -> DataFrame:
+        """The rows of objects of which the table has none."""
+        facts, _ = self._facts(None)
+        return self._table_rows(self._states(self._once(facts))).withColumnRenamed("_name", self._key)
+
+    def changes(self, table: DataFrame) -> DataFrame:
         """The rows that are new, take the place of others, or are to be removed; all others stay.
 
         `REMOVED` marks the latter, of which only the keys are given. `BEFORE` is the file, or for tables that Spark
         commits an empty text, of the row with the same keys that is there; null where there is none.
+
+        Args:
+            table: all of it, or the files that have rows of objects that the news are about.
         """
-        news = self._told_news()
-        told = self._names()
         files = f.lit("") if self._files is None else f.col(self._files)
-        old = None if self._table is None else self.fitted(self._table.withColumn(BEFORE, files))
-        old = None if old is None else old.withColumnRenamed(self._key, "_name")
-        closed = self._closed(told, old)
-        facts = news if closed is None else news.unionByName(closed, allowMissingColumns=True)
-        if old is None:
-            made = self._table_rows(self._states(self._once(facts)))
-            made = made.withColumn(REMOVED, f.lit(False)).withColumn(BEFORE, f.lit(None).cast("string"))
-            return made.withColumnRenamed("_name", self._key)
+        old = self.fitted(table.withColumn(BEFORE, files)).withColumnRenamed(self._key, "_name")
+        facts, closed = self._facts(old)
+        told = self._names()
         mine = self._affected(old, told, closed)
         held = mine.select("_name", f.explode(FACTS).alias("_fact"), self._packed(mine))
         held = held.select(
@@ -144,6 +166,12 @@ class TableMerge:
         )
         made = self._table_rows(self._states(self._once(facts.unionByName(held))))
         return self._differences(made, mine).withColumnRenamed("_name", self._key)
+
+    def _facts(self, old: DataFrame | None) -> tuple[DataFrame, DataFrame | None]:
+        """What is new; and of it, what is closed."""
+        news = self._told_news()
+        closed = self._closed(self._names(), old)
+        return (news if closed is None else news.unionByName(closed, allowMissingColumns=True)), closed
 
     def _affected(self, old: DataFrame, told: DataFrame, closed: DataFrame | None) -> DataFrame:
         """The rows of the table that the news may change."""
@@ -198,7 +226,7 @@ class TableMerge:
             "_name",
             "_time",
             f.lit(_FULL).alias("_rank"),
-            f.xxhash64(_text(said, self._content)).alias("_id"),
+            _digest(said, self._content).alias("_id"),
             told,
             self._packed(said),
             f.lit(1).alias("_new"),
@@ -206,12 +234,12 @@ class TableMerge:
         if self._news.events is None:
             return facts
         events = _fitted(self._news.events.drop(self._key), self._schema).where(f.col("_name") != "")
-        told_as = f.when(f.col("_fact") == FULL, f.lit("")).otherwise(f.to_json("_told"))
+        told_as = f.when(f.col("_fact") != FULL, f.to_json("_told"))
         spread = events.select(
             "_name",
             "_time",
             f.when(f.col("_fact") == FULL, _FULL).otherwise(_TOLD).alias("_rank"),
-            f.xxhash64(f.concat(told_as, _text(events, self._content))).alias("_id"),
+            _digest(events, self._content, told_as).alias("_id"),
             "_told",
             self._packed(events),
             f.lit(1).alias("_new"),
@@ -258,7 +286,8 @@ class TableMerge:
         """Each fact once: of equal ones that of a complete sequence, then the newest."""
         equal = Window.partitionBy("_name", "_time", "_rank", "_id")
         first = [f.col(_ROW)[self._complete].desc_nulls_last(), f.col("_new").desc()]
-        together = facts.repartition(f.col("_name"))  # all that follows finds the facts of a name in one place
+        # All that follows finds the facts of a name in one place.
+        together = facts.coalesce(1) if self._few else facts.repartition(f.col("_name"))
         numbered = together.withColumn("_copy", f.row_number().over(equal.orderBy(*first)))
         return numbered.where("_copy = 1").drop("_copy")
 
@@ -267,6 +296,8 @@ class TableMerge:
         told = self._told
         order = Window.partitionBy("_name").orderBy("_time", "_rank", "_id")
         rank = f.col("_rank")
+        # A row comes from the last message that says something: of a deleted object nothing older is remembered.
+        says = (rank != _TOLD) | (f.size("_told") > 0)
 
         def last(value: Column, sets: Column) -> Column:
             return f.last(f.when(sets, f.struct(value.alias("v"))), ignorenulls=True).over(order)["v"]
@@ -275,7 +306,7 @@ class TableMerge:
             "_name",
             *_FACT,
             last(f.col(_ROW), rank != _TOLD).alias("_full"),
-            last(f.struct(*(f.col(_ROW)[name].alias(name) for name in self._provenance)), rank != _GONE).alias("_from"),
+            last(f.struct(*(f.col(_ROW)[name].alias(name) for name in self._provenance)), says).alias("_from"),
             *(last(f.col(_ROW)[name], (rank != _TOLD) | f.array_contains("_told", name)).alias(name) for name in told),
             f.coalesce(last(rank == _FULL, rank != _TOLD), f.lit(False)).alias(PRESENT),
             f.lead("_time").over(order).alias("_next"),
@@ -354,6 +385,16 @@ def _name_and_above(name: Column) -> Column:
     """A full name and those of the objects around it."""
     parts = f.split(name, "/")
     return f.transform(f.sequence(f.lit(1), f.size(parts)), lambda count: f.array_join(f.slice(parts, 1, count), "/"))
+
+
+def _digest(table: DataFrame, columns: Sequence[str], *more: Column) -> Column:
+    """A hash of columns, equal for equal content; of plain ones without a detour by a text."""
+    kinds = {field.name: field.dataType for field in table.schema}
+    nested = [name for name in columns if isinstance(kinds[name], StructType | ArrayType | MapType)]
+    plain = sorted(set(columns) - set(nested))
+    # The hash passes over nulls, so it is told where they are.
+    nulls = (f.when(f.col(name).isNull(), "0").otherwise("1") for name in plain)
+    return f.xxhash64(*more, *plain, f.concat(f.lit(""), *nulls), _text(table, nested))
 
 
 def _text(table: DataFrame, columns: Sequence[str]) -> Column:

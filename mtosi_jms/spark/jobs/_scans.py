@@ -11,6 +11,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
+from pyarrow import parquet
 
 from mtosi_jms.inventory import class_for, label_of
 from mtosi_jms.spark._columns import own_columns
@@ -95,6 +96,40 @@ def scan_objects(folder: Path, own: Mapping[str, str]) -> Objects:
         unnamed += batch.column(0).null_count
         files.update(pc.unique(batch.column(1)).to_pylist())
     return Objects(rows, unnamed, frozenset(files))
+
+
+def scan_names(folder: Path, column: str, told: Path, label: str | None) -> pa.Array:
+    """Read the names of objects that news are about, each once.
+
+    Args:
+        folder: of the news' table; it need not exist.
+        column: of the names in it.
+        told: where the rows of `event_rows` are; it need not exist.
+        label: the object type; None where the events are of this type alone.
+    """
+    found: list[pa.Array] = [batch.column(0) for batch in batches(folder, [column])]
+    for batch in batches(told, None):
+        of_type = pc.is_valid(batch.column("_name"))
+        if label is not None:
+            of_type = pc.and_(of_type, pc.equal(batch.column("object_type"), label))
+        found.append(batch.filter(of_type).column("_name"))
+    return pc.unique(pa.chunked_array(found, pa.string())).drop_null()
+
+
+def holding(table: Path, column: str, names: pa.Array) -> list[Path]:
+    """The files of a Parquet table that have rows with some names, by the statistics and then the names in them."""
+    if not len(names):
+        return []
+    first, last = pc.min(names), pc.max(names)
+    there = (ds.field(column) >= first) & (ds.field(column) <= last)
+    wanted = there & ds.field(column).isin(names)
+    files = sorted(table.glob("*.parquet"))
+    return [path for path in files if ds.dataset(path, format=_FORMAT).scanner([], filter=wanted).head(1).num_rows]
+
+
+def scan_rows(folder: Path) -> Changes:
+    """Read how many rows a table has that are all new."""
+    return Changes(sum(parquet.read_metadata(path).num_rows for path in folder.glob("*.parquet")), frozenset(), False)
 
 
 def scan_changes(folder: Path) -> Changes:

@@ -1,28 +1,36 @@
-"""Parquet by object type, out of a planned landing, in one reading of its files."""
+"""Parquet by object type, out of a planned landing, in one reading of its files.
+
+Spark reads them; a few messages that are merged later are read in this process, in less time than a job of Spark takes
+to begin.
+"""
 
 from __future__ import annotations
 
 import math
 import shutil
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import pyarrow as pa
 import pyarrow.compute as pc
+from pyarrow import parquet
 from pyspark.sql import Observation
 from pyspark.sql import functions as f
 
-from mtosi_jms.errors import SpoolError, XmlError
 from mtosi_jms.inventory import ALL, MESSAGE, Routes, class_for, is_object, label_of
-from mtosi_jms.spark._columns import arrow_schema, row_schema, shown_names, struct_name
-from mtosi_jms.spark._envelope import verify
-from mtosi_jms.spark._files import Reject
-from mtosi_jms.spark._landing import Plan, PlannedFile, readable
-from mtosi_jms.spark._options import SourceOptions
-from mtosi_jms.spark.jobs._job import load, unknown_body, write_parquet
+from mtosi_jms.spark._columns import arrow_schema, full_schema, row_schema, shown_names, struct_name
+from mtosi_jms.spark._engine import EnginePlan
+from mtosi_jms.spark._files import Reject, split_member
+from mtosi_jms.spark._landing import Plan, PlannedFile
+from mtosi_jms.spark._options import Mode, SourceOptions
+from mtosi_jms.spark._reader import reader_for
+from mtosi_jms.spark.jobs._job import write_parquet
+from mtosi_jms.spark.jobs._landed import Landed, LocalFiles, landed_by, unknown_body
 from mtosi_jms.spark.jobs._scans import batches
 from mtosi_jms.spark.jobs._snapshots import type_order
 
@@ -33,6 +41,9 @@ _CORRUPT: Final = "_corrupt_record"
 _FILE_BYTES: Final = 128 * 1024 * 1024
 _VENDORS: Final = 50
 _AT_ONCE: Final = 4
+_FEW_BYTES: Final = 32 * 1024 * 1024
+_PACKED: Final = 16
+"""How many bytes one of a packed file is taken for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,25 +55,35 @@ class Written:
 
 
 class TableWriter:
-    """Writes the tables of one landing into a folder."""
+    """Writes the tables of one landing into a folder.
 
-    def __init__(self, spark: SparkSession, options: SourceOptions, folder: Path) -> None:
+    Args:
+        spark: the session.
+        options: of the landing.
+        folder: for the tables.
+        here: whether a few messages are read in this process; the tables are then as Arrow writes them.
+    """
+
+    def __init__(self, spark: SparkSession, options: SourceOptions, folder: Path, *, here: bool = False) -> None:
         self._spark = spark
         self._options = options
         self._folder = folder
+        self._here = here
 
-    def write(self, plan: Plan) -> Written | None:
+    def write(self, plan: Plan | EnginePlan) -> Written | None:
         """Make the tables; None if a file turned out to be damaged, so that the plan is wrong."""
-        files = readable(plan, self._options)
-        types, rejects = self._types(plan, files)
+        landed = landed_by(self._spark, plan, self._options, self._folder)
+        types, rejects = self._types(landed)
         if types is None:
             return None
         for old in self._folder.glob("objectType=*"):
             shutil.rmtree(old)
         if not types:
-            return None if any(map(self._damaged, files)) else Written({}, rejects)
-        saved = self._save(plan, files)
-        rejected = self._one(types[0], saved) if len(types) == 1 else self._several(types, saved)
+            return None if self._damaged(landed) else Written({}, rejects)
+        if self._here and isinstance(landed, LocalFiles) and few_bytes(landed.plan.files):
+            rejected = self._read_here(types, landed.plan.files)
+        else:
+            rejected = self._one(types[0], landed) if len(types) == 1 else self._several(types, landed)
         if rejected:
             return None
         rows = {name: _count(self._table(name)) for name in types if self._table(name).exists()}
@@ -72,62 +93,72 @@ class TableWriter:
                 del rows[name]
         return Written(rows, rejects)
 
-    def _damaged(self, file: PlannedFile) -> bool:
+    def _damaged(self, landed: Landed) -> bool:
         """Whether a file that nothing else reads to its end cannot be."""
-        try:
-            verify(file.path, self._options.whole_file_bytes)
-        except (XmlError, SpoolError):
-            return True
-        return False
+        rows = self._read((MESSAGE,), landed).select("kind", _CORRUPT)
+        return bool(rows.where(f.col(_CORRUPT).isNotNull()).take(1))
 
     def _table(self, name: str) -> Path:
         return self._folder / f"objectType={label_of(class_for(name))}"
 
-    def _save(self, plan: Plan, files: Sequence[PlannedFile]) -> Path:
-        """Write the plan of some files, without what a reading of it would log again."""
-        path = self._folder / "plan.json"
-        replace(plan, files=tuple(files), rejects=(), unfollowed=()).save(path)
-        return path
+    def _read(self, types: Sequence[str], landed: Landed) -> DataFrame:
+        return landed.rows(self._reading(types))
 
-    def _read(self, types: Sequence[str], plan: Path) -> DataFrame:
-        return load(
-            self._spark,
-            objectType=",".join(types),
-            planFile=str(plan),
-            columnNameOfCorruptRecord=_CORRUPT,
-            stubs=",".join(self._options.stubs),
-        )
+    def _reading(self, types: Sequence[str]) -> SourceOptions:
+        return replace(self._options, object_types=tuple(types), mode=Mode.PERMISSIVE, corrupt_column=_CORRUPT)
 
-    def _types(self, plan: Plan, files: Sequence[PlannedFile]) -> tuple[tuple[str, ...] | None, tuple[Reject, ...]]:
+    def _types(self, landed: Landed) -> tuple[tuple[str, ...] | None, tuple[Reject, ...]]:
         """The object types to write, and messages in which no stub finds anything; no types if a file is damaged."""
         if self._options.object_types != (ALL,):
             return self._options.object_types, ()
         routes = Routes(is_object)
-        read = [file for file in files if self._options.reads(file.kind)]
-        reachable = {tag: routes.reachable(tag) for tag in {file.body_tag for file in read}}
+        reachable = {tag: routes.reachable(tag) for tag in landed.body_tags()}
         found = {label_of(table) for tables in reachable.values() for table in tables or ()}
-        unknown = {file.path: file for file in read if reachable[file.body_tag] is None}
+        unknown = [tag for tag, tables in reachable.items() if tables is None]
         rejects: list[Reject] = []
         if unknown:
-            rows = self._read((MESSAGE,), self._save(plan, list(unknown.values())))
-            for row in rows.select("source_file", "objects", _CORRUPT).collect():
+            rows = self._read((MESSAGE,), landed.of_tags(unknown))
+            for row in rows.select("source_file", "body_element", "objects", _CORRUPT).collect():
                 if row[_CORRUPT] is not None:
                     return None, ()
                 found.update(row["objects"])
                 if not row["objects"]:
-                    rejects.append(unknown_body(unknown[row["source_file"]]))
+                    rejects.append(unknown_body(row["source_file"], row["body_element"] or ""))
         return tuple(sorted(found, key=type_order)), tuple(rejects)
 
-    def _one(self, name: str, plan: Path) -> int:
+    def _read_here(self, types: Sequence[str], files: Sequence[PlannedFile]) -> int:
+        """Read and write without Spark; how many files were rejected."""
+        options = self._reading(types)
+        rejected = 0
+        with ExitStack() as stack:
+            writers: dict[str, parquet.ParquetWriter] = {}
+            for name in types if self._options.object_types != (ALL,) else ():
+                writers[name] = stack.enter_context(self._writer(name))
+            for batch in reader_for(options, full_schema(options)).read(files):
+                good = pc.is_null(batch.column(_CORRUPT))
+                rejected += batch.num_rows - (pc.sum(good).as_py() or 0)
+                if rejected:
+                    continue
+                for name, rows in _parted(batch, types):
+                    if name not in writers:
+                        writers[name] = stack.enter_context(self._writer(name))
+                    writers[name].write(rows)
+        return rejected
+
+    def _writer(self, name: str) -> parquet.ParquetWriter:
+        self._table(name).mkdir()
+        return parquet.ParquetWriter(self._table(name) / "part-0.parquet", row_schema((name,)))
+
+    def _one(self, name: str, landed: Landed) -> int:
         """Write one object type as it is read; how many files were rejected."""
-        rows, observed = self._observed(self._read((name,), plan))
+        rows, observed = self._observed(self._read((name,), landed))
         write_parquet(rows, self._table(name))
         return int(observed.get["rejected"])
 
-    def _several(self, types: Sequence[str], plan: Path) -> int:
+    def _several(self, types: Sequence[str], landed: Landed) -> int:
         """Read several object types at once, write them aside, and part them."""
         aside = self._folder / "aside"
-        rows, observed = self._observed(self._read(types, plan))
+        rows, observed = self._observed(self._read(types, landed))
         rows.write.mode("overwrite").partitionBy("object_type").parquet(str(aside))
         rejected = int(observed.get["rejected"])
         if not rejected:
@@ -164,8 +195,6 @@ class TableWriter:
 
 def _count(table: Path) -> int:
     """The rows of a table, by the footers of its files."""
-    from pyarrow import parquet
-
     return sum(parquet.read_metadata(file).num_rows for file in table.glob("*.parquet"))
 
 
@@ -175,13 +204,40 @@ def _files(folder: Path) -> int:
     return max(1, math.ceil(size / _FILE_BYTES))
 
 
+def few_bytes(files: Sequence[PlannedFile]) -> bool:
+    """Whether some files are read in this process sooner than by Spark."""
+    packed = (".gz", ".tgz", ".zip")
+    sizes = (file.size * (_PACKED if split_member(file.path)[0].endswith(packed) else 1) for file in files)
+    return sum(sizes) < _FEW_BYTES
+
+
 def type_columns(name: str) -> list[Column]:
     """The columns of one object type, taken out of rows of several."""
+    return [f.col(".".join(path)).alias(column) for column, path in _paths(name).items()]
+
+
+def _paths(name: str) -> dict[str, tuple[str, ...]]:
+    """Where each column of an object type is in rows of several: a column, or one and a field of it."""
     table = class_for(name)
     inside = arrow_schema(table.cls).names
     ours = {shown: own for own, shown in shown_names(inside).items()}
+    return {
+        column: (struct_name(table), column) if column in inside else (ours[column],)
+        for column in row_schema((name,)).names
+    }
 
-    def source(column: str) -> str:
-        return f"{struct_name(table)}.{column}" if column in inside else ours[column]
 
-    return [f.col(source(column)).alias(column) for column in row_schema((name,)).names]
+def _parted(batch: pa.RecordBatch, types: Sequence[str]) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """The rows of each object type, in its columns."""
+    if len(types) == 1:
+        yield types[0], batch.select(row_schema(types).names)
+        return
+    for name in types:
+        mine = batch.filter(pc.equal(batch.column("object_type"), label_of(class_for(name))))
+        if mine.num_rows:
+            schema = row_schema((name,))
+            arrays = [
+                mine.column(path[0]) if len(path) == 1 else pc.struct_field(mine.column(path[0]), path[1])
+                for path in _paths(name).values()
+            ]
+            yield name, pa.RecordBatch.from_arrays(arrays, schema=schema)

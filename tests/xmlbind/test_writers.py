@@ -1,4 +1,4 @@
-"""The functions that write objects make the same of them as the tables do: the same bytes, or the same error."""
+"""Both cores write the same of an object: the same bytes, or the same error."""
 
 from __future__ import annotations
 
@@ -62,9 +62,9 @@ def _objects_in(value: Any) -> list[XmlObject]:
 def test_elements_that_hold_nothing(both: Callable[[Any], tuple[Any, Any]]) -> None:
     for cls in (GetEquipmentIteratorRequest, UnsubscribeResponse):
         for _ in range(3):
-            by_function, by_tables = both(cls())
-            assert by_function == by_tables
-            assert etree.fromstring(by_function[1]).tag == cls.__xml__.tag
+            natively, in_python = both(cls())
+            assert natively == in_python
+            assert etree.fromstring(natively[1]).tag == cls.__xml__.tag
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -77,9 +77,9 @@ def test_changed_at_random(both: Callable[[Any], tuple[Any, Any]], seed: int) ->
         *(Notify(topic="fault", message=NotifyMessage(common_event_information=[event])) for event in events),
     ]
     for document in documents:
-        by_function, by_tables = both(document)
-        assert by_function == by_tables
-        assert by_function[0] == "bytes", by_function
+        natively, in_python = both(document)
+        assert natively == in_python
+        assert natively[0] == "bytes", natively
     for document in documents:
         for _ in range(5):
             owner = chance.choice(_objects_in(document))
@@ -87,6 +87,6 @@ def test_changed_at_random(both: Callable[[Any], tuple[Any, Any]], seed: int) ->
             kept = getattr(owner, field)
             strange = chance.choice(STRANGE if field != "extras" else (None, Extras(attributes={"{urn:v}a": "1"})))
             setattr(owner, field, [*kept, strange] if isinstance(kept, list) and chance.random() < 0.5 else strange)
-            by_function, by_tables = both(document)
-            assert by_function == by_tables
+            natively, in_python = both(document)
+            assert natively == in_python
             setattr(owner, field, kept)

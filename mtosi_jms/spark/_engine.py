@@ -1,0 +1,530 @@
+"""The plan of a landing as a table that Spark makes: for landings that are large, or on a Hadoop file system.
+
+    list -> look at each file -> read copies again -> settle by correlationId -> the plan
+
+Each step is a table, and none passes the driver. What is done to a file, or to the messages of a correlationId, the
+functions do that plan a small landing (`_landing`), here in Spark's tasks. A file is handed to them whole: in memory up
+to `wholeFileBytes`, a larger one and an archive as a copy on the worker's disk, one at a time.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from mtosi_jms.bulk import is_document_name
+from mtosi_jms.errors import ConfigError, MtosiError, SpoolError
+from mtosi_jms.inventory import MESSAGE, load_stubs
+from mtosi_jms.spark._columns import full_schema
+from mtosi_jms.spark._files import SHELF, Lent, Reject, Sieve, documents_of, follow, lent
+from mtosi_jms.spark._hadoop import HadoopFiles
+from mtosi_jms.spark._landing import PlannedFile, read_digests, scan, settle
+from mtosi_jms.spark._options import Mode, OnIncomplete, SourceOptions
+from mtosi_jms.spark._reader import reader_for
+from mtosi_jms.spark._sequences import ReplySequence, check_complete
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_TEXT: Final = pa.string()
+_LONG: Final = pa.int64()
+_TIME: Final = pa.timestamp("us", tz="UTC")
+_LONGS: Final = pa.list_(_LONG)
+_FILE: Final = (pa.field("path", _TEXT), pa.field("size", _LONG), pa.field("time", _LONG))
+"""A file as it was listed: URL, bytes, milliseconds since 1970."""
+_MESSAGE: Final = pa.struct(
+    [
+        ("path", _TEXT),
+        ("size", _LONG),
+        ("kind", _TEXT),
+        ("correlation_id", _TEXT),
+        ("batch_number", _LONG),
+        ("end_of_reply", pa.bool_()),
+        ("body_tag", _TEXT),
+        ("complete", pa.bool_()),
+        ("duplicates", pa.list_(_TEXT)),
+        ("timestamp", _TEXT),
+    ]
+)
+"""A `PlannedFile`."""
+REJECTS: Final = pa.schema([("file", _TEXT), ("line", _LONG), ("reason", _TEXT)])
+_REJECT: Final = pa.struct(list(REJECTS))
+_SEQUENCE: Final = pa.struct(
+    [
+        ("correlation_id", _TEXT),
+        ("source", _TEXT),
+        ("batches", _LONG),
+        ("expected", _LONG),
+        ("received", _LONGS),
+        ("missing", _LONGS),
+        ("missing_count", _LONG),
+        ("duplicates", _LONG),
+        ("conflicts", _LONGS),
+        ("unexpected", _LONGS),
+        ("faults", _LONG),
+        ("complete", pa.bool_()),
+        ("first_time", _TIME),
+        ("last_time", _TIME),
+    ]
+)
+"""A `ReplySequence`."""
+_PLAN: Final = pa.schema(
+    [*_FILE, ("message", _MESSAGE), ("reject", _REJECT), ("unfollowed", _REJECT), ("sequence", _SEQUENCE)]
+)
+"""One row for each message to read, reject, reply that is not followed, and sequence; the other columns are null."""
+_DIGESTS: Final = pa.schema([("document", _TEXT), ("digest", _TEXT), ("damage", _REJECT)])
+_TASK_BYTES: Final = 64 * 1024 * 1024
+_TASK_FILES: Final = 50_000
+_ROWS: Final = 1000
+
+Task = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+"""What workers run."""
+
+
+@dataclass(frozen=True)
+class EnginePlan:
+    """A landing that Spark has planned; like `Plan`, whose files are rows here."""
+
+    spark: SparkSession
+    table: DataFrame
+
+    @cached_property
+    def rejects(self) -> tuple[Reject, ...]:
+        """What cannot be read as a message, by path."""
+        return _rejects(self.reject_table())
+
+    @cached_property
+    def unfollowed(self) -> tuple[Reject, ...]:
+        """Replies of BulkResponse, whose files are not read here."""
+        return _rejects(self._facts("unfollowed"))
+
+    @cached_property
+    def sequences(self) -> tuple[ReplySequence, ...]:
+        """The ledger."""
+        rows = self._facts("sequence").orderBy(f.col("correlation_id").asc_nulls_last(), "source")
+        return tuple(_sequence(row) for row in _pylist(rows))
+
+    @cached_property
+    def counts(self) -> dict[str, int]:
+        """How many messages of each kind lie there, duplicates included."""
+        copies = f.sum(f.size("duplicates") + 1).alias("copies")
+        rows = self._facts("message").groupBy("kind").agg(copies).orderBy("kind").collect()
+        return {row["kind"]: row["copies"] for row in rows}
+
+    def readable(self, options: SourceOptions) -> EnginePlan:
+        """The messages that the options leave to be read.
+
+        Raises:
+            ExchangeError: `onIncomplete=fail` and some sequence is incomplete.
+        """
+        if options.on_incomplete is OnIncomplete.FAIL:
+            check_complete(map(_sequence, _pylist(self._facts("sequence").where("not complete"))))
+        messages = self.table.where("message is not null")
+        if options.on_incomplete is OnIncomplete.FILTER:
+            messages = messages.where(f.coalesce("message.complete", f.lit(True)))
+        if options.object_types != (MESSAGE,):
+            messages = messages.where(f.col("message.kind").isin(*options.message_types))
+        return replace(self, table=messages)
+
+    def body_tags(self) -> set[str]:
+        """The different body elements of the messages."""
+        return {row[0] for row in self.table.select("message.body_tag").distinct().collect()}
+
+    def of_tags(self, tags: Iterable[str]) -> EnginePlan:
+        """The messages with some body elements."""
+        return replace(self, table=self.table.where(f.col("message.body_tag").isin(*tags)))
+
+    def rows(self, options: SourceOptions) -> DataFrame:
+        """The rows of the messages; the stubs being loaded."""
+        schema = full_schema(options)
+        return self.each_file(_Read(options, schema), schema, options.partitions)
+
+    def each_file(self, task: Task, schema: pa.Schema, most: int | None = None) -> DataFrame:
+        """What a task makes of the files of the messages, which it has from `documents`.
+
+        Args:
+            task: goes to the workers.
+            schema: of what it makes.
+            most: partitions.
+        """
+        messages = self.table.where("message is not null")
+        files = messages.groupBy("path", "size", "time").agg(f.collect_list("message").alias("facts"))
+        return _map(HadoopFiles(self.spark).contents(_spread(files, most)), task, schema)
+
+    def reject_table(self) -> DataFrame:
+        """The rejects as rows: file, line, reason."""
+        return self._facts("reject")
+
+    def _facts(self, column: str) -> DataFrame:
+        return self.table.where(f.col(column).isNotNull()).select(f"{column}.*")
+
+
+def read_landing(
+    spark: SparkSession, path: str | Sequence[str], object_type: str = "ME", *, scratch: str = "", **options: str
+) -> DataFrame:
+    """The rows of a landing on any Hadoop file system, listed, planned and read by Spark.
+
+    The landing is planned when this is called: files that change after that are rejects. Nothing is held by the driver.
+
+    Args:
+        spark: a session; how it reaches the file system its settings say.
+        path: a folder, a file or a glob, `s3a://bucket/landing` for example, or several.
+        object_type: as the source's option `objectType`.
+        scratch: a folder that driver and executors see, for the tables of the plan. By default the executors keep them,
+            and what a lost executor kept is lost: the load has to be made again.
+        options: those of the source `mtosi`, but for `planFile` and `bulkFiles`.
+
+    Returns:
+        The columns that the source gives for the same options.
+
+    Raises:
+        SpoolError: the landing does not exist or cannot be read.
+        ConfigError: an option that does not fit, or a session of Spark Connect.
+        ExchangeError: `onIncomplete` is fail and some sequence is incomplete.
+        MtosiError: `mode` is FAILFAST and something is rejected; or Spark fails.
+    """
+    paths = [path] if isinstance(path, str) else list(path)
+    settings = SourceOptions.parse({**options, "paths": json.dumps(paths), "objectType": object_type})
+    load_stubs(settings.stubs)
+    schema = full_schema(settings)
+    plan = plan_by_engine(spark, settings, scratch or None)
+    permissive = settings.mode is Mode.PERMISSIVE and settings.corrupt_column is not None
+    if settings.mode is Mode.FAILFAST and plan.rejects:
+        raise MtosiError(str(plan.rejects[0]))
+    rows = plan.readable(settings).rows(settings)
+    return rows.unionByName(_map(plan.reject_table(), _RejectRows(settings, schema), schema)) if permissive else rows
+
+
+def plan_by_engine(spark: SparkSession, options: SourceOptions, scratch: str | Path | None = None) -> EnginePlan:
+    """Plan a landing in Spark.
+
+    Args:
+        spark: a session.
+        options: of the load.
+        scratch: a folder that all executors see, for the tables of the plan; by default the executors keep them.
+
+    Raises:
+        SpoolError: the landing does not exist or cannot be read.
+        ConfigError: Spark Connect, or an option that is only for landings on this machine.
+    """
+    if options.plan_file or options.bulk_files:
+        name = "planFile" if options.plan_file else "bulkFiles"
+        raise ConfigError(f"the option {name} is for landings that the driver plans, on its own file system")
+    keep = _Keeper(scratch)
+    listed = _list(HadoopFiles(spark), options, keep)
+    files = listed.where("error is null")
+    looked = f.struct("path", "size", "time").alias("facts")
+    contents = HadoopFiles(spark).contents(_spread(files.select("path", "size", "time", looked), None))
+    scanned = keep("scanned", _map(contents, _Look(options), _PLAN))
+    messages = scanned.where("message is not null").select("path", "size", "time", "message")
+    copies = _copies(spark, messages, options, keep)
+    settled = _settled(messages, copies)
+    found = scanned.where("message is null or unfollowed is not null").withColumn("message", f.lit(None))
+    return EnginePlan(spark, keep("plan", settled.unionByName(found).unionByName(_folders(listed))))
+
+
+def _list(hadoop: HadoopFiles, options: SourceOptions, keep: _Keeper) -> DataFrame:
+    """The files of a landing, and folders that cannot be listed."""
+    roots = keep("roots", hadoop.roots(options.paths))
+    for row in roots.where("error is not null").limit(1).collect():
+        raise SpoolError(shown_path(row["path"]), row["error"])
+    found = roots.where("not folder")
+    if options.recursive:
+        folders = roots.where("folder")
+        count = folders.count()
+        if count:
+            spread = folders.repartition(min(count, 4 * _cores(folders)), "path")
+            found = found.unionByName(hadoop.below(spread))
+    if len(options.paths) > 1:
+        found = found.dropDuplicates(["path"])
+    return keep("listed", found.mapInArrow(_Sift(options.sieve), found.schema))
+
+
+def _folders(listed: DataFrame) -> DataFrame:
+    """The rejects of folders that cannot be listed, as rows of the plan."""
+    return _map(listed.where("error is not null"), _folder_rejects, _PLAN)
+
+
+def _copies(spark: SparkSession, messages: DataFrame, options: SourceOptions, keep: _Keeper) -> DataFrame:
+    """What the bodies of messages say of which there are several with one key."""
+    key = [f.col(f"message.{name}") for name in ("kind", "correlation_id", "batch_number")]
+    keyed = messages.where("message.correlation_id is not null").groupBy(*key)
+    groups = keyed.agg(f.collect_list(f.struct("path", "size", "time", "message")).alias("copies"))
+    several = groups.where(f.size("copies") > 1).select(f.explode("copies").alias("copy")).select("copy.*")
+    files = several.groupBy("path", "size", "time").agg(f.collect_list("message").alias("facts"))
+    return keep("copies", _map(HadoopFiles(spark).contents(files), _Digest(options), _DIGESTS))
+
+
+def _settled(messages: DataFrame, copies: DataFrame) -> DataFrame:
+    """The plan of the messages: those to read, rejects, sequences."""
+    told = messages.join(copies, messages["message.path"] == copies["document"], "left").drop("document")
+    alone = f.when(f.col("message.correlation_id").isNull(), f.col("message.path"))
+    groups = told.groupBy(f.col("message.correlation_id"), alone.alias("alone"))
+    rows = f.collect_list(f.struct(*told.columns)).alias("messages")
+    return _map(groups.agg(rows).select("messages"), _settle, _PLAN)
+
+
+def _spread(files: DataFrame, most: int | None) -> DataFrame:
+    """Files dealt out to tasks: small ones many to a task."""
+    [(count, size)] = files.agg(f.count("*"), f.coalesce(f.sum("size"), f.lit(0))).collect()
+    wanted = max(math.ceil(size / _TASK_BYTES), math.ceil(count / _TASK_FILES), 2 * _cores(files))
+    return files.repartition(max(1, min(most or wanted, count)), "path")
+
+
+def _cores(df: DataFrame) -> int:
+    return df.sparkSession.sparkContext.defaultParallelism
+
+
+def _map(rows: DataFrame, task: Task, schema: pa.Schema) -> DataFrame:
+    return rows.mapInArrow(task, from_arrow_schema(schema))
+
+
+class _Keeper:
+    """Makes tables that are used more than once: in a folder, or kept by the executors."""
+
+    def __init__(self, scratch: str | Path | None) -> None:
+        self._scratch = scratch
+
+    def __call__(self, name: str, rows: DataFrame) -> DataFrame:
+        if self._scratch is None:
+            return rows.localCheckpoint(eager=True, storageLevel=StorageLevel.DISK_ONLY)
+        folder = f"{self._scratch}/{name}"
+        rows.write.mode("overwrite").parquet(folder)
+        return rows.sparkSession.read.schema(rows.schema).parquet(folder)
+
+
+def shown_path(url: str) -> str:
+    """A path as the source shows it: files of this machine without a scheme."""
+    return url.removeprefix("file:").replace("//", "", 1) if url.startswith("file://") else url.removeprefix("file:")
+
+
+def _rejects(rows: DataFrame) -> tuple[Reject, ...]:
+    return tuple(Reject(**row.asDict()) for row in rows.orderBy("file", "line").collect())
+
+
+def _sequence(row: dict[str, Any]) -> ReplySequence:
+    return ReplySequence(**{name: tuple(value) if isinstance(value, list) else value for name, value in row.items()})
+
+
+def _pylist(rows: DataFrame) -> Iterator[dict[str, Any]]:
+    table = rows.toArrow()
+    for batch in table.to_batches():
+        yield from batch.to_pylist()
+
+
+# What the workers run.
+
+
+@dataclass(frozen=True)
+class _Sift:
+    """Listed files that are input, and what cannot be listed."""
+
+    sieve: Sieve
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            columns = (batch.column(name).to_pylist() for name in ("path", "time", "named", "error"))
+            taken = [
+                error is not None or self.sieve.takes(path, time, named=named)
+                for path, time, named, error in zip(*columns, strict=True)
+            ]
+            yield batch.filter(pa.array(taken, pa.bool_()))
+
+
+@dataclass(frozen=True)
+class _Look:
+    """Rows of the plan for what is in files: messages, not settled yet, rejects, replies that are not followed."""
+
+    options: SourceOptions
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return _batches(self._rows(batches), _PLAN)
+
+    def _rows(self, batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, Any]]:
+        for path, facts in _files(batches, self.options.whole_file_bytes):
+            rejects: list[Reject] = []
+            for document, size in documents_of(path, rejects).items():
+                scanned = scan(document, size, self.options)
+                if isinstance(scanned, Reject):
+                    rejects.append(scanned)
+                elif scanned is not None:
+                    file, named = scanned
+                    yield {**facts, "message": asdict(file)}
+                    _, unfollowed = follow([(document, named)], (), []) if named is not None else ({}, [])
+                    yield from ({"unfollowed": asdict(reply)} for reply in unfollowed)
+            yield from ({"reject": asdict(reject)} for reject in rejects)
+
+
+@dataclass(frozen=True)
+class _Digest:
+    """What the bodies of messages say."""
+
+    options: SourceOptions
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return _batches(self._rows(batches), _DIGESTS)
+
+    def _rows(self, batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, Any]]:
+        for _, facts in _files(batches, self.options.whole_file_bytes):
+            for message in facts:
+                for file, body in read_digests((_planned(message),), self.options.whole_file_bytes):
+                    told = {"damage": asdict(body)} if isinstance(body, Reject) else {"digest": body}
+                    yield {"document": file.path, **told}
+
+
+def _settle(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Rows of the plan for the messages of each correlationId."""
+
+    def rows() -> Iterator[dict[str, Any]]:
+        for batch in batches:
+            for group in batch.column("messages"):
+                yield from _settle_group(group.as_py())
+
+    return _batches(rows(), _PLAN)
+
+
+def _settle_group(group: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    by_path = {row["message"]["path"]: row for row in group}
+    rejects: list[Reject] = []
+
+    def digests(copies: Sequence[PlannedFile]) -> Iterator[tuple[PlannedFile, str | Reject]]:
+        for copy in copies:
+            row = by_path[copy.path]
+            yield copy, row["digest"] if row["damage"] is None else Reject(**row["damage"])
+
+    kept, sequences = settle((_planned(by_path[path]["message"]) for path in sorted(by_path)), rejects, digests)
+    for file in kept:
+        listed = by_path[file.path]
+        yield {"path": listed["path"], "size": listed["size"], "time": listed["time"], "message": asdict(file)}
+    yield from ({"reject": asdict(reject)} for reject in rejects)
+    yield from ({"sequence": asdict(sequence)} for sequence in sequences)
+
+
+def _folder_rejects(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        rejects = [
+            Reject(shown_path(row["path"]), None, f"cannot be read: {row['error']}") for row in batch.to_pylist()
+        ]
+        yield pa.RecordBatch.from_pylist([{"reject": asdict(reject)} for reject in rejects], _PLAN)
+
+
+@dataclass(frozen=True)
+class _Read:
+    """The rows of messages."""
+
+    options: SourceOptions
+    schema: pa.Schema
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        load_stubs(self.options.stubs)
+        yield from reader_for(self.options, self.schema).read(documents(batches, self.options.whole_file_bytes))
+
+
+def documents(batches: Iterable[pa.RecordBatch], whole_file_bytes: int) -> Iterator[PlannedFile]:
+    """The messages whose files come in, each of which can be read under its path until the next one is asked for."""
+    for _, facts in _files(batches, whole_file_bytes):
+        yield from map(_planned, sorted(facts, key=lambda message: str(message["path"])))
+
+
+@dataclass(frozen=True)
+class _RejectRows:
+    """The rows of rejects."""
+
+    options: SourceOptions
+    schema: pa.Schema
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        load_stubs(self.options.stubs)
+        reader = reader_for(self.options, self.schema)
+        for batch in batches:
+            yield from reader.read((), [Reject(**row) for row in batch.to_pylist()])
+
+
+def _planned(row: dict[str, Any]) -> PlannedFile:
+    return PlannedFile(**{**row, "duplicates": tuple(row["duplicates"] or ())})
+
+
+def _batches(rows: Iterable[dict[str, Any]], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    held: list[dict[str, Any]] = []
+    for row in rows:
+        held.append(row)
+        if len(held) == _ROWS:
+            yield pa.RecordBatch.from_pylist(held, schema)
+            held = []
+    if held:
+        yield pa.RecordBatch.from_pylist(held, schema)
+
+
+def _files(batches: Iterable[pa.RecordBatch], whole: int) -> Iterator[tuple[str, Any]]:
+    """The files whose parts come in, lent under the paths that are shown, one at a time, and their facts."""
+    with SHELF.held():
+        file = _Gathered(whole)
+        for batch in batches:
+            small = (batch.column(name).to_pylist() for name in ("path", "last", "error", "facts"))
+            for number, (url, last, error, facts) in enumerate(zip(*small, strict=True)):
+                file.add(shown_path(url), batch.column("part")[number].as_py(), facts)
+                if last:
+                    with file.lent(error) as known:
+                        yield file.path, known
+                    file = _Gathered(whole)
+
+
+class _Gathered:
+    """The parts of one file: in memory while they are few, on disk when they are many or an archive."""
+
+    def __init__(self, whole: int) -> None:
+        self.path = ""
+        self._whole = whole
+        self._facts: Any = None
+        self._parts: list[bytes] = []
+        self._size = 0
+        self._disk: IO[bytes] | None = None
+
+    def add(self, path: str, part: bytes, facts: Any) -> None:
+        """Add the next part."""
+        self.path = path
+        self._facts = facts if facts is not None else self._facts
+        self._parts.append(part)
+        self._size += len(part)
+        if self._disk is None and (self._size > self._whole or not is_document_name(path)):
+            self._disk = tempfile.NamedTemporaryFile(prefix="mtosi-", dir=_scratch())  # noqa: SIM115 - closed in `lent`
+        if self._disk is not None:
+            self._disk.writelines(self._parts)
+            self._parts.clear()
+
+    @contextmanager
+    def lent(self, error: str | None) -> Iterator[Any]:
+        """While this lasts the file can be read under its path; gives the facts."""
+        try:
+            content: bytes | Path | SpoolError
+            if error is not None:
+                content = SpoolError(self.path, error)
+            elif self._disk is not None:
+                self._disk.flush()
+                content = Path(self._disk.name)
+            else:
+                content = b"".join(self._parts)
+            with lent(self.path, Lent(self._size, content)):
+                yield self._facts
+        finally:
+            if self._disk is not None:
+                self._disk.close()
+
+
+def _scratch() -> str | None:
+    """Where a worker puts files: one of the folders that Spark gives it."""
+    return next(filter(os.path.isdir, os.environ.get("SPARK_LOCAL_DIRS", "").split(",")), None)

@@ -1,0 +1,191 @@
+"""A landing as the jobs see it: planned on the driver or by the engine, checked, and read.
+
+The driver plans what is small and on its own file system; Spark plans the rest. Both give the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Protocol
+
+import pyarrow as pa
+
+from mtosi_jms.errors import SpoolError, XmlError
+from mtosi_jms.inventory import ALL, MESSAGE, Routes, is_object, load_stubs
+from mtosi_jms.namespaces import split_clark
+from mtosi_jms.spark._columns import row_schema
+from mtosi_jms.spark._engine import REJECTS, EnginePlan, documents, plan_by_engine
+from mtosi_jms.spark._envelope import reject_of, verify
+from mtosi_jms.spark._files import Reject, input_files, scheme_of
+from mtosi_jms.spark._landing import Plan, PlannedFile, plan_landing, readable
+from mtosi_jms.spark._options import Mode, SourceOptions
+from mtosi_jms.spark._reader import MessageReader
+from mtosi_jms.spark.jobs._job import load
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_MANY: Final = 20_000
+"""More files than these are planned by the engine."""
+_SHOWN: Final = 20
+
+
+def for_engine(options: SourceOptions) -> bool:
+    """Whether the engine is to plan a landing: it is on a Hadoop file system, or has many files.
+
+    Raises:
+        SpoolError: it does not exist or cannot be read.
+    """
+    if not all(scheme_of(path) in ("", "file") for path in options.paths):
+        return True
+    return (
+        not options.bulk_files and len(list(islice(input_files(options.paths, [], options.sieve), _MANY + 1))) > _MANY
+    )
+
+
+class Planner:
+    """Plans a landing, on the driver or in a session."""
+
+    def __init__(self, spark: SparkSession | None = None, scratch: Path | None = None) -> None:
+        """Prepare to plan: with a session in it, and `scratch` has the tables of the plan."""
+        self._spark = spark
+        self._scratch = scratch
+
+    def __call__(self, options: SourceOptions) -> Plan | EnginePlan:
+        """The plan; as `plan_landing` and `plan_by_engine`."""
+        if self._spark is None or self._scratch is None:
+            return plan_landing(options)
+        return plan_by_engine(self._spark, options, self._scratch)
+
+
+class Landed(Protocol):
+    """The messages of a landing that are to be read."""
+
+    def body_tags(self) -> set[str]:
+        """The different body elements of the messages."""
+
+    def of_tags(self, tags: Iterable[str]) -> Landed:
+        """The messages with some body elements."""
+
+    def rows(self, options: SourceOptions) -> DataFrame:
+        """The rows of the messages."""
+
+
+def landed_by(spark: SparkSession, plan: Plan | EnginePlan, options: SourceOptions, folder: Path) -> Landed:
+    """What a plan has to read.
+
+    Args:
+        spark: the session that reads.
+        plan: of the landing.
+        options: which of its messages are read.
+        folder: for a file that tells Spark the plan.
+
+    Raises:
+        ExchangeError: `onIncomplete=fail` and some sequence is incomplete.
+    """
+    if isinstance(plan, EnginePlan):
+        return plan.readable(options)
+    files = tuple(file for file in readable(plan, options) if options.reads(file.kind))
+    return LocalFiles(spark, replace(plan, files=files, rejects=(), unfollowed=()), folder)
+
+
+@dataclass(frozen=True)
+class LocalFiles:
+    """Planned on the driver, and read by the source."""
+
+    spark: SparkSession
+    plan: Plan
+    folder: Path
+
+    def body_tags(self) -> set[str]:
+        return {file.body_tag for file in self.plan.files}
+
+    def of_tags(self, tags: Iterable[str]) -> LocalFiles:
+        wanted = set(tags)
+        files = tuple(file for file in self.plan.files if file.body_tag in wanted)
+        return replace(self, plan=replace(self.plan, files=files))
+
+    def rows(self, options: SourceOptions) -> DataFrame:
+        saved = self.folder / "plan.json"
+        self.plan.save(saved)
+        corrupt = {} if options.corrupt_column is None else {"columnNameOfCorruptRecord": options.corrupt_column}
+        return load(
+            self.spark,
+            objectType=options.object_type,
+            messageTypes=",".join(options.message_types),
+            planFile=str(saved),
+            stubs=",".join(options.stubs),
+            **corrupt,
+        )
+
+
+def check_readable(
+    plan: Plan | EnginePlan, options: SourceOptions, shown: Callable[[Reject], Reject] = lambda reject: reject
+) -> None:
+    """Check that a landing holds a message that can be read to its end, so that tables are not replaced by nothing.
+
+    Raises:
+        SpoolError: there is none; the text names what was rejected, as `shown` tells it, one file a line.
+    """
+    rejects: list[Reject] = []
+    if isinstance(plan, EnginePlan):
+        tried = plan.each_file(_Try(options), REJECTS)
+        if tried.where("file is null").take(1):
+            return
+        rejects = [Reject(**row.asDict()) for row in tried.collect()]
+    else:
+        for file in plan.files:
+            reject = _reject(file, options)
+            if reject is None:
+                return
+            rejects.append(reject)
+    rejects = [*plan.rejects, *rejects]
+    lines = ["no message in it can be read; tables stay as they are: see that the landing is there and mounted"]
+    lines[0] += ", or say allow_empty (--allow-empty)"
+    lines += [str(shown(reject)) for reject in rejects[:_SHOWN]]
+    if len(rejects) > _SHOWN:
+        lines.append(f"and {len(rejects) - _SHOWN} more")
+    raise SpoolError(", ".join(options.paths), "\n".join(lines))
+
+
+@dataclass(frozen=True)
+class _Try:
+    """What the workers run: why nothing can be read from messages, nulls for those from which something can."""
+
+    options: SourceOptions
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        load_stubs(self.options.stubs)
+        for file in documents(batches, self.options.whole_file_bytes):
+            reject = _reject(file, self.options)
+            yield pa.RecordBatch.from_pylist([{} if reject is None else asdict(reject)], REJECTS)
+
+
+def _reject(file: PlannedFile, options: SourceOptions) -> Reject | None:
+    """Why nothing can be read from a file, None where something can."""
+    try:
+        verify(file.path, options.whole_file_bytes)
+    except (XmlError, SpoolError) as error:
+        return reject_of(error, file.path)
+    if options.object_types != (ALL,) or not options.reads(file.kind) or _has_objects(file, options):
+        return None
+    return unknown_body(file.path, file.body_tag)
+
+
+def _has_objects(file: PlannedFile, options: SourceOptions) -> bool:
+    """Whether a message is of a kind that the stubs know, or holds objects all the same."""
+    if Routes(is_object).reachable(file.body_tag) is not None:
+        return True
+    asked = replace(options, object_types=(MESSAGE,), mode=Mode.DROPMALFORMED)
+    reader = MessageReader(asked, pa.schema([row_schema((MESSAGE,)).field("objects")]))
+    return any(row for batch in reader.read((file,)) for row in batch.column(0).to_pylist())
+
+
+def unknown_body(path: str, body_tag: str) -> Reject:
+    """The reject of a message in which no stub finds anything."""
+    namespace, local = split_clark(body_tag)
+    reason = f"wrong kind: no stub knows its body element {local} ({namespace or 'no namespace'})"
+    return Reject(path, None, f"{reason}, nor any object in it")

@@ -1,0 +1,197 @@
+"""The configuration file: which provider, by environment, and who we are to it.
+
+    # mtosi-jms.toml; in pyproject.toml the same below [tool.mtosi-jms]
+    environment = "dev"                              # the one that counts where none is asked for
+    names = "jndi.properties"                        # what stands outside of environments holds for all
+
+    [environments.dev]
+    url = "memory:"
+
+    [environments.prod]
+    url = "failover:(stomp+ssl://broker-a:61612,stomp+ssl://broker-b:61612)"
+    user = "noc"
+    password_file = "/run/secrets/broker"
+    options = { send_timeout = 10 }
+
+What a call says comes first, then what the environment's variables say (`login`), then the file. A login in the file
+belongs to the URL in the file, and goes to no other provider. A secret has no place in the file: it names a file with
+the password. Paths in it are meant from its folder.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Final
+
+from mtosi_jms.errors import ConfigError
+from mtosi_jms.masking import passwords_in
+from mtosi_jms.transport import login
+
+__all__ = ["CONFIG", "ENVIRONMENT", "FILE", "Provider", "find_file", "provider"]
+
+ENVIRONMENT: Final = "MTOSI_JMS_ENVIRONMENT"
+CONFIG: Final = "MTOSI_JMS_CONFIG"
+FILE: Final = "mtosi-jms.toml"
+
+_KEYS: Final[Mapping[str, type]] = {
+    "url": str,
+    "names": str,
+    "user": str,
+    "password_file": str,
+    "ca_file": str,
+    "client_id": str,
+    "options": dict,
+}
+_PATHS: Final = ("names", "password_file", "ca_file")
+_VARIABLES: Final[Mapping[str, tuple[str, ...]]] = {
+    "url": (login.URL,),
+    "user": (login.USER,),
+    "password_file": (login.PASSWORD_FILE, login.PASSWORD),
+    "ca_file": (login.CA_FILE,),
+}
+"""What variables give, too, the stronger one last. In the file these belong together: no login without its URL."""
+_SECRETS: Final = frozenset({"password", "key_password"})
+_ELSEWHERE: Final = "put it into a file of its own, and name that as password_file"
+_CALL: Final = "the call"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provider:
+    """Which provider, and who we are to it.
+
+    Attributes:
+        url: None where nothing names one.
+        names: file of the naming context, None where nothing names one.
+        options: of the connection, beyond those of the call.
+        sources: where each value comes from, by name; those that only a variable gives to the connection included.
+    """
+
+    url: str | None = None
+    names: Any = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    sources: Mapping[str, str] = field(default_factory=dict)
+
+
+def provider(
+    url: str | None = None,
+    *,
+    environment: str | None = None,
+    names: Any = None,
+    given: Mapping[str, object] | None = None,
+) -> Provider:
+    """What a call, the environment's variables and the configuration file say together.
+
+    The file is read where the call and MTOSI_JMS_URL name no URL, or where an environment is asked for.
+
+    Args:
+        url: of the call.
+        environment: of the call; by default that of MTOSI_JMS_ENVIRONMENT, else the one that the file names.
+        names: of the call.
+        given: options of the call.
+
+    Raises:
+        ConfigError: a file that cannot be read, an environment that it does not have, an unknown or misplaced value.
+    """
+    call = {name: value for name, value in {"url": url, "names": names, **(given or {})}.items() if value is not None}
+    if "password" in call:
+        call["password_file"] = None  # takes its place
+    variables = {name: found for name, those in _VARIABLES.items() for found in those if os.environ.get(found)}
+    asked = environment or os.environ.get(ENVIRONMENT) or None
+    own_url = "url" not in call and "url" not in variables
+    section, place = _section(asked) if own_url or asked is not None else ({}, "")
+    file = {name: value for name, value in section.items() if own_url or name not in _VARIABLES}
+    sources = {**dict.fromkeys(file, place), **variables, **dict.fromkeys(call, _CALL)}
+    taken = {name: value for name, value in file.items() if sources[name] == place}
+    options = {name: taken[name] for name in ("user", "password_file", "ca_file", "client_id") if name in taken}
+    more = {name: value for name, value in file.get("options", {}).items() if name not in call}
+    return Provider(
+        url=call.get("url", login.url_from_environment() or taken.get("url")),
+        names=call.get("names", taken.get("names")),
+        options={**more, **options},
+        sources={name: source for name, source in sources.items() if name != "password"},
+    )
+
+
+def find_file() -> Path | None:
+    """The configuration file: that of MTOSI_JMS_CONFIG, else the nearest one in the folder or above it.
+
+    Raises:
+        ConfigError: MTOSI_JMS_CONFIG names no file, or a pyproject.toml on the way is damaged.
+    """
+    named = os.environ.get(CONFIG)
+    if named:
+        if not Path(named).is_file():
+            raise ConfigError(f"{CONFIG}: there is no file {named}")
+        return Path(named).absolute()
+    here = Path.cwd()
+    for folder in (here, *here.parents):
+        if (folder / FILE).is_file():
+            return folder / FILE
+        project = folder / "pyproject.toml"
+        if project.is_file() and _own(_document(project), project):
+            return project
+    return None
+
+
+def _document(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise ConfigError(f"{path}: {reason}") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path}: {error}") from None
+
+
+def _own(document: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
+    """What of a document is ours; in pyproject.toml that may be nothing."""
+    if path.name != "pyproject.toml":
+        return document
+    tools = document.get("tool", {})
+    own = tools.get("mtosi-jms", {}) if isinstance(tools, dict) else {}
+    return own if isinstance(own, dict) else {}
+
+
+def _section(asked: str | None) -> tuple[dict[str, Any], str]:
+    """The values of the file for an environment, and what to call their place; none where there is no file."""
+    path = find_file()
+    if path is None:
+        if asked is not None:
+            raise ConfigError(f"environment {asked!r}: there is no {FILE} here or above, and {CONFIG} names none")
+        return {}, ""
+    own = dict(_own(_document(path), path))
+    environments, default = own.pop("environments", {}), own.pop("environment", None)
+    if not isinstance(environments, dict) or not all(isinstance(one, dict) for one in environments.values()):
+        raise ConfigError(f"{path}: environments must be tables, [environments.NAME]")
+    _check(own, f"{path}: ")
+    for name, values in environments.items():
+        _check(values, f"{path}: environments.{name}: ")
+    chosen = asked or default
+    if chosen is not None and chosen not in environments:
+        raise ConfigError(f"{path}: there is no environment {chosen!r}; there are {', '.join(environments) or 'none'}")
+    values = environments[chosen] if chosen is not None else {}
+    merged = {**own, **values, "options": {**own.get("options", {}), **values.get("options", {})}}
+    for key in _PATHS:
+        if key in merged:
+            merged[key] = str(path.parent / Path(merged[key]).expanduser())
+    return merged, f"{path}, environment {chosen}" if chosen is not None else str(path)
+
+
+def _check(section: Mapping[str, Any], place: str) -> None:
+    """Raises where a section has what does not belong there; no text quotes a value, which may be a secret."""
+    for name, value in section.items():
+        if name in _SECRETS or (name == "options" and isinstance(value, dict) and _SECRETS & set(value)):
+            raise ConfigError(f"{place}a password has no place here: {_ELSEWHERE}")
+        if name not in _KEYS:
+            near = get_close_matches(name, _KEYS, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(_KEYS)}"
+            raise ConfigError(f"{place}unknown key {name!r}; {hint}")
+        if not isinstance(value, _KEYS[name]):
+            raise ConfigError(f"{place}{name} must be {'a table' if _KEYS[name] is dict else 'text'}")
+        if name == "url" and passwords_in(value):
+            raise ConfigError(f"{place}the URL has a password in it: {_ELSEWHERE}")

@@ -1,0 +1,978 @@
+//! Envelopes to rows: walks over a message, finds the objects that are wanted, and puts each into its columns.
+//!
+//! Python says once which path of elements and attributes goes to which column, and where objects stand. An object is odd
+//! where something in it departs from its class: it is passed, its row stays without meaning, and Python reads it from its
+//! own octets. Python is asked too what an unusual text stands for. Else the interpreter's lock is not held.
+
+use std::collections::HashMap;
+use std::mem::take;
+
+use memchr::memchr_iter;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyInt, PyString};
+
+use crate::columns::{ColumnId, Columns, Stored, Taken};
+use crate::names::{Name, Names, ScopeId, Tag, NOWHERE, XSI};
+use crate::plans::Children;
+use crate::tokens::{all_blank, Bounds, Start, Token, Tokens};
+use crate::values::{date, integer, moment};
+use crate::Stop;
+
+const SOAP: [&str; 2] = ["http://schemas.xmlsoap.org/soap/envelope/", "http://www.w3.org/2003/05/soap-envelope"];
+
+/// Texts of a simple type that are remembered, and their octets.
+const MOST_KNOWN: usize = 4096;
+const LONGEST_KNOWN: usize = 64;
+
+// These numbers are those of `_native_rows.py`. The columns that tell of objects; names of parents are items of their list:
+const LABEL: ColumnId = 0;
+const NAME: ColumnId = 1;
+const PARENTS: ColumnId = 2;
+const PARENT: ColumnId = 3;
+const LINE: ColumnId = 4;
+const POSITION: ColumnId = 5;
+const IS_NODE: ColumnId = 6;
+// How the texts of a simple type become what its column holds; Python is asked for each text of other ones:
+const PLAIN: u8 = 0;
+const DATE: u8 = 1;
+const MOMENT: u8 = 2;
+const INTEGER: u8 = 3;
+// Where a child element goes; others are odd:
+const TO_NOTHING: u8 = 0;
+const TO_LEAF: u8 = 1;
+const TO_OBJECT: u8 = 2;
+const TO_MARK: u8 = 3;
+const TO_OPEN: u8 = 4;
+// What becomes of an element outside of objects; the last four are parts of nodes:
+const PASS: u8 = 0;
+const OBJECT: u8 = 1;
+const ENTER: u8 = 2;
+const SHORT_NAME: u8 = 3;
+const ATTRIBUTES: u8 = 4;
+const REFERENCES: u8 = 5;
+const QUALITY: u8 = 6;
+
+/// Why an element does not go into its columns.
+enum Fail {
+    Odd,
+    Stop(Stop),
+}
+
+impl<E: Into<Stop>> From<E> for Fail {
+    fn from(error: E) -> Fail {
+        Fail::Stop(error.into())
+    }
+}
+
+/// A simple type in a column.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct Leaf {
+    column: ColumnId,
+    form: u8,
+    least: i64,
+    most: i64,
+    nillable: bool,
+}
+
+/// Where the child elements of a name go.
+#[derive(Clone, Copy, FromPyObject)]
+#[pyo3(from_item_all)]
+struct Step {
+    order: i32,
+    many: bool,
+    list: Option<ColumnId>,
+    required: bool,
+    target: u8,
+    at: usize,
+}
+
+/// A class whose objects have columns.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct Class {
+    column: ColumnId,
+    is_odd: bool,
+    nillable: bool,
+    text: Option<usize>,
+    required: usize,
+    names: Vec<Name>,
+    steps: Vec<Step>,
+    /// With its leaf, and whether it has to be there.
+    attributes: Vec<(Name, usize, bool)>,
+}
+
+/// A kind of objects: its label, its class if it has one, whether it becomes rows, the element of its name, and the
+/// columns of a name's parts: their list, types, values.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct Kind {
+    label: String,
+    class: Option<usize>,
+    is_wanted: bool,
+    name: Option<Name>,
+    parts: Option<(ColumnId, ColumnId, ColumnId)>,
+}
+
+/// Where objects stand in an element; for a node the type in its name and the kind of its attributes.
+type RouteData = (Option<(String, usize)>, Vec<(Name, u8, usize)>);
+
+struct Route {
+    node: Option<(String, usize)>,
+    actions: HashMap<Tag, (u8, usize)>,
+}
+
+/// What Python sends at first. Of open content the columns are the map, its entries, their keys and values, the XML.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct Plan {
+    leaves: Vec<Leaf>,
+    classes: Vec<Class>,
+    opens: Vec<[ColumnId; 5]>,
+}
+
+/// The plan, and the rows so far.
+struct State {
+    bridge: Py<PyAny>,
+    columns: Columns,
+    rows: usize,
+    names: Names,
+    plan: Plan,
+    /// For each leaf what was asked.
+    known: Vec<HashMap<Box<str>, Option<Stored>>>,
+    /// For each class.
+    children: Vec<Children>,
+    attributes: Vec<HashMap<Tag, usize>>,
+    must: Vec<Vec<Tag>>,
+    kinds: Vec<Kind>,
+    routes: Vec<Route>,
+    /// Routes of elements of bodies, as far as one was met.
+    bodies: HashMap<Tag, Option<usize>>,
+    envelopes: [(Tag, Tag); 2],
+    nil: Tag,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Place {
+    Envelope,
+    Body,
+    Route(usize),
+    Nowhere,
+}
+
+/// An open element outside of objects.
+struct Frame {
+    name: Box<[u8]>,
+    scope: ScopeId,
+    place: Place,
+    node: Option<Node>,
+    /// Whether it is the first of the body.
+    is_first: bool,
+}
+
+/// The row of an object, its number in the message, and its line.
+#[derive(Clone, Copy)]
+struct Begun {
+    row: usize,
+    position: usize,
+    line: usize,
+}
+
+/// An inventory node: the kind of its attributes, the type in its name, its row if it has one, what is known of its name.
+struct Node {
+    kind: usize,
+    rdn: String,
+    begun: Option<Begun>,
+    short: Option<String>,
+    given: Option<String>,
+    is_settled: bool,
+}
+
+/// An object that Python reads.
+#[derive(IntoPyObject)]
+struct Odd {
+    row: usize,
+    position: usize,
+    line: usize,
+    kind: usize,
+    octets: (usize, usize),
+    lines_before: usize,
+    /// Namespaces in scope, by prefix.
+    spaces: Vec<Name>,
+    /// Names of the elements around it.
+    around: Vec<String>,
+    /// Of a node its name and those of its parents.
+    node: Option<(String, Vec<String>)>,
+}
+
+/// What reading on in a message gave.
+#[derive(Default, IntoPyObject)]
+struct Found {
+    /// Octets that need not come again.
+    done: usize,
+    /// Where the content of the body's first element stands.
+    content: Option<(usize, usize)>,
+    odd: Vec<Odd>,
+    related: Vec<(usize, usize, Vec<String>)>,
+    quality: Vec<(usize, Vec<Name>)>,
+    /// Rows without meaning.
+    dropped: Vec<(usize, usize)>,
+}
+
+/// A message that is being read, piece by piece or whole.
+#[derive(Default)]
+struct Message {
+    frames: Vec<Frame>,
+    /// Names of the nodes that are open, and the types in them.
+    above: Vec<(String, String)>,
+    position: usize,
+    /// Lines up to a place.
+    line: usize,
+    counted: usize,
+    has_begun: bool,
+    has_body: bool,
+    soap: usize,
+    /// Whether no rows are made, only well-formedness is judged.
+    is_dry: bool,
+    found: Found,
+}
+
+/// Makes rows of messages.
+#[pyclass]
+pub struct Rows {
+    state: State,
+    message: Message,
+}
+
+#[pymethods]
+impl Rows {
+    /// Args: what is asked for values and routes, the columns, and what goes to them.
+    #[new]
+    fn new(bridge: Py<PyAny>, columns: Vec<(String, Vec<usize>)>, plan: Plan) -> Rows {
+        let mut names = Names::new();
+        let mut known = |space: &str, local: &str| names.known(&(space.into(), local.into()));
+        let nil = known(XSI, "nil");
+        let envelopes = SOAP.map(|soap| (known(soap, "Envelope"), known(soap, "Body")));
+        let mut children = Vec::new();
+        let (mut attributes, mut must) = (Vec::new(), Vec::new());
+        for class in &plan.classes {
+            children.push(Children::new(class.names.iter().map(|name| names.known(name))));
+            let tagged = class.attributes.iter().map(|(name, leaf, must)| (names.known(name), *leaf, *must));
+            let tagged: Vec<_> = tagged.collect();
+            must.push(tagged.iter().filter(|one| one.2).map(|one| one.0).collect());
+            attributes.push(tagged.iter().map(|one| (one.0, one.1)).collect());
+        }
+        let state = State {
+            bridge,
+            columns: Columns::new(columns),
+            rows: 0,
+            names,
+            known: plan.leaves.iter().map(|_| HashMap::new()).collect(),
+            plan,
+            children,
+            attributes,
+            must,
+            kinds: Vec::new(),
+            routes: Vec::new(),
+            bodies: HashMap::new(),
+            envelopes,
+            nil,
+        };
+        Rows { state, message: Message::default() }
+    }
+
+    /// Reads on in a message; None where it has to be read from its tree.
+    ///
+    /// Args: its octets from where it is done, whether they begin it, whether they are the last ones, whether no rows are
+    /// to be made, and the bounds as for objects.
+    fn read(
+        &mut self,
+        py: Python<'_>,
+        data: &Bound<'_, PyBytes>,
+        is_first: bool,
+        is_last: bool,
+        is_dry: bool,
+        bounds: (usize, usize, usize),
+    ) -> PyResult<Option<Found>> {
+        let bounds = Bounds { depth: bounds.0, attributes: bounds.1, namespaces: bounds.2 };
+        let octets = data.as_bytes();
+        let Rows { state, message } = self;
+        let read = py.detach(|| {
+            if is_first {
+                state.names.begin();
+                *message = Message { is_dry, line: 1, ..Message::default() };
+            }
+            message.counted = 0;
+            let done = Walk { state, message, tokens: Tokens::new(octets, bounds)? }.run(is_last)?;
+            let content = message.found.content;
+            let found = Found { done, ..take(&mut message.found) };
+            message.found.content = content;
+            Ok(found)
+        });
+        match read {
+            Ok(found) => Ok(Some(found)),
+            Err(Stop::GiveUp) => Ok(None),
+            Err(Stop::Python(error)) => Err(error),
+        }
+    }
+
+    /// How many rows there are, about how many octets, and whether so many names are known that a new reader is better.
+    fn size(&self) -> (usize, usize, bool) {
+        (self.state.rows, self.state.columns.size(), self.state.names.is_worn())
+    }
+
+    /// Takes columns out, by number, and forgets all rows.
+    fn take<'py>(&mut self, py: Python<'py>, ids: Vec<usize>) -> PyResult<Vec<Taken<'py>>> {
+        let rows = take(&mut self.state.rows);
+        let taken = ids.into_iter().map(|id| self.state.columns.take(py, id, rows)).collect();
+        self.state.columns.clear();
+        taken
+    }
+}
+
+impl State {
+    /// The route of an element of the body; None where Python has to find the objects in it.
+    fn body(&mut self, tag: Tag) -> Result<Option<usize>, Stop> {
+        if let Some(known) = self.bodies.get(&tag) {
+            return Ok(*known);
+        }
+        let State { bridge, names, .. } = self;
+        let (routes, kinds) = Python::attach(|py| {
+            let found = bridge.call_method1(py, "body", (names.clark(py, tag),))?;
+            found.extract::<(Option<Vec<RouteData>>, Vec<Kind>)>(py)
+        })?;
+        self.kinds.extend(kinds);
+        let first = self.routes.len();
+        self.bodies.insert(tag, routes.as_ref().map(|_| first));
+        for (node, actions) in routes.into_iter().flatten() {
+            let place = |action, at| (action, if action == ENTER { first + at } else { at });
+            let actions = actions.iter().map(|(name, action, at)| (names.known(name), place(*action, *at)));
+            self.routes.push(Route { node, actions: actions.collect() });
+        }
+        Ok(self.bodies[&tag])
+    }
+
+    /// Puts what is to be known of an object into its row.
+    fn facts<'n>(
+        &mut self,
+        kind: usize,
+        begun: Begun,
+        name: &str,
+        parents: impl Iterator<Item = &'n str>,
+        is_node: bool,
+    ) {
+        let Begun { row, position, line } = begun;
+        self.columns.text(LABEL, row, self.kinds[kind].label.as_bytes());
+        if !name.is_empty() {
+            self.columns.text(NAME, row, name.as_bytes());
+        }
+        for parent in parents {
+            let item = self.columns.item(PARENTS, row);
+            self.columns.text(PARENT, item, parent.as_bytes());
+        }
+        for (column, value) in [(LINE, line), (POSITION, position), (IS_NODE, usize::from(is_node))] {
+            self.columns.number(column, row, value as i128);
+        }
+    }
+
+    /// The name that an object's row has among its columns.
+    fn name_at(&self, kind: usize, row: usize) -> String {
+        let mut made = String::new();
+        let Some((list, kind, value)) = self.kinds[kind].parts else { return made };
+        for item in self.columns.items(list, row) {
+            add_part(&mut made, self.columns.text_at(kind, item), self.columns.text_at(value, item));
+        }
+        made
+    }
+
+    /// Puts a text into the column of its type.
+    #[inline]
+    fn store(&mut self, id: usize, row: usize, text: &str) -> Result<(), Fail> {
+        let Leaf { column, form, least, most, .. } = self.plan.leaves[id];
+        let number = match form {
+            PLAIN => {
+                self.columns.text(column, row, text.as_bytes());
+                return Ok(());
+            }
+            DATE => date(text).and_then(days),
+            MOMENT => microseconds(text),
+            INTEGER => integer(text, least, most).map(i128::from),
+            _ => None,
+        };
+        if let Some(number) = number {
+            self.columns.number(column, row, number);
+            return Ok(());
+        }
+        if let Some(known) = self.known[id].get(text) {
+            self.columns.store(column, row, known.as_ref().ok_or(Fail::Odd)?);
+            return Ok(());
+        }
+        let stored = Python::attach(|py| stored(self.bridge.bind(py), id, text))?;
+        if self.known[id].len() < MOST_KNOWN && text.len() <= LONGEST_KNOWN {
+            self.known[id].insert(text.into(), stored.clone());
+        }
+        self.columns.store(column, row, &stored.ok_or(Fail::Odd)?);
+        Ok(())
+    }
+}
+
+/// One walk over a piece of a message.
+struct Walk<'s, 'd> {
+    state: &'s mut State,
+    message: &'s mut Message,
+    tokens: Tokens<'d>,
+}
+
+impl Walk<'_, '_> {
+    /// Reads up to the end, or to where the next piece has to begin.
+    fn run(&mut self, is_last: bool) -> Result<usize, Stop> {
+        loop {
+            let (at, row) = (self.tokens.at, self.state.rows);
+            let Message { position, line, counted, .. } = *self.message;
+            let odd = self.message.found.odd.len();
+            match self.step() {
+                Ok(false) => {}
+                Ok(true) => return Ok(self.tokens.at),
+                Err(Stop::GiveUp) if !is_last => {
+                    if self.state.rows > row {
+                        self.message.found.dropped.push((row, self.state.rows));
+                    }
+                    (self.message.position, self.message.line, self.message.counted) = (position, line, counted);
+                    self.message.found.odd.truncate(odd);
+                    self.count(at);
+                    return Ok(at);
+                }
+                Err(stop) => return Err(stop),
+            }
+        }
+    }
+
+    /// Reads what comes next outside of objects; whether the message has ended.
+    fn step(&mut self) -> Result<bool, Stop> {
+        if !self.message.has_begun {
+            self.tokens.prolog()?;
+            let start = self.tokens.start_tag(&mut self.state.names, NOWHERE)?;
+            let tag = self.tag(&start)?;
+            let soap = self.state.envelopes.iter().position(|(envelope, _)| *envelope == tag);
+            self.message.soap = soap.ok_or(Stop::GiveUp)?;
+            self.message.has_begun = true;
+            self.open(&start, Place::Envelope, None);
+            return Ok(false);
+        }
+        let Some(frame) = self.message.frames.last() else {
+            self.tokens.epilog()?;
+            return Ok(true);
+        };
+        let scope = frame.scope;
+        let run = self.tokens.run()?;
+        self.tokens.check(run)?;
+        let at = self.tokens.at;
+        match self.tokens.markup()? {
+            Token::Section(_) | Token::Aside => {}
+            Token::End => {
+                self.tokens.end_tag_of(&frame.name)?;
+                self.close(at);
+            }
+            Token::Start => {
+                if self.depth() > self.tokens.bounds.depth {
+                    return Err(Stop::GiveUp);
+                }
+                let start = self.tokens.start_tag(&mut self.state.names, scope)?;
+                self.child(&start, at)?;
+            }
+        }
+        Ok(false)
+    }
+
+    /// The depth of a child of the innermost element.
+    fn depth(&self) -> usize {
+        self.message.frames.len() + 1
+    }
+
+    /// The scope in the innermost element.
+    fn scope(&self) -> ScopeId {
+        self.message.frames.last().map_or(NOWHERE, |frame| frame.scope)
+    }
+
+    fn tag(&mut self, start: &Start) -> Result<Tag, Stop> {
+        self.state.names.element(start.scope, &self.tokens.data[start.name.clone()])
+    }
+
+    fn pass(&mut self, start: &Start, depth: usize) -> Result<(), Stop> {
+        self.tokens.pass_all(&mut self.state.names, start, depth)
+    }
+
+    /// The text of an element; elements in it are more than this reader knows.
+    fn text(&mut self, start: &Start, depth: usize) -> Result<String, Stop> {
+        let text = self.tokens.content(&mut self.state.names, start, depth)?;
+        text.map(Into::into).ok_or(Stop::GiveUp)
+    }
+
+    fn open(&mut self, start: &Start, place: Place, node: Option<Node>) {
+        let name = self.tokens.data[start.name.clone()].into();
+        let is_in_body = self.message.frames.last().is_some_and(|frame| frame.place == Place::Body);
+        let is_first = is_in_body && self.message.found.content.is_none();
+        if is_first {
+            self.message.found.content = Some((self.tokens.at, self.tokens.at));
+        }
+        self.message.frames.push(Frame { name, scope: start.scope, place, node, is_first });
+        if start.is_empty {
+            self.close(self.tokens.at);
+        }
+    }
+
+    /// Closes the innermost element, whose content ends at a place.
+    fn close(&mut self, end: usize) {
+        self.settle();
+        let Some(frame) = self.message.frames.pop() else { return };
+        if frame.node.is_some() {
+            self.message.above.pop();
+        }
+        if let Some(content) = self.message.found.content.as_mut().filter(|_| frame.is_first) {
+            content.1 = end;
+        }
+    }
+
+    /// The line of a place, which is not before the last one asked for.
+    fn count(&mut self, at: usize) -> usize {
+        let passed = &self.tokens.data[self.message.counted.min(at)..at];
+        self.message.line += memchr_iter(b'\n', passed).count();
+        self.message.counted = at;
+        self.message.line
+    }
+
+    fn child(&mut self, start: &Start, at: usize) -> Result<(), Stop> {
+        let (tag, depth) = (self.tag(start)?, self.depth());
+        let (action, to) = match self.message.frames.last().map_or(Place::Nowhere, |frame| frame.place) {
+            Place::Envelope if tag == self.state.envelopes[self.message.soap].1 && !self.message.has_body => {
+                self.message.has_body = true;
+                self.open(start, Place::Body, None);
+                return Ok(());
+            }
+            Place::Body if !self.message.is_dry => (ENTER, self.state.body(tag)?.ok_or(Stop::GiveUp)?),
+            Place::Route(route) => *self.state.routes[route].actions.get(&tag).ok_or(Stop::GiveUp)?,
+            _ => (PASS, 0),
+        };
+        match action {
+            PASS => self.open(start, Place::Nowhere, None),
+            OBJECT => {
+                self.settle();
+                let (begun, before) = self.begin(at);
+                let name = if self.fill(start, at, to, begun.row)? {
+                    self.state.name_at(to, begun.row)
+                } else {
+                    self.note(at, to, begun, before);
+                    String::new()
+                };
+                let parents = name.match_indices('/').map(|(end, _)| &name[..end]);
+                self.state.facts(to, begun, &name, parents, false);
+            }
+            ENTER => {
+                self.settle();
+                let node = self.state.routes[to].node.clone().map(|(rdn, kind)| {
+                    let begun = self.state.kinds[kind].is_wanted.then(|| self.begin(at).0);
+                    Node { kind, rdn, begun, short: None, given: None, is_settled: false }
+                });
+                self.open(start, Place::Route(to), node);
+            }
+            SHORT_NAME => {
+                let text = self.text(start, depth)?;
+                let node = self.node()?;
+                if node.short.is_none() && node.is_settled {
+                    return Err(Stop::GiveUp);
+                }
+                node.short.get_or_insert(text);
+            }
+            ATTRIBUTES => self.attributes_of_node(start, at)?,
+            REFERENCES => {
+                let begun = self.node()?.begun;
+                let mut found = Vec::new();
+                while let Some((child, _)) = self.inside(start)? {
+                    found.push(self.name(&child, depth + 1)?);
+                }
+                self.message.found.related.extend(begun.map(|begun| (begun.row, to, found)));
+            }
+            QUALITY => {
+                let begun = self.node()?.begun;
+                let parts = self.parts(start, depth)?;
+                self.message.found.quality.extend(begun.map(|begun| (begun.row, parts)));
+            }
+            _ => return Err(Stop::GiveUp),
+        }
+        Ok(())
+    }
+
+    /// Begins an object whose start tag was read, in a new row; and the lines before it.
+    fn begin(&mut self, at: usize) -> (Begun, usize) {
+        let before = self.count(at) - 1;
+        let line = before + 1 + memchr_iter(b'\n', &self.tokens.data[at..self.tokens.at]).count();
+        self.message.position += 1;
+        self.state.rows += 1;
+        (Begun { row: self.state.rows - 1, position: self.message.position, line }, before)
+    }
+
+    /// Puts an object into its columns; false where it is odd, and was passed.
+    fn fill(&mut self, start: &Start, at: usize, kind: usize, row: usize) -> Result<bool, Stop> {
+        let depth = self.depth();
+        let class = self.state.kinds[kind].class;
+        match class.map_or(Err(Fail::Odd), |class| self.element(class, row, start, depth)) {
+            Ok(()) => Ok(true),
+            Err(Fail::Stop(stop)) => Err(stop),
+            Err(Fail::Odd) => {
+                let start = self.again(at)?;
+                self.pass(&start, depth)?;
+                Ok(false)
+            }
+        }
+    }
+
+    /// Reads the start tag of a child of the innermost element once more.
+    fn again(&mut self, at: usize) -> Result<Start, Stop> {
+        self.tokens.at = at;
+        let scope = self.scope();
+        self.tokens.start_tag(&mut self.state.names, scope)
+    }
+
+    /// Notes an odd object, which ends here.
+    fn note(&mut self, at: usize, kind: usize, begun: Begun, lines_before: usize) {
+        let spaces = self.state.names.in_scope(self.scope()).into_iter();
+        let around = self.message.frames.iter().map(|frame| {
+            let name = String::from_utf8_lossy(&frame.name);
+            name.rsplit(':').next().unwrap_or("").to_owned()
+        });
+        let Begun { row, position, line } = begun;
+        let octets = (at, self.tokens.at);
+        let spaces = spaces.map(|(prefix, uri)| (prefix.into(), uri.into())).collect();
+        let around = around.collect();
+        let odd = Odd { row, position, line, kind, octets, lines_before, spaces, around, node: None };
+        self.message.found.odd.push(odd);
+    }
+}
+
+/// Nodes of the nested layout.
+impl Walk<'_, '_> {
+    /// The innermost element, which is a node.
+    fn node(&mut self) -> Result<&mut Node, Stop> {
+        self.message.frames.last_mut().and_then(|frame| frame.node.as_mut()).ok_or(Stop::GiveUp)
+    }
+
+    /// Reads the attributes of the innermost node; those after the first ones do not count.
+    fn attributes_of_node(&mut self, start: &Start, at: usize) -> Result<(), Stop> {
+        let depth = self.depth();
+        let Node { kind, begun, .. } = *self.node()?;
+        if self.node()?.given.is_some() {
+            return self.pass(start, depth);
+        }
+        if self.node()?.is_settled {
+            return Err(Stop::GiveUp);
+        }
+        let given = match begun {
+            Some(begun) if self.fill(start, at, kind, begun.row)? => self.state.name_at(kind, begun.row),
+            Some(begun) => {
+                let before = self.count(at) - 1;
+                self.note(at, kind, begun, before);
+                let start = self.again(at)?;
+                self.named(&start, kind, depth)?
+            }
+            None => self.named(start, kind, depth)?,
+        };
+        self.node()?.given = Some(given);
+        Ok(())
+    }
+
+    /// Settles the name of the innermost node before an object inside it, or its end.
+    fn settle(&mut self) {
+        let Message { frames, above, found, .. } = &mut *self.message;
+        let node = frames.last_mut().and_then(|frame| frame.node.as_mut());
+        let Some(node) = node.filter(|node| !node.is_settled) else { return };
+        node.is_settled = true;
+        let mut name = node.given.clone().unwrap_or_default();
+        if let Some(short) = node.short.as_ref().filter(|short| name.is_empty() && !short.is_empty()) {
+            // Inside a node of the same type the short name is complete within the node above that one.
+            let outer = above.iter().rev().find(|(_, rdn)| *rdn != node.rdn);
+            name = outer.map_or(String::new(), |(name, _)| name.clone());
+            add_part(&mut name, &node.rdn, short);
+        }
+        if let Some(begun) = node.begun {
+            self.state.facts(node.kind, begun, &name, above.iter().map(|(name, _)| &**name), true);
+            if let Some(odd) = found.odd.iter_mut().rev().find(|odd| odd.row == begun.row) {
+                odd.node = Some((name.clone(), above.iter().map(|(name, _)| name.clone()).collect()));
+            }
+        }
+        above.push((name, node.rdn.clone()));
+    }
+
+    /// The next child element of an element whose start tag was read; None at its end.
+    fn inside(&mut self, open: &Start) -> Result<Option<(Start, Tag)>, Stop> {
+        if open.is_empty {
+            return Ok(None);
+        }
+        loop {
+            let run = self.tokens.run()?;
+            self.tokens.check(run)?;
+            match self.tokens.markup()? {
+                Token::Section(_) | Token::Aside => {}
+                Token::End => {
+                    self.tokens.end_tag(&open.name)?;
+                    return Ok(None);
+                }
+                Token::Start => {
+                    let start = self.tokens.start_tag(&mut self.state.names, open.scope)?;
+                    let tag = self.tag(&start)?;
+                    return Ok(Some((start, tag)));
+                }
+            }
+        }
+    }
+
+    /// The name in an object that is not in columns.
+    fn named(&mut self, start: &Start, kind: usize, depth: usize) -> Result<String, Stop> {
+        let mut wanted = self.state.kinds[kind].name.as_ref().map(|name| self.state.names.known(name));
+        let mut found = String::new();
+        while let Some((child, tag)) = self.inside(start)? {
+            if wanted == Some(tag) {
+                found = self.name(&child, depth + 1)?;
+                wanted = None;
+            } else {
+                self.pass(&child, depth + 1)?;
+            }
+        }
+        Ok(found)
+    }
+
+    /// The text form of a name.
+    fn name(&mut self, start: &Start, depth: usize) -> Result<String, Stop> {
+        let mut made = String::new();
+        while let Some((rdn, _)) = self.inside(start)? {
+            let parts = self.parts(&rdn, depth + 1)?;
+            let part = |local: &str| parts.iter().rev().find(|part| part.0 == local).map_or("", |part| &part.1);
+            add_part(&mut made, part("type"), part("value"));
+        }
+        Ok(made)
+    }
+
+    /// Local names and texts of the elements in an element.
+    fn parts(&mut self, start: &Start, depth: usize) -> Result<Vec<Name>, Stop> {
+        let mut found = Vec::new();
+        if depth >= self.tokens.bounds.depth {
+            return Err(Stop::GiveUp);
+        }
+        while let Some((part, tag)) = self.inside(start)? {
+            let text = self.text(&part, depth + 1)?;
+            found.push((self.state.names.local(tag).to_owned(), text));
+        }
+        Ok(found)
+    }
+}
+
+/// What is inside objects.
+impl Walk<'_, '_> {
+    /// Puts an element of a class into its columns.
+    fn element(&mut self, id: usize, row: usize, start: &Start, depth: usize) -> Result<(), Fail> {
+        let Class { column, is_odd, nillable, text, .. } = self.state.plan.classes[id];
+        if !(self.tokens.attributes.is_empty() && self.state.must[id].is_empty()) {
+            if nillable && self.is_nil(start, depth)? {
+                return Ok(());
+            }
+            self.attributes(id, row)?;
+        }
+        if is_odd {
+            return Err(Fail::Odd);
+        }
+        self.state.columns.mark(column, row);
+        match text {
+            Some(leaf) => {
+                let text = self.tokens.content(&mut self.state.names, start, depth)?.ok_or(Fail::Odd)?;
+                self.state.store(leaf, row, &text)
+            }
+            None => self.children(id, row, start, depth),
+        }
+    }
+
+    /// Whether the last start tag says that its element is nil; it then has no content.
+    fn is_nil(&mut self, start: &Start, depth: usize) -> Result<bool, Fail> {
+        if !self.tokens.attributes.iter().any(|one| one.tag == self.state.nil) {
+            return Ok(false);
+        }
+        let is_plain = self.tokens.attributes.len() == 1 && matches!(&*self.tokens.value(0)?, "true" | "1");
+        let text = self.tokens.content(&mut self.state.names, start, depth)?;
+        if is_plain && text.is_some_and(|text| text.is_empty()) {
+            Ok(true)
+        } else {
+            Err(Fail::Odd)
+        }
+    }
+
+    fn attributes(&mut self, id: usize, row: usize) -> Result<(), Fail> {
+        for index in 0..self.tokens.attributes.len() {
+            let leaf = *self.state.attributes[id].get(&self.tokens.attributes[index].tag).ok_or(Fail::Odd)?;
+            let text = self.tokens.value(index)?;
+            self.state.store(leaf, row, &text)?;
+        }
+        let has = |tag: &Tag| self.tokens.attributes.iter().any(|one| one.tag == *tag);
+        let is_whole = self.state.must[id].iter().all(has);
+        is_whole.then_some(()).ok_or(Fail::Odd)
+    }
+
+    fn children(&mut self, id: usize, row: usize, start: &Start, depth: usize) -> Result<(), Fail> {
+        let (mut last, mut found, mut previous) = (-1, 0, None);
+        if depth >= self.tokens.bounds.depth {
+            return Err(Stop::GiveUp.into());
+        }
+        let required = self.state.plan.classes[id].required;
+        if start.is_empty {
+            return (required == 0).then_some(()).ok_or(Fail::Odd);
+        }
+        loop {
+            let run = self.tokens.run()?;
+            if !all_blank(&self.tokens.data[run]) {
+                return Err(Fail::Odd);
+            }
+            match self.tokens.markup()? {
+                Token::Start => {}
+                Token::Aside => continue,
+                Token::Section(span) if all_blank(&self.tokens.data[span.clone()]) => continue,
+                Token::Section(_) => return Err(Fail::Odd),
+                Token::End => {
+                    self.tokens.end_tag(&start.name)?;
+                    return (found == required).then_some(()).ok_or(Fail::Odd);
+                }
+            }
+            let at = self.tokens.at;
+            let State { children, names, plan, columns, .. } = &mut *self.state;
+            let (child, index) = children[id].read(&mut self.tokens, names, start.scope, previous)?;
+            let index = index.ok_or(Fail::Odd)?;
+            let step = plan.classes[id].steps[index];
+            previous = Some(index);
+            if step.order > last {
+                last = step.order;
+                found += usize::from(step.required);
+            } else if !step.many || step.order != last {
+                return Err(Fail::Odd);
+            }
+            let row = step.list.map_or(row, |list| columns.item(list, row));
+            let depth = depth + 1;
+            match step.target {
+                TO_LEAF => self.leaf(step.at, row, &child, depth)?,
+                TO_OBJECT => self.element(step.at, row, &child, depth)?,
+                TO_NOTHING => self.pass(&child, depth)?,
+                TO_MARK => {
+                    let is_bare = self.tokens.attributes.is_empty();
+                    let text = self.tokens.content(names, &child, depth)?;
+                    if !is_bare || !text.is_some_and(|text| all_blank(text.as_bytes())) {
+                        return Err(Fail::Odd);
+                    }
+                    columns.number(step.at, row, 1);
+                }
+                TO_OPEN => self.open_content(step.at, row, &child, at, start.scope, depth)?,
+                _ => return Err(Fail::Odd),
+            }
+        }
+    }
+
+    /// Puts an element of simple type into its column; nothing where it is nil.
+    #[inline]
+    fn leaf(&mut self, leaf: usize, row: usize, start: &Start, depth: usize) -> Result<(), Fail> {
+        if !self.tokens.attributes.is_empty() {
+            let is_nil = self.state.plan.leaves[leaf].nillable && self.is_nil(start, depth)?;
+            return is_nil.then_some(()).ok_or(Fail::Odd);
+        }
+        let text = self.tokens.content(&mut self.state.names, start, depth)?.ok_or(Fail::Odd)?;
+        self.state.store(leaf, row, &text)
+    }
+
+    /// Puts open content into its columns: Python is asked for the texts in it, and for the XML.
+    fn open_content(
+        &mut self,
+        open: usize,
+        row: usize,
+        start: &Start,
+        at: usize,
+        scope: ScopeId,
+        depth: usize,
+    ) -> Result<(), Fail> {
+        if !self.tokens.attributes.is_empty() {
+            return Err(Fail::Odd);
+        }
+        self.pass(start, depth)?;
+        let mut found = Some((Vec::<Name>::new(), String::new()));
+        if !start.is_empty {
+            let octets = &self.tokens.data[at..self.tokens.at];
+            let spaces = self.state.names.in_scope(scope);
+            found = Python::attach(|py| {
+                let asked = (PyBytes::new(py, octets), spaces);
+                self.state.bridge.call_method1(py, "open", asked)?.extract(py)
+            })?;
+        }
+        let (pairs, xml) = found.ok_or(Fail::Odd)?;
+        let [map, entry, key, value, raw] = self.state.plan.opens[open];
+        let columns = &mut self.state.columns;
+        columns.list(map, row);
+        for (path, text) in pairs {
+            let item = columns.item(map, row);
+            columns.mark(entry, item);
+            columns.text(key, item, path.as_bytes());
+            columns.text(value, item, text.as_bytes());
+        }
+        columns.text(raw, row, xml.as_bytes());
+        Ok(())
+    }
+}
+
+/// What Python makes of a text; None where that is odd.
+fn stored(bridge: &Bound<'_, PyAny>, leaf: usize, text: &str) -> PyResult<Option<Stored>> {
+    let made = bridge.call_method1("store", (leaf, text))?;
+    if let Ok(text) = made.cast::<PyString>() {
+        return Ok(Some(Stored::Octets(text.to_str()?.as_bytes().into())));
+    }
+    if let Ok(octets) = made.cast::<PyBytes>() {
+        return Ok(Some(Stored::Octets(octets.as_bytes().into())));
+    }
+    made.cast::<PyInt>().ok().map(|number| number.extract().map(Stored::Number)).transpose()
+}
+
+/// Adds a part to the text form of a name.
+fn add_part(name: &mut String, kind: &str, value: &str) {
+    if !name.is_empty() {
+        name.push('/');
+    }
+    for (index, part) in [kind, value].into_iter().enumerate() {
+        if index > 0 {
+            name.push('=');
+        }
+        for one in part.chars() {
+            match one {
+                '%' => name.push_str("%25"),
+                '/' => name.push_str("%2F"),
+                '=' => name.push_str("%3D"),
+                one => name.push(one),
+            }
+        }
+    }
+}
+
+/// Days since 1970; None for a day that there is not.
+fn days((year, month, day): (i32, u8, u8)) -> Option<i128> {
+    let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let most = match month {
+        2 => 28 + u8::from(is_leap),
+        4 | 6 | 9 | 11 => 30,
+        1..=12 => 31,
+        _ => return None,
+    };
+    if year < 1 || day < 1 || day > most {
+        return None;
+    }
+    // Years begin in March, so that the day of a leap year is the last one.
+    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let before = 365 * year + year / 4 - year / 100 + year / 400;
+    Some(i128::from(before + (153 * i32::from(month) + 2) / 5 + i32::from(day) - 719_469))
+}
+
+/// Microseconds since 1970 of a dateTime in UTC without a fraction.
+fn microseconds(text: &str) -> Option<i128> {
+    let (day, [hour, minute, second]) = moment(text)?;
+    let is_one = hour < 24 && minute < 60 && second < 60;
+    let seconds = days(day)? * 86_400 + i128::from(hour * 3600 + minute * 60 + second);
+    is_one.then_some(seconds * 1_000_000)
+}

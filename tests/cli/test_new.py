@@ -1,0 +1,57 @@
+"""New projects: each runs at once, its tests pass, and nothing that is there is overwritten."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mtosi_jms.cli import main
+from mtosi_jms.cli._new import KINDS
+
+ROOT = Path(__file__).resolve().parents[2]
+SHORT = [kind for kind in KINDS if kind != "spark-job"]
+
+
+def run(folder: Path, *words: str) -> str:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("MTOSI_JMS_", "PYTEST_"))}
+    done = subprocess.run(
+        [sys.executable, "-W", "error::ResourceWarning", *words],
+        cwd=folder,
+        env={**kept, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("kind", [*SHORT, pytest.param("spark-job", marks=pytest.mark.endurance)])
+def test_a_project_runs_and_its_tests_pass(kind: str, tmp_path: Path) -> None:
+    folder = tmp_path / "My project"
+    assert main(["new", kind, str(folder)]) == 0
+    assert 'name = "my-project"' in (folder / "pyproject.toml").read_text(encoding="utf-8")
+    if kind != "supplier":  # it answers until a signal comes
+        assert run(folder, f"{KINDS[kind].module}.py")
+    assert " passed" in run(folder, "-m", "pytest", "-q", "-p", "no:cacheprovider")
+
+
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_projects_are_valid_python_in_good_form(kind: str, tmp_path: Path) -> None:
+    assert main(["new", kind, str(tmp_path / "it")]) == 0
+    run(tmp_path / "it", "-m", "ruff", "check", "--isolated", "--line-length=120", "--select=E,F,I,UP,B", ".")
+    run(tmp_path / "it", "-m", "ruff", "format", "--isolated", "--line-length=120", "--check", ".")
+
+
+def test_a_folder_with_something_in_it_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "mine.py").write_text("mine", encoding="utf-8")
+    assert main(["new", "requestor", str(tmp_path)]) == 1
+    assert "is there and not empty" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.py"]
+    assert main(["new", "requestor", str(tmp_path / "mine.py")]) == 1
+    assert main(["new", "requestor", str(tmp_path / "...")]) == 1
+    assert "no letter or digit" in capsys.readouterr().err

@@ -1,0 +1,166 @@
+"""Servers of file systems for Hadoop on loopback: S3 by S3Proxy, and an HDFS mini cluster. Jars from Maven."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import http.client
+import os
+import re
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+from mtosi_jms.broker import free_ports
+
+from .java_tools import JavaTools
+
+PATIENCE = 120.0
+JAVA = ("java", "-XX:TieredStopAtLevel=1", "-Xmx384m")
+KEY, SECRET = "tester", "very-secret-1234"
+REGION = "us-east-1"
+AWS = ("s3", "s3-transfer-manager", "sts", "apache-client")
+AWS_VERSION = "2.29.52"
+"""That of hadoop-aws, whose own dependency is a jar of 600 MB with all of AWS."""
+SPARK_HAS = re.compile(r"(slf4j-.*|netty-(?!nio-client).*)\.jar")
+
+
+@dataclass(frozen=True)
+class Server:
+    """A file system with a landing.
+
+    Attributes:
+        url: of the landing.
+        settings: what Spark must be told to reach it.
+        more: settings that are secret.
+    """
+
+    url: str
+    settings: dict[str, str]
+    more: dict[str, str] = field(default_factory=dict)
+
+
+def hadoop_version() -> str:
+    """That of PySpark's jars."""
+    import pyspark
+
+    [jar] = (Path(pyspark.__file__).parent / "jars").glob("hadoop-client-api-*.jar")
+    return jar.stem.rpartition("-")[2]
+
+
+@contextmanager
+def s3_server(java: JavaTools, folder: Path, landing: Path) -> Iterator[Server]:
+    """S3Proxy with a copy of a landing in memory; it checks signatures."""
+    proxy = java.jars("org.gaul:s3proxy:2.6.0")
+    client = java.jars(f"org.apache.hadoop:hadoop-aws:{hadoop_version()}", alone=True)
+    client = client + java.jars(*(f"software.amazon.awssdk:{name}:{AWS_VERSION}" for name in AWS))
+    [port] = free_ports(1)
+    said = {
+        "s3proxy.authorization": "aws-v2-or-v4",
+        "s3proxy.endpoint": f"http://127.0.0.1:{port}",
+        "s3proxy.identity": KEY,
+        "s3proxy.credential": SECRET,
+        "jclouds.provider": "transient-nio2",
+        "jclouds.identity": "",
+        "jclouds.credential": "",
+    }
+    properties, quiet = folder / "s3proxy.properties", folder / "logback.xml"
+    properties.write_text("".join(f"{name}={value}\n" for name, value in said.items()))
+    quiet.write_text('<configuration><root level="OFF"/></configuration>')
+    command = [*JAVA, f"-Dlogback.configurationFile={quiet}", "-cp", os.pathsep.join(map(str, proxy))]
+    with _running([*command, "org.gaul.s3proxy.Main", "--properties", str(properties)], folder, port):
+        _put(port, "/bucket")
+        for file in sorted(path for path in landing.rglob("*") if path.is_file()):
+            _put(port, f"/bucket/landing/{quote(str(file.relative_to(landing)))}", file.read_bytes())
+        jars = [str(jar) for jar in client if not SPARK_HAS.fullmatch(jar.name)]
+        settings = {
+            "spark.jars": ",".join(jars),
+            "spark.hadoop.fs.s3a.endpoint": f"http://127.0.0.1:{port}",
+            "spark.hadoop.fs.s3a.endpoint.region": REGION,
+            "spark.hadoop.fs.s3a.path.style.access": "true",
+            "spark.hadoop.fs.s3a.attempts.maximum": "1",
+            "spark.hadoop.fs.s3a.retry.limit": "1",
+        }
+        secret = {"spark.hadoop.fs.s3a.access.key": KEY, "spark.hadoop.fs.s3a.secret.key": SECRET}
+        yield Server("s3a://bucket/landing", settings, secret)
+
+
+@contextmanager
+def hdfs_server(java: JavaTools, folder: Path, landing: Path) -> Iterator[Server]:
+    """A name node and a data node, with a copy of a landing."""
+    version = hadoop_version()
+    names = ("hadoop-client-minicluster", "hadoop-client-runtime", "hadoop-client-api")
+    jars = java.jars(*(f"org.apache.hadoop:{name}:{version}" for name in names), alone=True)
+    # What the mini cluster asks for besides.
+    jars = jars + java.jars(
+        "junit:junit:4.13.2",
+        "org.mockito:mockito-core:4.11.0",
+        "org.slf4j:slf4j-nop:1.7.36",
+        "commons-logging:commons-logging:1.2",
+    )
+    path = os.pathsep.join(map(str, jars))
+    [port] = free_ports(1)
+    command = [*JAVA, f"-Dtest.build.data={folder}", "-cp", path, "org.apache.hadoop.test.MiniDFSClusterManager"]
+    with _running([*command, "-format", "-nnport", str(port), "-datanodes", "1"], folder, port):
+        url = f"hdfs://localhost:{port}/landing"
+        shell = [*JAVA, "-cp", path, "org.apache.hadoop.fs.FsShell"]
+        subprocess.run([*shell, "-put", str(landing), url], check=True, timeout=PATIENCE, capture_output=True)
+        yield Server(url, {})
+
+
+@contextmanager
+def _running(command: list[str], folder: Path, port: int) -> Iterator[None]:
+    """A process of the block's that listens on a port of loopback."""
+    with (folder / "server.log").open("wb") as log:
+        process = subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+    try:
+        _wait(process, port, folder / "server.log")
+        yield
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _wait(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end and process.poll() is None:
+        with socket.socket() as asked:
+            asked.settimeout(1)
+            if not asked.connect_ex(("127.0.0.1", port)):
+                return
+        try:
+            process.wait(0.2)
+        except subprocess.TimeoutExpired:
+            continue
+    pytest.fail(f"it did not start: {log.read_text(errors='replace')[-2000:]}")
+
+
+def _put(port: int, path: str, body: bytes = b"") -> None:
+    """PUT into S3, signed (AWS Signature Version 4)."""
+    now = datetime.now(UTC)
+    date, stamp = now.strftime("%Y%m%d"), now.strftime("%Y%m%dT%H%M%SZ")
+    digest = hashlib.sha256(body).hexdigest()
+    heads = {"host": f"127.0.0.1:{port}", "x-amz-content-sha256": digest, "x-amz-date": stamp}
+    names = ";".join(heads)
+    request = "\n".join(["PUT", path, "", *(f"{name}:{value}" for name, value in heads.items()), "", names, digest])
+    scope = f"{date}/{REGION}/s3/aws4_request"
+    text = "\n".join(["AWS4-HMAC-SHA256", stamp, scope, hashlib.sha256(request.encode()).hexdigest()])
+    key = f"AWS4{SECRET}".encode()
+    for part in scope.split("/"):
+        key = hmac.digest(key, part.encode(), "sha256")
+    sign = hmac.new(key, text.encode(), "sha256").hexdigest()
+    heads["Authorization"] = f"AWS4-HMAC-SHA256 Credential={KEY}/{scope}, SignedHeaders={names}, Signature={sign}"
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
+    connection.request("PUT", path, body, heads)
+    answer = connection.getresponse()
+    said = answer.read()
+    connection.close()
+    assert answer.status == 200, said

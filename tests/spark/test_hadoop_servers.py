@@ -1,0 +1,87 @@
+"""The commands on landings of a real S3 server and of a real HDFS: what they write, and what they say of bad input."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyspark")
+
+from mtosi_jms.errors import ConfigError
+from mtosi_jms.spark._session import check_java
+
+from ..hadoop_servers import SECRET, Server, hdfs_server, s3_server  # noqa: TID252
+from ..java_tools import JavaTools  # noqa: TID252
+from .conftest import Envelopes, writer
+from .troubles import content, troubled_landing
+
+pytestmark = [pytest.mark.spark, pytest.mark.endurance]
+
+SERVERS = {"s3": s3_server, "hdfs": hdfs_server}
+PATIENCE = 300.0
+
+
+def run(*arguments: str | Path, conf: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    settings = [f"--conf={name}={value}" for name, value in (conf or {}).items()]
+    command = [sys.executable, "-m", "mtosi_jms", *map(str, arguments), *settings]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
+    environment["AWS_EC2_METADATA_DISABLED"] = "true"
+    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, env=environment)
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A landing, and beside it what an ingest makes of it."""
+    try:
+        check_java()
+    except ConfigError as error:
+        pytest.skip(str(error))
+    folder = tmp_path_factory.mktemp("here")
+    troubled_landing(writer(folder / "landing"), Envelopes(), Envelopes("z"))
+    done = run("ingest", folder / "landing", "--out", folder / "out")
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+@pytest.fixture(scope="module", params=SERVERS)
+def server(request: pytest.FixtureRequest, here: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    start: Callable[..., Any] = SERVERS[request.param]
+    java = JavaTools(tmp_path_factory.mktemp("java"))
+    with start(java, tmp_path_factory.mktemp(request.param), here / "landing") as started:
+        yield started
+
+
+def test_an_ingest_from_there_is_that_from_here(server: Server, here: Path, tmp_path: Path) -> None:
+    conf = {**server.settings, **server.more}
+    done = run("ingest", server.url, "--out", tmp_path / "out", conf=conf)
+    assert done.returncode == 0, done.stderr
+    assert content(tmp_path / "out", server.url) == content(here / "out", str(here / "landing"))
+    assert SECRET not in done.stdout + done.stderr + (tmp_path / "out/_report/report.html").read_text()
+
+
+def test_what_cannot_be_read_is_an_error_and_tables_stay(server: Server, here: Path, tmp_path: Path) -> None:
+    conf = {**server.settings, **server.more}
+    parent = server.url.rpartition("/")[0]
+    asked = [(f"{parent}/nothing", conf, "no such file or folder")]
+    if server.more:
+        asked += [
+            ("s3a://nobodys/landing", conf, "bucket does not exist"),
+            (server.url, server.settings, "No AWS Credentials"),
+            (server.url, {**conf, "spark.hadoop.fs.s3a.secret.key": "another-secret-5678"}, "AccessDenied|Forbidden"),
+        ]
+    out = tmp_path / "out"
+    assert run("ingest", here / "landing", "--out", out).returncode == 0
+    before = content(out, "")
+    for url, settings, reason in asked:
+        done = run("ingest", url, "--out", out, conf=settings)
+        assert done.returncode == 1, done.stderr
+        assert any(part in done.stderr for part in reason.split("|")), done.stderr
+        assert "Traceback" not in done.stderr
+        assert not any(secret in done.stderr for secret in (SECRET, "another-secret-5678"))
+    assert content(out, "") == before

@@ -1,0 +1,80 @@
+"""A landing with everything that a plan must see: the same for every file system."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import tarfile
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+Put = Callable[[str, str | bytes], Path]
+
+
+def troubled_landing(put: Put, envelopes: Any, other_prefixes: Any) -> None:
+    """Fill a landing: packed files, rejects, duplicates, conflicts, gaps, faults, notifications, a large file.
+
+    Args:
+        put: writes a file by name.
+        envelopes: makes envelopes; `other_prefixes` makes the same ones, written otherwise.
+    """
+    batch, me = envelopes.batch, envelopes.me
+    put("whole/1.xml", batch("whole", 1, False, me("w1", "<me:manufacturer>Acme</me:manufacturer>")))
+    put("whole/2.xml.gz", batch("whole", 2, False, me("w2")))
+    put("whole/3 ä%20#.xml", batch("whole", 3, True, me("w3")))
+    put("whole/copy/3.xml", batch("whole", 3, True, me("w3")))
+    put("whole/copy/3.xml.gz", other_prefixes.batch("whole", 3, True, other_prefixes.me("w3")))
+    put("gap/1.xml", batch("gap", 1, False, me("g1")))
+    put("gap/3.xml", batch("gap", 3, True, me("g3")))
+    put("conflict/1.xml", batch("conflict", 1, True, me("one")))
+    put("conflict/other.xml", batch("conflict", 1, True, me("another")))
+    put("open.xml", batch("open", 1, False, me("o1")))
+    put("fault.xml", envelopes.fault("open"))
+    put("nobody/a.xml", batch(None, None, None, me("n1")))
+    put("nobody/b.xml", batch(None, None, None, me("n1")))
+    put("request.xml", envelopes.request())
+    put("notification.xml", envelopes.envelope(envelopes.header(msgType="NOTIFICATION"), "<v:notify/>"))
+    named = {"communicationPattern": "BulkResponse", "fileLocationURI": "file:///elsewhere.xml"}
+    put("bulk.xml", envelopes.envelope(envelopes.header(msgType="RESPONSE", correlationId="b", **named), ""))
+    put("large.xml", batch("large", 1, True, "".join(me(f"l{number}") for number in range(3000))))
+    put("bad/soap.xml", "<x/>")
+    put("bad/empty.xml", "")
+    put("bad/early.xml", batch("early", 1, True, me("e"))[:-40])
+    put("bad/packed.xml.gz", b"")
+    put("bad/damaged.xml.gz", "").write_bytes(gzip.compress(envelopes.request().encode())[:-20])
+    put("bad/damaged.zip", b"PK\3\4 and no more")
+    put("notes.txt", "no input")
+    put(".hidden.xml", "no input")
+    packed = {"deep/1.xml": batch("packed", 1, False, me("p1")), "2.xml": batch("packed", 2, True, me("p2"))}
+    held = io.BytesIO()
+    with zipfile.ZipFile(held, "w") as archive:
+        for name, text in packed.items():
+            archive.writestr(name, text)
+        archive.writestr("bad.xml", "<x/>")
+    put("archives/some.zip", held.getvalue())
+    held = io.BytesIO()
+    with tarfile.open(fileobj=held, mode="w:gz") as tar:
+        data = batch("whole", 2, False, me("w2")).encode()
+        info = tarfile.TarInfo("again.xml")
+        info.size = len(data)
+        tar.addfile(info, io.BytesIO(data))
+    put("archives/more.tgz", held.getvalue())
+
+
+def content(out: Path, landing: str) -> dict[str, Any]:
+    """What an ingest wrote, as if the landing was at `/`."""
+    report = {name: (out / "_report" / name).read_text() for name in ("ledger.jsonl", "rejects.jsonl", "summary.json")}
+    summary = json.loads(report.pop("summary.json"))
+    for name in ("seconds", "stages", "out"):
+        del summary[name]
+    rows = {
+        folder.name: sorted(repr(row) for file in folder.glob("*.parquet") for row in pq.read_table(file).to_pylist())
+        for folder in out.glob("objectType=*")
+    }
+    found = {"summary": summary, **report, **rows}
+    return {name: json.loads(json.dumps(value).replace(landing, "")) for name, value in found.items()}
