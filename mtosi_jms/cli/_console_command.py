@@ -19,7 +19,7 @@ from mtosi_jms.cli import _console as console
 from mtosi_jms.cli._arguments import seconds
 from mtosi_jms.cli._http import address, tokens_in
 from mtosi_jms.cli._monitoring import add_monitor, monitored
-from mtosi_jms.cli._providers import add_provider, open_connection, password_of
+from mtosi_jms.cli._providers import add_provider, mask_url, open_connection, password_of
 from mtosi_jms.cli._queue import operate
 from mtosi_jms.cli._stopping import Stop, until_signalled
 from mtosi_jms.errors import ConfigError, TransportError
@@ -104,6 +104,8 @@ def run(args: argparse.Namespace) -> int:
     named = [*args.watch, *args.dead_letters]
     if not any((named, args.landing, args.spool, args.topology)):
         raise argparse.ArgumentError(None, "nothing to watch: give --watch, --landing, --spool or --dead-letters")
+    if args.url is not None:
+        mask_url(args.url)
     if named and args.url is None:
         raise argparse.ArgumentError(None, "--watch and --dead-letters need --url")
     if not _is_loopback(args.listen[0]) and args.tokens is None:
