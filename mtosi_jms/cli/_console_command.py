@@ -19,7 +19,7 @@ from mtosi_jms.cli import _console as console
 from mtosi_jms.cli._arguments import seconds
 from mtosi_jms.cli._http import address, tokens_in
 from mtosi_jms.cli._monitoring import add_monitor, monitored
-from mtosi_jms.cli._providers import add_provider, open_connection
+from mtosi_jms.cli._providers import add_provider, mask_url, open_connection, password_of
 from mtosi_jms.cli._queue import operate
 from mtosi_jms.cli._stopping import Stop, until_signalled
 from mtosi_jms.errors import ConfigError, TransportError
@@ -27,6 +27,7 @@ from mtosi_jms.masking import without_login
 
 if TYPE_CHECKING:
     from mtosi_jms.console import BrokerWatch, Console, Traffic
+    from mtosi_jms.transport import Connection
 
 _PORT: Final = 8085
 _INTERVAL: Final = 1.0
@@ -103,6 +104,8 @@ def run(args: argparse.Namespace) -> int:
     named = [*args.watch, *args.dead_letters]
     if not any((named, args.landing, args.spool, args.topology)):
         raise argparse.ArgumentError(None, "nothing to watch: give --watch, --landing, --spool or --dead-letters")
+    if args.url is not None:
+        mask_url(args.url)
     if named and args.url is None:
         raise argparse.ArgumentError(None, "--watch and --dead-letters need --url")
     if not _is_loopback(args.listen[0]) and args.tokens is None:
@@ -125,9 +128,12 @@ def serve(args: argparse.Namespace, stop: Stop) -> int:
     with ExitStack() as stack:
         names = list(dict.fromkeys((*args.watch, *args.dead_letters)))
         watch = None
+        if str(args.password_file) == "-":  # it can be read once only, and connections are made again
+            args.password_file, args.password = None, password_of(args.password_file)
         if names:
-            connect = partial(open_connection, args)
-            watch = stack.enter_context(BrokerWatch(connect, names, traffic, interval=args.interval))
+            watch = stack.enter_context(BrokerWatch(partial(_connect, args), names, traffic, interval=args.interval))
+            if topics := [name for name in args.dead_letters if name not in watch.queues]:
+                raise ConfigError(f"{topics[0]}: a topic keeps no messages; give a queue")
         for folder in args.landing:
             stack.enter_context(LandingWatch(folder, traffic, interval=args.interval))
         for folder in args.spool:
@@ -174,6 +180,11 @@ def _console(args: argparse.Namespace, traffic: Traffic, watch: BrokerWatch | No
     )
 
 
+def _connect(args: argparse.Namespace) -> Connection:
+    secret = getattr(args, "password", None)
+    return open_connection(args, **({} if secret is None else {"password": secret}))
+
+
 def _redrive(args: argparse.Namespace, queue: str, message_id: str, to: str) -> None:
     """Move one message as `mtosi-jms queue move` does, with a record of it.
 
@@ -193,7 +204,8 @@ def _redrive(args: argparse.Namespace, queue: str, message_id: str, to: str) -> 
         wait=_WAIT,
         json=False,
     )
-    with Stop() as stop, open_connection(args) as connection:
+    beside = argparse.Namespace(**{**vars(args), "client_id": None})  # the one that watches has it
+    with Stop() as stop, _connect(beside) as connection:
         with connection.session() as session:
             if not session.browse(queue, moving.selector):
                 raise ConfigError(f"{message_id}: it is not at {queue} any more")

@@ -248,8 +248,8 @@ class Console:
             for at, dead in enumerate(self._dead)
         ]
         done = request.query_params.get("done", "")
-        context = {"spools": spools, "queues": queues, "allowed": self._allow_actions, "done": _DONE.get(done, "")}
-        return self._page(request, "dead_letters", problem="", **context)
+        told, allowed = _DONE.get(done, ""), self._allow_actions
+        return self._page(request, "dead_letters", spools=spools, queues=queues, allowed=allowed, done=told)
 
     async def _act(self, request: Request) -> Response:
         """Redrives or withdraws a message."""

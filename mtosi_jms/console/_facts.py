@@ -107,7 +107,8 @@ def header_fields(body: bytes) -> dict[str, str]:
 
 def _event(message: JmsMessage) -> tuple[str, str, str, str, str]:
     """Event, category, severity, type and name of the object of a notification."""
-    said = {name: value for name in _EVENT if (value := message.properties.get(f"MTOSI_{name}")) is not None}
+    properties = message.properties
+    said: dict[str, object] = {name: properties[f"MTOSI_{name}"] for name in _EVENT if f"MTOSI_{name}" in properties}
     if "EventType" not in said:
         said = _from_body(message.body)
     event = str(said.get("EventType", ""))[:_LONGEST]

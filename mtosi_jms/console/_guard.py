@@ -172,7 +172,7 @@ class Guard:
 
 
 def _cookie(request: Request) -> str:
-    jar = SimpleCookie[str]()
+    jar = SimpleCookie()
     try:
         jar.load(request.headers.get("cookie", ""))
     except CookieError:

@@ -17,6 +17,7 @@ from typing import Final, Literal, NamedTuple, TypeVar
 from mtosi_jms.console._exchanges import Exchange, ExchangeView
 from mtosi_jms.console._facts import Facts, facts_of, object_name_in
 from mtosi_jms.jms import Destination, JmsMessage
+from mtosi_jms.masking import without_login
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -247,12 +248,12 @@ class Traffic:
             place.depth_ms = int(self._clock() * 1000)
 
     def set_trouble(self, source: str, text: str) -> None:
-        """Something is wrong with a source; an empty text: not any more. No credential may be in it."""
+        """Something is wrong with a source; an empty text: not any more. Passwords of URLs are masked."""
         with self._lock:
             if not text:
                 self._troubles.pop(source, None)
                 return
-            self._troubles[source] = text
+            self._troubles[source] = without_login(text)
             while len(self._troubles) > _TROUBLES:
                 self._troubles.popitem(last=False)
 

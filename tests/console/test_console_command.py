@@ -29,8 +29,7 @@ def client() -> Iterator[httpx.Client]:
         yield found
 
 
-@pytest.mark.parametrize("sign", [signal.SIGTERM, signal.SIGINT])
-def test_it_serves_and_ends(outbox: Path, client: httpx.Client, sign: signal.Signals) -> None:
+def test_it_serves_and_ends(outbox: Path, client: httpx.Client) -> None:
     command = [sys.executable, "-m", "mtosi_jms", "console", "--spool", str(outbox), "--listen", "127.0.0.1:0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
         assert process.stdout is not None
@@ -38,7 +37,7 @@ def test_it_serves_and_ends(outbox: Path, client: httpx.Client, sign: signal.Sig
         assert line.startswith("ready: http://127.0.0.1:"), line
         page = client.get(line.split()[1] + "/dead-letters").text
         assert "dead-1" in page
-        process.send_signal(sign)
+        process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 0
         assert process.stdout.read() == ""
 
@@ -67,19 +66,30 @@ def test_a_folder_that_is_not_there_is_told(tmp_path: Path, capsys: pytest.Captu
         assert "gone" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("provider", ["memory", pytest.param("activemq", marks=pytest.mark.broker)])
 def test_a_dead_letter_is_moved_from_queue_to_queue(
-    tmp_path: Path, background: Any, client: httpx.Client, monkeypatch: pytest.MonkeyPatch, make: Any
+    tmp_path: Path,
+    background: Any,
+    client: httpx.Client,
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
+    provider: str,
 ) -> None:
     """With the record, and by the ways, of `mtosi-jms queue move`."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     url = "memory:console-command"
+    if provider != "memory":
+        url = request.getfixturevalue(provider).endpoints.url("stomp")
+    dead, alive = Queue(f"console-{provider}-DLQ"), Queue(f"console-{provider}-EMS")
     told: list[str] = []
     monkeypatch.setattr("mtosi_jms.cli._console.ready", told.append)
-    words = ["--url", url, "--dead-letters", "queue:DLQ", "--interval", "0.05", "--listen", "127.0.0.1:0"]
+    words = ["--url", url, "--dead-letters", str(dead), "--interval", "0.05", "--listen", "127.0.0.1:0"]
     args = parser_for("console").parse_args(["console", *words, "--allow-actions"])
-    parked = {"MTOSIX_originalDestination": "queue:EMS", "MTOSIX_parkedReason": "DecodeError"}
+    parked = {"MTOSIX_originalDestination": str(alive), "MTOSIX_parkedReason": "DecodeError"}
     with mtosi.connect(url) as connection, connection.session() as session, Stop() as stop:
-        sent = [session.send(Queue("DLQ"), JmsMessage(body=b"<a/>", properties=parked)) for _ in range(2)]
+        for _ in range(2):
+            session.send(dead, JmsMessage(body=b"<a/>", properties=parked))
+        sent = session.browse(dead)
         running = background(lambda: serve(args, stop))
         try:
             while not told:
@@ -88,11 +98,11 @@ def test_a_dead_letter_is_moved_from_queue_to_queue(
             page = ""
             while str(sent[1].message_id) not in page:
                 page = client.get(f"{base}/dead-letters").text
-            form = {"form_key": FORM_KEY.search(page)[1], "action": "move", "at": "0", "to": "queue:EMS"}  # type: ignore[index]
+            form = {"form_key": FORM_KEY.search(page)[1], "action": "move", "at": "0", "to": str(alive)}  # type: ignore[index]
             form["key"] = str(sent[1].message_id)
             assert client.post(f"{base}/dead-letters", data=form).status_code == 303
-            assert [one.message_id for one in session.browse(Queue("DLQ"))] == [sent[0].message_id]
-            (moved,) = session.browse(Queue("EMS"))
+            assert [one.message_id for one in session.browse(dead)] == [sent[0].message_id]
+            (moved,) = session.browse(alive)
             assert moved.properties["MTOSIX_parkedReason"] == "DecodeError"
             answer = client.post(f"{base}/dead-letters", data=form)
             assert answer.status_code == 409, "it is not there any more"
@@ -102,13 +112,3 @@ def test_a_dead_letter_is_moved_from_queue_to_queue(
             stop.set()
         assert running.result(60) == 0
     assert len(list((tmp_path / "mtosi-jms" / "queue").glob("*/*.xml"))) == 1
-
-
-def test_command_lines_of_the_page_are_taken(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MTOSI_JMS_URL", "memory:")
-    page = (root / "docs" / "console.md").read_text(encoding="utf-8")
-    lines = [line for block in re.findall(r"```sh\n(.*?)```", page, re.DOTALL) for line in block.splitlines()]
-    commands = [shlex.split(line, comments=True) for line in lines if line.startswith("mtosi-jms ")]
-    assert len(commands) > 3
-    for _, *words in commands:
-        assert parser_for(words[0]).parse_args(words).command == words[0]

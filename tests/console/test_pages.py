@@ -302,3 +302,36 @@ def test_a_landing_that_is_gone_says_so(tmp_path: Path, visit: Any) -> None:
     browser = visit(landings=[tmp_path / "gone"], spools=[tmp_path / "gone"])
     for path in ("/landing/0", "/topology", "/dead-letters"):
         assert "gone" in browser.get(path).text
+
+
+def test_topology_of_tables(tmp_path: Path, visit: Any) -> None:
+    """Those that `mtosi-jms topology` writes; here as it would."""
+    pa = pytest.importorskip("pyarrow", reason="the extra spark is not installed")
+    from pyarrow import parquet
+
+    names = [f"MD=EMS1/ME=NE-{number}" for number in range(1, 5)]
+    nodes = [{"id": name, "type": "ME", "known": name != names[3]} for name in names]
+    ends = [(names[0], names[1]), (names[0], names[2]), (names[0], names[1])]
+    edges = [{"src": f"{src}/PTP=1", "dst": f"{dst}/PTP=1", "kind": "link"} for src, dst in ends]
+    edges.append({"src": names[2], "dst": f"{names[2]}/EQ=1", "kind": "containment"})
+    for name, rows in (("nodes", nodes), ("edges", edges)):
+        (tmp_path / name).mkdir()
+        parquet.write_table(pa.Table.from_pylist(rows), tmp_path / name / "part-0.parquet")
+    page = visit(topology=tmp_path).get("/topology").text
+    assert page.count("<line ") == 2
+    assert "MD=EMS1/ME=NE-1, 3 links" in page
+    assert "NE-4" not in page, "it is only referred to"
+    assert "no topology as" in visit(topology=tmp_path / "nodes").get("/topology").text
+
+
+def test_a_large_network_is_drawn_as_far_as_one_can_look_at_it(tmp_path: Path, visit: Any) -> None:
+    pa = pytest.importorskip("pyarrow", reason="the extra spark is not installed")
+    from pyarrow import parquet
+
+    rows = [{"id": f"MD=EMS1/ME=NE-{number}", "type": "ME", "known": True} for number in range(2_000)]
+    for name, table in (("nodes", rows), ("edges", [{"src": "a", "dst": "b", "kind": "link"}])):
+        (tmp_path / name).mkdir()
+        parquet.write_table(pa.Table.from_pylist(table), tmp_path / name / "part-0.parquet")
+    page = visit(topology=tmp_path).get("/topology").text
+    assert "1\u2009880 elements with fewer links are left out" in page
+    assert page.count("<circle") < 130

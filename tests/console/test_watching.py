@@ -125,3 +125,23 @@ def test_a_landing_that_goes_away_says_so(tmp_path: Path, traffic: Traffic) -> N
         until(lambda: not traffic.overview().troubles)
     with pytest.raises(SpoolError):
         LandingWatch(tmp_path / "never", traffic)
+
+
+@pytest.mark.broker
+def test_on_a_real_broker(activemq: Any, traffic: Traffic, make: Any) -> None:
+    url = activemq.endpoints.url("stomp")
+    names = [f"topic:console-{time.time_ns()}", f"queue:console-{time.time_ns()}"]
+    with mtosi.connect(url) as connection, BrokerWatch(lambda: mtosi.connect(url), names, traffic, interval=SOON):
+        topic, queue = map(connection.names.lookup, names)
+        until(lambda: names[1] in {place.name for place, _, _ in traffic.places()})
+        until(lambda: send(connection, topic, make("NOTIFICATION")) or traffic.notified())  # type: ignore[func-returns-value]
+        send(connection, queue, make(batch=1), make(batch=2, last=True))
+        until(lambda: any(one.state == "complete" or one.batches == 2 for one in traffic.exchanges()))
+        until(lambda: {place.name: place.depth for place, _, _ in traffic.places()}[names[1]] == 2)
+        connection.start()
+        with connection.session() as session, session.consumer(queue) as consumer:
+            for _ in range(2):
+                delivery = consumer.receive(PATIENCE)
+                assert delivery is not None
+                delivery.acknowledge()
+        until(lambda: {place.name: place.depth for place, _, _ in traffic.places()}[names[1]] == 0)
