@@ -219,7 +219,7 @@ def check_names(given: Mapping[str, str]) -> None:
         raise ConfigError(f"the source mtosi-jms has no option {unknown[0]!r}{hint(unknown[0], known)}")
 
 
-def _receiver_options(given: Mapping[str, str], connection: Mapping[str, object]) -> ReceiverOptions | None:
+def _receiver_options(given: Mapping[str, str], connection: Mapping[str, Any]) -> ReceiverOptions | None:
     if not given.get("url"):
         if given.get("destination") or connection:
             raise ConfigError("no url: option('url', URL) says where messages come from")

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from mtosi_jms.errors import (
     AuthenticationError,
@@ -55,7 +55,7 @@ class ReceiverOptions:
     names: str = ""
     consumers: int = 1
     most: int = 10_000
-    connection: Mapping[str, object] = field(default_factory=dict)
+    connection: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         secret = next((name for name in self.connection if is_secret(name) and not name.endswith("_file")), None)

@@ -97,7 +97,8 @@ def provider(
     Raises:
         ConfigError: a file that cannot be read, an environment that it does not have, an unknown or misplaced value.
     """
-    call = {name: value for name, value in {"url": url, "names": names, **(given or {})}.items() if value is not None}
+    said: dict[str, Any] = {"url": url, "names": names, **(given or {})}
+    call = {name: value for name, value in said.items() if value is not None}
     if "password" in call:
         call["password_file"] = None  # takes its place
     variables = {name: found for name, those in _VARIABLES.items() for found in those if os.environ.get(found)}
@@ -107,12 +108,12 @@ def provider(
     file = {name: value for name, value in section.items() if own_url or name not in _VARIABLES}
     sources = {**dict.fromkeys(file, place), **variables, **dict.fromkeys(call, _CALL)}
     taken = {name: value for name, value in file.items() if sources[name] == place}
-    options = {name: taken[name] for name in ("user", "password_file", "ca_file", "client_id") if name in taken}
+    own = {name: value for name, value in taken.items() if name not in ("url", "names", "options")}
     more = {name: value for name, value in file.get("options", {}).items() if name not in call}
     return Provider(
         url=call.get("url", login.url_from_environment() or taken.get("url")),
         names=call.get("names", taken.get("names")),
-        options={**more, **options},
+        options={**more, **own},
         sources={name: source for name, source in sources.items() if name != "password"},
     )
 
@@ -193,5 +194,5 @@ def _check(section: Mapping[str, Any], place: str) -> None:
             raise ConfigError(f"{place}unknown key {name!r}; {hint}")
         if not isinstance(value, _KEYS[name]):
             raise ConfigError(f"{place}{name} must be {'a table' if _KEYS[name] is dict else 'text'}")
-        if name == "url" and passwords_in(value):
+        if name == "url" and passwords_in(str(value)):
             raise ConfigError(f"{place}the URL has a password in it: {_ELSEWHERE}")
