@@ -56,6 +56,8 @@ _MERGED: Final = "merged"
 _JOINED: Final = "joined"
 FEW: Final = 20_000
 """Fewer rows of news are merged by one task, whose plan is interpreted: to compile it takes longer."""
+_LOOKED_UP: Final = 1_000_000
+"""More names than this are not looked up in the files of a Parquet table: Spark reads all of it."""
 _SMALL: Final = (2 * 1024 * 1024, 32 * 1024 * 1024)
 _MANY: Final = 64
 """More files of a Parquet table than this, all below one of the sizes above, are made into fewer."""
@@ -230,9 +232,10 @@ class Growth:
             return lake.read(label)
         if lake.format != PARQUET:
             return lake.read(label) if merge.knows() else None
-        told = scan_names(
-            folder / READ / f"{PREFIX}{label}", merge.key, folder / _EVENTS, None if self._alone else label
-        )
+        objects = folder / READ / f"{PREFIX}{label}"
+        if scan_rows(objects).rows > _LOOKED_UP:
+            return lake.read(label)
+        told = scan_names(objects, merge.key, folder / _EVENTS, None if self._alone else label)
         files = holding(lake.folder(label), merge.key, told)
         return lake.spark.read.parquet(*map(str, files)) if files else None
 
