@@ -22,10 +22,8 @@ them.
 from __future__ import annotations
 
 import datetime as dt
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal, InvalidOperation, localcontext
-from itertools import islice
 from typing import Any, Final, Protocol
 
 import pyarrow as pa
@@ -47,8 +45,6 @@ from mtosi_jms.xmlbind import (
 
 NIL: Final = clark(XSI, "nil")
 NILS: Final = ("true", "1")
-
-Elements = Iterator[etree._Element]
 
 ITEM: Final = "element"
 """Name of the item field of lists, the one that Spark uses."""
@@ -230,11 +226,8 @@ class Builder(Protocol):
 
     type: pa.DataType
 
-    def take(self, element: etree._Element, row: int, inside: Elements) -> None:
+    def take(self, element: etree._Element, row: int) -> None:
         """Put an element's content at a row.
-
-        Args:
-            inside: an iterator that gives the elements inside this one next; it takes all of them from there.
 
         Raises:
             Odd: there is more to say about it than a column can.
@@ -291,7 +284,7 @@ class Leaf(Values):
         self.convert = from_text(simple)
         self.store = storer(simple)
 
-    def take(self, element: etree._Element, row: int, inside: Elements) -> None:
+    def take(self, element: etree._Element, row: int) -> None:
         text = element.text
         if text is None or element.keys() or len(element):
             self.add(self.read(element), row)
@@ -344,11 +337,10 @@ class Xml(Values):
     def __init__(self) -> None:
         super().__init__(pa.string())
 
-    def take(self, element: etree._Element, row: int, inside: Elements) -> None:
+    def take(self, element: etree._Element, row: int) -> None:
         if find_element(str(element.tag)) is not None:
             raise Odd  # decoding finds what is to be warned of in an element of a known class
         self.add(xml_text(element), row)
-        pass_over(element, inside)
 
     def put(self, value: Any, row: int, element: etree._Element | None, notes: list[str]) -> None:
         if value is not None and not isinstance(value, Nil):
@@ -361,7 +353,7 @@ class Present(Values):
     def __init__(self) -> None:
         super().__init__(pa.bool_())
 
-    def take(self, element: etree._Element, row: int, inside: Elements) -> None:
+    def take(self, element: etree._Element, row: int) -> None:
         if element.keys() or len(element) or (element.text or "").strip(BLANKS):
             raise Odd
         self.add(True, row)
@@ -382,14 +374,13 @@ class Extensions(Values):
         super().__init__(pa.map_(pa.string(), pa.string()))
         self.raw = Values(pa.string())
 
-    def take(self, element: etree._Element, row: int, inside: Elements) -> None:
+    def take(self, element: etree._Element, row: int) -> None:
         if element.keys() or (element.text or "").strip(BLANKS):
             raise Odd
         for child in element:
             if (child.tail or "").strip(BLANKS) or find_element(str(child.tag)) is not None:
                 raise Odd
         self._keep(list(element), row)
-        pass_over(element, inside)
 
     def put(self, value: Any, row: int, element: etree._Element | None, notes: list[str]) -> None:
         if value is None or isinstance(value, Nil):
@@ -413,18 +404,11 @@ class Extensions(Values):
         self.raw.truncate(row)
 
 
-def pass_over(element: etree._Element, inside: Elements) -> None:
-    """Take the elements inside one from the iterator and do nothing with them."""
-    if len(element):
-        count = sum(1 for _ in element.iter()) - 1
-        deque(islice(inside, count), maxlen=0)
-
-
 class Skip:
     """Takes the place of a builder that nobody asked for."""
 
-    def take(self, element: etree._Element, row: int, inside: Elements) -> None:
-        pass_over(element, inside)
+    def take(self, element: etree._Element, row: int) -> None:
+        """Do nothing."""
 
 
 SKIP: Final = Skip()

@@ -128,7 +128,10 @@ class _Plan:
         for tag, leaf in struct.attributes.items():
             self.add(leaf)
             attributes.append((split_clark(tag), self._targets[id(leaf)], tag in struct.must))
-        text = self._targets[id(struct.text)] if struct.text is not None else None
+        text = None
+        if struct.text is not None:
+            self.add(struct.text)
+            text = self._targets[id(struct.text)]
         leaves = [target for _, target, _ in attributes] + ([text] if text else [])
         is_odd = (not struct.is_ordered and text is None) or any(target != _TO_LEAF for target, _ in leaves)
         data = {
@@ -221,10 +224,7 @@ class _Bridge:
     def open(self, octets: bytes, spaces: list[tuple[str, str]]) -> tuple[list[tuple[str, str]], str] | None:
         """The texts in open content, and its XML; None where it is odd."""
         try:
-            element = _parsed(octets, spaces, [])
-            inside = element.iter()
-            next(inside)
-            self._open.take(element, 0, inside)
+            self._open.take(_parsed(octets, spaces, []), 0)
         except (Odd, XmlError):
             self._open.truncate(0)
             return None

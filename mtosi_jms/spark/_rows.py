@@ -151,7 +151,7 @@ class RowBuilder:
             try:
                 if len(hit.table.fields) != len(struct.table.fields):
                     raise Odd
-                struct.take_all(element, row)
+                struct.take(element, row)
             except Odd:
                 struct.truncate(row)
                 self._decoded(hit.table, element, struct, row, origin)

@@ -3,16 +3,16 @@
 Each builder is made once from the table that the stub class carries. Rows are numbered; a builder whose list is
 shorter than the row number has nulls there, so that fields which a document leaves out cost nothing.
 
-The fast path (`take`) takes only what the schema foresees. Whatever else it meets raises `Odd`; the row is then taken
-back (`truncate`), decoded the general way (`xmlbind`), and put in from the object (`put`). So both ways give the rows
-that `xmlbind.decode` gives.
+`take` takes only what the schema foresees. Whatever else it meets raises `Odd`; the row is then taken back
+(`truncate`), decoded the general way (`xmlbind`), and put in from the object (`put`). So both ways give the rows that
+`xmlbind.decode` gives. The native core fills the same columns: `_native_rows` sends it these builders as data.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
-from itertools import accumulate, islice
-from typing import Any, Final, NamedTuple
+from itertools import accumulate
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 from lxml import etree
@@ -23,7 +23,6 @@ from mtosi_jms.spark._leaves import (
     NILS,
     SKIP,
     Builder,
-    Elements,
     Extensions,
     Leaf,
     Odd,
@@ -33,11 +32,6 @@ from mtosi_jms.spark._leaves import (
 )
 from mtosi_jms.xmlbind import BLANKS, ClassTable, Field, SimpleType, XmlObject
 from mtosi_jms.xmlbind.columns import OBJECT, Slot, plan_of
-
-_OTHER: Final = 0
-_STRUCT: Final = 1
-_LEAF: Final = 2
-_CODE: Final = 3
 
 
 class Many:
@@ -59,8 +53,8 @@ class Many:
         self.items += 1
         return self.items - 1
 
-    def take(self, element: etree._Element, row: int, inside: Elements) -> None:
-        self.inner.take(element, self.next(row), inside)
+    def take(self, element: etree._Element, row: int) -> None:
+        self.inner.take(element, self.next(row))
 
     def put(self, value: Any, row: int, element: etree._Element | None, notes: list[str]) -> None:
         for item in value or ():
@@ -84,12 +78,11 @@ class Many:
 
 
 class Step(NamedTuple):
-    """What the fast path does with a child element: order, repeats, whether required, how, and where to."""
+    """Where a child element goes: its order, whether it repeats, whether it is required, and its builder."""
 
     order: int
     many: bool
     required: int
-    how: int
     column: Any
 
 
@@ -158,17 +151,12 @@ class Struct:
             self._single[name] = slot.field.tag
         required = int(bool(slot.field.min) and not slot.many)
         self.required += required
-        step = Step(slot.order, slot.many, required, _how(column, slot), self.places[name])
+        step = Step(slot.order, slot.many, required, self.places[name])
         for tag, other in self._plan.slots.items():
             if other.name == name:
                 self.steps[tag] = step
 
-    @property
-    def is_plain(self) -> bool:
-        """Whether an element without attributes goes straight to the hot loop."""
-        return self.is_ordered and self.text is None and not self.must
-
-    def take(self, element: etree._Element, row: int, inside: Elements) -> None:
+    def take(self, element: etree._Element, row: int) -> None:
         if (element.keys() or self.must) and not self._take_attributes(element, row):
             return
         self.present.append(row)
@@ -177,20 +165,8 @@ class Struct:
                 raise Odd
             self.text.add_text(element.text or "", row)
         elif self.is_ordered:
-            self._take_children(element, row, inside)
+            self._take_children(element, row)
         else:
-            raise Odd
-
-    def take_all(self, element: etree._Element, row: int) -> None:
-        """Put a whole object at a row.
-
-        Raises:
-            Odd: there is more to say about it than the columns can.
-        """
-        inside = element.iter()
-        next(inside)
-        self.take(element, row, inside)
-        if next(inside, None) is not None:
             raise Odd
 
     def _take_attributes(self, element: etree._Element, row: int) -> bool:
@@ -212,53 +188,26 @@ class Struct:
             raise Odd
         return True
 
-    # One loop on purpose: every call in it would be paid for each element of an inventory.
-    def _take_children(self, element: etree._Element, row: int, inside: Elements) -> None:  # noqa: C901
-        """The hot loop: each child is touched once.
-
-        A leaf that has children is not noticed here; something then is left over in `inside`, which `take_all` sees.
-        """
-        text = element.text
-        if text is not None and text.strip(BLANKS):
-            raise Odd
-        get = self.steps.get
+    def _take_children(self, element: etree._Element, row: int) -> None:
+        _refuse_text(element.text)
         last = -1
         found = 0
-        for child in islice(inside, len(element)):
-            text = child.tail
-            if text is not None and text.strip(BLANKS):
-                raise Odd
-            step = get(child.tag)
+        for child in element:
+            _refuse_text(child.tail)
+            step = self.steps.get(str(child.tag))
             if step is None:
-                self._take_wild(child, row, inside)
+                self._take_wild(child, row)
                 continue
-            order, many, required, how, column = step
-            if order > last:
-                last = order
-                found += required
-            elif not many or order != last:
+            if step.order > last:
+                last = step.order
+                found += step.required
+            elif not step.many or step.order != last:
                 raise Odd
-            if how < _LEAF:
-                if how == _OTHER or child.keys():
-                    column.take(child, row, inside)
-                else:
-                    column.present.append(row)
-                    column._take_children(child, row, inside)
-                continue
-            value = text = child.text
-            if text is None or child.keys():
-                value = column.read(child)
-            elif how == _CODE and (value := column.codes.get(text)) is None:
-                value = column.read_text(text)
-            values = column.values
-            gap = row - len(values)
-            if gap:
-                values.extend([None] * gap)
-            values.append(value)
+            step.column.take(child, row)
         if found != self.required:
             raise Odd
 
-    def _take_wild(self, child: etree._Element, row: int, inside: Elements) -> None:
+    def _take_wild(self, child: etree._Element, row: int) -> None:
         """A child for a wildcard.
 
         Raises:
@@ -270,7 +219,7 @@ class Struct:
         full = wildcards[0].limit is not None and bool(self._wild.rows) and self._wild.rows[-1] == row
         if full or not wildcards[0].admits(split_clark(str(child.tag))[0], self.table.module.namespace):
             raise Odd
-        self._wild.take(child, row, inside)
+        self._wild.take(child, row)
 
     def put(self, value: Any, row: int, element: etree._Element | None, notes: list[str]) -> None:
         if not isinstance(value, XmlObject):
@@ -314,7 +263,7 @@ class Struct:
             del self.places[name]
             for tag, step in self.steps.items():
                 if step.column is column:
-                    self.steps[tag] = step._replace(how=_OTHER, column=SKIP)
+                    self.steps[tag] = step._replace(column=SKIP)
         self.fields = {name: column for name, column in self.fields.items() if name in names}
         self.type = self._type()
 
@@ -323,13 +272,9 @@ class Struct:
         return self.places.get(name)
 
 
-def _how(column: Builder, slot: Slot) -> int:
-    """How the hot loop may treat an element: what it does not treat itself is left to the builder's `take`."""
-    if slot.many:
-        return _OTHER
-    if isinstance(column, Leaf):
-        return _CODE if column.codes else _LEAF if slot.target.plain else _OTHER
-    return _STRUCT if isinstance(column, Struct) and column.is_plain else _OTHER
+def _refuse_text(text: str | None) -> None:
+    if text is not None and text.strip(BLANKS):
+        raise Odd
 
 
 def _element_column(slot: Slot, trail: tuple[ClassTable, ...]) -> Builder:

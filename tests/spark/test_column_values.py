@@ -90,11 +90,11 @@ def test_a_row_that_is_taken_back_leaves_no_trace() -> None:
     pair = "<nvs><name>n</name><value>v</value></nvs>"
     good = etree.fromstring(f"<p xmlns='{space}'>{pair}</p>")
     bad = etree.fromstring(f"<p xmlns='{space}'>{pair}{pair}<what/></p>")
-    builder.take_all(good, 0)
+    builder.take(good, 0)
     with pytest.raises(Odd):
-        builder.take_all(bad, 1)
+        builder.take(bad, 1)
     builder.truncate(1)
-    builder.take_all(good, 1)
+    builder.take(good, 1)
     assert builder.finish(2).to_pylist() == [{"nvs": [{"name": "n", "value": "v"}]}] * 2
     assert builder.finish(1).to_pylist() == [None]
 

@@ -249,7 +249,7 @@ def mutated(chance: random.Random, plain: str) -> str:
     if kind == 1:
         return plain[:at] + plain[at + chance.randrange(1, 30) :]
     at = plain.find("<", at)
-    piece = chance.choice(re.findall("<[^<>]+>", plain))
+    piece: str = chance.choice(re.findall("<[^<>]+>", plain))
     return plain[:at] + piece + (plain[at:] if kind == 2 else plain[plain.find(">", at) + 1 :])
 
 
