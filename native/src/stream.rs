@@ -42,6 +42,9 @@ pub struct Stream {
     has_begun: bool,
 }
 
+/// How many octets were taken, the objects in them, and whether the document ended with them.
+type Fed = (usize, Vec<Py<PyAny>>, bool);
+
 /// The octets of the start tag, the line, the path, and how many children of each name there were.
 type Open<'py> = (Bound<'py, PyBytes>, usize, String, HashMap<String, u32>);
 
@@ -57,12 +60,7 @@ impl Stream {
     /// How many octets were taken, the objects in them, and whether the document ended with them; None where no more can be
     /// taken here. An odd object is a tuple: a document with its octets below those around it, how deep it is in that,
     /// its path, how many lines later it stands in the real document, and the table of its class.
-    fn feed(
-        &mut self,
-        py: Python<'_>,
-        data: &Bound<'_, PyBytes>,
-        is_last: bool,
-    ) -> PyResult<Option<(usize, Vec<Py<PyAny>>, bool)>> {
+    fn feed(&mut self, py: Python<'_>, data: &Bound<'_, PyBytes>, is_last: bool) -> PyResult<Option<Fed>> {
         let octets = data.as_bytes();
         let end = if is_last { octets.len() } else { memrchr(b'>', octets).map_or(0, |at| at + 1) };
         let octets = &octets[..end];

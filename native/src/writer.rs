@@ -51,8 +51,11 @@ struct Class {
     outs: Vec<Out>,
     /// Whether Python has to be asked for the order of the fields.
     modelled: bool,
-    orders: Mutex<HashMap<Box<[usize]>, Option<&'static [usize]>>>,
+    orders: Mutex<HashMap<Box<[usize]>, Order>>,
 }
+
+/// The fields in the order of a content model; None where that does not allow so many of each.
+type Order = Option<&'static [usize]>;
 
 /// How one field is written.
 struct Out {
@@ -434,7 +437,7 @@ impl<'py> Writing<'_, 'py> {
                 }
             }
             Form::Enumeration(class, texts) => {
-                if value.get_type_ptr() as usize == class.as_ptr() as usize {
+                if std::ptr::eq(value.get_type_ptr().cast(), class.as_ptr()) {
                     if let Some((text, _)) = texts.get(&(value.as_ptr() as usize)) {
                         return self.string(text.bind(py), attribute);
                     }
