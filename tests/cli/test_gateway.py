@@ -90,6 +90,27 @@ def test_services_over_http_through_a_broker_and_back(
         assert "Traceback" not in process.stdout.read()
 
 
+def test_a_gateway_whose_broker_is_lost_is_not_ready(begin: Any, activemq: Any, make_proxy: Any) -> None:
+    where, pause = activemq.endpoints, threading.Event()
+    proxy = make_proxy(where.ports["stomp"])
+    url = f"stomp://{where.user}:{where.password}@127.0.0.1:{proxy.port}"
+    _, line = begin("gateway", "--url", url, "--to", "queue:gateway.lost", "--listen", "127.0.0.1:0")
+
+    def becomes(status: int) -> bool:
+        for _ in range(1_000):
+            if httpx.get(f"{url_in(line)}/readyz", trust_env=False).status_code == status:
+                return True
+            pause.wait(0.05)
+        return False
+
+    assert becomes(200)
+    proxy.refuse()
+    proxy.cut()
+    assert becomes(503)
+    proxy.refuse(False)
+    assert becomes(200)
+
+
 def test_logins(begin: Any, tmp_path: Path) -> None:
     (tmp_path / "logins").write_text("os:secret\n")
     _, line = begin("serve", "--http", "127.0.0.1:0", "--elements", "20", "--logins", str(tmp_path / "logins"))

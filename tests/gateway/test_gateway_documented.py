@@ -35,8 +35,9 @@ def test_health_and_readiness_are_as_the_page_shows_them(page: str) -> None:
 
 def test_readiness_is_what_the_program_says() -> None:
     with HttpServer(Endpoint(ByDispatcher(Dispatcher([])), is_ready=lambda: False)) as server:
-        answer = httpx.get(f"{server.url}/ready", trust_env=False)
-    assert (answer.status_code, answer.json()) == (503, {"ready": False})
+        answers = [httpx.get(f"{server.url}{path}", trust_env=False) for path in ("/ready", "/readyz")]
+        assert httpx.get(f"{server.url}/healthz", trust_env=False).json()["status"] == "up"
+    assert [(answer.status_code, answer.json()) for answer in answers] == [(503, {"ready": False})] * 2
 
 
 def test_the_page_names_all_options(page: str) -> None:
