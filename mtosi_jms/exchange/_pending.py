@@ -74,6 +74,7 @@ class PendingExchange:
         held: envelopes that had arrived when the exchange ended badly, and never had their turn, by batch number.
         closed: it was given up, or its end was seen.
         publication: the sending of its request, for a telemetry.
+        is_heard: whether a telemetry or the log is told of its end.
     """
 
     def __init__(
@@ -94,6 +95,7 @@ class PendingExchange:
         self.held: Mapping[int, Any] = {}
         self.closed = False
         self.publication: Publication | None = None
+        self.is_heard = telemetry is not None or log.isEnabledFor(logging.INFO)
         self._telemetry = telemetry
         self._batches = 0
         self._is_reported = False
@@ -172,7 +174,7 @@ class PendingExchange:
 
     def report(self, outcome: str, now: float, error: BaseException | None = None) -> None:
         """The exchange is over: the log and the telemetry are told, once."""
-        if self._is_reported:
+        if self._is_reported or not self.is_heard:
             return
         self._is_reported = True
         if self.publication is not None:

@@ -551,7 +551,8 @@ class Receiver:
         for action in actions:
             if isinstance(action, _FOR_CALLERS):
                 pending.inbox.append(action)
-                pending.note(action, self._clock())
+                if pending.is_heard:
+                    pending.note(action, self._clock())
                 pending.held = getattr(action, "held", pending.held)
             elif isinstance(action, LateReply):
                 self._exchanges.orphan(action.reply)
@@ -581,7 +582,8 @@ class Receiver:
         if pending.closed:  # another exchange may have its correlationId by now
             return
         pending.closed = True
-        pending.report("abandoned", self._clock())
+        if pending.is_heard:
+            pending.report("abandoned", self._clock())
         pending.state.abandon()
         pending.inbox.clear()
         pending.wake()

@@ -56,6 +56,7 @@ log = logging.getLogger(__package__)
 
 _LAST_PAUSE: Final = 10.0
 """Seconds that a request waits at most which the provider failed with."""
+_UNHEARD: Final = nullcontext()
 _REMEMBERED: Final = 1_000
 """Requests that the provider failed with, whose number is kept."""
 
@@ -286,7 +287,7 @@ class Supplier:
 
     def _processing(self, message: JmsMessage) -> AbstractContextManager[object]:
         telemetry = self.connection.telemetry
-        return nullcontext() if telemetry is None else telemetry.process(message, self.destination)
+        return _UNHEARD if telemetry is None else telemetry.process(message, self.destination)
 
     def _pause(self, failures: int) -> float:
         """Seconds to wait after so many failures in a row, 1 or more."""
@@ -378,26 +379,34 @@ class Supplier:
         soap_jms = speaks(self.profile, self._transports, message)
         telemetry = self.connection.telemetry
         writer = ReplyWriter(self._rules, session, message, soap_jms=soap_jms, telemetry=telemetry)
+        if telemetry is None and not log.isEnabledFor(logging.INFO):
+            self._answer_all(message, writer, soap_jms=soap_jms)
+            return
         began = time.monotonic()
         failure: BaseException | None = None
         if telemetry is not None:
             telemetry.began(Role.SUPPLIER)
+        try:
+            failure = self._answer_all(message, writer, soap_jms=soap_jms)
+        except BaseException as error:
+            failure = error
+            raise
+        finally:
+            self._report(message, writer, time.monotonic() - began, failure)
+
+    def _answer_all(self, message: JmsMessage, writer: ReplyWriter, *, soap_jms: bool) -> MtosiError | None:
+        """Answer, until the provider has confirmed all of it; what kept the requestor from its answer."""
         try:
             try:
                 self._answer(message, writer, soap_jms=soap_jms)
             finally:
                 writer.settle()
         except WithheldError as withheld:
-            failure = withheld.error
             self._reject(withheld.what, withheld.error, message)
+            return withheld.error
         except ProviderError as failed:
-            failure = failed.error
             raise failed.error from None
-        except BaseException as error:
-            failure = error
-            raise
-        finally:
-            self._report(message, writer, time.monotonic() - began, failure)
+        return None
 
     def _report(self, message: JmsMessage, writer: ReplyWriter, seconds: float, failure: BaseException | None) -> None:
         outcome = "answered" if writer.replies else "done"

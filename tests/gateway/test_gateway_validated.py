@@ -72,7 +72,8 @@ def test_an_answer_over_http(
         if action == "fail":
             with pytest.raises(MtosiFault, match="did not answer as it should"):
                 stub.get_managed_element(me_ref=name("MD=EMS1/ME=NE-1"))
-            assert "getManagedElement over HTTP failed: line 2 /Envelope/Body/getManagedElementResponse" in caplog.text
+            where = "line 2 /Envelope/Body/getManagedElementResponse"
+            assert f"getManagedElement over HTTP failed: DecodeError: {where}" in caplog.text
         else:
             assert stub.get_managed_element(me_ref=name("MD=EMS1/ME=NE-1")).me is not None
     assert (f"an answer of getManagedElement over HTTP {TOLD}" in caplog.text) is (action == "warn")
