@@ -15,7 +15,10 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 MAKE = shutil.which("make") or ""
-TARGETS = ("demo", "test", "check", "bench", "brokers", "spark", "endurance", "lock", "stubs", "map", "clean", "help")
+TARGETS = (
+    *("demo", "test", "check", "bench", "brokers", "spark", "endurance"),
+    *("lock", "stubs", "map", "docs", "docs-serve", "clean", "help"),
+)
 NEED_JAVA = ("demo", "test", "bench", "brokers", "spark", "endurance")
 
 pytestmark = pytest.mark.skipif(not MAKE, reason="make is not installed")
@@ -204,14 +207,14 @@ INSTALLED = Path("/usr/share/java/activemq-broker.jar").exists()
 
 def test_ci_goes_on_where_nothing_can_be_installed(tmp_path: Path) -> None:
     result = run_ci(tmp_path, apt_get="exit 100")
-    assert (result.returncode, result.stdout.splitlines()) == (0, ["make check", "make test"])
+    assert (result.returncode, result.stdout.splitlines()) == (0, ["make check", "make docs", "make test"])
     told = [line.removeprefix("not installed: ") for line in result.stderr.splitlines() if "not installed" in line]
     assert told == ["openjdk-17-jdk-headless", "maven", *([] if INSTALLED else ["activemq"]), "cargo"]
 
 
 def test_ci_goes_on_without_apt(tmp_path: Path) -> None:
     result = run_ci(tmp_path)
-    assert (result.returncode, result.stdout.splitlines()) == (0, ["make check", "make test"])
+    assert (result.returncode, result.stdout.splitlines()) == (0, ["make check", "make docs", "make test"])
     assert "no apt-get: maven" in result.stderr
 
 
@@ -232,7 +235,7 @@ def test_ci_ends_with_the_tests_and_is_ready_to_run() -> None:
     assert os.access(path, os.X_OK)
     lines = path.read_text(encoding="utf-8").splitlines()
     assert lines[0] == "#!/usr/bin/env bash"
-    assert lines[-2:] == ["make check", "make test ARGS=--durations=25"]
+    assert lines[-3:] == ["make check", "make docs", "make test ARGS=--durations=25"]
     assert subprocess.run(["bash", "-n", str(path)], capture_output=True).returncode == 0
 
 
