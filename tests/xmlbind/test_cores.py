@@ -67,7 +67,7 @@ def test_changed_documents_are_read_alike(many: int, seeds: list[bytes], cores: 
 def test_changed_documents_are_iterated_alike(many: int, cores: ModuleType) -> None:
     network = Network(elements=8, ports=1, channels=1)
     elements = ManagedElementListType(me=list(network.managed_elements()))
-    answers = [
+    answers: list[tuple[xmlbind.XmlObject, type[xmlbind.XmlObject]]] = [
         (GetAllManagedElementsResponse(me_list=elements), ManagedElementType),
         (GetInventoryResponse(inventory_data=InventoryEms(network).data(range(4))), ManagedElementType),
         (GetInventoryResponse(inventory_data=InventoryEms(network).data([0])), PhysicalTerminationPointType),
