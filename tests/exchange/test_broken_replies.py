@@ -137,7 +137,7 @@ def test_warnings_that_nobody_listens_to_are_logged(small_ems: Any, ne1: Any, ca
 
     with exchange([small_ems()], tamper=tamper) as pair:
         assert pair.stub(ManagedElementRetrieval).get_managed_element(me_ref=ne1).me is not None
-    assert "a reply of getManagedElement with 2 warnings, the first: " in caplog.text
+    assert "a reply of getManagedElement with 2 warnings, correlation id " in caplog.text
 
 
 def test_an_error_without_fault_is_a_fault(small_ems: Any, ne1: Any) -> None:
