@@ -11,7 +11,7 @@ import pytest
 from mtosi_jms.cli import COMMANDS, parser_for
 
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
-LONG = {"serve", "subscribe", "gateway", "bridge", "replay"}
+LONG = {"serve", "subscribe", "gateway", "bridge", "replay", "console"}
 PROVIDER = LONG | {"request", "publish", "queue"}
 
 

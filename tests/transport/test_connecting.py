@@ -129,7 +129,7 @@ class TestOptions:
             connect("memory:options", **options)
         assert words in str(caught.value)
 
-    @pytest.mark.parametrize("url", [None, 5, b"memory:", ["memory:"]])
+    @pytest.mark.parametrize("url", [5, b"memory:", ["memory:"]])
     def test_a_url_is_text(self, url: Any) -> None:
         with pytest.raises(ConfigError, match="must be text such as 'memory:'"):
             connect(url)
