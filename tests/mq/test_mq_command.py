@@ -59,7 +59,10 @@ def test_what_becomes_of_invalid_properties(tmp_path: Path, capsys: pytest.Captu
     assert main(["mq", "read", *source, "--on-invalid", "ignore"]) == 0
     assert capsys.readouterr().err == ""
     assert main(["mq", "read", *source, "--on-invalid", "warn"]) == 0
-    assert capsys.readouterr().err == "note: property n is kept as text: DecodeError: '12345' is no i1: it is out of range\n"
+    assert (
+        capsys.readouterr().err
+        == "note: property n is kept as text: DecodeError: '12345' is no i1: it is out of range\n"
+    )
     assert [entry.message().properties for entry in entries(tmp_path / "landing")] == [{"n": "12345"}] * 2
 
 
