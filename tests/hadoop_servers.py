@@ -10,7 +10,7 @@ import re
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -76,7 +76,7 @@ def s3_server(java: JavaTools, folder: Path, landing: Path) -> Iterator[Server]:
     properties.write_text("".join(f"{name}={value}\n" for name, value in said.items()))
     quiet.write_text('<configuration><root level="OFF"/></configuration>')
     command = [*JAVA, f"-Dlogback.configurationFile={quiet}", "-cp", os.pathsep.join(map(str, proxy))]
-    with _running([*command, "org.gaul.s3proxy.Main", "--properties", str(properties)], folder, port):
+    with _running([*command, "org.gaul.s3proxy.Main", "--properties", str(properties)], folder, lambda: _listens(port)):
         _put(port, "/bucket")
         for file in sorted(path for path in landing.rglob("*") if path.is_file()):
             _put(port, f"/bucket/landing/{quote(str(file.relative_to(landing)))}", file.read_bytes())
@@ -109,38 +109,46 @@ def hdfs_server(java: JavaTools, folder: Path, landing: Path) -> Iterator[Server
     path = os.pathsep.join(map(str, jars))
     [port] = free_ports(1)
     command = [*JAVA, f"-Dtest.build.data={folder}", "-cp", path, "org.apache.hadoop.test.MiniDFSClusterManager"]
-    with _running([*command, "-format", "-nnport", str(port), "-datanodes", "1"], folder, port):
+    started = folder / "started.json"  # written when the data node is there
+    command += ["-format", "-nnport", str(port), "-datanodes", "1", "-writeDetails", str(started)]
+    with _running(command, folder, started.exists):
         url = f"hdfs://localhost:{port}/landing"
-        shell = [*JAVA, "-cp", path, "org.apache.hadoop.fs.FsShell"]
+        (folder / "core-site.xml").write_text("<configuration/>", encoding="utf-8")  # the shell insists on one
+        shell = [*JAVA, "-cp", f"{folder}{os.pathsep}{path}", "org.apache.hadoop.fs.FsShell"]
         subprocess.run([*shell, "-put", str(landing), url], check=True, timeout=PATIENCE, capture_output=True)
         yield Server(url, {})
 
 
 @contextmanager
-def _running(command: list[str], folder: Path, port: int) -> Iterator[None]:
-    """A process of the block's that listens on a port of loopback."""
+def _running(command: list[str], folder: Path, is_ready: Callable[[], bool]) -> Iterator[None]:
+    """A process of the block's that is ready."""
     with (folder / "server.log").open("wb") as log:
         process = subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
     try:
-        _wait(process, port, folder / "server.log")
+        _wait(process, is_ready, folder / "server.log")
         yield
     finally:
         process.kill()
         process.wait()
 
 
-def _wait(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
+def _wait(process: subprocess.Popen[bytes], is_ready: Callable[[], bool], log: Path) -> None:
     end = time.monotonic() + PATIENCE
     while time.monotonic() < end and process.poll() is None:
-        with socket.socket() as asked:
-            asked.settimeout(1)
-            if not asked.connect_ex(("127.0.0.1", port)):
-                return
+        if is_ready():
+            return
         try:
             process.wait(0.2)
         except subprocess.TimeoutExpired:
             continue
     pytest.fail(f"it did not start: {log.read_text(errors='replace')[-2000:]}")
+
+
+def _listens(port: int) -> bool:
+    """Whether something listens on a port of loopback."""
+    with socket.socket() as asked:
+        asked.settimeout(1)
+        return not asked.connect_ex(("127.0.0.1", port))
 
 
 def _put(port: int, path: str, body: bytes = b"") -> None:
