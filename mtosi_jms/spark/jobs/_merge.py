@@ -34,6 +34,10 @@ TIMES: Final[Mapping[str, tuple[str, ...]]] = {MERGE: ("as_of",), APPEND: ("vali
 _GONE, _FULL, _TOLD = 0, 1, 2
 _ROW: Final = "_row"
 _FACT: Final = ("_time", "_rank", "_id", "_told")
+_ORIGIN: Final = ("_source", "_whole")
+"""Of a fact in a history besides: the file that told it, and whether its sequence is complete. A row has several facts,
+and a late message may part it.
+"""
 _FACT_TYPE: Final = "struct<_time:timestamp,_rank:int,_id:bigint,_told:array<string>>"
 
 
@@ -130,6 +134,11 @@ class TableMerge:
         return bool(self._mine(self._news.closings))
 
     @property
+    def _fact(self) -> tuple[str, ...]:
+        """The fields of a fact in the table."""
+        return _FACT if self._write == MERGE else (*_FACT, *_ORIGIN)
+
+    @property
     def key(self) -> str:
         """The column of names."""
         return self._key
@@ -160,16 +169,16 @@ class TableMerge:
         facts, closed = self._facts(old)
         told = self._names()
         mine = self._affected(old, told, closed)
-        held = mine.select("_name", f.explode(FACTS).alias("_fact"), self._packed(mine))
-        held = held.select(
-            "_name", *(f.col(f"_fact.{name}").alias(name) for name in _FACT), _ROW, f.lit(0).alias("_new")
-        )
+        held = mine.withColumn("_fact", f.explode(FACTS))
+        fact = [f.col(f"_fact.{name}").alias(name) for name in self._fact]
+        held = held.select("_name", *fact, self._held(held), f.lit(0).alias("_new"))
         made = self._table_rows(self._states(self._once(facts.unionByName(held))))
         return self._differences(made, mine).withColumnRenamed("_name", self._key)
 
     def _facts(self, old: DataFrame | None) -> tuple[DataFrame, DataFrame | None]:
         """What is new; and of it, what is closed."""
         news = self._told_news()
+        news = news.withColumns({"_source": f.col(_ROW)[self._file], "_whole": f.col(_ROW)[self._complete]})
         closed = self._closed(self._names(), old)
         return (news if closed is None else news.unionByName(closed, allowMissingColumns=True)), closed
 
@@ -200,6 +209,17 @@ class TableMerge:
 
     def _table_rows(self, rows: DataFrame) -> DataFrame:
         return rows.select("_name", *self._columns, PRESENT, *TIMES[self._write], FACTS)
+
+    def _held(self, rows: DataFrame) -> Column:
+        """The row that each of its facts, `_fact`, led to; of a fact of another message only its origin is known."""
+        if self._write == MERGE:
+            return self._packed(rows)
+        origin = {self._file: f.col("_fact._source"), self._complete: f.col("_fact._whole")}
+        mine = f.lit(True)
+        for name, told in origin.items():
+            mine = mine & f.col(name).eqNullSafe(told)
+        known = {name: origin.get(name, f.when(mine, f.col(name))) for name in self._provenance}
+        return f.struct(*(known.get(name, f.col(name)).alias(name) for name in self._columns)).alias(_ROW)
 
     def _packed(self, rows: DataFrame) -> Column:
         """The columns of the table as one, which is null in no row; those that the rows lack are empty."""
@@ -287,9 +307,11 @@ class TableMerge:
         )
 
     def _once(self, facts: DataFrame) -> DataFrame:
-        """Each fact once: of equal ones that of a complete sequence, then the newest."""
+        """Each fact once: of equal ones that of a complete sequence, then the newest; in a history by file before."""
         equal = Window.partitionBy("_name", "_time", "_rank", "_id")
         first = [f.col(_ROW)[self._complete].desc_nulls_last(), f.col("_new").desc()]
+        if self._write == APPEND:
+            first.insert(1, f.col(_ROW)[self._file].asc_nulls_last())
         # All that follows finds the facts of a name in one place.
         together = facts.coalesce(1) if self._few else facts.repartition(f.col("_name"))
         numbered = together.withColumn("_copy", f.row_number().over(equal.orderBy(*first)))
@@ -308,7 +330,7 @@ class TableMerge:
 
         states = facts.select(
             "_name",
-            *_FACT,
+            *self._fact,
             last(f.col(_ROW), rank != _TOLD).alias("_full"),
             last(f.struct(*(f.col(_ROW)[name].alias(name) for name in self._provenance)), says).alias("_from"),
             *(last(f.col(_ROW)[name], (rank != _TOLD) | f.array_contains("_told", name)).alias(name) for name in told),
@@ -333,7 +355,7 @@ class TableMerge:
         """Each time in which nothing changed as one row."""
         order = Window.partitionBy("_name").orderBy("_time")
         instant = Window.partitionBy("_name", "_time")
-        steps = states.withColumn("_instant", f.collect_list(f.struct(*_FACT)).over(instant))
+        steps = states.withColumn("_instant", f.collect_list(f.struct(*self._fact)).over(instant))
         steps = steps.where(f.col("_next").isNull() | (f.col("_next") > f.col("_time")))
         steps = steps.select("_name", "_time", "_instant", PRESENT, *self._unpacked(told))
         steps = steps.withColumn("_print", f.concat(f.col(PRESENT).cast("string"), _text(steps, self._content)))
