@@ -99,8 +99,8 @@ def test_a_login_of_the_file_goes_to_no_other_provider(write: Write, monkeypatch
 
 def test_a_url_of_a_call_needs_no_file(write: Write) -> None:
     write("this is no TOML")
-    with mtosi.connect("memory:alone"):
-        pass
+    with mtosi.connect("memory:alone") as connection:
+        assert connection.names.names() == {}
 
 
 def test_a_project_file_and_a_folder_above(write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
