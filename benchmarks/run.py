@@ -45,6 +45,7 @@ BENCHMARKS = {
     "nested": ("nested", "nested_inventory"),
     "loads-parquet": ("loads", "parquet"),
     "loads-delta": ("loads", "delta"),
+    "landing-files": ("landings", "landing_files"),
     "generate": ("generation", "generation"),
     "activemq-request-100": ("brokered", "activemq_request"),
     "activemq-batches": ("brokered", "activemq_batches"),
