@@ -48,6 +48,7 @@ BENCHMARKS = {
     "loads-delta": ("loads", "delta"),
     "loads-iceberg": ("loads", "iceberg"),
     "ingest": ("growing", "ingest"),
+    "landing-files": ("landings", "landing_files"),
     "generate": ("generation", "generation"),
     "activemq-request-100": ("brokered", "activemq_request"),
     "activemq-batches": ("brokered", "activemq_batches"),
