@@ -178,7 +178,8 @@ class TableMerge:
     def _facts(self, old: DataFrame | None) -> tuple[DataFrame, DataFrame | None]:
         """What is new; and of it, what is closed."""
         news = self._told_news()
-        news = news.withColumns({"_source": f.col(_ROW)[self._file], "_whole": f.col(_ROW)[self._complete]})
+        if self._write == APPEND:
+            news = news.withColumns({"_source": f.col(_ROW)[self._file], "_whole": f.col(_ROW)[self._complete]})
         closed = self._closed(self._names(), old)
         return (news if closed is None else news.unionByName(closed, allowMissingColumns=True)), closed
 
