@@ -64,7 +64,7 @@ class TestHandling:
         ) as runtime:
             desk.handled.until(lambda: desk.handled.done == ["b0"])
             for count in (1, 2):
-                desk.until(lambda count=count: runtime.health.failures == count)
+                desk.until(lambda count=count: (runtime.health.failures, runtime.health.backlog) == (count, 2))
                 desk.clock.advance(11)
             desk.handled.until(lambda: len(desk.handled.done) == 3)
         assert attempts == [1, 2, 3]

@@ -35,7 +35,9 @@ pytestmark = [pytest.mark.spark, pytest.mark.endurance]
 MESSAGES = int(os.environ.get("MTOSI_STREAM_MESSAGES", "2000"))
 KILLS = int(os.environ.get("MTOSI_STREAM_KILLS", "3"))
 LENGTH = 10
-PATIENCE = 600.0
+A_BATCH = str(max(200, MESSAGES // 100))
+"""How many messages or files a batch takes at most."""
+PATIENCE = 600.0 + MESSAGES / 100
 QUEUE = "queue:STREAM.INVENTORY"
 # Artemis sets a message aside that it has handed out ten times; receivers that are killed often need more.
 OPTIONS = {"artemis": {"settings": "<max-delivery-attempts>-1</max-delivery-attempts>"}}
@@ -231,7 +233,7 @@ def test_messages(
         "connect.password_file": str(word),
         "destination": QUEUE,
         "consumers": "2",
-        "maxMessagesPerTrigger": "200",
+        "maxMessagesPerTrigger": A_BATCH,
         "drainSeconds": "3",
     }
     driver = Driver(
@@ -269,7 +271,7 @@ def test_a_landing(
     landing: Path,
     kind: str,
 ) -> None:
-    options = {"index": str(tmp_path / "index.db"), "maxFilesPerTrigger": "200"}
+    options = {"index": str(tmp_path / "index.db"), "maxFilesPerTrigger": A_BATCH}
     driver = Driver(
         tmp_path,
         workers.environment,
