@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 MAKE = shutil.which("make") or ""
 TARGETS = (
     *("demo", "test", "check", "bench", "brokers", "spark", "endurance"),
-    *("lock", "stubs", "map", "docs", "docs-serve", "clean", "help"),
+    *("lock", "stubs", "map", "docs", "docs-serve", "sbom", "clean", "help"),
 )
 NEED_JAVA = ("demo", "test", "bench", "brokers", "spark", "endurance")
 
