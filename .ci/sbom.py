@@ -18,6 +18,7 @@ from collections.abc import Iterable, Iterator
 from email.message import Message
 from importlib.metadata import PackageNotFoundError, metadata
 from pathlib import Path
+from typing import Any
 
 from cyclonedx.contrib.license.factories import LicenseFactory
 from cyclonedx.model import HashAlgorithm, HashType
@@ -138,7 +139,7 @@ def wanted(lines: Iterable[str], extras: tuple[str, ...] = ()) -> Iterator[tuple
             yield canonicalize_name(requirement.name), tuple(sorted(requirement.extras))
 
 
-def described(name: str) -> Message:
+def described(name: str) -> Any:
     """The metadata of a distribution; none where this machine does not get it, by its marker in the lock."""
     try:
         return metadata(name)

@@ -80,7 +80,7 @@ def local_session(
     try:
         with warnings.catch_warnings(), _java(name, cores, folder, settings or {}) as (conf, gateway):
             warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
-            from py4j.protocol import Py4JError
+            from py4j.protocol import Py4JError  # type: ignore[import-untyped]
             from pyspark.errors.exceptions.captured import CapturedException
             from pyspark.sql import SparkSession
 
