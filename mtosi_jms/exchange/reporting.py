@@ -82,7 +82,7 @@ def report(
 
 
 def _tell(log: logging.Logger, text: str, shown: tuple[object, ...], facts: dict[str, object]) -> None:
-    """`log.info(text, *shown, extra=facts)` at less cost: the caller is not looked for, no name of a fact is checked."""
+    """`log.info(text, *shown, extra=facts)` at less cost: no caller is looked for, no name of a fact checked."""
     line = _tell.__code__.co_firstlineno
     record = logging.getLogRecordFactory()(log.name, logging.INFO, __file__, line, text, shown, None, "report")
     vars(record).update(facts)
