@@ -31,7 +31,7 @@ COPY --from=native /wheels /wheels
 COPY --from=wheel /wheels /wheels
 # hadolint ignore=DL3013
 RUN pip install --no-cache-dir --find-links /wheels "mtosi-jms[native,$EXTRAS]" && rm -rf /wheels \
-    && useradd --create-home --uid 10001 mtosi
+    && useradd --create-home --uid 10001 mtosi && install --directory --owner=mtosi /home/mtosi/landing
 USER 10001
 WORKDIR /home/mtosi
 ENTRYPOINT ["mtosi-jms"]

@@ -51,7 +51,7 @@ NO_JAVA = Java 17 or later is missing: on Debian or Ubuntu, apt-get install open
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo test check bench brokers spark endurance lock stubs map docs docs-serve clean java
+.PHONY: help demo test check bench brokers spark endurance lock stubs map docs docs-serve sbom clean java
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1	\2/p' Makefile
@@ -108,6 +108,9 @@ lock: $(READY) ## resolve requirements.lock again; ARGS=--upgrade for newer vers
 	@CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/pip-compile --quiet --generate-hashes --strip-extras --allow-unsafe \
 		--no-emit-index-url --no-emit-find-links --no-emit-trusted-host \
 		$(addprefix --extra=,$(LOCK_EXTRAS)) $(ARGS) --output-file=requirements.lock pyproject.toml requirements.in
+
+sbom: $(READY) ## the bills of materials of a release, from the locks, in out/sbom
+	@$(BIN)/python .ci/sbom.py out/sbom
 
 clean: ## remove what was made, .venv excepted
 	@rm -rf out dist build site spark-warehouse metastore_db derby.log .mypy_cache .ruff_cache .pytest_cache .hypothesis

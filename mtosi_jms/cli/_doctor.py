@@ -151,7 +151,10 @@ def check_configuration(url: str | None, environment: str | None) -> tuple[setti
         found = settings.provider(url, environment=environment)
     except ConfigError as error:
         return settings.Provider(), Check("configuration", "fault", str(error), "see docs/configuration.md")
-    told = ", ".join(f"{name} from {source}" for name, source in sorted(found.sources.items()))
+    of_source: dict[str, list[str]] = {}
+    for name, source in sorted(found.sources.items()):
+        of_source.setdefault(source, []).append(name)
+    told = "; ".join(f"{', '.join(names)} from {source}" for source, names in of_source.items())
     return found, Check("configuration", "ok", told or f"no {settings.FILE}, and no variable is set")
 
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import argparse
 import errno
+import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Final
 
 from lxml import etree
 
-from mtosi_jms.errors import EnvelopeError, ForbiddenXmlError, MalformedXmlError, XmlError
+from mtosi_jms.errors import ConfigError, EnvelopeError, ForbiddenXmlError, MalformedXmlError, XmlError
 from mtosi_jms.jms.binding import HeaderMapping, is_notification, map_header
 from mtosi_jms.jms.profile import BindingProfile
 from mtosi_jms.namespaces import HDR, SOAP11, SOAP12, clark, split_clark
@@ -18,6 +22,8 @@ from mtosi_jms.soap import Envelope, Header, header_text, parse
 from mtosi_jms.xmlbind import ElementPaths, RawXml, XmlWarning, parse_xml, read_document
 
 _HEADER: Final = clark(HDR, "header")
+DOCUMENTS: Final = (".xml", ".xml.gz")
+"""Names of documents in a folder end so."""
 _SHOWN: Final = 200
 """Characters of a value that a table has room for."""
 _BODIES: Final = (clark(SOAP11, "Body"), clark(SOAP12, "Body"))
@@ -28,7 +34,6 @@ _ADVICE: Final[tuple[tuple[type[Exception], str], ...]] = (
     (ForbiddenXmlError, "no MTOSI message has a DTD, or is so large or deep: check where the file comes from"),
     (EnvelopeError, "give a file with one SOAP envelope that has an MTOSI header"),
     (FileNotFoundError, "check the name"),
-    (IsADirectoryError, "give the files in it, one by one or as a pattern"),
     (PermissionError, "make it readable for this user"),
 )
 
@@ -74,6 +79,37 @@ class Document:
         path = ElementPaths().of(self.header if found is None else found)
         line = (self.header if found is None else found).sourceline
         return XmlWarning(warning.rule, warning.message, path if found is not None else f"{path}/{local}", line)
+
+
+def add_files(parser: argparse.ArgumentParser, what: str) -> None:
+    """The argument `files`: documents, or folders of them; `files_in` finds them."""
+    parser.add_argument("files", nargs="+", metavar="FILE", help=f"{what}, gzip or not, or a folder of such files")
+
+
+def files_in(sources: Iterable[str]) -> list[str]:
+    """The documents that a command was given: of a folder those in it, by their names, then those in the folders below
+    it. Names that begin with a dot are left out.
+
+    Raises:
+        ConfigError: a folder has none, or cannot be read.
+    """
+    found = [_files_below(source) if Path(source).is_dir() else [source] for source in sources]
+    return [file for files in found for file in files]
+
+
+def _unreadable(error: OSError) -> None:
+    raise ConfigError(f"{error.filename}: cannot be read: {error.strerror}") from error
+
+
+def _files_below(folder: str) -> list[str]:
+    found: list[str] = []
+    for place, folders, names in os.walk(folder, onerror=_unreadable):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        shown = (name for name in sorted(names) if not name.startswith("."))
+        found += [str(Path(place, name)) for name in shown if name.lower().endswith(DOCUMENTS)]
+    if not found:
+        raise ConfigError(f"{folder}: holds no document ({', '.join(f'*{suffix}' for suffix in DOCUMENTS)})")
+    return found
 
 
 def load(file: str) -> Document:

@@ -15,7 +15,17 @@ from lxml import etree
 from mtosi_jms.cli import _console as console
 from mtosi_jms.cli._arguments import add_json, count
 from mtosi_jms.cli._contents import Group, events_in, objects_in
-from mtosi_jms.cli._documents import Document, load, mapping_of, no_header, shown_value, told, warning_json
+from mtosi_jms.cli._documents import (
+    Document,
+    add_files,
+    files_in,
+    load,
+    mapping_of,
+    no_header,
+    shown_value,
+    told,
+    warning_json,
+)
 from mtosi_jms.cli._messages import mask_credentials
 from mtosi_jms.errors import MtosiError
 from mtosi_jms.jms.profile import BindingProfile
@@ -42,7 +52,7 @@ _BATCH: Final = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("files", nargs="+", metavar="FILE", help="a SOAP envelope, gzip or not")
+    add_files(parser, "a SOAP envelope")
     parser.add_argument(
         "--names", type=count, default=_NAMES, metavar="N", help="names to show of each type (%(default)s)"
     )
@@ -53,7 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Inspect each file; 1 if any is not an MTOSI envelope."""
     code = 0
-    for file in args.files:
+    for file in files_in(args.files):
         try:
             document = load(file)
             facts = facts_of(document, names=args.names, secrets=args.show_secrets)

@@ -13,7 +13,7 @@ from typing import Any
 
 from mtosi_jms.cli import _console as console
 from mtosi_jms.cli._arguments import add_json, known_words
-from mtosi_jms.cli._documents import load, mapping_of, shown_value, told, warning_json
+from mtosi_jms.cli._documents import add_files, files_in, load, mapping_of, shown_value, told, warning_json
 from mtosi_jms.errors import MtosiError
 from mtosi_jms.jms.binding import HeaderMapping
 from mtosi_jms.jms.message import MessageType, jms_type_name
@@ -25,7 +25,7 @@ _HEADER_TYPES = {"JMSReplyTo": "Destination", "JMSPriority": "Integer", "JMSDeli
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("files", nargs="+", metavar="FILE", help="a SOAP envelope, gzip or not")
+    add_files(parser, "a SOAP envelope")
     parser.add_argument("--profile", choices=list(PRESETS), default="default", help="the switches of the binding")
     parser.add_argument(
         "--optional",
@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
     """Map each file; 1 if any is not an MTOSI envelope."""
     profile = _profile(args.profile, args.optional)
     code = 0
-    for file in args.files:
+    for file in files_in(args.files):
         try:
             document = load(file)
             mapping = mapping_of(document, profile, args.filter)

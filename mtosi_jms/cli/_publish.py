@@ -14,7 +14,7 @@ from lxml import etree
 
 from mtosi_jms.cli import _console as console
 from mtosi_jms.cli._arguments import add_json, known_words
-from mtosi_jms.cli._documents import told
+from mtosi_jms.cli._documents import add_files, files_in, told
 from mtosi_jms.cli._log import log_in_lines
 from mtosi_jms.cli._messages import shown_properties
 from mtosi_jms.cli._providers import add_provider, open_connection
@@ -47,7 +47,7 @@ class Notification(NamedTuple):
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("files", nargs="+", metavar="FILE", help="envelope, notify body or event, gzip or not")
+    add_files(parser, "envelope, notify body or event")
     add_provider(parser)
     parser.add_argument("--topic", required=True, metavar="NAME", help="the topic to send to")
     parser.add_argument(
@@ -67,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
     """Publish the files; 1 where one cannot be, and then none is."""
     found: list[Notification] = []
     code = 0
-    for file in args.files:
+    for file in files_in(args.files):
         try:
             found.append(read_notification(file, new_header=args.new_header))
         except (MtosiError, OSError) as error:

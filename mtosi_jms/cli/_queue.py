@@ -119,7 +119,7 @@ def _browsed(connection: Connection, args: argparse.Namespace, queue: Destinatio
     if Capability.BROWSE not in connection.capabilities:
         raise ConfigError(
             f"{connection.metadata.provider} has no browser over this transport: browse, count and --dry-run are not "
-            "available; copy, move and purge are"
+            "available; copy, move and purge are. Over its Java client, a URL that begins with jvm:, all are"
         )
     with connection.session() as session:
         return session.browse(queue, args.selector)[: args.limit]

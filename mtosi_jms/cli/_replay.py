@@ -1,5 +1,5 @@
-"""Sends the messages of a landing, or of any folder of envelopes (*.xml, *.xml.gz), in the order of their names, which
-is that of arrival.
+"""Sends the messages of landings, or of any folders of envelopes (*.xml, *.xml.gz), each in the order of their names,
+which is that of arrival.
 
 Headers and typed properties are those of the side car, so a PERSISTENT message keeps its MTOSIX_messageId, by which a
 receiver recognizes a resend. An envelope without a side car gets what the binding makes of its header. The provider
@@ -36,7 +36,9 @@ _TOLD: Final = ("MTOSI_msgType", "MTOSI_msgName", "MTOSI_correlationId", "MTOSI_
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("landing", type=Path, metavar="LANDING", help="a spool, a folder of envelopes, or one envelope")
+    parser.add_argument(
+        "landings", nargs="+", type=Path, metavar="LANDING", help="a spool, a folder of envelopes, or one envelope"
+    )
     add_provider(parser)
     parser.add_argument("--to", required=True, metavar="NAME", help="the destination to send to")
     parser.add_argument("--rate", type=rate, metavar="N", help="at most N messages a second (no limit)")
@@ -47,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Send the messages again; 1 where some could not be sent, or a signal stopped it before the end."""
-    files = landed_files(args.landing)
+    files = [file for landing in args.landings for file in landed_files(landing)]
     with (
         until_signalled(args) as stop,
         monitored(args) as monitoring,

@@ -11,11 +11,12 @@ from collections import Counter
 
 from mtosi_jms.cli import _console as console
 from mtosi_jms.cli._arguments import add_json
+from mtosi_jms.cli._documents import add_files, files_in
 from mtosi_jms.validation import Explainer, Explanation, Report, SchemaSet, Validator
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("files", nargs="+", metavar="FILE", help="an XML document, gzip or not")
+    add_files(parser, "an XML document")
     parser.add_argument(
         "--schemas",
         metavar="DIR",
@@ -27,23 +28,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Validate the files; 1 if any of them is invalid."""
+    files = files_in(args.files)
     schemas = SchemaSet.load(args.schemas)
     for item in schemas.notes:
         console.note(str(item))
     validator = Validator(schemas)
     explainer = Explainer(schemas) if args.explain else None
     verdicts: Counter[str] = Counter()
-    with console.progress("validating", len(args.files)) as advance:
-        for file in args.files:
+    with console.progress("validating", len(files)) as advance:
+        for file in files:
             report = validator.validate_file(file)
             verdicts[_verdict(report)] += 1
             wrong = explainer is not None and report.well_formed and not report.valid
             explanations = explainer.explain_file(file) if explainer is not None and wrong else None
             _show(report, explanations, as_json=args.json)
             advance(1)
-    if not args.json and len(args.files) > 1:
+    if not args.json and len(files) > 1:
         counts = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items())
-        console.say(f"{len(args.files)} files: {counts}", "title")
+        console.say(f"{len(files)} files: {counts}", "title")
     return 0 if set(verdicts) == {"valid"} else 1
 
 

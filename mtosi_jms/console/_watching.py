@@ -75,7 +75,8 @@ class BrokerWatch(Closeable):
         if queues and Capability.BROWSE not in connection.capabilities:
             raise ConfigError(
                 f"{next(iter(queues))}: {connection.metadata.provider} has no browser over this transport, so its "
-                "queues cannot be watched without taking messages; watch topics, a landing or a spool"
+                "queues cannot be watched without taking messages; watch topics, a landing or a spool, or connect with "
+                "its Java client, a URL that begins with jvm:"
             )
         self._source = connection.metadata.provider
         return queues

@@ -58,7 +58,7 @@ def report(
     if telemetry is not None:
         telemetry.ended(role, asked.operation, outcome, seconds, batches)
     if log.isEnabledFor(logging.INFO):
-        facts = {
+        facts: dict[str, object] = {
             "role": role.value,
             "operation": asked.operation,
             "destination": str(asked.destination),
@@ -68,8 +68,7 @@ def report(
             "outcome": outcome,
             "message_id": message_id,
         }
-        log.info(
-            "%s %s %s: %s, correlation id %s, %d batches, %.3f s%s",
+        shown = (
             asked.operation or "a message",
             _WAY[role],
             asked.destination,
@@ -78,8 +77,16 @@ def report(
             batches,
             seconds,
             f": {error}" if error is not None else "",
-            extra=facts,
         )
+        _tell(log, "%s %s %s: %s, correlation id %s, %d batches, %.3f s%s", shown, facts)
+
+
+def _tell(log: logging.Logger, text: str, shown: tuple[object, ...], facts: dict[str, object]) -> None:
+    """`log.info(text, *shown, extra=facts)` at half its cost: the caller is not looked for, nor the names of facts."""
+    line = _tell.__code__.co_firstlineno
+    record = logging.getLogRecordFactory()(log.name, logging.INFO, __file__, line, text, shown, None, "report")
+    vars(record).update(facts)
+    log.handle(record)
 
 
 @contextmanager
@@ -117,4 +124,4 @@ def published(
             "outcome": "sent",
         }
         shown = asked.operation, asked.destination, correlation_id or "none", seconds
-        log.info("%s to %s: sent, correlation id %s, %.3f s", *shown, extra=facts)
+        _tell(log, "%s to %s: sent, correlation id %s, %.3f s", shown, facts)

@@ -80,6 +80,8 @@ def local_session(
     try:
         with warnings.catch_warnings(), _java(name, cores, folder, settings or {}) as (conf, gateway):
             warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
+            from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+            from pyspark.errors.exceptions.captured import CapturedException
             from pyspark.sql import SparkSession
 
             from mtosi_jms.spark._message_stream import MessageStreamSource
@@ -90,10 +92,22 @@ def local_session(
             spark.dataSource.register(MessageStreamSource)
             try:
                 yield spark
+            except (CapturedException, Py4JError) as error:
+                raise _outliving(error) from None
             finally:
                 spark.stop()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _outliving(error: Exception) -> Exception:
+    """An error of the same public class that has its text: those of Spark and py4j ask Java for it, which ends."""
+    from py4j.protocol import Py4JError
+    from pyspark import errors
+
+    public = (base for base in type(error).__mro__ if getattr(errors, base.__name__, None) is base)
+    kept: type[Exception] = next(public, Py4JError)
+    return kept(str(error)).with_traceback(error.__traceback__)
 
 
 @contextmanager
@@ -118,12 +132,22 @@ def _java(name: str, cores: int | None, folder: Path, settings: Mapping[str, str
         try:
             gateway = launch_gateway(conf=conf, popen_kwargs={"stderr": stream})  # type: ignore[no-untyped-call]
         except PySparkRuntimeError as error:
-            raise ConfigError(f"Java does not start: {_last_words(errors) or error}") from error
+            words = _last_words(errors) or str(error)
+            raise ConfigError(f"Java does not start: {words}{_half_downloaded(words)}") from error
     try:
         yield conf, gateway
     finally:
         SparkContext._gateway = SparkContext._jvm = None
         _end(gateway)
+
+
+def _half_downloaded(words: str) -> str:
+    """Spark takes a description without a jar, as Maven leaves them, for a package that is there."""
+    found = re.search(r"download failed: ([^#]+)#([^;]+);([^!]+)!", words)
+    if not found:
+        return ""
+    folder = Path("~/.m2/repository", *found[1].split("."), found[2], found[3])
+    return f"; if {folder} has a .pom and no .jar, remove it, or name the jars yourself: --conf spark.jars=..."
 
 
 def _last_words(errors: Path) -> str:

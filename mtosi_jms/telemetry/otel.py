@@ -7,8 +7,10 @@ Spans follow the semantic conventions for messaging. The context goes along as t
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
+from functools import lru_cache
 from types import TracebackType
 from typing import Any, Final
 
@@ -22,8 +24,18 @@ try:
     from opentelemetry import metrics, trace
     from opentelemetry.context import Context
     from opentelemetry.metrics import CallbackOptions, Histogram, MeterProvider, Observation
-    from opentelemetry.trace import Link, NonRecordingSpan, Span, SpanContext, SpanKind, StatusCode, TracerProvider
-    from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+    from opentelemetry.trace import (
+        Link,
+        NonRecordingSpan,
+        NoOpTracer,
+        Span,
+        SpanContext,
+        SpanKind,
+        StatusCode,
+        TraceFlags,
+        TracerProvider,
+        TraceState,
+    )
 except ImportError as error:
     raise MissingExtraError("opentelemetry-api", "otel") from error
 
@@ -33,8 +45,8 @@ PROPERTIES: Final = ("traceparent", "tracestate")
 """The JMS properties that carry the context of a span."""
 
 _NAME: Final = "mtosi_jms"
-_PROPAGATOR: Final = TraceContextTextMapPropagator()
-_UNSAMPLED: Final = "-00"
+_TRACEPARENT: Final = re.compile(r"(?!ff)[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(?:-.*)?")
+"""As W3C has it; later versions may go on."""
 
 
 class OpenTelemetry(Metrics):
@@ -43,7 +55,8 @@ class OpenTelemetry(Metrics):
     The counters are asked for when OpenTelemetry reads them; only durations are handed over one by one.
 
     Args:
-        tracer_provider: makes the spans; None: the one that the process has set, or none.
+        tracer_provider: makes the spans; None: the one that the process has set, or none. `NoOpTracerProvider()`:
+            metrics alone.
         meter_provider: takes the metrics; None: the same.
         sample: share of the exchanges and notifications that get spans, 0 to 1, where no span is there already to say
             so: neither the caller's nor the peer's. What is left out here costs less than what a sampler of the
@@ -65,6 +78,7 @@ class OpenTelemetry(Metrics):
             raise ConfigError(f"sample: it must be a number from 0 to 1, not {sample!r}")
         self._sample = sample
         self._tracer = trace.get_tracer(_NAME, tracer_provider=tracer_provider)
+        self._makes_spans = not isinstance(self._tracer, NoOpTracer)
         self._seconds: dict[str, Histogram] = {}
         meter = metrics.get_meter(_NAME, meter_provider=meter_provider)
         for metric in METRICS:
@@ -93,25 +107,22 @@ class OpenTelemetry(Metrics):
     ) -> Publication:
         """See `Telemetry.publish`: a span `publish DESTINATION`, kind PRODUCER, whose context the message carries."""
         counted = super().publish(message, destination)
+        if not self._makes_spans:
+            return counted
         ambient = trace.get_current_span().get_span_context()
         if not (ambient.trace_flags.sampled if ambient.is_valid else self._is_sampled()):
             if not ambient.is_valid:  # the peer makes no spans either
-                unsampled = f"00-{random.getrandbits(127) + 1:032x}-{random.getrandbits(63) + 1:016x}{_UNSAMPLED}"
-                counted.message = message.with_property(PROPERTIES[0], unsampled)
+                counted.message = _carrying(message, _unsampled())
             return counted
-        facts = _facts("publish", "send", destination, message)
+        name, facts = _facts("publish", "send", destination, message)
         facts["messaging.message.body.size"] = len(message.body)
         if operation:
             facts["mtosi.operation"] = operation
         if correlation_id:
             facts["messaging.message.conversation_id"] = correlation_id
-        span = self._tracer.start_span(f"publish {where(destination)[0][1]}", None, SpanKind.PRODUCER, facts)
-        publication = _Publication(counted, span)
-        carrier: dict[str, str] = {}
-        _PROPAGATOR.inject(carrier, publication.context)
-        for name, value in carrier.items():
-            publication.message = publication.message.with_property(name, value)
-        return publication
+        span = self._tracer.start_span(name, None, SpanKind.PRODUCER, facts)
+        counted.message = _carrying(message, span.get_span_context())
+        return _Publication(counted, span)
 
     def receive(
         self,
@@ -124,15 +135,14 @@ class OpenTelemetry(Metrics):
         """See `Telemetry.receive`: a span `receive DESTINATION`, kind CONSUMER, below the request's span where the
         message answers one, and linked to the span that published it."""
         super().receive(message, destination, since_ns, publication, error)
-        below: Context | None = None
-        if publication is not None:
-            if not isinstance(publication, _Publication):
-                return
-            below = publication.context
-        elif not self._goes_on(message):
+        if not self._makes_spans or not (publication is None or isinstance(publication, _Publication)):
             return
-        facts = _facts("receive", "receive", destination, message)
-        name, links = f"receive {where(destination)[0][1]}", _links(message)
+        peer = _peer(message)
+        if publication is None and not self._goes_on(peer):
+            return
+        below = None if publication is None else trace.set_span_in_context(publication.span, Context())
+        name, facts = _facts("receive", "receive", destination, message)
+        links = () if peer is None else (Link(peer),)
         span = self._tracer.start_span(name, below, SpanKind.CONSUMER, facts, links, since_ns)
         if error is not None:
             _failed(span, error)
@@ -144,12 +154,13 @@ class OpenTelemetry(Metrics):
         """See `Telemetry.process`: a span `process DESTINATION`, kind CONSUMER, below the span that published the
         message, and the present one for the handler."""
         measured = super().process(message, destination, timed=timed)
-        if not self._goes_on(message):
-            return _Current(measured, NonRecordingSpan(_unsampled(message)))
-        carrier = _carrier(message)
-        below = _PROPAGATOR.extract(carrier, Context()) if carrier else Context()
-        facts = _facts("process", "process", destination, message)
-        name = f"process {where(destination)[0][1]}"
+        if not self._makes_spans:
+            return measured
+        peer = _peer(message)
+        if not self._goes_on(peer):  # what the handler sends gets none either
+            return _Current(measured, NonRecordingSpan(peer or _unsampled()))
+        below = Context() if peer is None else trace.set_span_in_context(NonRecordingSpan(peer), Context())
+        name, facts = _facts("process", "process", destination, message)
         return _Current(measured, self._tracer.start_span(name, below, SpanKind.CONSUMER, facts))
 
     def ended(self, role: Role, operation: str, outcome: str, seconds: float, batches: int) -> None:
@@ -162,33 +173,32 @@ class OpenTelemetry(Metrics):
     def _is_sampled(self) -> bool:
         return self._sample >= 1 or random.random() < self._sample
 
-    def _goes_on(self, message: JmsMessage) -> bool:
+    def _goes_on(self, peer: SpanContext | None) -> bool:
         """Whether a received message gets a span: as its peer says, where that says something."""
-        said = message.properties.get(PROPERTIES[0])
-        return not said.endswith(_UNSAMPLED) if isinstance(said, str) else self._is_sampled()
+        return self._is_sampled() if peer is None else peer.trace_flags.sampled
 
 
 class _Publication(Publication):
     """A span that is open until `end`."""
 
-    __slots__ = ("_counted", "_span", "context")
+    __slots__ = ("_counted", "_is_open", "span")
 
     def __init__(self, counted: Publication, span: Span) -> None:
         self.message = counted.message
-        self.context = trace.set_span_in_context(span, Context())
+        self.span = span
         self._counted = counted
-        self._span: Span | None = span
+        self._is_open = True
 
     def end(self, message_id: str | None = None, error: BaseException | None = None) -> None:
-        span, self._span = self._span, None
-        if span is None:
+        if not self._is_open:
             return
+        self._is_open = False
         self._counted.end(message_id, error)
         if error is not None:
-            _failed(span, error)
+            _failed(self.span, error)
         elif message_id is not None:
-            span.set_attribute("messaging.message.id", message_id)
-        span.end()
+            self.span.set_attribute("messaging.message.id", message_id)
+        self.span.end()
 
 
 class _Current:
@@ -214,7 +224,9 @@ class _Current:
         self._span.end()
 
 
-def _facts(name: str, kind: str, destination: Destination, message: JmsMessage) -> dict[str, Any]:
+@lru_cache(maxsize=1024)
+def _about(name: str, kind: str, destination: Destination) -> tuple[str, dict[str, Any]]:
+    """What all spans of one kind at a destination have in common: their name, and attributes."""
     facts: dict[str, Any] = {
         "messaging.system": "jms",
         "messaging.operation.name": name,
@@ -223,36 +235,41 @@ def _facts(name: str, kind: str, destination: Destination, message: JmsMessage) 
     }
     if destination.is_temporary:
         facts["messaging.destination.temporary"] = True
+    return f"{name} {where(destination)[0][1]}", facts
+
+
+def _facts(name: str, kind: str, destination: Destination, message: JmsMessage) -> tuple[str, dict[str, Any]]:
+    shown, common = _about(name, kind, destination)
+    facts = common.copy()
     if message.message_id is not None:
         facts["messaging.message.id"] = message.message_id
     if message.redelivered:
         facts["mtosi.redelivered"] = True
-    return facts
+    return shown, facts
 
 
-def _carrier(message: JmsMessage) -> dict[str, str]:
+def _carrying(message: JmsMessage, context: SpanContext) -> JmsMessage:
+    """The message with the context of the span that publishes it."""
+    said = f"00-{context.trace_id:032x}-{context.span_id:016x}-{context.trace_flags:02x}"
+    message = message.with_property(PROPERTIES[0], said)
+    return message.with_property(PROPERTIES[1], context.trace_state.to_header()) if context.trace_state else message
+
+
+def _peer(message: JmsMessage) -> SpanContext | None:
     """What a message says of the span that published it; a peer may write anything there."""
-    found = {name: message.properties.get(name) for name in PROPERTIES}
-    return {name: value for name, value in found.items() if isinstance(value, str)}
+    said, state = map(message.properties.get, PROPERTIES)
+    found = _TRACEPARENT.fullmatch(said) if isinstance(said, str) else None
+    if found is None:
+        return None
+    rest = TraceState.from_header([state]) if isinstance(state, str) else None
+    trace_id, span_id, flags = (int(part, 16) for part in found.groups())
+    context = SpanContext(trace_id, span_id, True, TraceFlags(flags), rest)
+    return context if context.is_valid else None
 
 
-def _unsampled(message: JmsMessage) -> SpanContext:
-    """The context of a message that gets no span: what its handler sends gets none either."""
-    said = message.properties.get(PROPERTIES[0])
-    try:
-        _, trace_id, span_id, _ = str(said).split("-")
-        found = SpanContext(int(trace_id, 16), int(span_id, 16), is_remote=True)
-    except ValueError:
-        found = trace.INVALID_SPAN_CONTEXT
-    return found if found.is_valid else SpanContext(random.getrandbits(127) + 1, 1, is_remote=False)
-
-
-def _links(message: JmsMessage) -> list[Link]:
-    carrier = _carrier(message)
-    if not carrier:
-        return []
-    context = trace.get_current_span(_PROPAGATOR.extract(carrier, Context())).get_span_context()
-    return [Link(context)] if context.is_valid else []
+def _unsampled() -> SpanContext:
+    """The context of an exchange that gets no span."""
+    return SpanContext(random.getrandbits(127) + 1, random.getrandbits(63) + 1, is_remote=False)
 
 
 def _failed(span: Span, error: BaseException) -> None:

@@ -176,7 +176,9 @@ def _section(asked: str | None) -> tuple[dict[str, Any], str]:
     if chosen is not None and chosen not in environments:
         raise ConfigError(f"{path}: there is no environment {chosen!r}; there are {', '.join(environments) or 'none'}")
     values = environments[chosen] if chosen is not None else {}
-    merged = {**own, **values, "options": {**own.get("options", {}), **values.get("options", {})}}
+    merged = {**own, **values}
+    if "options" in merged:
+        merged["options"] = {**own.get("options", {}), **values.get("options", {})}
     for key in _PATHS:
         if key in merged:
             merged[key] = str(path.parent / Path(merged[key]).expanduser())

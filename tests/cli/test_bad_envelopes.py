@@ -104,12 +104,6 @@ def test_a_breach_is_a_warning_with_line_and_path(
         assert re.search(r"^warning: line 3 /Envelope/Header/header", out, re.MULTILINE)
 
 
-def test_a_folder_is_no_file(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([command, str(tmp_path)]) == 1
-    words = "cannot be read: Is a directory; give the files in it, one by one or as a pattern"
-    assert capsys.readouterr() == ("", f"error: {tmp_path}: {words}\n")
-
-
 def test_a_missing_file_is_named(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([command, str(tmp_path / "gone.xml")]) == 1
     words = "cannot be read: No such file or directory; check the name"

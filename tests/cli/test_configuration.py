@@ -159,7 +159,9 @@ def test_doctor_says_where_values_come_from(write: Write, capsys: pytest.Capture
     path = write(FILE)
     main(["doctor", "--json"])
     checks = {check["name"]: check for check in json.loads(capsys.readouterr().out)["checks"]}
-    assert f"url from {path}, environment dev" in checks["configuration"]["detail"]
+    told = checks["configuration"]["detail"]
+    assert f"url from {path}, environment dev" in told
+    assert told.count(str(path)) == 1
     assert checks["broker"]["status"] == "ok"
     write("password = 'x'")
     assert main(["doctor"]) == 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -16,9 +17,9 @@ ROOT = Path(__file__).resolve().parents[2]
 SHORT = [kind for kind in KINDS if kind != "spark-job"]
 
 
-def run(folder: Path, *words: str) -> str:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("MTOSI_JMS_", "PYTEST_"))}
-    done = subprocess.run(
+def execute(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    return subprocess.run(
         [sys.executable, "-W", "error::ResourceWarning", *words],
         cwd=folder,
         env={**kept, "PYTHONPATH": str(ROOT)},
@@ -26,18 +27,41 @@ def run(folder: Path, *words: str) -> str:
         text=True,
         timeout=300,
     )
+
+
+def run(folder: Path, *words: str) -> str:
+    done = execute(folder, *words)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
 
 @pytest.mark.parametrize("kind", [*SHORT, pytest.param("spark-job", marks=pytest.mark.endurance)])
-def test_a_project_runs_and_its_tests_pass(kind: str, tmp_path: Path) -> None:
+def test_a_project_runs_and_its_tests_pass(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MTOSI_JMS_URL", raising=False)
     folder = tmp_path / "My project"
     assert main(["new", kind, str(folder)]) == 0
     assert 'name = "my-project"' in (folder / "pyproject.toml").read_text(encoding="utf-8")
     if kind != "supplier":  # it answers until a signal comes
         assert run(folder, f"{KINDS[kind].module}.py")
+    monkeypatch.setenv("MTOSI_JMS_URL", "stomp://nobody.invalid:1")  # left over from another try
     assert " passed" in run(folder, "-m", "pytest", "-q", "-p", "no:cacheprovider")
+
+
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_a_project_is_a_package_of_its_program_alone(kind: str, tmp_path: Path) -> None:
+    assert main(["new", kind, str(tmp_path / "it")]) == 0
+    run(tmp_path / "it", "-m", "build", "--wheel", "--no-isolation", "--skip-dependency-check")
+    (wheel,) = (tmp_path / "it" / "dist").iterdir()
+    modules = [name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name]
+    assert modules == [f"{KINDS[kind].module}.py"]
+
+
+@pytest.mark.parametrize("kind", ["requestor", "supplier", "subscriber"])
+def test_an_error_is_one_line(kind: str, tmp_path: Path) -> None:
+    assert main(["new", kind, str(tmp_path / "it")]) == 0
+    done = execute(tmp_path / "it", f"{KINDS[kind].module}.py", "prod")
+    assert (done.returncode, len(done.stderr.splitlines())) == (1, 1)
+    assert done.stderr.startswith("error: password file /run/secrets/broker")
 
 
 @pytest.mark.parametrize("kind", list(KINDS))

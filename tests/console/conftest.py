@@ -17,7 +17,7 @@ httpx = pytest.importorskip("httpx", reason="the extra console is not installed"
 from mtosi_jms.console import Console, Traffic  # noqa: E402 - it needs the extra
 from mtosi_jms.errors import MessageRefusedError  # noqa: E402
 from mtosi_jms.jms import JmsMessage, Queue  # noqa: E402
-from mtosi_jms.spool import Outbox  # noqa: E402
+from mtosi_jms.spool import DurableLanding, Outbox  # noqa: E402
 from mtosi_jms.transport import Backoff  # noqa: E402
 
 ENVELOPE = """<s:Envelope xmlns:s="http://schemas.xmlsoap.org/soap/envelope/"
@@ -106,4 +106,20 @@ def outbox(tmp_path: Path) -> Path:
     with Outbox(folder, attempts=1, retry=Backoff(0, 0)) as box:
         box.put(JmsMessage(body=b"<a/>", properties={"MTOSIX_messageId": "dead-1"}), Queue("EMS"))
         box.resend(Refusing())
+    return folder
+
+
+@pytest.fixture
+def landing(tmp_path: Path, make: Any) -> Path:
+    """A landing with a reply that lacks batch 2, and a file that is no message."""
+    folder = tmp_path / "landing"
+    body = """<m:getAllManagedElementsResponse xmlns:m="http://www.tmforum.org/mtop/mri/xsd/mer/v1"
+ xmlns:n="http://www.tmforum.org/mtop/fmw/xsd/nam/v1" xmlns:c="http://www.tmforum.org/mtop/fmw/xsd/coi/v1">
+<m:meList><e:me xmlns:e="http://www.tmforum.org/mtop/nrf/xsd/me/v1"><c:name><n:rdn><n:type>MD</n:type>
+<n:value>EMS1</n:value></n:rdn><n:rdn><n:type>ME</n:type><n:value>NE-{}</n:value></n:rdn></c:name></e:me></m:meList>
+</m:getAllManagedElementsResponse>"""
+    with DurableLanding(folder) as landed:
+        for number in (1, 3):
+            landed.land(make(batch=number, last=number == 3, body=body.format(number)))
+    (folder / "broken.xml").write_text("<a")
     return folder

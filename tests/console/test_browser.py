@@ -55,6 +55,16 @@ def said() -> Iterator[list[str]]:
     assert found == []
 
 
+def look(page: Any, axe: str, url: str) -> list[str]:
+    """What keeps people out of a page, in axe's words; the page is no wider than the window."""
+    page.goto(url)
+    page.evaluate(axe)
+    found = page.evaluate("axe.run()")["violations"]
+    width = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+    assert width == 0, f"{url} is wider than the window"
+    return [f"{url} {one['id']}: {[node['html'] for node in one['nodes']]}" for one in found]
+
+
 @pytest.fixture
 def open_page(chromium: Any, said: list[str]) -> Iterator[Any]:
     """Opens pages."""
@@ -161,16 +171,26 @@ def test_nobody_is_kept_out(
     events = {"MTOSI_EventType": "AlarmInformation", "MTOSI_perceivedSeverity": "MAJOR"}
     traffic.record(make("NOTIFICATION", properties=events), destination="topic:Fault")
     page = open_page(server.url, color_scheme=scheme, viewport=size, bypass_csp=True)
-    wrong = []
     paths = ("/", "/exchange?key=c-1", "/messages", "/message/2", "/destinations", "/notifications", "/dead-letters")
-    for path in paths:
-        page.goto(server.url + path)
-        page.evaluate(axe)
-        found = page.evaluate("axe.run()")
-        wrong += [(path, one["id"], [node["html"] for node in one["nodes"]]) for one in found["violations"]]
-        width = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
-        assert width == 0, f"{path} is wider than the window"
-    assert not wrong, "\n".join(map(str, wrong))
+    wrong = [line for path in paths for line in look(page, axe, server.url + path)]
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.endurance
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
+def test_nobody_is_kept_out_of_a_landing(
+    landing: Path, traffic: Traffic, open_page: Any, axe: str, scheme: str, size: dict[str, int]
+) -> None:
+    pytest.importorskip("pyspark", reason="the ledger needs the extra spark")
+    with HttpServer(Console(traffic, landings=[landing], title="memory:")) as server:
+        page = open_page(server.url, color_scheme=scheme, viewport=size, bypass_csp=True)
+        wrong = [
+            line
+            for path in ("/landing/0", "/topology", "/landing/0/report")
+            for line in look(page, axe, server.url + path)
+        ]
+    assert not wrong, "\n".join(wrong)
 
 
 @pytest.mark.endurance

@@ -11,7 +11,7 @@ import pytest
 
 from mtosi_jms.console import DeadLetters, Traffic
 from mtosi_jms.jms import JmsMessage, Queue
-from mtosi_jms.spool import DurableLanding, SpoolFolder
+from mtosi_jms.spool import SpoolFolder
 
 FORM_KEY = re.compile(r'name="form_key" value="([^"]+)"')
 LIVE = {"X-Console": "live"}
@@ -264,22 +264,6 @@ def test_actions_are_off_unless_they_are_allowed(outbox: Path, visit: Any) -> No
     assert browser.post("/dead-letters", data=form).status_code == 403
     with SpoolFolder(outbox) as folder:
         assert len(folder.messages()) == 1
-
-
-@pytest.fixture
-def landing(tmp_path: Path, make: Any) -> Path:
-    """A landing with a reply that lacks batch 2, and a file that is no message."""
-    folder = tmp_path / "landing"
-    body = """<m:getAllManagedElementsResponse xmlns:m="http://www.tmforum.org/mtop/mri/xsd/mer/v1"
- xmlns:n="http://www.tmforum.org/mtop/fmw/xsd/nam/v1" xmlns:c="http://www.tmforum.org/mtop/fmw/xsd/coi/v1">
-<m:meList><e:me xmlns:e="http://www.tmforum.org/mtop/nrf/xsd/me/v1"><c:name><n:rdn><n:type>MD</n:type>
-<n:value>EMS1</n:value></n:rdn><n:rdn><n:type>ME</n:type><n:value>NE-{}</n:value></n:rdn></c:name></e:me></m:meList>
-</m:getAllManagedElementsResponse>"""
-    with DurableLanding(folder) as landed:
-        for number in (1, 3):
-            landed.land(make(batch=number, last=number == 3, body=body.format(number)))
-    (folder / "broken.xml").write_text("<a")
-    return folder
 
 
 def test_ledger_report_and_topology_of_a_landing(landing: Path, visit: Any) -> None:

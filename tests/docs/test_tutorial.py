@@ -99,5 +99,8 @@ def test_subscriber(reader: Reader) -> None:
 def test_spark_job(reader: Reader) -> None:
     with reader.running(*command("serve")):
         reader.run(*command("request getAllManagedElements --to queue:EMS.OS --batch-size 200"))
-    printed = reader.run(reader.program("first_spark_job"))
-    assert re.search(r"\|\s+5\|\s+5\|\s+\[\]\|\s+true\|", printed), printed
+        printed = reader.run(reader.program("first_spark_job"))
+        assert re.search(r"\|\s+5\|\s+5\|\s+\[\]\|\s+true\|", printed), printed
+        assert "1000 rows so far" in reader.run(reader.program("first_stream"))
+        reader.run(*command("request getAllManagedElements --to queue:EMS.OS --batch-size 200"))
+        assert "2000 rows so far" in reader.run(reader.program("first_stream"))

@@ -1,62 +1,73 @@
-"""The compose file: loopback alone, no login in it, a pinned broker. Read as text: no YAML library is wanted for it."""
+"""The compose file: loopback alone, no login in it, a pinned broker, and commands that are there."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from mtosi_jms.broker import KINDS
+from mtosi_jms.cli import parser_for
 from mtosi_jms.transport import login
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "compose.yaml"
+yaml = pytest.importorskip("yaml", reason="the documentation's tools have it")
+
+ROOT = Path(__file__).resolve().parents[2]
+TEXT = (ROOT / "docs" / "compose.yaml").read_text(encoding="utf-8")
+FILE: dict[str, Any] = yaml.safe_load(TEXT)
+OURS = {name: service for name, service in FILE["services"].items() if name != "artemis"}
 
 
-@pytest.fixture(scope="module")
-def lines() -> list[str]:
-    """Without comments and empty lines."""
-    return [line for line in PAGE.read_text(encoding="utf-8").splitlines() if line.strip() and line.strip()[0] != "#"]
+def test_every_port_is_one_of_loopback() -> None:
+    ports = [port for service in FILE["services"].values() for port in service.get("ports", ())]
+    assert [port for port in ports if not re.fullmatch(r"127\.0\.0\.1:(\d+):\1", port)] == []
+    assert len(ports) == 3
+    assert not any({"network_mode", "expose", "privileged"} & set(service) for service in FILE["services"].values())
 
 
-def section(lines: list[str], key: str) -> list[str]:
-    """What stands below a key, without its indentation."""
-    at = next(number for number, line in enumerate(lines) if line.strip() == f"{key}:")
-    depth = len(lines[at]) - len(lines[at].lstrip())
-    below = []
-    for line in lines[at + 1 :]:
-        if len(line) - len(line.lstrip()) <= depth:
-            break
-        below.append(line.strip())
-    return below
+def test_no_login_stands_in_it() -> None:
+    for name, service in FILE["services"].items():
+        given = dict(service["environment"])
+        assert (given.pop(login.URL, None) is not None) == (name in OURS)
+        assert set(given) == {login.USER, login.PASSWORD}
+        for variable, value in given.items():
+            assert value == f"${{{variable}:?set {variable}}}"  # compose ends where the variable is absent or empty
+    (create,) = FILE["services"]["artemis"]["command"]
+    assert re.findall(r"--(?:user|password) (\S+)", create) == [f'"$${login.USER}"', f'"$${login.PASSWORD}"']
+    assert ":-" not in TEXT
+    assert FILE["secrets"] == {"console": {"environment": "MTOSI_CONSOLE_TOKEN"}}
 
 
-def test_its_form(lines: list[str]) -> None:
-    assert [line for line in lines if not line.startswith(" ")] == ["name: mtosi-jms", "services:", "volumes:"]
-    assert [line for line in lines if "\t" in line or (len(line) - len(line.lstrip())) % 2] == []
-    assert all(line.count('"') % 2 == 0 for line in lines)
+def test_the_broker_is_the_one_that_is_tested() -> None:
+    artemis = FILE["services"]["artemis"]
+    assert artemis["image"] == f"apache/activemq-artemis:{KINDS['artemis'].version}"
+    assert "--require-login" in artemis["command"][0]
 
 
-def test_every_port_is_one_of_loopback(lines: list[str]) -> None:
-    ports = section(lines, "ports")
-    assert [re.fullmatch(r'- "127\.0\.0\.1:(\d+):\1"', port) is not None for port in ports] == [True, True]
-    assert not any("network_mode" in line or "expose" in line for line in lines)
+@pytest.mark.parametrize("name", OURS)
+def test_the_commands_are_there_in_an_image_of_this_checkout(name: str) -> None:
+    service = OURS[name]
+    assert (ROOT / "docs" / service["build"] / "Dockerfile").is_file()
+    command = service["command"]
+    args = parser_for(command[0]).parse_args(command)
+    assert args.command == command[0]
+    written = [volume.split(":")[1] for volume in service.get("volumes", ())]
+    landing = getattr(args, "landing", None) or []
+    assert [str(folder) for folder in (landing if isinstance(landing, list) else [landing])] == written
 
 
-def test_no_login_stands_in_it(lines: list[str]) -> None:
-    environment = dict(line.split(": ", 1) for line in section(lines, "environment"))
-    assert set(environment) == {login.USER, login.PASSWORD} <= set(login.VARIABLES)
-    for name, value in environment.items():
-        assert value == f'"${{{name}:?set {name}}}"'  # compose ends where the variable is absent or empty
-    text = "\n".join(lines)
-    assert re.findall(r"--(?:user|password) (\S+)", text) == [f'"$${login.USER}"', f'"$${login.PASSWORD}"']
-    assert ":-" not in text
+def test_what_containers_write_to_is_theirs() -> None:
+    dockerfile = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+    folders = {volume.split(":")[1] for service in OURS.values() for volume in service.get("volumes", ())}
+    assert [folder for folder in folders if f"--owner=mtosi {folder}" not in dockerfile] == []
 
 
-def test_the_broker_is_the_one_that_is_tested(lines: list[str]) -> None:
-    (image,) = (line.strip() for line in lines if "image:" in line)
-    assert image == f'image: "apache/activemq-artemis:{KINDS["artemis"].version}"'
-    assert "--require-login" in " ".join(lines)
+def test_volumes_and_secrets_are_declared() -> None:
+    used = [volume.split(":")[0] for service in FILE["services"].values() for volume in service.get("volumes", ())]
+    assert set(used) == set(FILE["volumes"])
+    assert {secret for service in OURS.values() for secret in service.get("secrets", ())} == set(FILE["secrets"])
 
 
 def test_it_can_be_found(root: Path) -> None:

@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 MAKE = shutil.which("make") or ""
 TARGETS = (
     *("demo", "test", "check", "bench", "brokers", "spark", "endurance"),
-    *("lock", "stubs", "map", "docs", "docs-serve", "clean", "help"),
+    *("lock", "stubs", "map", "docs", "docs-serve", "sbom", "clean", "help"),
 )
 NEED_JAVA = ("demo", "test", "bench", "brokers", "spark", "endurance")
 
@@ -209,7 +209,7 @@ def test_ci_goes_on_where_nothing_can_be_installed(tmp_path: Path) -> None:
     result = run_ci(tmp_path, apt_get="exit 100")
     assert (result.returncode, result.stdout.splitlines()) == (0, ["make check", "make docs", "make test"])
     told = [line.removeprefix("not installed: ") for line in result.stderr.splitlines() if "not installed" in line]
-    assert told == ["openjdk-17-jdk-headless", "maven", *([] if INSTALLED else ["activemq"]), "cargo"]
+    assert told == ["openjdk-17-jdk-headless", "maven", *([] if INSTALLED else ["activemq"]), "cargo", "chromium"]
 
 
 def test_ci_goes_on_without_apt(tmp_path: Path) -> None:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -336,6 +339,35 @@ def test_old_java_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     with pytest.raises(ConfigError, match="is 8: install Java 17"):
         local_session().__enter__()
+
+
+def session_alone(work: str, **environment: str) -> str:
+    """What a process says that ends with an error; there is one session in each process."""
+    program = f"import mtosi_jms as mtosi\nwith mtosi.spark.local_session(cores=1) as spark: {work}"
+    done = subprocess.run(
+        [sys.executable, "-c", program], env={**os.environ, **environment}, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 1
+    return done.stderr
+
+
+def test_a_package_of_which_maven_has_half_is_named(tmp_path: Path) -> None:
+    java = tmp_path / "bin/java"
+    java.parent.mkdir()
+    failure = "RuntimeException: [download failed: org.xerial.snappy#snappy-java;1.1.10.7!snappy-java.jar(bundle)]"
+    real = shutil.which("java", path=f"{os.environ.get('JAVA_HOME', '')}/bin{os.pathsep}{os.environ['PATH']}")
+    others = f'case "$*" in *launcher.Main*|*-version*) exec {real} "$@";; esac'
+    java.write_text(f"#!/bin/sh\n{others}\necho '{failure}' >&2\nexit 1\n")
+    java.chmod(0o755)
+    folder = "~/.m2/repository/org/xerial/snappy/snappy-java/1.1.10.7"
+    said = session_alone("pass", JAVA_HOME=str(tmp_path))
+    assert f"{failure}; if {folder} has a .pom and no .jar, remove it" in said
+
+
+def test_an_error_of_spark_outlives_its_session() -> None:
+    said = session_alone("spark.sql('select x from nowhere')")
+    assert "AnalysisException: [TABLE_OR_VIEW_NOT_FOUND] The table or view `nowhere`" in said
+    assert "str() failed" not in said
 
 
 def test_java_options_of_the_caller_come_last(spark: Any, spark_java: str) -> None:

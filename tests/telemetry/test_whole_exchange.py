@@ -192,6 +192,39 @@ def test_what_a_peer_writes_into_the_property_does_no_harm() -> None:
     assert [span.parent for span in made.spans("process")] == [None] * 5
 
 
+A, B = "a" * 32, "b" * 16
+
+
+@pytest.mark.parametrize(
+    ("said", "parent"),
+    [
+        (f"00-{A}-{B}-01", int(B, 16)),
+        (f"cc-{A}-{B}-01-more", int(B, 16)),  # a later version
+        (f"ff-{A}-{B}-01", None),
+        (f"00-{'0' * 32}-{B}-01", None),
+        (f"00-{A}-{'0' * 16}-01", None),
+        (f"00-{A.upper()}-{B}-01", None),
+        (f"00-{A}-{B}-01\n", None),
+        (7, None),
+    ],
+)
+def test_the_peers_span_is_the_parent_where_it_is_one_of_w3c(said: str | int, parent: int | None) -> None:
+    made = Recorded()
+    with made.telemetry.process(JmsMessage(properties={"traceparent": said, "tracestate": "x=1"}), Queue("IN")):
+        pass
+    (span,) = made.spans()
+    assert (span.parent and span.parent.span_id) == parent
+    assert span.context.trace_state.get("x") == (parent and "1")
+
+
+def test_metrics_alone_leave_messages_as_they_are() -> None:
+    telemetry = OpenTelemetry(tracer_provider=trace.NoOpTracerProvider())
+    message = JmsMessage()
+    assert telemetry.publish(message, Queue("OUT")).message is message
+    with telemetry.process(message, Queue("IN")):
+        assert not trace.get_current_span().get_span_context().is_valid
+
+
 def test_coroutines_have_the_span_of_their_message() -> None:
     made, seen = Recorded(), []
 

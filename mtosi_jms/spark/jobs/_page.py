@@ -22,7 +22,6 @@ SAMPLE: Final = 5
 _CELL: Final = 80
 _ELEMENT: Final = "^(?:[^/]*/)*?ME=[^/]*"
 _DOMAIN: Final = "^[^/]*"
-_TOO_MANY: Final = "The network has no elements, or too many to draw. Each circle is"
 
 
 def sample(title: str, folder: Path, columns: Sequence[str]) -> Table:
@@ -73,24 +72,26 @@ def network_graph(nodes: DataFrame, edges: DataFrame) -> Graph:
         nodes, edges: as the topology job makes them.
     """
     elements = _groups(nodes, _ELEMENT)
+    why = (
+        f"More than {GRAPH_NODES} managed elements are too many to draw" if elements else "There is no managed element"
+    )
     if 0 < len(elements) <= GRAPH_NODES:
         caption = "Each circle is a managed element; a line is a link or a reference between two of them."
         return _graph(elements, _ends(edges, _ELEMENT), caption)
     domains = _groups(nodes, _DOMAIN)
     if 1 < len(domains) <= GRAPH_NODES:
-        return _graph(
-            domains, _ends(edges, _DOMAIN), f"{_TOO_MANY} a management domain; a line is a link or a reference."
-        )
-    return _type_graph(nodes, edges)
+        caption = f"{why}: each circle is a management domain; a line is a link or a reference."
+        return _graph(domains, _ends(edges, _DOMAIN), caption)
+    return _type_graph(nodes, edges, f"{why}: each circle is an object type; a line is any relationship.")
 
 
-def _type_graph(nodes: DataFrame, edges: DataFrame) -> Graph:
+def _type_graph(nodes: DataFrame, edges: DataFrame, caption: str) -> Graph:
     types = nodes.groupBy(f.col("type").alias("id")).agg(f.count("*").alias("size"), f.max("known").alias("known"))
     ends = edges
     for end, name in (("src", "a"), ("dst", "z")):
         ends = ends.join(nodes.select(f.col("id").alias(end), f.col("type").alias(name)), end)
     found = types.collect()
-    return _graph(found, ends.select("a", "z"), f"{_TOO_MANY} an object type; a line is any relationship.")
+    return _graph(found, ends.select("a", "z"), caption)
 
 
 def _groups(nodes: DataFrame, pattern: str) -> list[Row]:

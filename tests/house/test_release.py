@@ -1,0 +1,100 @@
+"""What makes a release: the workflow, the recipe for conda, and that all name one version."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from packaging.requirements import Requirement
+
+yaml = pytest.importorskip("yaml", reason="the documentation's tools have it")
+
+ROOT = Path(__file__).resolve().parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+WORKFLOW = (ROOT / ".github" / "workflows" / "release.yml").read_text(encoding="utf-8")
+JOBS: dict[str, Any] = yaml.safe_load(WORKFLOW)["jobs"]
+SCRIPTS = [step["run"] for job in JOBS.values() for step in job["steps"] if "run" in step]
+RECIPE: dict[str, Any] = yaml.safe_load((ROOT / "conda" / "recipe.yaml").read_text(encoding="utf-8"))
+OUTPUTS = {output["package"]["name"]: output for output in RECIPE["outputs"]}
+
+
+def check(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(ROOT / ".ci" / "check_version.py"), *arguments]
+    return subprocess.run(command, capture_output=True, text=True)
+
+
+def test_all_files_name_one_version() -> None:
+    assert check().stderr == ""
+    other = check("v99.0")
+    assert other.returncode == 1
+    assert f"the tag is v99.0, expected v{PROJECT['version']}" in other.stderr
+
+
+def test_the_workflow_has_no_secret_and_writes_only_where_it_must() -> None:
+    assert "secrets." not in WORKFLOW
+    assert yaml.safe_load(WORKFLOW)["permissions"] == {"contents": "read"}
+    writing = {name for name, job in JOBS.items() if "write" in str(job.get("permissions"))}
+    assert writing == {"draft", "docs"}
+    used = [step["uses"] for job in JOBS.values() for step in job["steps"] if "uses" in step]
+    assert [action for action in used if not re.fullmatch(r"actions/[a-z-]+@v\d+", action)] == []
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_its_scripts_are_well_formed_and_what_they_run_is_there(script: str) -> None:
+    plain = re.sub(r"\$\{\{.*?\}\}", "x", script)
+    assert subprocess.run(["bash", "-n", "-c", plain], capture_output=True, text=True).stderr == ""
+    targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    assert [target for target in re.findall(r"^make (\S+)", script, re.MULTILINE) if target not in targets] == []
+    assert [
+        path for path in re.findall(r"(?<![/\w])\.ci/\w+(?:\.py)?|native/\S+", script) if not (ROOT / path).is_file()
+    ] == []
+
+
+def test_jobs_need_jobs_that_are_there() -> None:
+    for job in JOBS.values():
+        needed = job.get("needs", [])
+        assert set([needed] if isinstance(needed, str) else needed) <= set(JOBS)
+
+
+def pinned(lines: list[str]) -> dict[str, str]:
+    """Name and bounds of conda's requirements."""
+    return {name.lower(): bounds for name, _, bounds in (line.partition(" ") for line in lines)}
+
+
+def bounds_of(lines: list[str]) -> dict[str, str]:
+    """The same of Python's."""
+    found = (Requirement(line) for line in lines)
+    return {one.name.lower(): str(one.specifier) for one in found if one.name != "mtosi-jms"}
+
+
+def test_the_recipe_asks_for_what_the_project_asks_for() -> None:
+    needs = OUTPUTS["mtosi-jms"]["requirements"]
+    assert pinned(needs["run"]) == {"python": PROJECT["requires-python"], **bounds_of(PROJECT["dependencies"])}
+    extras = PROJECT["optional-dependencies"]
+    optional = bounds_of([line for name, lines in extras.items() if name not in ("docs", "test") for line in lines])
+    constraints = pinned(needs["run_constraints"])
+    assert constraints.pop("mtosi-jms-native") == "==${{ version }}"
+    assert optional.pop("mtosi-jms-native") == f"=={PROJECT['version']}"
+    assert constraints == optional
+    host = pinned(needs["host"])
+    backend = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["build-system"]["requires"]
+    assert bounds_of(backend).items() <= host.items()
+
+
+def test_the_recipe_has_its_commands_licences_and_core() -> None:
+    points = OUTPUTS["mtosi-jms"]["build"]["python"]["entry_points"]
+    assert points == [f"{name} = {place}" for name, place in PROJECT["scripts"].items()]
+    about = OUTPUTS["mtosi-jms"]["about"]
+    assert (about["license"], about["license_file"]) == (PROJECT["license"], PROJECT["license-files"])
+    assert about["summary"] == PROJECT["description"]
+    native = tomllib.loads((ROOT / "native" / "pyproject.toml").read_text(encoding="utf-8"))
+    host = pinned(OUTPUTS["mtosi-jms-native"]["requirements"]["host"])
+    (maturin,) = (Requirement(line).specifier for line in native["build-system"]["requires"])
+    assert set(host["maturin"].split(",")) == set(map(str, maturin))
+    files = [file for output in OUTPUTS.values() for file in output["about"]["license_file"]]
+    assert [file for file in files if not (ROOT / file).is_file()] == []
