@@ -16,7 +16,7 @@ mod tokens;
 mod values;
 mod writer;
 
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PySet};
@@ -61,6 +61,21 @@ fn give_up_if(is_doubtful: bool) -> Result<(), Stop> {
     } else {
         Ok(())
     }
+}
+
+/// Leaves something to Python.
+#[inline]
+fn odd_if(is_odd: bool) -> Result<(), Fail> {
+    if is_odd {
+        Err(Fail::Odd)
+    } else {
+        Ok(())
+    }
+}
+
+/// What a mutex guards; what is inside is whole even where another thread panicked.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What was found, None where that was given up.
@@ -159,15 +174,12 @@ impl Core {
 impl Core {
     /// Reads with a state that nobody else uses; None where the tree has to say what is there.
     fn read<T>(&self, read: impl FnOnce(&mut State) -> Result<T, Stop>) -> PyResult<Option<T>> {
-        let taken = self.states.lock().ok().and_then(|mut states| states.pop());
+        let taken = lock(&self.states).pop();
         let mut state = taken.unwrap_or_else(State::new);
         let found = read(&mut state);
-        if !state.names.is_worn() {
-            if let Ok(mut states) = self.states.lock() {
-                if states.len() < MOST_STATES {
-                    states.push(state);
-                }
-            }
+        let mut states = lock(&self.states);
+        if !state.names.is_worn() && states.len() < MOST_STATES {
+            states.push(state);
         }
         settled(found)
     }

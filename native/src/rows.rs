@@ -16,7 +16,7 @@ use crate::outline::{Event, Outline};
 use crate::plans::Children;
 use crate::tokens::{all_blank, newlines, Bounds, Start, Token, Tokens};
 use crate::values::{date, integer, moment};
-use crate::{give_up_if, settled, Fail, Stop};
+use crate::{give_up_if, odd_if, settled, Fail, Stop};
 
 /// Texts of a simple type that are remembered, and their octets.
 const MOST_KNOWN: usize = 4096;
@@ -707,9 +707,7 @@ impl Walk<'_, '_> {
             }
             self.attributes(id, row)?;
         }
-        if is_odd {
-            return Err(Fail::Odd);
-        }
+        odd_if(is_odd)?;
         self.state.columns.mark(column, row);
         match text {
             Some(leaf) => {
@@ -742,7 +740,7 @@ impl Walk<'_, '_> {
         }
         let has = |tag: &Tag| self.tokens.attributes.iter().any(|one| one.tag == *tag);
         let is_whole = self.state.must[id].iter().all(has);
-        is_whole.then_some(()).ok_or(Fail::Odd)
+        odd_if(!is_whole)
     }
 
     fn children(&mut self, id: usize, row: usize, start: &Start, depth: usize) -> Result<(), Fail> {
@@ -752,13 +750,11 @@ impl Walk<'_, '_> {
         }
         let required = self.state.plan.classes[id].required;
         if start.is_empty {
-            return (required == 0).then_some(()).ok_or(Fail::Odd);
+            return odd_if(required != 0);
         }
         loop {
             let run = self.tokens.run()?;
-            if !all_blank(&self.tokens.data[run]) {
-                return Err(Fail::Odd);
-            }
+            odd_if(!all_blank(&self.tokens.data[run]))?;
             match self.tokens.markup()? {
                 Token::Start => {}
                 Token::Aside => continue,
@@ -766,7 +762,7 @@ impl Walk<'_, '_> {
                 Token::Section(_) => return Err(Fail::Odd),
                 Token::End => {
                     self.tokens.end_tag(&start.name)?;
-                    return (found == required).then_some(()).ok_or(Fail::Odd);
+                    return odd_if(found != required);
                 }
             }
             let at = self.tokens.at;
@@ -790,9 +786,7 @@ impl Walk<'_, '_> {
                 TO_MARK => {
                     let is_bare = self.tokens.attributes.is_empty();
                     let text = self.tokens.content(&child, depth)?;
-                    if !is_bare || !text.is_some_and(|text| all_blank(text.as_bytes())) {
-                        return Err(Fail::Odd);
-                    }
+                    odd_if(!is_bare || !text.is_some_and(|text| all_blank(text.as_bytes())))?;
                     columns.number(step.at, row, 1);
                 }
                 TO_OPEN => self.open_content(step.at, row, &child, at, start.scope, depth)?,
@@ -806,7 +800,7 @@ impl Walk<'_, '_> {
     fn leaf(&mut self, leaf: usize, row: usize, start: &Start, depth: usize) -> Result<(), Fail> {
         if !self.tokens.attributes.is_empty() {
             let is_nil = self.state.plan.leaves[leaf].nillable && self.is_nil(start, depth)?;
-            return is_nil.then_some(()).ok_or(Fail::Odd);
+            return odd_if(!is_nil);
         }
         let text = self.tokens.content(start, depth)?.ok_or(Fail::Odd)?;
         self.state.store(leaf, row, &text)
@@ -822,9 +816,7 @@ impl Walk<'_, '_> {
         scope: ScopeId,
         depth: usize,
     ) -> Result<(), Fail> {
-        if !self.tokens.attributes.is_empty() {
-            return Err(Fail::Odd);
-        }
+        odd_if(!self.tokens.attributes.is_empty())?;
         self.pass(start, depth)?;
         let mut found = Some((Vec::<Name>::new(), String::new()));
         if !start.is_empty {

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use memchr::{memchr, memchr2, memchr_iter, memmem};
+use memchr::{memchr, memchr2, memchr3, memchr_iter, memmem};
 use pyo3::FromPyObject;
 
 use crate::names::{Names, ScopeId, Tag};
@@ -226,10 +226,11 @@ impl<'d, 'n> Tokens<'d, 'n> {
     }
 
     /// The text up to the next `<`, which is then the place.
+    #[inline]
     pub fn run(&mut self) -> Result<Range<usize>, Stop> {
         let start = self.at;
-        self.at += memchr(b'<', &self.data[start..]).ok_or(Stop::GiveUp)?;
-        if self.at > start {
+        if self.data.get(start) != Some(&b'<') {
+            self.at += memchr(b'<', &self.data[start..]).ok_or(Stop::GiveUp)?;
             self.check_run(start..self.at)?;
         }
         Ok(start..self.at)
@@ -457,11 +458,15 @@ impl<'d, 'n> Tokens<'d, 'n> {
         if start.is_empty {
             return Ok(Some(Cow::Borrowed("")));
         }
-        let run = self.run()?;
-        if self.here(b"</") {
+        let begin = self.at;
+        let end = begin + memchr3(b'<', b'&', b'\r', &self.data[begin..]).ok_or(Stop::GiveUp)?;
+        if self.data[end..].starts_with(b"</") {
+            self.at = end;
+            self.check_run(begin..end)?;
             self.end_tag(&start.name)?;
-            return self.characters(run).map(Some);
+            return Ok(Some(Cow::Borrowed(&self.text[begin..end])));
         }
+        let run = self.run()?;
         let mut made = self.characters(run)?.into_owned();
         loop {
             match self.markup()? {
