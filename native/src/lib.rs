@@ -21,7 +21,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PySet};
 
-use crate::reader::{Envelope, State};
+use crate::reader::{Envelope, State, Walk};
 use crate::stream::Stream;
 use crate::tokens::Bounds;
 use crate::writer::Writers;
@@ -120,8 +120,8 @@ impl Core {
         again: &Bound<'_, PyAny>,
         bounds: Bounds,
     ) -> PyResult<Option<Py<PyAny>>> {
-        self.read(|state| state.document(self.bridge.bind(py), data.as_bytes(), table, again, bounds))
-            .map(|read| read.map(Bound::unbind))
+        let read = self.read(py, data, again, bounds, |walk| walk.document(table))?;
+        Ok(read.map(Bound::unbind))
     }
 
     /// The header and the body of an envelope that has nothing else, its namespace, and where it can be taken apart: where
@@ -138,8 +138,7 @@ impl Core {
         again: &Bound<'py, PyAny>,
         bounds: Bounds,
     ) -> PyResult<Option<Envelope<'py>>> {
-        let bridge = self.bridge.bind(py);
-        self.read(|state| state.envelope(bridge, data.as_bytes(), table, package, again, bounds))
+        self.read(py, data, again, bounds, |walk| walk.envelope(table, package))
     }
 
     /// What reads a document piece by piece.
@@ -173,10 +172,16 @@ impl Core {
 
 impl Core {
     /// Reads with a state that nobody else uses; None where the tree has to say what is there.
-    fn read<T>(&self, read: impl FnOnce(&mut State) -> Result<T, Stop>) -> PyResult<Option<T>> {
-        let taken = lock(&self.states).pop();
-        let mut state = taken.unwrap_or_else(State::new);
-        let found = read(&mut state);
+    fn read<'py, T>(
+        &self,
+        py: Python<'py>,
+        data: &Bound<'py, PyBytes>,
+        again: &Bound<'py, PyAny>,
+        bounds: Bounds,
+        root: impl FnOnce(&mut Walk<'_, '_, 'py>) -> Result<T, Stop>,
+    ) -> PyResult<Option<T>> {
+        let mut state = lock(&self.states).pop().unwrap_or_else(State::new);
+        let found = state.read(self.bridge.bind(py), data.as_bytes(), bounds, again, root);
         let mut states = lock(&self.states);
         if !state.names.is_worn() && states.len() < MOST_STATES {
             states.push(state);

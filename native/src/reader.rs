@@ -120,43 +120,24 @@ impl State {
         State { names, learnt: Learnt { plans: Plans::new(), values: Values::new(), xsi, nil, kind } }
     }
 
-    /// The object of a document.
-    pub fn document<'py>(
-        &mut self,
-        bridge: &Bound<'py, PyAny>,
-        data: &[u8],
-        table: Option<&Bound<'py, PyAny>>,
-        again: &Bound<'py, PyAny>,
-        bounds: Bounds,
-    ) -> Result<Bound<'py, PyAny>, Stop> {
-        let mut walk = self.walk(bridge, data, bounds)?;
-        walk.tokens.prolog()?;
-        let at = walk.tokens.at;
-        let start = walk.tokens.start_tag(NOWHERE)?;
-        let root = walk.root(table, None, at, &start)?;
-        walk.tokens.epilog()?;
-        walk.settle(again)?;
-        Ok(root)
-    }
-
-    /// The header and the body of an envelope that has nothing beside them.
+    /// What a document holds, which was read to its end.
     ///
-    /// Args: as for a document, but the table of the header's class, and the package that the body's is looked for in.
-    pub fn envelope<'py>(
+    /// Args: what is asked about classes, the document, its bounds, what gives the values of odd elements, and what reads the
+    /// root.
+    pub fn read<'py, T>(
         &mut self,
         bridge: &Bound<'py, PyAny>,
         data: &[u8],
-        table: &Bound<'py, PyAny>,
-        package: Option<&str>,
-        again: &Bound<'py, PyAny>,
         bounds: Bounds,
-    ) -> Result<Envelope<'py>, Stop> {
+        again: &Bound<'py, PyAny>,
+        root: impl FnOnce(&mut Walk<'_, '_, 'py>) -> Result<T, Stop>,
+    ) -> Result<T, Stop> {
         let mut walk = self.walk(bridge, data, bounds)?;
         walk.tokens.prolog()?;
-        let envelope = walk.envelope(table, package)?;
+        let found = root(&mut walk)?;
         walk.tokens.epilog()?;
         walk.settle(again)?;
-        Ok(envelope)
+        Ok(found)
     }
 
     /// A walk over a document, or a part of one.
@@ -185,7 +166,17 @@ impl State {
 }
 
 impl<'py> Walk<'_, '_, 'py> {
-    fn envelope(&mut self, table: &Bound<'py, PyAny>, package: Option<&str>) -> Result<Envelope<'py>, Stop> {
+    /// The object of a document, whose class has a table or is found by its name.
+    pub fn document(&mut self, table: Option<&Bound<'py, PyAny>>) -> Result<Bound<'py, PyAny>, Stop> {
+        let at = self.tokens.at;
+        let start = self.tokens.start_tag(NOWHERE)?;
+        self.root(table, None, at, &start)
+    }
+
+    /// The header and the body of an envelope that has nothing beside them.
+    ///
+    /// Args: the table of the header's class, and the package that the body's is looked for in.
+    pub fn envelope(&mut self, table: &Bound<'py, PyAny>, package: Option<&str>) -> Result<Envelope<'py>, Stop> {
         let (whole, namespace) = self.shell(NOWHERE, &SOAP, "Envelope")?;
         let (outer, _) = self.shell(whole.scope, &[namespace], "Header")?;
         self.around = 2;
