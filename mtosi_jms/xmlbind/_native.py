@@ -11,7 +11,7 @@ import importlib
 import os
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import MISSING, fields, replace
+from dataclasses import MISSING, fields
 from operator import itemgetter
 from types import MemberDescriptorType
 from typing import Any, Final, Literal, NamedTuple
@@ -273,7 +273,7 @@ class _Again:
             reported.sort(key=itemgetter(0))
             paths = self._native.paths(self._data, [place for place, _ in reported])
             self.told = [
-                replace(warning, path=f"{path}{warning.path}")
+                XmlWarning(warning.rule, warning.message, path + warning.path, warning.line)
                 for path, (_, found) in zip(paths, reported, strict=True)
                 for warning in found
             ]

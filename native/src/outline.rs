@@ -1,7 +1,7 @@
 //! What stands around objects: the elements that are open, and how far a document was read that comes in pieces.
 
 use crate::names::{ScopeId, NOWHERE};
-use crate::tokens::{newlines, Start, Token, Tokens};
+use crate::tokens::{newlines, Start, Tokens};
 use crate::{give_up_if, Stop};
 
 /// An open element outside of objects.
@@ -45,17 +45,11 @@ impl<T> Outline<T> {
             tokens.prolog()?;
             return Ok(Event::Start(tokens.at, tokens.start_tag(NOWHERE)?));
         };
-        loop {
-            let run = tokens.run()?;
-            tokens.check(run)?;
-            let at = tokens.at;
-            match tokens.markup()? {
-                Token::Section(_) | Token::Aside => {}
-                Token::End => return tokens.end_tag_of(&level.name).map(|()| Event::End(at)),
-                Token::Start => {
-                    give_up_if(self.depth() > tokens.bounds.depth)?;
-                    return Ok(Event::Start(at, tokens.start_tag(level.scope)?));
-                }
+        match tokens.inside(&level.name, level.scope)? {
+            (at, None) => Ok(Event::End(at)),
+            (at, Some(start)) => {
+                give_up_if(self.depth() > tokens.bounds.depth)?;
+                Ok(Event::Start(at, start))
             }
         }
     }

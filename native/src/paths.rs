@@ -37,7 +37,9 @@ struct Finder {
 
 impl Finder {
     fn start(&mut self, at: usize, tag: Tag) {
-        let (outer, position) = self.levels.last_mut().map_or((0, 0), |level| {
+        let is_done = self.found.len() == self.wanted.len();
+        let outer = self.levels.last_mut().filter(|level| level.is_on_way || !is_done);
+        let (outer, position) = outer.map_or((0, 0), |level| {
             let count = level.counts.entry(tag).or_insert(0);
             *count += 1;
             (level.number, *count)
@@ -83,7 +85,7 @@ pub fn paths(data: &[u8], places: Vec<usize>) -> PyResult<Vec<String>> {
         let at = tokens.at;
         let root = tokens.start_tag(NOWHERE)?;
         finder.start(at, tokens.tag(&root)?);
-        tokens.pass(&root, 1, |told| match told {
+        tokens.watch(&root, 1, |told| match told {
             Some((at, tag)) => finder.start(at, tag),
             None => finder.end(),
         })?;

@@ -304,7 +304,7 @@ impl<'py> Walk<'_, '_, 'py> {
         }
         let records = self.records.len();
         let Some((class, object)) = self.enter(start, at, class, is_named, source)? else {
-            self.tokens.pass(start, self.depth(), |_| {})?;
+            self.tokens.pass(start, self.depth())?;
             return Ok(Made::Odd);
         };
         let is_whole = if self.learnt.plans.class(class).form == Form::Text {
@@ -336,7 +336,7 @@ impl<'py> Walk<'_, '_, 'py> {
             is_complete = is_complete && (!class.checked || self.is_in_order(&frame)?);
         } else {
             give_up_if(self.above.is_empty())?;
-            self.tokens.pass(start, depth, |_| {})?;
+            self.tokens.pass(start, depth)?;
         }
         self.order.truncate(order);
         Ok(is_complete)
@@ -388,7 +388,7 @@ impl<'py> Walk<'_, '_, 'py> {
             !is_late && (slot.many || !class.checked || !self.order[frame.order..].contains(&(slot.field as u16)))
         });
         let Some((index, slot)) = slot else {
-            self.tokens.pass(&start, depth, |_| {})?;
+            self.tokens.pass(&start, depth)?;
             return Ok(false);
         };
         frame.last = if slot.many { slot.order - 1 } else { slot.order };
@@ -411,7 +411,7 @@ impl<'py> Walk<'_, '_, 'py> {
                 }
             }
             Code::Keep => {
-                self.tokens.pass(&start, depth, |_| {})?;
+                self.tokens.pass(&start, depth)?;
                 return Ok(self.record(frame, index, at));
             }
         };

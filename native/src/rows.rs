@@ -437,10 +437,6 @@ impl Walk<'_, '_> {
         self.message.outline.depth()
     }
 
-    fn pass(&mut self, start: &Start, depth: usize) -> Result<(), Stop> {
-        self.tokens.pass(start, depth, |_| {})
-    }
-
     /// The text of an element; elements in it are more than this reader knows.
     fn text(&mut self, start: &Start, depth: usize) -> Result<String, Stop> {
         self.tokens.content(start, depth)?.map(Into::into).ok_or(Stop::GiveUp)
@@ -560,7 +556,7 @@ impl Walk<'_, '_> {
             Err(Fail::Stop(stop)) => Err(stop),
             Err(Fail::Odd) => {
                 let start = self.again(at)?;
-                self.pass(&start, depth)?;
+                self.tokens.pass(&start, depth)?;
                 Ok(false)
             }
         }
@@ -595,7 +591,7 @@ impl Walk<'_, '_> {
         let depth = self.depth();
         let Node { kind, begun, .. } = *self.node()?;
         if self.node()?.given.is_some() {
-            return self.pass(start, depth);
+            return self.tokens.pass(start, depth);
         }
         give_up_if(self.node()?.is_settled)?;
         let given = match begun {
@@ -639,22 +635,8 @@ impl Walk<'_, '_> {
         if open.is_empty {
             return Ok(None);
         }
-        loop {
-            let run = self.tokens.run()?;
-            self.tokens.check(run)?;
-            match self.tokens.markup()? {
-                Token::Section(_) | Token::Aside => {}
-                Token::End => {
-                    self.tokens.end_tag(&open.name)?;
-                    return Ok(None);
-                }
-                Token::Start => {
-                    let start = self.tokens.start_tag(open.scope)?;
-                    let tag = self.tokens.tag(&start)?;
-                    return Ok(Some((start, tag)));
-                }
-            }
-        }
+        let (_, found) = self.tokens.inside(&self.tokens.data[open.name.clone()], open.scope)?;
+        found.map(|start| self.tokens.tag(&start).map(|tag| (start, tag))).transpose()
     }
 
     /// The name in an object that is not in columns.
@@ -667,7 +649,7 @@ impl Walk<'_, '_> {
                 found = self.name(&child, depth + 1)?;
                 wanted = None;
             } else {
-                self.pass(&child, depth + 1)?;
+                self.tokens.pass(&child, depth + 1)?;
             }
         }
         Ok(found)
@@ -782,7 +764,7 @@ impl Walk<'_, '_> {
             match step.target {
                 TO_LEAF => self.leaf(step.at, row, &child, depth)?,
                 TO_OBJECT => self.element(step.at, row, &child, depth)?,
-                TO_NOTHING => self.pass(&child, depth)?,
+                TO_NOTHING => self.tokens.pass(&child, depth)?,
                 TO_MARK => {
                     let is_bare = self.tokens.attributes.is_empty();
                     let text = self.tokens.content(&child, depth)?;
@@ -817,7 +799,7 @@ impl Walk<'_, '_> {
         depth: usize,
     ) -> Result<(), Fail> {
         odd_if(!self.tokens.attributes.is_empty())?;
-        self.pass(start, depth)?;
+        self.tokens.pass(start, depth)?;
         let mut found = Some((Vec::<Name>::new(), String::new()));
         if !start.is_empty {
             let (before, after) = self.tokens.around(std::iter::once(&b"around"[..]), scope);

@@ -171,7 +171,7 @@ impl Reading<'_, '_, '_, '_> {
             Ok(_) => {}
             Err(Stop::GiveUp) => {
                 self.walk.tokens.at = after;
-                self.walk.tokens.pass(start, self.outline.depth(), |_| {})?;
+                self.walk.tokens.pass(start, self.outline.depth())?;
             }
             Err(error) => return Err(error),
         }

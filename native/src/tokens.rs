@@ -471,7 +471,7 @@ impl<'d, 'n> Tokens<'d, 'n> {
         loop {
             match self.markup()? {
                 Token::Start => {
-                    self.pass(start, depth, |_| {})?;
+                    self.pass(start, depth)?;
                     return Ok(None);
                 }
                 Token::End => {
@@ -486,41 +486,51 @@ impl<'d, 'n> Tokens<'d, 'n> {
         }
     }
 
-    /// Reads on to the end of an element whose start tag was read, which nobody makes anything of.
+    /// The start tag of the next element inside one that is open, None at its end tag, which is read too; and where it begins.
     ///
-    /// Args: the tag, the depth of the element, and who is told where each element inside begins and its name, and of the
-    /// end of each.
-    pub fn pass(
+    /// Args: name and inner scope of the open element.
+    pub fn inside(&mut self, name: &[u8], scope: ScopeId) -> Result<(usize, Option<Start>), Stop> {
+        loop {
+            let run = self.run()?;
+            self.check(run)?;
+            let at = self.at;
+            match self.markup()? {
+                Token::Section(_) | Token::Aside => {}
+                Token::End => return self.end_tag_of(name).map(|()| (at, None)),
+                Token::Start => return self.start_tag(scope).map(|start| (at, Some(start))),
+            }
+        }
+    }
+
+    /// Reads on to the end of an element whose start tag was read, which nobody makes anything of.
+    pub fn pass(&mut self, start: &Start, depth: usize) -> Result<(), Stop> {
+        self.watch(start, depth, |_| {})
+    }
+
+    /// The same, but someone is told where each element inside begins and its name, and of the end of each.
+    pub fn watch(
         &mut self,
         start: &Start,
         depth: usize,
         mut told: impl FnMut(Option<(usize, Tag)>),
     ) -> Result<(), Stop> {
+        let data = self.data;
         let mut open = Vec::new();
         if !start.is_empty {
             open.push((start.name.clone(), start.scope));
         }
         while let Some((name, scope)) = open.last() {
-            let run = self.run()?;
-            self.check(run)?;
-            match self.markup()? {
-                Token::End => {
-                    self.end_tag(name)?;
-                    open.pop();
-                    told(None);
-                }
-                Token::Start => {
-                    let at = self.at;
-                    let start = self.start_tag(*scope)?;
-                    told(Some((at, self.tag(&start)?)));
-                    give_up_if(depth + open.len() > self.bounds.depth)?;
-                    if start.is_empty {
-                        told(None);
-                    } else {
-                        open.push((start.name, start.scope));
-                    }
-                }
-                Token::Section(_) | Token::Aside => {}
+            let (at, Some(start)) = self.inside(&data[name.clone()], *scope)? else {
+                open.pop();
+                told(None);
+                continue;
+            };
+            told(Some((at, self.tag(&start)?)));
+            give_up_if(depth + open.len() > self.bounds.depth)?;
+            if start.is_empty {
+                told(None);
+            } else {
+                open.push((start.name, start.scope));
             }
         }
         Ok(())
