@@ -36,14 +36,16 @@ struct Finder {
 }
 
 impl Finder {
-    fn start(&mut self, at: usize, tag: Tag) {
-        let is_done = self.found.len() == self.wanted.len();
-        let outer = self.levels.last_mut().filter(|level| level.is_on_way || !is_done);
-        let (outer, position) = outer.map_or((0, 0), |level| {
+    /// Whether anything in the element may have been asked for.
+    fn start(&mut self, at: usize, tag: Tag) -> bool {
+        let (outer, position) = self.levels.last_mut().map_or((0, 0), |level| {
             let count = level.counts.entry(tag).or_insert(0);
             *count += 1;
             (level.number, *count)
         });
+        if self.found.len() == self.wanted.len() {
+            return false;
+        }
         self.elements += 1;
         let step = (outer, tag, position);
         self.levels.push(Level { number: self.elements, step, counts: Counts::new(), is_on_way: false });
@@ -51,6 +53,7 @@ impl Finder {
             self.levels.iter_mut().for_each(|level| level.is_on_way = true);
             self.found.push(self.levels.iter().map(|level| level.step).collect());
         }
+        true
     }
 
     fn end(&mut self) {
@@ -87,7 +90,10 @@ pub fn paths(data: &[u8], places: Vec<usize>) -> PyResult<Vec<String>> {
         finder.start(at, tokens.tag(&root)?);
         tokens.watch(&root, 1, |told| match told {
             Some((at, tag)) => finder.start(at, tag),
-            None => finder.end(),
+            None => {
+                finder.end();
+                true
+            }
         })?;
         while !finder.levels.is_empty() {
             finder.end();

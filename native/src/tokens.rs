@@ -504,15 +504,16 @@ impl<'d, 'n> Tokens<'d, 'n> {
 
     /// Reads on to the end of an element whose start tag was read, which nobody makes anything of.
     pub fn pass(&mut self, start: &Start, depth: usize) -> Result<(), Stop> {
-        self.watch(start, depth, |_| {})
+        self.watch(start, depth, |_| true)
     }
 
-    /// The same, but someone is told where each element inside begins and its name, and of the end of each.
+    /// The same, but someone is told where each element inside begins and its name, and of the end of each. Whoever does not
+    /// look into one is not told of its end; the document must then be known to be well-formed.
     pub fn watch(
         &mut self,
         start: &Start,
         depth: usize,
-        mut told: impl FnMut(Option<(usize, Tag)>),
+        mut told: impl FnMut(Option<(usize, Tag)>) -> bool,
     ) -> Result<(), Stop> {
         let data = self.data;
         let mut open = Vec::new();
@@ -525,12 +526,39 @@ impl<'d, 'n> Tokens<'d, 'n> {
                 told(None);
                 continue;
             };
-            told(Some((at, self.tag(&start)?)));
+            let looks_inside = told(Some((at, self.tag(&start)?)));
             give_up_if(depth + open.len() > self.bounds.depth)?;
-            if start.is_empty {
+            if !looks_inside {
+                self.skip(&start)?;
+            } else if start.is_empty {
                 told(None);
             } else {
                 open.push((start.name, start.scope));
+            }
+        }
+        Ok(())
+    }
+
+    /// Goes behind the end of an element whose start tag was read, in a document that is known to be well-formed.
+    fn skip(&mut self, start: &Start) -> Result<(), Stop> {
+        let mut depth = usize::from(!start.is_empty);
+        while depth > 0 {
+            self.run()?;
+            let token = self.markup()?;
+            if token != Token::Start && token != Token::End {
+                continue;
+            }
+            loop {
+                self.at += memchr3(b'>', b'"', b'\'', &self.data[self.at..]).ok_or(Stop::GiveUp)? + 1;
+                match self.data[self.at - 1] {
+                    b'>' => break,
+                    quote => self.at += memchr(quote, &self.data[self.at..]).ok_or(Stop::GiveUp)? + 1,
+                }
+            }
+            self.last_tag = self.at;
+            match token {
+                Token::End => depth -= 1,
+                _ => depth += usize::from(self.data[self.at - 2] != b'/'),
             }
         }
         Ok(())
