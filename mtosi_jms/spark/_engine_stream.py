@@ -12,15 +12,13 @@ folder of this user's, to list and read files, which Spark's tasks do.
 from __future__ import annotations
 
 import json
-import shutil
-import tempfile
-import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from multiprocessing.connection import Client, Connection, Listener
 from threading import Thread
 from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 from pyspark import SparkContext
@@ -111,10 +109,8 @@ class Desk:
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
-        folder = tempfile.mkdtemp(prefix="mtosi-")
-        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
-        self.address = f"{folder}/desk"
-        self._listener = Listener(self.address, "AF_UNIX")
+        self._listener = Listener(family="AF_UNIX")  # in a folder of this process, which only its user can open
+        self.address = str(self._listener.address)
         Thread(target=self._accept, name="mtosi-streams", daemon=True).start()
 
     @classmethod
@@ -170,7 +166,7 @@ class Desk:
         HadoopFiles(self._spark).move(path, archive) if archive else HadoopFiles(self._spark).remove(path)
 
 
-_desks: Final[weakref.WeakKeyDictionary[SparkContext, Desk]] = weakref.WeakKeyDictionary()
+_desks: Final[WeakKeyDictionary[SparkContext, Desk]] = WeakKeyDictionary()
 
 
 class _EngineSource(DataSource):

@@ -18,6 +18,7 @@ from mtosi_jms.spark._engine import plan_by_engine
 from mtosi_jms.spark._landing import plan_landing
 from mtosi_jms.spark.jobs import AlarmOptions, IngestOptions, run_alarms, run_ingest
 
+from .conftest import MTOP
 from .troubles import content, troubled_landing
 
 pytestmark = [
@@ -95,18 +96,16 @@ def test_loads_that_add_up_from_elsewhere_are_those_from_here(
 
 def deletion(envelopes: Any, name: str) -> str:
     """A notification that a managed element is gone."""
-    uri = "http://www.tmforum.org/mtop/"
+    spaces = {"notmsg": "fmw", "cei": "fmw", "ei": "fmw", "rscoc": "nrb"}
+    declared = " ".join(f'xmlns:{name}="{MTOP}{area}/xsd/{name}/v1"' for name, area in spaces.items())
     named = "".join(
         f"<nam:rdn><nam:type>{kind}</nam:type><nam:value>{value}</nam:value></nam:rdn>"
         for kind, value in (("MD", "M"), ("ME", name))
     )
-    event = (
-        f'<cei:sourceTime xmlns:cei="{uri}fmw/xsd/cei/v1">2024-03-01T00:00:00Z</cei:sourceTime>'
-        f'<ei:objectName xmlns:ei="{uri}fmw/xsd/ei/v1">{named}</ei:objectName>'
-    )
-    told = f'<rscoc:resourceObjectDeletion xmlns:rscoc="{uri}nrb/xsd/rscoc/v1">{event}</rscoc:resourceObjectDeletion>'
-    body = f'<notmsg:notify xmlns:notmsg="{uri}fmw/xsd/notmsg/v1"><notmsg:message>{told}</notmsg:message></notmsg:notify>'
-    return str(envelopes.envelope(envelopes.header(msgType="NOTIFICATION"), body))
+    event = f"<cei:sourceTime>2024-03-01T00:00:00Z</cei:sourceTime><ei:objectName>{named}</ei:objectName>"
+    told = f"<notmsg:message><rscoc:resourceObjectDeletion>{event}</rscoc:resourceObjectDeletion></notmsg:message>"
+    header = envelopes.header(msgType="NOTIFICATION")
+    return str(envelopes.envelope(header, f"<notmsg:notify {declared}>{told}</notmsg:notify>"))
 
 
 def test_a_stream_from_elsewhere_is_that_from_here(
