@@ -40,7 +40,7 @@ from mtosi_jms.spark._engine import (
     look_at,
     planned_file,
 )
-from mtosi_jms.spark._files import Reject, disk_file, raw_bytes
+from mtosi_jms.spark._files import Reject, disk_file, raw_bytes, scheme_of
 from mtosi_jms.spark._hadoop import HadoopFiles
 from mtosi_jms.spark._index import EarlierDocuments, SeenFile
 from mtosi_jms.spark._landing import Plan, PlannedFile, Scanned, plan_scanned, scanned_path
@@ -237,7 +237,8 @@ class EngineStream(LandingStream):
         return told
 
     def clean(self, path: str) -> None:
-        self._ask("clean", path, self.options.archive)
+        archive = self.options.archive
+        self._ask("clean", path, f"file:{archive}" if archive and not scheme_of(archive) else archive)
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
         """The files of one partition and what is known of them."""

@@ -195,10 +195,10 @@ def scanned_path(scanned: Scanned) -> str:
 
 
 def scan_file(path: str, options: SourceOptions) -> Iterator[Scanned]:
-    """Look at each document of a file, as `scan`; what cannot be opened is a reject."""
+    """Look at each document of a file that is asked for, as `scan`; what cannot be opened is a reject."""
     rejects: list[Reject] = []
-    for document, size in documents_of(path, rejects).items():
-        yield scan(document, size, options)
+    scanned = (scan(document, size, options) for document, size in documents_of(path, rejects).items())
+    yield from (each for each in scanned if each is not None)
     yield from rejects
 
 

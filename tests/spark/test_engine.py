@@ -12,9 +12,11 @@ import pytest
 
 pytest.importorskip("pyspark")
 
+from pyspark.errors import StreamingQueryException
+
 from mtosi_jms.errors import ConfigError, ExchangeError, MtosiError, SpoolError
 from mtosi_jms.spark import InventorySource, SourceOptions, read_landing, stream_landing
-from mtosi_jms.spark._engine import plan_by_engine
+from mtosi_jms.spark._engine import EngineListing, plan_by_engine
 from mtosi_jms.spark._landing import plan_landing
 from mtosi_jms.spark.jobs import AlarmOptions, IngestOptions, run_alarms, run_ingest
 
@@ -117,12 +119,7 @@ def test_a_stream_from_elsewhere_is_that_from_here(
     there = stream_landing(spark, mounted, **columns, index=str(tmp_path / "there.db"))
 
     def rows(name: str, stream: Any, root: str) -> list[str]:
-        table = tmp_path / name
-        writing = stream.writeStream.format("parquet").option("checkpointLocation", str(tmp_path / f"{name}.state"))
-        query = writing.trigger(availableNow=True).start(str(table))
-        query.awaitTermination()
-        found = pq.read_table(table).to_pylist()
-        return sorted(repr(row).replace(root, "") for row in found)
+        return sorted(repr(row).replace(root, "") for row in streamed(stream, tmp_path / name))
 
     def both() -> list[str]:
         expected, found = rows("here", here, str(landing)), rows("there", there, mounted)
@@ -137,6 +134,44 @@ def test_a_stream_from_elsewhere_is_that_from_here(
     assert set(both()) - set(first) == {
         "{'name_text': 'MD=M/ME=g2', 'complete': True, 'source_file': '/later/g2.xml', 'corrupt': None}"
     }
+    put("later/g2.xml", "<changed/>")
+    with pytest.raises(StreamingQueryException, match=r"g2\.xml: has changed since the stream has listed it"):
+        rows("there", there, mounted)
+
+
+def test_a_stream_from_elsewhere_does_away_with_files(
+    spark: Any, landing: Path, mounted: str, put: Put, envelopes: Any, tmp_path: Path
+) -> None:
+    done = {"cleanSource": "archive", "sourceArchiveDir": (tmp_path / "archive").as_uri()}
+    stream = stream_landing(spark, mounted, columns="name_text", index=str(tmp_path / "index.db"), **done)
+    for name in ("1", "2"):
+        put(f"{name}.xml", envelopes.batch(name, 1, True, envelopes.me(name)))
+        assert len(streamed(stream, tmp_path / "table")) == int(name)
+    assert (tmp_path / "archive/landing/1.xml").exists()
+    assert not (landing / "1.xml").exists()
+
+
+def streamed(stream: Any, table: Path) -> list[dict[str, Any]]:
+    """The rows of a table after what is there has been added to it."""
+    writing = stream.writeStream.format("parquet").option("checkpointLocation", f"{table}.state")
+    query = writing.trigger(availableNow=True).start(str(table))
+    query.awaitTermination()
+    rows: list[dict[str, Any]] = pq.read_table(table).to_pylist()
+    return rows
+
+
+def test_a_file_that_changes_or_goes_before_it_is_looked_at_is_an_error(
+    spark: Any, landing: Path, mounted: str, put: Put, envelopes: Any
+) -> None:
+    for name in ("changed", "gone"):
+        put(f"{name}.xml", envelopes.batch(name, 1, True, envelopes.me(name)))
+    options = SourceOptions.parse({"path": mounted})
+    listing = EngineListing(spark, options)
+    put("changed.xml", "<changed/>")
+    (landing / "gone.xml").unlink()
+    for name, reason in (("changed", "has changed since it was listed"), ("gone", "no such file or folder")):
+        with pytest.raises(SpoolError, match=f"{mounted}/{name}.xml: {reason}"):
+            list(listing.look([f"{mounted}/{name}.xml"], options))
 
 
 def test_what_is_not_there_or_cannot_be_taken_leaves_the_tables(
@@ -148,8 +183,15 @@ def test_what_is_not_there_or_cannot_be_taken_leaves_the_tables(
     before = content(out, "")
     with pytest.raises(SpoolError, match="no such file or folder"):
         run_ingest(IngestOptions(landing=f"{mounted}/nothing", out=out), spark=spark)
-    with pytest.raises(SpoolError, match="nowhere"):
-        run_ingest(IngestOptions(landing="nowhere://bucket/landing", out=out), spark=spark)
+    for write in ("replace", "merge"):
+        with pytest.raises(SpoolError, match="nowhere"):
+            run_ingest(
+                IngestOptions(landing="nowhere://bucket/landing", out=tmp_path / write, write=write), spark=spark
+            )
+    with pytest.raises(ConfigError, match="bulkFiles"):
+        run_ingest(
+            IngestOptions(landing=mounted, out=tmp_path / "merge", write="merge", bulk_files=("/",)), spark=spark
+        )
     with pytest.raises(ExchangeError, match="1 incomplete"):
         run_ingest(IngestOptions(landing=mounted, out=out, on_incomplete="fail"), spark=spark)
     with pytest.raises(ConfigError, match="bulkFiles"):

@@ -74,7 +74,7 @@ def test_loads_that_add_up_from_there_are_those_from_here(server: Server, here: 
     shutil.copytree(here / "landing", landing)
     conf = {**server.settings, **server.more}
     command = ("--write", "merge", "--since-last", "--on-incomplete", "wait")
-    told = []
+    told: list[dict[str, Any]] = []
     streamed = []
     for batch in (None, envelopes.batch("gap", 2, False, envelopes.me("g2")), None):
         if batch is not None:
@@ -111,7 +111,7 @@ with local_session(cores=2, settings=conf) as spark:
 
 def stream(url: str, place: Path, conf: dict[str, str]) -> int:
     """What a stream of the landing adds to its table."""
-    before = sum(pq.read_metadata(file).num_rows for file in (place / "streamed").glob("*.parquet"))
+    before: int = sum(pq.read_metadata(file).num_rows for file in (place / "streamed").glob("*.parquet"))
     command = [sys.executable, "-c", STREAM, url, str(place), json.dumps(conf)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr

@@ -240,7 +240,7 @@ class Checkpoint:
         for looked in listing.look(sorted(set(listing.files) - set(files)), options):
             seen = listing.files[looked.path]
             files[looked.path] = FileFacts(seen.size, seen.modified_ns, looked.sha256)
-            for each in filter(None, looked.scanned):
+            for each in looked.scanned:
                 path = scanned_path(each)
                 there.add(path)
                 before = documents.get(path)
