@@ -69,18 +69,18 @@ def test_an_ingest_from_there_is_that_from_here(server: Server, here: Path, tmp_
 
 
 def test_loads_that_add_up_from_there_are_those_from_here(server: Server, here: Path, tmp_path: Path) -> None:
-    """Three ingests, the last without news; and a stream, which was there before the second file came."""
+    """Three ingests, the last without news; and a stream in two runs."""
     landing, envelopes = tmp_path / "landing", Envelopes()
     shutil.copytree(here / "landing", landing)
     conf = {**server.settings, **server.more}
     command = ("--write", "merge", "--since-last", "--on-incomplete", "wait")
     told: list[dict[str, Any]] = []
     streamed = []
-    for batch in (None, envelopes.batch("gap", 2, False, envelopes.me("g2")), None):
-        if batch is not None:
+    for batch in ("", envelopes.batch("gap", 2, False, envelopes.me("g2")), None):
+        if batch:
             (landing / "gap-2.xml").write_text(batch)
             server.put(landing / "gap-2.xml", "gap-2.xml")
-        if len(told) < 2:
+        if batch is not None:
             streamed.append(stream(server.url, tmp_path, conf))
         found = []
         for url, out, settings in ((str(landing), tmp_path / "here", {}), (server.url, tmp_path / "there", conf)):
