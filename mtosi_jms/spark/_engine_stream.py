@@ -4,7 +4,7 @@ The planning process of a stream keeps the index and decides what is in a batch,
 (`_streams`). It has no Hadoop, and no session. So it asks the process that has the session, through a socket in a
 folder of this user's, to list and read files, which Spark's tasks do.
 
-    planning process: positions, batches --asks--> Desk: Spark's tasks list, and look at files
+    planning process: positions, batches --asks--> SessionServer: Spark's tasks list, and look at files
            |
            facts of the files of a batch -> HadoopFiles.contents -> rows
 """
@@ -41,7 +41,7 @@ from mtosi_jms.spark._engine import (
     planned_file,
 )
 from mtosi_jms.spark._files import Reject, disk_file, raw_bytes, scheme_of
-from mtosi_jms.spark._hadoop import HadoopFiles
+from mtosi_jms.spark._hadoop import HadoopFiles, java_reason
 from mtosi_jms.spark._index import EarlierDocuments, SeenFile
 from mtosi_jms.spark._landing import Plan, PlannedFile, Scanned, plan_scanned, scanned_path
 from mtosi_jms.spark._options import SourceOptions
@@ -63,7 +63,7 @@ if TYPE_CHECKING:
 _FACTS: Final = pa.struct([("messages", pa.list_(MESSAGES)), ("rejects", pa.list_(pa.struct(list(REJECTS))))])
 _SCHEMA: Final = pa.schema([*FILES, ("facts", _FACTS)])
 _GIVEN: Final = "given"
-_DESK: Final = "desk"
+_ADDRESS: Final = "address"
 
 
 def stream_landing(
@@ -95,12 +95,12 @@ def stream_landing(
     load_stubs(settings.stubs)
     schema = full_schema(settings)
     spark.dataSource.register(_EngineSource)
-    asked = {_GIVEN: json.dumps([given, of_stream]), _DESK: Desk.of(spark).address}
+    asked = {_GIVEN: json.dumps([given, of_stream]), _ADDRESS: SessionServer.of(spark).address}
     files = spark.readStream.format(_EngineSource.name()).options(**asked).load()
     return hadoop.contents(files).mapInArrow(_ReadListed(settings, schema), from_arrow_schema(schema))
 
 
-class Desk:
+class SessionServer:
     """Does for the planning processes of streams what only the session can.
 
     Attributes:
@@ -114,12 +114,12 @@ class Desk:
         Thread(target=self._accept, name="mtosi-streams", daemon=True).start()
 
     @classmethod
-    def of(cls, spark: SparkSession) -> Desk:
+    def of(cls, spark: SparkSession) -> SessionServer:
         """The one of an application, which stays open as long as it."""
         context = spark.sparkContext
-        if context not in _desks:
-            _desks[context] = cls(spark)
-        return _desks[context]
+        if context not in _servers:
+            _servers[context] = cls(spark)
+        return _servers[context]
 
     def _accept(self) -> None:
         while True:
@@ -136,7 +136,7 @@ class Desk:
                 except MtosiError as error:
                     answer = error
                 except Exception as error:  # noqa: BLE001 - whatever Spark says, the planning process must hear it
-                    answer = MtosiError(f"Spark: {str(error).strip().partition(chr(10))[0] or type(error).__name__}")
+                    answer = MtosiError(f"Spark: {java_reason(error)}")
                 connection.send(answer)
 
     def listed(self, settings: SourceOptions) -> tuple[list[SeenFile], tuple[Reject, ...]]:
@@ -166,7 +166,7 @@ class Desk:
         HadoopFiles(self._spark).move(path, archive) if archive else HadoopFiles(self._spark).remove(path)
 
 
-_desks: Final[WeakKeyDictionary[SparkContext, Desk]] = WeakKeyDictionary()
+_servers: Final[WeakKeyDictionary[SparkContext, SessionServer]] = WeakKeyDictionary()
 
 
 class _EngineSource(DataSource):
@@ -183,7 +183,7 @@ class _EngineSource(DataSource):
         given, of_stream = json.loads(self.options[_GIVEN])
         stream = admitted(EngineStream)(SourceOptions.parse(given), StreamOptions.parse(of_stream), _SCHEMA)
         if isinstance(stream, EngineStream):
-            stream.ask_at(self.options[_DESK])
+            stream.ask_at(self.options[_ADDRESS])
         return stream
 
 
@@ -193,11 +193,11 @@ class EngineStream(LandingStream):
     def __init__(self, settings: SourceOptions, options: StreamOptions, schema: pa.Schema) -> None:
         super().__init__(settings, options, schema)
         self._address = ""
-        self._desk: Connection[Any, Any] | None = None
+        self._server: Connection[Any, Any] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """What a worker needs."""
-        return {**super().__getstate__(), "_desk": None}
+        return {**super().__getstate__(), "_server": None}
 
     def ask_at(self, address: str) -> None:
         """Say where the session's process is asked."""
@@ -210,10 +210,10 @@ class EngineStream(LandingStream):
             MtosiError: what it says; or it is gone.
         """
         try:
-            if self._desk is None:
-                self._desk = Client(self._address, "AF_UNIX")
-            self._desk.send((name, arguments))
-            answer = self._desk.recv()
+            if self._server is None:
+                self._server = Client(self._address, "AF_UNIX")
+            self._server.send((name, arguments))
+            answer = self._server.recv()
         except (EOFError, OSError) as error:
             raise MtosiError("the process that has the session of this stream is gone") from error
         if isinstance(answer, MtosiError):
@@ -258,9 +258,9 @@ class EngineStream(LandingStream):
         yield pa.RecordBatch.from_pylist(list(rows.values()), self._schema)
 
     def stop(self) -> None:
-        if self._desk is not None:
-            self._desk.close()
-            self._desk = None
+        if self._server is not None:
+            self._server.close()
+            self._server = None
         super().stop()
 
 

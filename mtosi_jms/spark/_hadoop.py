@@ -142,7 +142,13 @@ def _reporting(path: str) -> Iterator[None]:
     try:
         yield
     except Py4JJavaError as error:
-        raise SpoolError(path, str(error.java_exception.toString()).partition("\n")[0]) from error
+        raise SpoolError(path, java_reason(error)) from error
+
+
+def java_reason(error: Exception) -> str:
+    """What an error says, that of Java if it is one, in one line."""
+    said = error.java_exception.toString() if isinstance(error, Py4JJavaError) else error
+    return str(said).strip().partition("\n")[0] or type(error).__name__
 
 
 def _compile(context: SparkContext) -> Any:
