@@ -363,7 +363,7 @@ class Growth:
             source,
             object_types=(MESSAGE,),
             columns=("body", "source_file"),
-            mode=Mode.PERMISSIVE,
+            mode=Mode.FAILFAST,  # the plan has read them to their ends: what cannot be read now has changed, or is gone
             on_incomplete=OnIncomplete.WARN,
         )
         landed = landed_by(spark, replace(plan, files=files), options, folder)

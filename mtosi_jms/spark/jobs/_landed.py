@@ -124,6 +124,7 @@ class LocalFiles:
             self.spark,
             objectType=options.object_type,
             messageTypes=",".join(options.message_types),
+            mode=options.mode.value,
             planFile=str(saved),
             stubs=",".join(options.stubs),
             **columns,
