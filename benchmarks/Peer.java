@@ -108,14 +108,17 @@ public final class Peer {
         int answers = texts("answer").size();
         int atOnce = plan.getProperty("scenario").equals("batches") ? 1 : Math.min(IN_FLIGHT, amount);
         left = amount - atOnce;
-        try (Session asking = connection.createSession(false, Session.AUTO_ACKNOWLEDGE);
-                MessageProducer first = asking.createProducer(null)) {
+        Session asking = connection.createSession(false, Session.AUTO_ACKNOWLEDGE);
+        try {
+            MessageProducer first = asking.createProducer(null);
             for (int at = 0; at < atOnce; at++) {
                 request(asking, first);
             }
             while (!waiting.isEmpty()) {
                 wait();
             }
+        } finally {
+            asking.close(); // in JMS 1.1 a session is not AutoCloseable
         }
         return amount * answers;
     }

@@ -41,10 +41,12 @@ class Server:
         url: of the landing.
         settings: what Spark must be told to reach it.
         more: settings that are secret.
+        put: adds a file of this machine to the landing, under a name.
     """
 
     url: str
     settings: dict[str, str]
+    put: Callable[[Path, str], None]
     more: dict[str, str] = field(default_factory=dict)
 
 
@@ -78,8 +80,12 @@ def s3_server(java: JavaTools, folder: Path, landing: Path) -> Iterator[Server]:
     command = [*JAVA, f"-Dlogback.configurationFile={quiet}", "-cp", os.pathsep.join(map(str, proxy))]
     with _running([*command, "org.gaul.s3proxy.Main", "--properties", str(properties)], folder, lambda: _listens(port)):
         _put(port, "/bucket")
+
+        def put(file: Path, name: str) -> None:
+            _put(port, f"/bucket/landing/{quote(name)}", file.read_bytes())
+
         for file in sorted(path for path in landing.rglob("*") if path.is_file()):
-            _put(port, f"/bucket/landing/{quote(str(file.relative_to(landing)))}", file.read_bytes())
+            put(file, str(file.relative_to(landing)))
         jars = [str(jar) for jar in client if not SPARK_HAS.fullmatch(jar.name)]
         settings = {
             "spark.jars": ",".join(jars),
@@ -90,7 +96,7 @@ def s3_server(java: JavaTools, folder: Path, landing: Path) -> Iterator[Server]:
             "spark.hadoop.fs.s3a.retry.limit": "1",
         }
         secret = {"spark.hadoop.fs.s3a.access.key": KEY, "spark.hadoop.fs.s3a.secret.key": SECRET}
-        yield Server("s3a://bucket/landing", settings, secret)
+        yield Server("s3a://bucket/landing", settings, put, secret)
 
 
 @contextmanager
@@ -115,8 +121,13 @@ def hdfs_server(java: JavaTools, folder: Path, landing: Path) -> Iterator[Server
         url = f"hdfs://localhost:{port}/landing"
         (folder / "core-site.xml").write_text("<configuration/>", encoding="utf-8")  # the shell insists on one
         shell = [*JAVA, "-cp", f"{folder}{os.pathsep}{path}", "org.apache.hadoop.fs.FsShell"]
-        subprocess.run([*shell, "-put", str(landing), url], check=True, timeout=PATIENCE, capture_output=True)
-        yield Server(url, {})
+
+        def put(file: Path, name: str) -> None:
+            place = f"{url}/{name}" if name else url
+            subprocess.run([*shell, "-put", str(file), place], check=True, timeout=PATIENCE, capture_output=True)
+
+        put(landing, "")
+        yield Server(url, {}, put)
 
 
 @contextmanager

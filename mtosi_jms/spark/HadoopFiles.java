@@ -44,7 +44,8 @@ public final class HadoopFiles implements FlatMapFunction {
     /**
      * @param task ROOTS: takes (path) and gives (path, size, time, folder, named, error): a file, or what lies in a
      *     folder, or in what matches a glob. FOLDERS: the same for files in and below a folder. CONTENTS: takes (path,
-     *     size, time, facts) and gives (path, part, last, error, facts): a file in parts, facts only with the first.
+     *     size, time, facts) and gives (path, part, last, error, facts): a file in parts, facts only with the first. A
+     *     row without a path hands on its facts.
      * @param chunk bytes of a part
      * @param conf a SerializableConfiguration
      */
@@ -222,6 +223,10 @@ public final class HadoopFiles implements FlatMapFunction {
         }
 
         public Object next() {
+            if (path.isEmpty()) {
+                over = true;
+                return RowFactory.create(new Object[] {path, new byte[0], Boolean.TRUE, null, facts});
+            }
             byte[] part = new byte[0];
             String error = null;
             try {

@@ -19,6 +19,7 @@ from mtosi_jms.spark._session import SPARK_MINIMUM, check_version, local_session
 if TYPE_CHECKING:
     from mtosi_jms.spark._columns import arrow_schema
     from mtosi_jms.spark._engine import read_landing
+    from mtosi_jms.spark._engine_stream import stream_landing
     from mtosi_jms.spark._frames import ledger, parse_messages
     from mtosi_jms.spark._functions import register_functions
     from mtosi_jms.spark._landing import Plan, plan_landing
@@ -61,6 +62,7 @@ __all__ = [
     "register_functions",
     "selector_column",
     "snapshot_topology",
+    "stream_landing",
     "topology_tables",
 ]
 
@@ -78,6 +80,7 @@ _HOMES: Final = {
     "register_functions": "_functions",
     "plan_landing": "_landing",
     "selector_column": "_selector",
+    "stream_landing": "_engine_stream",
 }
 """Where the names of this package are; those that are not here are of `jobs`."""
 

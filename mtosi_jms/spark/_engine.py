@@ -13,7 +13,7 @@ import json
 import math
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
@@ -30,9 +30,11 @@ from mtosi_jms.bulk import is_document_name
 from mtosi_jms.errors import ConfigError, MtosiError, SpoolError
 from mtosi_jms.inventory import MESSAGE, load_stubs
 from mtosi_jms.spark._columns import full_schema
-from mtosi_jms.spark._files import SHELF, Lent, Reject, Sieve, documents_of, follow, lent
+from mtosi_jms.spark._files import NOT_THERE, SHELF, Lent, Reject, Sieve, disk_file, follow, lent, scheme_of
 from mtosi_jms.spark._hadoop import HadoopFiles
-from mtosi_jms.spark._landing import PlannedFile, read_digests, scan, settle
+from mtosi_jms.spark._index import SeenFile
+from mtosi_jms.spark._landing import Digests, Plan, PlannedFile, Scanned, plan_scanned, read_digests, scan_file, settle
+from mtosi_jms.spark._listing import Looked, checksum
 from mtosi_jms.spark._options import Mode, OnIncomplete, SourceOptions
 from mtosi_jms.spark._reader import reader_for
 from mtosi_jms.spark._sequences import ReplySequence, check_complete
@@ -44,9 +46,9 @@ _TEXT: Final = pa.string()
 _LONG: Final = pa.int64()
 _TIME: Final = pa.timestamp("us", tz="UTC")
 _LONGS: Final = pa.list_(_LONG)
-_FILE: Final = (pa.field("path", _TEXT), pa.field("size", _LONG), pa.field("time", _LONG))
+FILES: Final = (pa.field("path", _TEXT), pa.field("size", _LONG), pa.field("time", _LONG))
 """A file as it was listed: URL, bytes, milliseconds since 1970."""
-_MESSAGE: Final = pa.struct(
+MESSAGES: Final = pa.struct(
     [
         ("path", _TEXT),
         ("size", _LONG),
@@ -82,14 +84,20 @@ _SEQUENCE: Final = pa.struct(
     ]
 )
 """A `ReplySequence`."""
+_FACTS: Final = pa.schema([*FILES, ("message", MESSAGES)])
+"""Messages, and the files that they are in."""
+_LOOKED: Final = pa.schema([*_FACTS, ("reject", _REJECT), ("reply", _TEXT), ("sha256", _TEXT), ("error", _TEXT)])
+"""What is in files: a row for each message, with the file that it names; each reject; each checksum, or why there is
+none. A file's rows stand together."""
 _PLAN: Final = pa.schema(
-    [*_FILE, ("message", _MESSAGE), ("reject", _REJECT), ("unfollowed", _REJECT), ("sequence", _SEQUENCE)]
+    [*FILES, ("message", MESSAGES), ("reject", _REJECT), ("unfollowed", _REJECT), ("sequence", _SEQUENCE)]
 )
 """One row for each message to read, reject, reply that is not followed, and sequence; the other columns are null."""
 _DIGESTS: Final = pa.schema([("document", _TEXT), ("digest", _TEXT), ("damage", _REJECT)])
 _TASK_BYTES: Final = 64 * 1024 * 1024
 _TASK_FILES: Final = 50_000
 _ROWS: Final = 1000
+_MILLISECOND: Final = 1_000_000
 
 Task = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 """What workers run."""
@@ -173,6 +181,119 @@ class EnginePlan:
         return self.table.where(f.col(column).isNotNull()).select(f"{column}.*")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedPlan(Plan):
+    """A plan that the driver made of files that Spark's tasks read.
+
+    Attributes:
+        spark: the session.
+        listed: the files by path.
+    """
+
+    spark: SparkSession
+    listed: Mapping[str, SeenFile]
+
+    def of(self, files: Iterable[PlannedFile]) -> EnginePlan:
+        """Some of its messages, to be read."""
+        return EnginePlan(self.spark, _table(self.spark, self.listed, files))
+
+
+class EngineListing:
+    """A landing that Spark's tasks list and read, and the driver plans."""
+
+    def __init__(self, spark: SparkSession, options: SourceOptions, scratch: str | Path | None = None) -> None:
+        """List it.
+
+        Args:
+            spark: a session.
+            options: of the load.
+            scratch: as `plan_by_engine`.
+
+        Raises:
+            SpoolError, ConfigError: as `plan_by_engine`.
+        """
+        _check_options(options)
+        self._spark = spark
+        self.files: dict[str, SeenFile] = {}
+        rejects: list[Reject] = []
+        for row in _pylist(_list(HadoopFiles(spark), options, _Keeper(scratch))):
+            path = shown_path(row["path"])
+            if row["error"] is None:
+                self.files[path] = SeenFile(path, row["size"], row["time"] * _MILLISECOND)
+            else:
+                rejects.append(_unlisted(row))
+        self.rejects = tuple(rejects)
+
+    def look(self, paths: Iterable[str], options: SourceOptions) -> Iterator[Looked]:
+        for looked in look_at(self._spark, [self.files[path] for path in paths], options):
+            if isinstance(looked, SpoolError):
+                raise looked
+            yield looked
+
+    def plan(
+        self,
+        scanned: Iterable[Scanned],
+        options: SourceOptions,
+        known: Mapping[str, Sequence[PlannedFile]],
+        recalled: Iterable[str],
+    ) -> ListedPlan:
+        plan = plan_scanned(scanned, options, known, recalled, self._digests(options))
+        facts = (plan.files, plan.rejects, plan.sequences, plan.counts, plan.unfollowed)
+        return ListedPlan(*facts, spark=self._spark, listed=self.files)
+
+    def _digests(self, options: SourceOptions) -> Digests:
+        return lambda files: digests_by_engine(self._spark, self.files, files, options)
+
+
+def look_at(spark: SparkSession, files: Iterable[SeenFile], options: SourceOptions) -> Iterator[Looked | SpoolError]:
+    """Have Spark's tasks read files; an error for each that cannot be read, or is not as it was listed."""
+    listed = [listed_row(file) for file in files]
+    if not listed:
+        return
+    rows = spark.createDataFrame(pa.Table.from_pylist(listed, pa.schema(FILES)))
+    contents = HadoopFiles(spark).contents(_spread(rows.withColumn("facts", f.struct("path", "size", "time")), None))
+    scanned: list[Scanned] = []
+    for row in _pylist(_map(contents, _LookAll(options), _LOOKED)):
+        if row["message"] is not None:
+            scanned.append((planned_file(row["message"]), row["reply"]))
+        elif row["reject"] is not None:
+            scanned.append(Reject(**row["reject"]))
+        else:
+            path = shown_path(row["path"])
+            yield (
+                Looked(path, row["sha256"], tuple(scanned)) if row["error"] is None else SpoolError(path, row["error"])
+            )
+            scanned = []
+
+
+def digests_by_engine(
+    spark: SparkSession, listed: Mapping[str, SeenFile], files: Sequence[PlannedFile], options: SourceOptions
+) -> Iterator[tuple[PlannedFile, str | Reject]]:
+    """As `read_digests`, by one job; of files that were listed."""
+    by_path = {file.path: file for file in files}
+    for row in _pylist(EnginePlan(spark, _table(spark, listed, files)).each_file(_Digest(options), _DIGESTS)):
+        damage = row["damage"]
+        yield by_path.pop(row["document"]), row["digest"] if damage is None else Reject(**damage)
+    for file in by_path.values():
+        yield file, Reject(file.path, None, f"cannot be read: {NOT_THERE}")
+
+
+def _table(spark: SparkSession, listed: Mapping[str, SeenFile], files: Iterable[PlannedFile]) -> DataFrame:
+    """Messages as rows of a plan."""
+    rows = [
+        {**listed_row(listed[disk]), "message": asdict(file)}
+        for file in files
+        if (disk := disk_file(file.path, listed)) is not None
+    ]
+    return spark.createDataFrame(pa.Table.from_pylist(rows, _FACTS))
+
+
+def listed_row(file: SeenFile) -> dict[str, Any]:
+    """A file as it was listed, for `HadoopFiles.contents`."""
+    url = file.path if scheme_of(file.path) else f"file:{file.path}"
+    return {"path": url, "size": file.size, "time": file.modified_ns // _MILLISECOND}
+
+
 def read_landing(
     spark: SparkSession, path: str | Sequence[str], object_type: str = "ME", *, scratch: str = "", **options: str
 ) -> DataFrame:
@@ -221,9 +342,7 @@ def plan_by_engine(spark: SparkSession, options: SourceOptions, scratch: str | P
         SpoolError: the landing does not exist or cannot be read.
         ConfigError: Spark Connect, or an option that is only for landings on this machine.
     """
-    if options.plan_file or options.bulk_files:
-        name = "planFile" if options.plan_file else "bulkFiles"
-        raise ConfigError(f"the option {name} is for landings that the driver plans, on its own file system")
+    _check_options(options)
     keep = _Keeper(scratch)
     listed = _list(HadoopFiles(spark), options, keep)
     files = listed.where("error is null")
@@ -235,6 +354,12 @@ def plan_by_engine(spark: SparkSession, options: SourceOptions, scratch: str | P
     settled = _settled(messages, copies)
     found = scanned.where("message is null or unfollowed is not null").withColumn("message", f.lit(None))
     return EnginePlan(spark, keep("plan", settled.unionByName(found).unionByName(_folders(listed))))
+
+
+def _check_options(options: SourceOptions) -> None:
+    if options.plan_file or options.bulk_files:
+        name = "planFile" if options.plan_file else "bulkFiles"
+        raise ConfigError(f"the option {name} is for landings that the driver plans, on its own file system")
 
 
 def _list(hadoop: HadoopFiles, options: SourceOptions, keep: _Keeper) -> DataFrame:
@@ -356,18 +481,40 @@ class _Look:
         return _batches(self._rows(batches), _PLAN)
 
     def _rows(self, batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, Any]]:
-        for path, facts in _files(batches, self.options.whole_file_bytes):
-            rejects: list[Reject] = []
-            for document, size in documents_of(path, rejects).items():
-                scanned = scan(document, size, self.options)
+        for path, facts in lent_files(batches, self.options.whole_file_bytes):
+            for scanned in scan_file(path, self.options):
                 if isinstance(scanned, Reject):
-                    rejects.append(scanned)
+                    yield {"reject": asdict(scanned)}
                 elif scanned is not None:
                     file, named = scanned
                     yield {**facts, "message": asdict(file)}
-                    _, unfollowed = follow([(document, named)], (), []) if named is not None else ({}, [])
+                    _, unfollowed = follow([(file.path, named)], (), []) if named is not None else ({}, [])
                     yield from ({"unfollowed": asdict(reply)} for reply in unfollowed)
-            yield from ({"reject": asdict(reject)} for reject in rejects)
+
+
+@dataclass(frozen=True)
+class _LookAll:
+    """The same for a plan that the driver makes, with the checksum of each file behind what is in it."""
+
+    options: SourceOptions
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return _batches(self._rows(batches), _LOOKED)
+
+    def _rows(self, batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, Any]]:
+        for path, facts in lent_files(batches, self.options.whole_file_bytes):
+            try:
+                digest = checksum(path)
+            except SpoolError as error:
+                yield {**facts, "error": error.reason}
+                continue
+            for scanned in scan_file(path, self.options):
+                if isinstance(scanned, Reject):
+                    yield {"reject": asdict(scanned)}
+                elif scanned is not None:
+                    file, named = scanned
+                    yield {"message": asdict(file), "reply": named}
+            yield {**facts, "sha256": digest}
 
 
 @dataclass(frozen=True)
@@ -380,9 +527,9 @@ class _Digest:
         return _batches(self._rows(batches), _DIGESTS)
 
     def _rows(self, batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, Any]]:
-        for _, facts in _files(batches, self.options.whole_file_bytes):
+        for _, facts in lent_files(batches, self.options.whole_file_bytes):
             for message in facts:
-                for file, body in read_digests((_planned(message),), self.options.whole_file_bytes):
+                for file, body in read_digests((planned_file(message),), self.options.whole_file_bytes):
                     told = {"damage": asdict(body)} if isinstance(body, Reject) else {"digest": body}
                     yield {"document": file.path, **told}
 
@@ -407,7 +554,7 @@ def _settle_group(group: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
             row = by_path[copy.path]
             yield copy, row["digest"] if row["damage"] is None else Reject(**row["damage"])
 
-    kept, sequences = settle((_planned(by_path[path]["message"]) for path in sorted(by_path)), rejects, digests)
+    kept, sequences = settle((planned_file(by_path[path]["message"]) for path in sorted(by_path)), rejects, digests)
     for file in kept:
         listed = by_path[file.path]
         yield {"path": listed["path"], "size": listed["size"], "time": listed["time"], "message": asdict(file)}
@@ -417,10 +564,13 @@ def _settle_group(group: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 
 def _folder_rejects(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
-        rejects = [
-            Reject(shown_path(row["path"]), None, f"cannot be read: {row['error']}") for row in batch.to_pylist()
-        ]
-        yield pa.RecordBatch.from_pylist([{"reject": asdict(reject)} for reject in rejects], _PLAN)
+        rejects = [{"reject": asdict(_unlisted(row))} for row in batch.to_pylist()]
+        yield pa.RecordBatch.from_pylist(rejects, _PLAN)
+
+
+def _unlisted(row: Mapping[str, Any]) -> Reject:
+    """The reject of a folder that cannot be listed."""
+    return Reject(shown_path(row["path"]), None, f"cannot be read: {row['error']}")
 
 
 @dataclass(frozen=True)
@@ -437,8 +587,8 @@ class _Read:
 
 def documents(batches: Iterable[pa.RecordBatch], whole_file_bytes: int) -> Iterator[PlannedFile]:
     """The messages whose files come in, each of which can be read under its path until the next one is asked for."""
-    for _, facts in _files(batches, whole_file_bytes):
-        yield from map(_planned, sorted(facts, key=lambda message: str(message["path"])))
+    for _, facts in lent_files(batches, whole_file_bytes):
+        yield from map(planned_file, sorted(facts, key=lambda message: str(message["path"])))
 
 
 @dataclass(frozen=True)
@@ -455,7 +605,8 @@ class _RejectRows:
             yield from reader.read((), [Reject(**row) for row in batch.to_pylist()])
 
 
-def _planned(row: dict[str, Any]) -> PlannedFile:
+def planned_file(row: dict[str, Any]) -> PlannedFile:
+    """A message out of a row."""
     return PlannedFile(**{**row, "duplicates": tuple(row["duplicates"] or ())})
 
 
@@ -470,7 +621,7 @@ def _batches(rows: Iterable[dict[str, Any]], schema: pa.Schema) -> Iterator[pa.R
         yield pa.RecordBatch.from_pylist(held, schema)
 
 
-def _files(batches: Iterable[pa.RecordBatch], whole: int) -> Iterator[tuple[str, Any]]:
+def lent_files(batches: Iterable[pa.RecordBatch], whole: int) -> Iterator[tuple[str, Any]]:
     """The files whose parts come in, lent under the paths that are shown, one at a time, and their facts."""
     with SHELF.held():
         file = _Gathered(whole)

@@ -22,7 +22,7 @@ import os
 import re
 import threading
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -163,8 +163,15 @@ def local_path(path: str) -> str:
     if scheme_of(path) == "file":
         path = unquote(urlsplit(path).path)
     elif scheme_of(path):
-        raise ConfigError(f"{path}: only local files are read here; read_landing() and ingest read others")
+        raise ConfigError(
+            f"{path}: only local files are read here; read_landing(), stream_landing() and ingest read others"
+        )
     return os.path.abspath(path)  # noqa: PTH100 - Path.resolve would follow links and change the names of files
+
+
+def placed(path: str) -> str:
+    """A path of this machine, absolute; the URL of another file system as it is."""
+    return path if scheme_of(path) not in ("", "file") else local_path(path)
 
 
 def scheme_of(path: str) -> str:
@@ -244,6 +251,15 @@ def split_member(path: str) -> tuple[str, str]:
     return path, ""
 
 
+def disk_file(path: str, files: Container[str]) -> str | None:
+    """Of some files the one that a document is in: itself, or an archive; no file system is asked."""
+    if path in files:
+        return path
+    parts = path.split(SEPARATOR)
+    names = (SEPARATOR.join(parts[:end]) for end in range(1, len(parts)))
+    return next((name for name in names if name in files), None)
+
+
 @contextmanager
 def opened(path: str) -> Iterator[IO[bytes]]:
     """A landed file for reading, `FILE` or `ARCHIVE!/MEMBER`, decompressed where it is gzip, whatever its name.
@@ -259,7 +275,7 @@ def opened(path: str) -> Iterator[IO[bytes]]:
             with SHELF.archive(file) as archive, archive.open(member) as stream:
                 yield stream
             return
-        with _raw(file) as raw:
+        with raw_bytes(file) as raw:
             magic = raw.read(2)
             raw.seek(0)
             yield _unzipped(raw, path) if magic == GZIP_MAGIC else raw
@@ -306,7 +322,13 @@ def _on_disk(path: str) -> str:
     return str(found.content)
 
 
-def _raw(path: str) -> IO[bytes]:
+def raw_bytes(path: str) -> IO[bytes]:
+    """A file for reading, its bytes as they lie there.
+
+    Raises:
+        SpoolError: whoever lent it could not read it.
+        OSError: it cannot be opened.
+    """
     found = _LENT.get(path)
     if found is not None and isinstance(found.content, bytes):
         return io.BytesIO(found.content)

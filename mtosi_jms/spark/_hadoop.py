@@ -7,18 +7,21 @@ that Spark brings along for its own generated code: so there is no jar to build,
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib import resources
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 from weakref import WeakKeyDictionary
 
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark import SparkContext, SparkFiles
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructField, StructType
 
-from mtosi_jms.errors import ConfigError
+from mtosi_jms.errors import ConfigError, SpoolError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -60,6 +63,7 @@ class HadoopFiles:
             _compiled[context] = _compile(context)
         jvm: Any = context._jvm
         conf = spark._jsparkSession.sessionState().newHadoopConf()
+        self._settings = conf
         self._conf = spark._jsc.broadcast(jvm.org.apache.spark.util.SerializableConfiguration(conf))
 
     def roots(self, paths: Sequence[str]) -> DataFrame:
@@ -85,14 +89,66 @@ class HadoopFiles:
         facts = StructField("facts", kept.schema["facts"].dataType)
         return self._run(_CONTENTS, kept, StructType([*_PARTS.fields, facts]))
 
+    def remove(self, path: str) -> None:
+        """Remove a file, if it is still there; the driver does it.
+
+        Raises:
+            SpoolError: that cannot be done.
+        """
+        with _reporting(path):
+            file = self._path(path)
+            file.getFileSystem(self._settings).delete(file, False)
+
+    def move(self, path: str, archive: str) -> None:
+        """Move a file below a folder, under its own path, if it is still there; the driver does it.
+
+        Raises:
+            SpoolError: that cannot be done.
+        """
+        with _reporting(path):
+            file = self._path(path)
+            source = file.getFileSystem(self._settings)
+            if not source.exists(file):
+                return
+            below = file.toUri().getPath()
+            target = self._path(archive + below)
+            place = target.getFileSystem(self._settings)
+            for number in count(2):
+                if not place.exists(target):
+                    break
+                target = self._path(f"{archive}{below.rpartition('/')[0]}/{number}-{file.getName()}")
+            copy = self._jvm.org.apache.hadoop.fs.FileUtil.copy
+            copy(source, file, place, target, True, self._settings)
+
+    def _path(self, path: str) -> Any:
+        return self._jvm.org.apache.hadoop.fs.Path(path)
+
+    @property
+    def _jvm(self) -> Any:
+        return self._spark.sparkContext._jvm
+
     def _run(self, task: int, rows: DataFrame, schema: StructType) -> DataFrame:
-        jvm: Any = self._spark.sparkContext._jvm
+        jvm = self._jvm
         arguments = jvm.java.util.ArrayList()
         for argument in (task, PART_BYTES, self._conf):
             arguments.add(argument)
         function = _compiled[self._spark.sparkContext].newInstance(arguments.toArray())
         columns = self._spark._jsparkSession.parseDataType(schema.json())
         return DataFrame(rows._jdf.flatMap(function, jvm.org.apache.spark.sql.Encoders.row(columns)), self._spark)
+
+
+@contextmanager
+def _reporting(path: str) -> Iterator[None]:
+    try:
+        yield
+    except Py4JJavaError as error:
+        raise SpoolError(path, java_reason(error)) from error
+
+
+def java_reason(error: Exception) -> str:
+    """What an error says, that of Java if it is one, in one line."""
+    said = error.java_exception.toString() if isinstance(error, Py4JJavaError) else error
+    return str(said).strip().partition("\n")[0] or type(error).__name__
 
 
 def _compile(context: SparkContext) -> Any:

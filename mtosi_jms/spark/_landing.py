@@ -15,13 +15,14 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
 from mtosi_jms.errors import ConfigError, SpoolError, XmlError
 from mtosi_jms.spark._digest import body_digest, file_digest
 from mtosi_jms.spark._envelope import BULK_RESPONSE, FAULT, RESPONSE, reject_of, scan_head, verify
-from mtosi_jms.spark._files import SHELF, Found, Reject, find_files, follow
+from mtosi_jms.spark._files import SHELF, Found, Reject, documents_of, find_files, follow
 from mtosi_jms.spark._options import OnIncomplete, SourceOptions, Verify
 from mtosi_jms.spark._sequences import (
     Receipt,
@@ -63,6 +64,10 @@ class PlannedFile:
     complete: bool | None = None
     duplicates: tuple[str, ...] = ()
     timestamp: str | None = None
+
+
+Scanned = tuple[PlannedFile, "str | None"] | Reject | None
+"""What `scan` gives."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,19 +119,14 @@ def _sequence(item: dict[str, Any]) -> ReplySequence:
 
 
 def plan_landing(
-    options: SourceOptions,
-    found: Found | None = None,
-    known: Mapping[str, Sequence[PlannedFile]] | None = None,
-    recalled: Iterable[str] = (),
+    options: SourceOptions, found: Found | None = None, known: Mapping[str, Sequence[PlannedFile]] | None = None
 ) -> Plan:
     """Look at a landing; with the option `correlationId` the plan knows of nothing else but rejects.
 
     Args:
         options: of the load.
         found: the files to look at, by default all of the landing.
-        known: messages that an earlier plan has looked at, by correlationId: they come along with any other message of
-            their sequence.
-        recalled: correlationIds whose known messages come along in any case.
+        known: as `plan_scanned`.
 
     Raises:
         SpoolError: the landing does not exist or cannot be read.
@@ -135,53 +135,74 @@ def plan_landing(
     if options.plan_file:
         return Plan.load(options.plan_file)
     with SHELF.held():
-        return _look(
-            options, find_files(options.paths, options.sieve) if found is None else found, known or {}, recalled
-        )
+        found = find_files(options.paths, options.sieve) if found is None else found
+        scanned = (scan(path, size, options) for path, size in found.files)
+        return plan_scanned(chain(found.rejects, scanned), options, known)
 
 
-def _look(
-    options: SourceOptions, found: Found, known_messages: Mapping[str, Sequence[PlannedFile]], recalled: Iterable[str]
+def plan_scanned(
+    scanned: Iterable[Scanned],
+    options: SourceOptions,
+    known: Mapping[str, Sequence[PlannedFile]] | None = None,
+    recalled: Iterable[str] = (),
+    digests: Digests | None = None,
 ) -> Plan:
-    rejects = list(found.rejects)
-    scanned, replies = _scan(found.files, options, rejects)
+    """The plan of documents that were looked at.
+
+    Args:
+        scanned: what `scan` gave, and further rejects.
+        options: of the load.
+        known: messages that an earlier plan has looked at, by correlationId: they come along with any other message of
+            their sequence.
+        recalled: correlationIds whose known messages come along in any case.
+        digests: tells copies; by default out of the files of this machine.
+    """
+    rejects: list[Reject] = []
+    files, replies = _parted(scanned, rejects)
     named, unfollowed = follow(replies, options.bulk_files, rejects)
-    known = dict(found.files)
-    more, deeper = _scan(sorted((path, size) for path, size in named.items() if path not in known), options, rejects)
+    looked_at = {file.path for file in files} | {reject.file for reject in rejects}
+    more = (scan(path, size, options) for path, size in sorted(named.items()) if path not in looked_at)
+    followed, deeper = _parted(more, rejects)
     unfollowed += [Reject(path, None, _NOT_FURTHER) for path, _ in deeper]
-    scanned += more
-    asked = {file.correlation_id for file in scanned} | set(recalled)
-    scanned += [file for key in asked if key is not None for file in known_messages.get(key, ())]
-    scanned.sort(key=lambda file: file.path)
-    kept, sequences = settle(scanned, rejects, lambda group: read_digests(group, options.whole_file_bytes))
+    files += followed
+    asked = {file.correlation_id for file in files} | set(recalled)
+    files += [file for key in asked if key is not None for file in (known or {}).get(key, ())]
+    files.sort(key=lambda file: file.path)
+    kept, sequences = settle(files, rejects, digests or (lambda copies: read_digests(copies, options.whole_file_bytes)))
     bad = {reject.file for reject in rejects}
-    counts = Counter(file.kind for file in scanned if file.path not in bad)
+    counts = Counter(file.kind for file in files if file.path not in bad)
     rejects.sort(key=lambda reject: reject.file)
     return Plan(tuple(kept), tuple(rejects), tuple(sequences), dict(counts), tuple(unfollowed))
 
 
-def _scan(
-    files: Iterable[tuple[str, int]], options: SourceOptions, rejects: list[Reject]
-) -> tuple[list[PlannedFile], list[tuple[str, str]]]:
-    """Look at files, given with their sizes; `rejects` takes what is no message.
-
-    Returns:
-        The messages, and the path and the fileLocationURI of each reply of BulkResponse among them.
-    """
+def _parted(scanned: Iterable[Scanned], rejects: list[Reject]) -> tuple[list[PlannedFile], list[tuple[str, str]]]:
+    """The messages, and the path and the fileLocationURI of each reply of BulkResponse; `rejects` takes the others."""
     found: list[PlannedFile] = []
     replies: list[tuple[str, str]] = []
-    for path, size in files:
-        scanned = scan(path, size, options)
-        if isinstance(scanned, Reject):
-            rejects.append(scanned)
-        elif scanned is not None:
-            file, named = scanned
+    for each in scanned:
+        if isinstance(each, Reject):
+            rejects.append(each)
+        elif each is not None:
+            file, named = each
             found.append(file)
-            replies += [(path, named)] if named is not None else []
+            replies += [(file.path, named)] if named is not None else []
     return found, replies
 
 
-def scan(path: str, size: int, options: SourceOptions) -> tuple[PlannedFile, str | None] | Reject | None:
+def scanned_path(scanned: Scanned) -> str:
+    """The document that was looked at; empty for one that is not asked for."""
+    return scanned.file if isinstance(scanned, Reject) else scanned[0].path if scanned is not None else ""
+
+
+def scan_file(path: str, options: SourceOptions) -> Iterator[Scanned]:
+    """Look at each document of a file that is asked for, as `scan`; what cannot be opened is a reject."""
+    rejects: list[Reject] = []
+    scanned = (scan(document, size, options) for document, size in documents_of(path, rejects).items())
+    yield from (each for each in scanned if each is not None)
+    yield from rejects
+
+
+def scan(path: str, size: int, options: SourceOptions) -> Scanned:
     """Look at the head and the end of a file, and where that is asked for at all of it.
 
     Returns:
@@ -202,7 +223,7 @@ def scan(path: str, size: int, options: SourceOptions) -> tuple[PlannedFile, str
 
 
 Digests = Callable[[Sequence[PlannedFile]], Iterable[tuple[PlannedFile, "str | Reject"]]]
-"""What the bodies of files of one key say (`body_digest`), or why it cannot be told."""
+"""What the bodies of files say (`body_digest`) whose key another file has too, or why it cannot be told."""
 
 
 def settle(
@@ -241,8 +262,10 @@ def _without_duplicates(
         else:
             groups.setdefault((file.kind, file.correlation_id, file.batch_number), []).append(file)
     receipts = [_receipt(file, file.path) for file in kept]
+    several = [file for group in groups.values() if len(group) > 1 for file in group]
+    told = {file.path: body for file, body in digests(several)} if several else {}
     for group in groups.values():
-        for digest, copies in _by_body(group, rejects, digests).items():
+        for digest, copies in _by_body(group, rejects, told).items():
             first = replace(copies[0], duplicates=tuple(copy.path for copy in copies[1:]))
             kept.append(first)
             receipts.append(_receipt(first, digest))
@@ -250,12 +273,15 @@ def _without_duplicates(
     return kept, [receipt for receipt in receipts if receipt is not None]
 
 
-def _by_body(group: list[PlannedFile], rejects: list[Reject], digests: Digests) -> dict[str, list[PlannedFile]]:
+def _by_body(
+    group: list[PlannedFile], rejects: list[Reject], told: Mapping[str, str | Reject]
+) -> dict[str, list[PlannedFile]]:
     """The files of one key by what their bodies say; a file that turns out to be damaged is rejected."""
     if len(group) == 1:
         return {group[0].path: group}
     bodies: dict[str, list[PlannedFile]] = {}
-    for file, body in digests(group):
+    for file in group:
+        body = told[file.path]
         if isinstance(body, Reject):
             rejects.append(body)
         else:
@@ -263,10 +289,10 @@ def _by_body(group: list[PlannedFile], rejects: list[Reject], digests: Digests) 
     return bodies
 
 
-def read_digests(group: Sequence[PlannedFile], whole_file_bytes: int) -> Iterator[tuple[PlannedFile, str | Reject]]:
+def read_digests(files: Sequence[PlannedFile], whole_file_bytes: int) -> Iterator[tuple[PlannedFile, str | Reject]]:
     """`Digests` out of the files; of those that are the same to the byte only one is parsed."""
     known: dict[str, str] = {}
-    for file in group:
+    for file in files:
         try:
             raw = file_digest(file.path)
             body = known.get(raw) or body_digest(file.path, whole_file_bytes)

@@ -70,6 +70,7 @@ class MessageStreamSource(DataSource):
         self._settings = settings
         self._options = StreamOptions.parse(self._of_stream, most=MOST_MESSAGES, clean="delete")
         check_streamable(settings, self._options)
+        local_path(self._options.archive)
         self._receiver = _receiver_options(self._of_stream, self._of_connection)
         self._drain = seconds("drainSeconds", self._of_stream.get("drainseconds", "1"))
 
@@ -174,10 +175,10 @@ class SpoolStream(FileStream):
             self._receiver.drain(self._drain, bounded=bounded)
         self._receiver.check()
 
-    def clean(self, path: Path) -> None:
+    def clean(self, path: str) -> None:
         """Remove or archive both files of an entry, the envelope first."""
         super().clean(path)
-        super().clean(path.with_suffix(".json"))
+        super().clean(str(Path(path).with_suffix(".json")))
 
     def remove(self, path: Path) -> None:
         """Remove both files of an entry."""

@@ -14,7 +14,6 @@ from operator import itemgetter
 from typing import IO, Any, Final
 
 import pyarrow as pa
-from lxml import etree
 
 from mtosi_jms.errors import XmlError
 from mtosi_jms.inventory import (
@@ -221,10 +220,10 @@ class _Bridge:
         except Odd:
             return None
 
-    def open(self, octets: bytes, spaces: list[tuple[str, str]]) -> tuple[list[tuple[str, str]], str] | None:
-        """The texts in open content, and its XML; None where it is odd."""
+    def open(self, document: bytes) -> tuple[list[tuple[str, str]], str] | None:
+        """The texts in open content, which is the one element below a root, and its XML; None where it is odd."""
         try:
-            self._open.take(_parsed(octets, spaces, []), 0)
+            self._open.take(parse_xml(document)[0], 0)
         except (Odd, XmlError):
             self._open.truncate(0)
             return None
@@ -289,18 +288,6 @@ def _index(items: list[Any], item: Any) -> int:
     if item not in items:
         items.append(item)
     return items.index(item)
-
-
-def _parsed(octets: bytes, spaces: list[tuple[str, str]], names: list[str]) -> etree._Element:
-    """An element from its own octets, inside elements of some names, on the same line as in the octets."""
-    declared = "".join(f' xmlns{":" if prefix else ""}{prefix}="{uri}"' for prefix, uri in sorted(spaces))
-    names = names or ["around"]
-    before = "".join(f"<{name}>" for name in names[:-1]) + f"<{names[-1]}{declared}>"
-    after = "".join(f"</{name}>" for name in reversed(names))
-    element = parse_xml(before.encode() + octets + after.encode())
-    for _ in names:
-        element = element[0]
-    return element
 
 
 class NativeRows:
@@ -450,7 +437,10 @@ class NativeRows:
     def _add_odd(self, data: bytes, odd: dict[str, Any], *, whole: bool) -> None:
         """Add an object that the core left to Python."""
         start, end = odd["octets"]
-        element = _parsed(data[start:end], odd["spaces"], odd["around"])
+        before, after = odd["around"]
+        element = parse_xml(before + data[start:end] + after)
+        for _ in range(odd["depth"]):
+            element = element[0]
         declared = self._bridge.kinds[odd["kind"]]
         hit = Hit(actual_table(element, declared, Scopes()), element, element)
         relations = None

@@ -27,7 +27,7 @@ except ImportError as error:
 
 from mtosi_jms.inventory import load_stubs
 from mtosi_jms.spark._columns import full_schema
-from mtosi_jms.spark._files import Reject
+from mtosi_jms.spark._files import Reject, local_path
 from mtosi_jms.spark._first_line import error_first
 from mtosi_jms.spark._landing import PlannedFile, partition, plan_landing, readable
 from mtosi_jms.spark._options import Mode, SourceOptions, is_of_catalog, names_landing, own_options
@@ -94,6 +94,8 @@ class InventorySource(DataSource):
             ConfigError: as `reader`; an option that is not for streams.
         """
         settings, options = SourceOptions.parse(self._given), StreamOptions.parse(self._of_stream)
+        for path in (*settings.paths, *filter(None, (options.archive,))):
+            local_path(path)
         check_streamable(settings, options)
         return admitted(LandingStream)(settings, options, narrowed(full_schema(settings), schema))
 

@@ -12,7 +12,7 @@ import logging
 import os
 import shutil
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, count
 from pathlib import Path
@@ -21,12 +21,12 @@ from typing import Any, Final
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
-from mtosi_jms.bulk import SEPARATOR
 from mtosi_jms.errors import ConfigError, MtosiError, SpoolError
 from mtosi_jms.inventory import load_stubs
-from mtosi_jms.spark._files import Found, Reject, find_files, input_files, local_path
-from mtosi_jms.spark._index import SeenFile, StreamIndex
-from mtosi_jms.spark._landing import PlannedFile, partition, plan_landing, readable
+from mtosi_jms.spark._files import Found, Reject, disk_file, find_files, local_path, placed
+from mtosi_jms.spark._index import EarlierDocuments, SeenFile, StreamIndex
+from mtosi_jms.spark._landing import Plan, PlannedFile, partition, plan_landing, readable
+from mtosi_jms.spark._listing import LocalListing
 from mtosi_jms.spark._options import Mode, OnIncomplete, SourceOptions, whole_number
 from mtosi_jms.spark._reader import reader_for
 
@@ -87,7 +87,7 @@ class StreamOptions:
             index=local_path(given["index"]) if given.get("index") else "",
             most=whole_number(most, limit) if limit else None,
             clean=cleaning,
-            archive=local_path(archive) if archive else "",
+            archive=placed(archive) if archive else "",
             keeps_changed=changed == "reject",
             patience=seconds("indexTimeout", given.get("indextimeout", "10")),
         )
@@ -123,8 +123,8 @@ def check_streamable(settings: SourceOptions, options: StreamOptions) -> None:
         if value:
             raise ConfigError(f"{name} is not for streams")
     archive = Path(options.archive) if options.archive else None
-    if archive is not None and any(archive.is_relative_to(local_path(path)) for path in settings.paths):
-        raise ConfigError(f"sourceArchiveDir {archive} is in the landing: its files would be read again")
+    if archive is not None and any(archive.is_relative_to(placed(path)) for path in settings.paths):
+        raise ConfigError(f"sourceArchiveDir {options.archive} is in the landing: its files would be read again")
 
 
 @dataclass
@@ -211,8 +211,8 @@ class FileStream(DataSourceStreamReader, ABC):
         if first == last:
             return []
         load_stubs(self.settings.stubs)
-        files, rejects = self._unchanged(self.index.files(first, last))
-        rejects, planned = self._plan(files, rejects, first, last)
+        files = self.index.files(first, last)
+        rejects, planned = self._plan(files, first, last)
         for reject in rejects:
             _log.warning("rejected %s", reject)
         if rejects and self.settings.mode is Mode.FAILFAST:
@@ -221,33 +221,15 @@ class FileStream(DataSourceStreamReader, ABC):
         made: list[InputPartition] = []
         for hand in partition(planned, self.settings.partitions):
             on_disk = dict.fromkeys(disk_file(file.path, seen) for file in hand)
-            made.append(StreamPartition(hand, tuple(seen[path] for path in on_disk)))
+            made.append(StreamPartition(hand, tuple(seen[path] for path in on_disk if path is not None)))
         if rejects and self.settings.mode is Mode.PERMISSIVE and self.settings.corrupt_column is not None:
             made.append(StreamPartition((), (), tuple(rejects)))
         return made
 
-    def _unchanged(self, files: Iterable[SeenFile]) -> tuple[list[SeenFile], list[Reject]]:
-        """The files that are as they were, and rejects for the others, where they are not errors."""
-        sound: list[SeenFile] = []
-        rejects: list[Reject] = []
-        for file in files:
-            changed = file.changed()
-            if not changed:
-                sound.append(file)
-            elif self.options.keeps_changed:
-                rejects.append(Reject(file.path, None, changed))
-            else:
-                raise _changed(file.path, changed)
-        return sound, rejects
-
-    def _plan(
-        self, files: list[SeenFile], rejects: list[Reject], first: int, last: int
-    ) -> tuple[list[Reject], list[PlannedFile]]:
+    def _plan(self, files: Sequence[SeenFile], first: int, last: int) -> tuple[list[Reject], list[PlannedFile]]:
         """What is rejected of a batch, and the messages to read, each once in the whole stream."""
-        found = find_files([file.path for file in files])
         earlier = self.index.earlier(first)
-        plan = plan_landing(self.settings, Found(found.files, (*found.rejects, *rejects)), earlier)
-        new = {path for path, _ in found.files} | {reject.file for reject in (*found.rejects, *rejects)}
+        plan, new = self.look_at(files, earlier)
         # A message that an earlier batch has had comes along for the sake of its sequence, and so do its copies.
         kept = [file for file in plan.files if earlier.asked.isdisjoint((file.path, *file.duplicates))]
         self.index.keep(first, last, [replace(file, complete=None) for file in kept])
@@ -255,6 +237,35 @@ class FileStream(DataSourceStreamReader, ABC):
             _log.warning("not followed %s", reply)
         wanted = readable(replace(plan, files=tuple(kept)), self.settings)
         return [reject for reject in plan.rejects if reject.file in new], wanted
+
+    def look_at(self, files: Sequence[SeenFile], earlier: EarlierDocuments) -> tuple[Plan, set[str]]:
+        """Plan some files, with messages of earlier batches; and the documents that are in them.
+
+        Raises:
+            SpoolError: a file has changed, and that is no reject.
+        """
+        gone: list[Reject] = []
+        sound: list[str] = []
+        for file in files:
+            changed = file.changed()
+            if changed:
+                gone.append(self.lost(file.path, changed))
+            else:
+                sound.append(file.path)
+        found = find_files(sound)
+        found = Found(found.files, (*found.rejects, *gone))
+        new = {path for path, _ in found.files} | {reject.file for reject in found.rejects}
+        return plan_landing(self.settings, found, earlier), new
+
+    def lost(self, path: str, what: str) -> Reject:
+        """The reject of a file that is not as it was.
+
+        Raises:
+            SpoolError: that is no reject, but an error.
+        """
+        if not self.options.keeps_changed:
+            raise file_changed(path, what)
+        return Reject(path, None, what)
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
         """The rows of one partition as Arrow batches.
@@ -276,10 +287,10 @@ class FileStream(DataSourceStreamReader, ABC):
         if self.options.clean == "off" or last <= start:
             return
         for file in self.index.files(start, last):
-            self.clean(Path(file.path))
+            self.clean(file.path)
         self.index.trim(last)
 
-    def clean(self, path: Path) -> None:
+    def clean(self, path: str) -> None:
         """Remove or archive a file, if it is still there.
 
         Raises:
@@ -287,13 +298,13 @@ class FileStream(DataSourceStreamReader, ABC):
         """
         try:
             if self.options.clean == "delete":
-                path.unlink(missing_ok=True)
-            elif path.exists():
-                target = Path(self.options.archive) / str(path).lstrip(os.sep)
+                Path(path).unlink(missing_ok=True)
+            elif Path(path).exists():
+                target = Path(self.options.archive) / path.lstrip(os.sep)
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.move(path, _free(target))
         except OSError as error:
-            raise SpoolError(str(path), error.strerror or str(error)) from error
+            raise SpoolError(path, error.strerror or str(error)) from error
 
     def stop(self) -> None:
         """Let go of the index."""
@@ -316,7 +327,7 @@ class LandingStream(FileStream):
                 "a stream needs option('index', FILE): a file for this query alone, beside its checkpoint, that the "
                 "driver can write; it remembers which files were read"
             )
-        paths = sorted(map(local_path, self.settings.paths))
+        paths = sorted(map(placed, self.settings.paths))
         Path(self.options.index).parent.mkdir(parents=True, exist_ok=True)
         return StreamIndex(self.options.index, json.dumps(paths), patience=self.options.patience)
 
@@ -326,28 +337,23 @@ class LandingStream(FileStream):
         Raises:
             SpoolError: the landing cannot be listed; a file has changed that has a position.
         """
-        found: list[SeenFile] = []
-        rejects: list[Reject] = []
-        for path in input_files(self.settings.paths, rejects, self.settings.sieve):
-            try:
-                found.append(SeenFile.look(path))
-            except SpoolError as error:  # it was removed meanwhile
-                _log.debug("%s", error)
+        found, rejects = self.listed()
         for reject in rejects:
             _log.warning("rejected %s", reject)
         found.sort(key=lambda file: (file.modified_ns, file.path))
         for path in index.add(found).changed:
             if not self.options.keeps_changed:
-                raise _changed(path, "has changed since the stream has listed it")
+                raise file_changed(path, "has changed since the stream has listed it")
             _log.warning("%s has changed since the stream has listed it; it is not read again", path)
 
+    def listed(self) -> tuple[list[SeenFile], Sequence[Reject]]:
+        """The files that are there, and what cannot be listed.
 
-def disk_file(path: str, files: Mapping[str, object]) -> str:
-    """The file that a document is in: itself, or an archive."""
-    if path in files:
-        return path
-    parts = path.split(SEPARATOR)
-    return next(name for end in range(1, len(parts)) if (name := SEPARATOR.join(parts[:end])) in files)
+        Raises:
+            SpoolError: nothing can.
+        """
+        listing = LocalListing(self.settings)
+        return list(listing.files.values()), listing.rejects
 
 
 def _free(target: Path) -> Path:
@@ -356,7 +362,8 @@ def _free(target: Path) -> Path:
     return next(path for path in chain((target,), names) if not path.exists())
 
 
-def _changed(path: str, what: str) -> SpoolError:
+def file_changed(path: str, what: str) -> SpoolError:
+    """What is said of a file that is not as it was."""
     return SpoolError(
         path,
         f"{what}. Write files elsewhere and move them into the landing, new content under a new name; "
@@ -368,7 +375,7 @@ def _check(files: Iterable[SeenFile]) -> None:
     for file in files:
         changed = file.changed()
         if changed:
-            raise _changed(file.path, changed)
+            raise file_changed(file.path, changed)
 
 
 def admitted(kind: type[FileStream]) -> type[FileStream]:

@@ -11,7 +11,8 @@ import importlib
 import os
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import MISSING, fields, replace
+from dataclasses import MISSING, fields
+from operator import itemgetter
 from types import MemberDescriptorType
 from typing import Any, Final, Literal, NamedTuple
 
@@ -34,7 +35,7 @@ from mtosi_jms.xmlbind._writeplan import PLAIN, SIMPLE, Out, write_plan
 VARIABLE: Final = "MTOSI_JMS_CORE"
 """The environment variable that chooses: `python` or `native`."""
 
-CONTRACT: Final = 2
+CONTRACT: Final = 3
 """What the two sides agree upon; a native core of another number is not used."""
 
 _MODULE: Final = "mtosi_jms_native"
@@ -231,11 +232,21 @@ class _Again:
         self._limits = limits
         self._native = native
 
-    def __call__(self, batches: Sequence[tuple[bytes, int, Sequence[tuple[int, int, Slot]]]]) -> list[Any] | None:
-        """The values of the elements; None where the tree has to say what they are."""
+    def __call__(
+        self,
+        batches: Sequence[tuple[bytes, int, Sequence[tuple[int, int, Slot]]]],
+        attributes: Sequence[tuple[int, int, ClassTable, Sequence[str]]],
+    ) -> list[Any] | None:
+        """The values of odd elements; None where the tree has to say what they are. See `reader.rs` for the form."""
         values: list[Any] = []
-        reported: list[tuple[int, list[XmlWarning]]] = []
         issues = Issues()
+        reported: list[tuple[int, list[XmlWarning]]] = []
+        for line, place, table, names in attributes:
+            issues.found = []
+            for message in filter(None, map(plan_of(table).unknown_attribute, names)):
+                issues.tell("unknown-attribute", message, "", line)
+            if issues.found:
+                reported.append((place, issues.found))
         reader = Reader(issues)
         for document, depth, elements in batches:
             try:
@@ -259,9 +270,10 @@ class _Again:
                 if issues.found:
                     reported.append((place, issues.found))
         if reported:
+            reported.sort(key=itemgetter(0))
             paths = self._native.paths(self._data, [place for place, _ in reported])
             self.told = [
-                replace(warning, path=f"{path}{warning.path}")
+                XmlWarning(warning.rule, warning.message, path + warning.path, warning.line)
                 for path, (_, found) in zip(paths, reported, strict=True)
                 for warning in found
             ]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from mtosi_jms.namespaces import clark
+from mtosi_jms.namespaces import XSI, clark, split_clark
 from mtosi_jms.xmlbind._grammar import Group, is_group, names_of
 from mtosi_jms.xmlbind._objects import XmlObject
 from mtosi_jms.xmlbind._table import RAW, ClassTable, Field
@@ -121,9 +121,13 @@ class Plan:
             for target, constraints in table.attribute_wildcards
         )
 
-    def admits_attribute(self, namespace: str) -> bool:
-        """Whether an attribute of a namespace may stand at the element though its class does not name it."""
-        return any(all(wild.admits(namespace) for wild in wildcards) for wildcards in self._free_attributes)
+    def unknown_attribute(self, tag: str) -> str | None:
+        """What a warning says of an attribute that the class has no place for; None where the element may have it."""
+        namespace, local = split_clark(tag)
+        if tag in self.attributes:
+            return f"attribute {local} is prohibited: kept as it came"
+        admitted = any(all(wild.admits(namespace) for wild in wildcards) for wildcards in self._free_attributes)
+        return None if namespace == XSI or admitted else f"unknown attribute {local} is kept"
 
     def _add(self, field: Field, order: int) -> None:
         if field.kind == "any":

@@ -360,14 +360,10 @@ class Keeper:
         """Bind or keep the attributes of the element; its children may then come one by one, by `take` and `give`."""
         for tag, text in attributes:
             known = self.plan.attributes.get(tag)
-            if known is None:
-                namespace, local = split_clark(tag)
-                if namespace != XSI and not self.plan.admits_attribute(namespace):
-                    self._add("unknown-attribute", f"unknown attribute {local} is kept")
-                self.extras.attributes[tag] = text
-                continue
-            if not known.field.max:
-                self._add("unknown-attribute", f"attribute {known.field.local} is prohibited: kept as it came")
+            if known is None or not known.field.max:
+                message = self.plan.unknown_attribute(tag)
+                if message is not None:
+                    self._add("unknown-attribute", message)
                 self.extras.attributes[tag] = text
                 continue
             value, exact = self._convert(known.target, text, self.element, f"attribute {known.field.local}")

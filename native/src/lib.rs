@@ -6,6 +6,7 @@ mod columns;
 mod names;
 #[allow(unsafe_code)]
 mod objects;
+mod outline;
 mod paths;
 mod plans;
 mod reader;
@@ -15,12 +16,12 @@ mod tokens;
 mod values;
 mod writer;
 
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PySet};
 
-use crate::reader::{Cuts, State};
+use crate::reader::{Envelope, State, Walk};
 use crate::stream::Stream;
 use crate::tokens::Bounds;
 use crate::writer::Writers;
@@ -36,6 +37,53 @@ pub enum Stop {
 impl From<PyErr> for Stop {
     fn from(error: PyErr) -> Stop {
         Stop::Python(error)
+    }
+}
+
+/// Why an element or an object is not taken.
+pub enum Fail {
+    /// It is for Python.
+    Odd,
+    Stop(Stop),
+}
+
+impl<E: Into<Stop>> From<E> for Fail {
+    fn from(error: E) -> Fail {
+        Fail::Stop(error.into())
+    }
+}
+
+/// Gives up where something is in doubt.
+#[inline]
+fn give_up_if(is_doubtful: bool) -> Result<(), Stop> {
+    if is_doubtful {
+        Err(Stop::GiveUp)
+    } else {
+        Ok(())
+    }
+}
+
+/// Leaves something to Python.
+#[inline]
+fn odd_if(is_odd: bool) -> Result<(), Fail> {
+    if is_odd {
+        Err(Fail::Odd)
+    } else {
+        Ok(())
+    }
+}
+
+/// What a mutex guards; what is inside is whole even where another thread panicked.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What was found, None where that was given up.
+fn settled<T>(found: Result<T, Stop>) -> PyResult<Option<T>> {
+    match found {
+        Ok(value) => Ok(Some(value)),
+        Err(Stop::GiveUp) => Ok(None),
+        Err(Stop::Python(error)) => Err(error),
     }
 }
 
@@ -70,10 +118,10 @@ impl Core {
         data: &Bound<'_, PyBytes>,
         table: Option<&Bound<'_, PyAny>>,
         again: &Bound<'_, PyAny>,
-        bounds: (usize, usize, usize),
+        bounds: Bounds,
     ) -> PyResult<Option<Py<PyAny>>> {
-        self.read(|state| state.document(self.bridge.bind(py), data.as_bytes(), table, again, bounds_of(bounds)))
-            .map(|read| read.map(Bound::unbind))
+        let read = self.read(py, data, again, bounds, |walk| walk.document(table))?;
+        Ok(read.map(Bound::unbind))
     }
 
     /// The header and the body of an envelope that has nothing else, its namespace, and where it can be taken apart: where
@@ -81,7 +129,6 @@ impl Core {
     /// its end tag begins. None where it has to be read from the tree.
     ///
     /// Args: as for a document, but the table of the header's class, and the package that the body's is looked for in.
-    #[allow(clippy::type_complexity)]
     fn envelope<'py>(
         &self,
         py: Python<'py>,
@@ -89,19 +136,17 @@ impl Core {
         table: &Bound<'py, PyAny>,
         package: Option<&str>,
         again: &Bound<'py, PyAny>,
-        bounds: (usize, usize, usize),
-    ) -> PyResult<Option<(Bound<'py, PyAny>, Bound<'py, PyAny>, &'static str, Option<Cuts>)>> {
-        let bridge = self.bridge.bind(py);
-        self.read(|state| state.envelope(bridge, data.as_bytes(), table, package, again, bounds_of(bounds)))
-            .map(|read| read.map(|found| (found.header, found.body, found.namespace, found.cuts)))
+        bounds: Bounds,
+    ) -> PyResult<Option<Envelope<'py>>> {
+        self.read(py, data, again, bounds, |walk| walk.envelope(table, package))
     }
 
     /// What reads a document piece by piece.
     ///
     /// Args: what tells of an element, by the table of the class above it or None and its name, the table of its class or None
     /// and whether it is an object asked for; and the bounds.
-    fn stream(&self, py: Python<'_>, lookup: Py<PyAny>, bounds: (usize, usize, usize)) -> Stream {
-        Stream::new(self.bridge.clone_ref(py), lookup, bounds_of(bounds))
+    fn stream(&self, py: Python<'_>, lookup: Py<PyAny>, bounds: Bounds) -> Stream {
+        Stream::new(self.bridge.clone_ref(py), lookup, bounds)
     }
 
     /// The element of an object, in octets; None where the Python writer has to write it.
@@ -127,27 +172,22 @@ impl Core {
 
 impl Core {
     /// Reads with a state that nobody else uses; None where the tree has to say what is there.
-    fn read<T>(&self, read: impl FnOnce(&mut State) -> Result<T, Stop>) -> PyResult<Option<T>> {
-        let taken = self.states.lock().ok().and_then(|mut states| states.pop());
-        let mut state = taken.unwrap_or_else(State::new);
-        let found = read(&mut state);
-        if state.rest() {
-            if let Ok(mut states) = self.states.lock() {
-                if states.len() < MOST_STATES {
-                    states.push(state);
-                }
-            }
+    fn read<'py, T>(
+        &self,
+        py: Python<'py>,
+        data: &Bound<'py, PyBytes>,
+        again: &Bound<'py, PyAny>,
+        bounds: Bounds,
+        root: impl FnOnce(&mut Walk<'_, '_, 'py>) -> Result<T, Stop>,
+    ) -> PyResult<Option<T>> {
+        let mut state = lock(&self.states).pop().unwrap_or_else(State::new);
+        let found = state.read(self.bridge.bind(py), data.as_bytes(), bounds, again, root);
+        let mut states = lock(&self.states);
+        if !state.names.is_worn() && states.len() < MOST_STATES {
+            states.push(state);
         }
-        match found {
-            Ok(value) => Ok(Some(value)),
-            Err(Stop::GiveUp) => Ok(None),
-            Err(Stop::Python(error)) => Err(error),
-        }
+        settled(found)
     }
-}
-
-fn bounds_of((depth, attributes, namespaces): (usize, usize, usize)) -> Bounds {
-    Bounds { depth, attributes, namespaces }
 }
 
 #[pymodule]
@@ -156,7 +196,7 @@ mod mtosi_jms_native {
     use super::paths::paths;
     /// What the two sides agree upon.
     #[pymodule_export]
-    const CONTRACT: u32 = 2;
+    const CONTRACT: u32 = 3;
     #[pymodule_export]
     use super::rows::Rows;
     #[pymodule_export]

@@ -5,8 +5,9 @@ use std::collections::HashMap;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
-use crate::Stop;
+use crate::{give_up_if, Stop};
 
+pub const SOAP: [&str; 2] = ["http://schemas.xmlsoap.org/soap/envelope/", "http://www.w3.org/2003/05/soap-envelope"];
 pub const XSI: &str = "http://www.w3.org/2001/XMLSchema-instance";
 const XML: &str = "http://www.w3.org/XML/1998/namespace";
 const XMLNS: &str = "http://www.w3.org/2000/xmlns/";
@@ -34,8 +35,8 @@ struct Scope {
     space: Space,
     /// Declarations in scope, those that others hide included.
     count: u32,
-    elements: HashMap<Box<[u8]>, Tag>,
-    attributes: HashMap<Box<[u8]>, Tag>,
+    /// Names of attributes as they are written, and of elements.
+    known: [HashMap<Box<[u8]>, Tag>; 2],
     inner: HashMap<(Box<[u8]>, Space), ScopeId>,
     /// The declaration that was last met in it: of many objects each may declare the same.
     last: Option<(Box<[u8]>, Box<str>, ScopeId)>,
@@ -43,8 +44,8 @@ struct Scope {
 
 impl Scope {
     fn new(outer: ScopeId, prefix: &[u8], space: Space, count: u32) -> Scope {
-        let (elements, attributes, inner) = (HashMap::new(), HashMap::new(), HashMap::new());
-        Scope { outer, prefix: prefix.into(), space, count, elements, attributes, inner, last: None }
+        let (known, inner) = (Default::default(), HashMap::new());
+        Scope { outer, prefix: prefix.into(), space, count, known, inner, last: None }
     }
 }
 
@@ -79,10 +80,9 @@ impl Names {
         names
     }
 
-    /// Prepares for a document; false where so much is known that it is better to begin anew.
-    pub fn begin(&mut self) -> bool {
+    /// Prepares for a document.
+    pub fn begin(&mut self) {
         self.before = self.octets;
-        !self.is_worn()
     }
 
     /// Whether so much is known that it is better to begin anew.
@@ -92,9 +92,7 @@ impl Names {
 
     fn grow(&mut self, octets: usize) -> Result<(), Stop> {
         self.octets += octets + ENTRY;
-        if self.octets - self.before > MOST_OCTETS {
-            return Err(Stop::GiveUp);
-        }
+        give_up_if(self.octets - self.before > MOST_OCTETS)?;
         Ok(())
     }
 
@@ -123,10 +121,10 @@ impl Names {
         id
     }
 
-    /// The number of a name that Python sent.
-    pub fn known(&mut self, name: &Name) -> Tag {
-        let space = self.space(&name.0);
-        self.tag(space, &name.1)
+    /// The number of a name, by its namespace.
+    pub fn known(&mut self, space: &str, local: &str) -> Tag {
+        let space = self.space(space);
+        self.tag(space, local)
     }
 
     pub fn local(&self, tag: Tag) -> &str {
@@ -179,18 +177,14 @@ impl Names {
 
     fn declared(&mut self, outer: ScopeId, prefix: &[u8], uri: &str) -> Result<ScopeId, Stop> {
         let reserved = prefix == b"xml" || prefix == b"xmlns" || uri == XML || uri == XMLNS;
-        if reserved || !(is_plain_uri(uri) || (uri.is_empty() && prefix.is_empty())) {
-            return Err(Stop::GiveUp);
-        }
+        give_up_if(reserved || !(is_plain_uri(uri) || (uri.is_empty() && prefix.is_empty())))?;
         let space = self.space(uri);
         let key = (Box::from(prefix), space);
         if let Some(found) = self.scopes[outer as usize].inner.get(&key) {
             return Ok(*found);
         }
         let count = self.count(outer) + 1;
-        if count > MOST_IN_SCOPE {
-            return Err(Stop::GiveUp);
-        }
+        give_up_if(count > MOST_IN_SCOPE)?;
         self.grow(2 * prefix.len() + size_of::<Scope>())?;
         let id = self.scopes.len() as ScopeId;
         self.scopes.push(Scope::new(outer, prefix, space, count));
@@ -213,32 +207,21 @@ impl Names {
         prefix.is_empty().then_some(NO_SPACE)
     }
 
-    /// The name of an element as it is written.
-    pub fn element(&mut self, scope: ScopeId, raw: &[u8]) -> Result<Tag, Stop> {
-        if let Some(tag) = self.scopes[scope as usize].elements.get(raw) {
+    /// The name of an element or attribute as it is written.
+    #[inline]
+    pub fn name(&mut self, scope: ScopeId, raw: &[u8], is_element: bool) -> Result<Tag, Stop> {
+        if let Some(tag) = self.scopes[scope as usize].known[usize::from(is_element)].get(raw) {
             return Ok(*tag);
         }
-        let tag = self.resolve(scope, raw, true)?;
-        self.scopes[scope as usize].elements.insert(raw.into(), tag);
-        Ok(tag)
-    }
-
-    /// The name of an attribute as it is written.
-    pub fn attribute(&mut self, scope: ScopeId, raw: &[u8]) -> Result<Tag, Stop> {
-        if let Some(tag) = self.scopes[scope as usize].attributes.get(raw) {
-            return Ok(*tag);
-        }
-        let tag = self.resolve(scope, raw, false)?;
-        self.scopes[scope as usize].attributes.insert(raw.into(), tag);
+        let tag = self.resolve(scope, raw, is_element)?;
+        self.scopes[scope as usize].known[usize::from(is_element)].insert(raw.into(), tag);
         Ok(tag)
     }
 
     fn resolve(&mut self, scope: ScopeId, raw: &[u8], is_element: bool) -> Result<Tag, Stop> {
         let text = std::str::from_utf8(raw).map_err(|_| Stop::GiveUp)?;
         let (prefix, local) = text.split_once(':').unwrap_or(("", text));
-        if prefix == "xmlns" || (prefix == "xml" && (is_element || local != "lang")) {
-            return Err(Stop::GiveUp);
-        }
+        give_up_if(prefix == "xmlns" || (prefix == "xml" && (is_element || local != "lang")))?;
         let space = match prefix {
             "" if !is_element => NO_SPACE,
             _ => self.find(scope, prefix.as_bytes()).ok_or(Stop::GiveUp)?,

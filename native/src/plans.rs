@@ -67,12 +67,11 @@ impl Children {
 
     /// Reads the start tag of a child; and its number, None where the class does not know it.
     ///
-    /// Args: the document, its names, the scope in the element, and the number of the child before.
+    /// Args: the document, the scope in the element, and the number of the child before.
     #[inline]
     pub fn read(
         &mut self,
-        tokens: &mut Tokens<'_>,
-        names: &mut Names,
+        tokens: &mut Tokens<'_, '_>,
         scope: ScopeId,
         previous: Option<usize>,
     ) -> Result<(Start, Option<usize>), Stop> {
@@ -81,11 +80,11 @@ impl Children {
         if let Some(start) = habit.and_then(|habit| tokens.foreseen(&habit.name, scope)) {
             return Ok((start, Some(next)));
         }
-        let start = tokens.start_tag(names, scope)?;
-        let name = &tokens.data[start.name.clone()];
-        let Some(index) = self.by_tag.get(&names.element(start.scope, name)?).copied() else {
+        let start = tokens.start_tag(scope)?;
+        let Some(index) = self.by_tag.get(&tokens.tag(&start)?).copied() else {
             return Ok((start, None));
         };
+        let name = &tokens.data[start.name.clone()];
         let habit = &mut self.habits[index];
         if start.scope == scope && habit.scope != scope || *habit.name != *name {
             (habit.name, habit.scope) = (name.into(), start.scope);
@@ -202,7 +201,7 @@ impl Plans {
         };
         let mut tags = Vec::new();
         for (space, local, field, code, many, order, nillable, member, target, source) in slots {
-            tags.push(names.known(&(space, local)));
+            tags.push(names.known(&space, &local));
             let code = match code {
                 0 => Code::Simple(values.kind(&target)?),
                 1 => Code::Object(self.id(&target)?),
@@ -213,7 +212,7 @@ impl Plans {
         }
         made.children = Children::new(tags.into_iter());
         for (space, local, field, kind) in attributes {
-            made.attributes.insert(names.known(&(space, local)), (field, values.kind(&kind)?));
+            made.attributes.insert(names.known(&space, &local), (field, values.kind(&kind)?));
         }
         if let Some((field, kind)) = text {
             made.text = Some((field, values.kind(&kind)?));

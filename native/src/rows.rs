@@ -7,18 +7,16 @@
 use std::collections::HashMap;
 use std::mem::take;
 
-use memchr::memchr_iter;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyInt, PyString};
 
 use crate::columns::{ColumnId, Columns, Stored, Taken};
-use crate::names::{Name, Names, ScopeId, Tag, NOWHERE, XSI};
+use crate::names::{Name, Names, ScopeId, Tag, SOAP, XSI};
+use crate::outline::{Event, Outline};
 use crate::plans::Children;
-use crate::tokens::{all_blank, Bounds, Start, Token, Tokens};
+use crate::tokens::{all_blank, newlines, Bounds, Start, Token, Tokens};
 use crate::values::{date, integer, moment};
-use crate::Stop;
-
-const SOAP: [&str; 2] = ["http://schemas.xmlsoap.org/soap/envelope/", "http://www.w3.org/2003/05/soap-envelope"];
+use crate::{give_up_if, odd_if, settled, Fail, Stop};
 
 /// Texts of a simple type that are remembered, and their octets.
 const MOST_KNOWN: usize = 4096;
@@ -51,18 +49,6 @@ const SHORT_NAME: u8 = 3;
 const ATTRIBUTES: u8 = 4;
 const REFERENCES: u8 = 5;
 const QUALITY: u8 = 6;
-
-/// Why an element does not go into its columns.
-enum Fail {
-    Odd,
-    Stop(Stop),
-}
-
-impl<E: Into<Stop>> From<E> for Fail {
-    fn from(error: E) -> Fail {
-        Fail::Stop(error.into())
-    }
-}
 
 /// A simple type in a column.
 #[derive(FromPyObject)]
@@ -136,7 +122,6 @@ struct State {
     bridge: Py<PyAny>,
     columns: Columns,
     rows: usize,
-    names: Names,
     plan: Plan,
     /// For each leaf what was asked.
     known: Vec<HashMap<Box<str>, Option<Stored>>>,
@@ -160,10 +145,8 @@ enum Place {
     Nowhere,
 }
 
-/// An open element outside of objects.
-struct Frame {
-    name: Box<[u8]>,
-    scope: ScopeId,
+/// What is to be known of an open element outside of objects.
+struct Spot {
     place: Place,
     node: Option<Node>,
     /// Whether it is the first of the body.
@@ -197,10 +180,9 @@ struct Odd {
     kind: usize,
     octets: (usize, usize),
     lines_before: usize,
-    /// Namespaces in scope, by prefix.
-    spaces: Vec<Name>,
-    /// Names of the elements around it.
-    around: Vec<String>,
+    /// What stands before and behind it in a document of its own, and its depth there.
+    around: (Vec<u8>, Vec<u8>),
+    depth: usize,
     /// Of a node its name and those of its parents.
     node: Option<(String, Vec<String>)>,
 }
@@ -222,14 +204,10 @@ struct Found {
 /// A message that is being read, piece by piece or whole.
 #[derive(Default)]
 struct Message {
-    frames: Vec<Frame>,
+    outline: Outline<Spot>,
     /// Names of the nodes that are open, and the types in them.
     above: Vec<(String, String)>,
     position: usize,
-    /// Lines up to a place.
-    line: usize,
-    counted: usize,
-    has_begun: bool,
     has_body: bool,
     soap: usize,
     /// Whether no rows are made, only well-formedness is judged.
@@ -240,6 +218,7 @@ struct Message {
 /// Makes rows of messages.
 #[pyclass]
 pub struct Rows {
+    names: Names,
     state: State,
     message: Message,
 }
@@ -250,14 +229,14 @@ impl Rows {
     #[new]
     fn new(bridge: Py<PyAny>, columns: Vec<(String, Vec<usize>)>, plan: Plan) -> Rows {
         let mut names = Names::new();
-        let mut known = |space: &str, local: &str| names.known(&(space.into(), local.into()));
-        let nil = known(XSI, "nil");
-        let envelopes = SOAP.map(|soap| (known(soap, "Envelope"), known(soap, "Body")));
+        let nil = names.known(XSI, "nil");
+        let envelopes = SOAP.map(|soap| (names.known(soap, "Envelope"), names.known(soap, "Body")));
         let mut children = Vec::new();
         let (mut attributes, mut must) = (Vec::new(), Vec::new());
         for class in &plan.classes {
-            children.push(Children::new(class.names.iter().map(|name| names.known(name))));
-            let tagged = class.attributes.iter().map(|(name, leaf, must)| (names.known(name), *leaf, *must));
+            children.push(Children::new(class.names.iter().map(|name| names.known(&name.0, &name.1))));
+            let tagged =
+                class.attributes.iter().map(|(name, leaf, must)| (names.known(&name.0, &name.1), *leaf, *must));
             let tagged: Vec<_> = tagged.collect();
             must.push(tagged.iter().filter(|one| one.2).map(|one| one.0).collect());
             attributes.push(tagged.iter().map(|one| (one.0, one.1)).collect());
@@ -266,7 +245,6 @@ impl Rows {
             bridge,
             columns: Columns::new(columns),
             rows: 0,
-            names,
             known: plan.leaves.iter().map(|_| HashMap::new()).collect(),
             plan,
             children,
@@ -278,7 +256,7 @@ impl Rows {
             envelopes,
             nil,
         };
-        Rows { state, message: Message::default() }
+        Rows { names, state, message: Message::default() }
     }
 
     /// Reads on in a message; None where it has to be read from its tree.
@@ -292,33 +270,29 @@ impl Rows {
         is_first: bool,
         is_last: bool,
         is_dry: bool,
-        bounds: (usize, usize, usize),
+        bounds: Bounds,
     ) -> PyResult<Option<Found>> {
-        let bounds = Bounds { depth: bounds.0, attributes: bounds.1, namespaces: bounds.2 };
         let octets = data.as_bytes();
-        let Rows { state, message } = self;
+        let Rows { names, state, message } = self;
         let read = py.detach(|| {
             if is_first {
-                state.names.begin();
-                *message = Message { is_dry, line: 1, ..Message::default() };
+                names.begin();
+                *message = Message { is_dry, ..Message::default() };
             }
-            message.counted = 0;
-            let done = Walk { state, message, tokens: Tokens::new(octets, bounds)? }.run(is_last)?;
+            message.outline.settled = 0;
+            let tokens = Tokens::new(octets, names, bounds)?;
+            let done = Walk { state, message, tokens }.run(is_last)?;
             let content = message.found.content;
             let found = Found { done, ..take(&mut message.found) };
             message.found.content = content;
             Ok(found)
         });
-        match read {
-            Ok(found) => Ok(Some(found)),
-            Err(Stop::GiveUp) => Ok(None),
-            Err(Stop::Python(error)) => Err(error),
-        }
+        settled(read)
     }
 
     /// How many rows there are, about how many octets, and whether so many names are known that a new reader is better.
     fn size(&self) -> (usize, usize, bool) {
-        (self.state.rows, self.state.columns.size(), self.state.names.is_worn())
+        (self.state.rows, self.state.columns.size(), self.names.is_worn())
     }
 
     /// Takes columns out, by number, and forgets all rows.
@@ -332,13 +306,12 @@ impl Rows {
 
 impl State {
     /// The route of an element of the body; None where Python has to find the objects in it.
-    fn body(&mut self, tag: Tag) -> Result<Option<usize>, Stop> {
+    fn body(&mut self, names: &mut Names, tag: Tag) -> Result<Option<usize>, Stop> {
         if let Some(known) = self.bodies.get(&tag) {
             return Ok(*known);
         }
-        let State { bridge, names, .. } = self;
         let (routes, kinds) = Python::attach(|py| {
-            let found = bridge.call_method1(py, "body", (names.clark(py, tag),))?;
+            let found = self.bridge.call_method1(py, "body", (names.clark(py, tag),))?;
             found.extract::<(Option<Vec<RouteData>>, Vec<Kind>)>(py)
         })?;
         self.kinds.extend(kinds);
@@ -346,7 +319,7 @@ impl State {
         self.bodies.insert(tag, routes.as_ref().map(|_| first));
         for (node, actions) in routes.into_iter().flatten() {
             let place = |action, at| (action, if action == ENTER { first + at } else { at });
-            let actions = actions.iter().map(|(name, action, at)| (names.known(name), place(*action, *at)));
+            let actions = actions.iter().map(|(name, action, at)| (names.known(&name.0, &name.1), place(*action, *at)));
             self.routes.push(Route { node, actions: actions.collect() });
         }
         Ok(self.bodies[&tag])
@@ -420,27 +393,28 @@ impl State {
 struct Walk<'s, 'd> {
     state: &'s mut State,
     message: &'s mut Message,
-    tokens: Tokens<'d>,
+    tokens: Tokens<'d, 's>,
 }
 
 impl Walk<'_, '_> {
     /// Reads up to the end, or to where the next piece has to begin.
     fn run(&mut self, is_last: bool) -> Result<usize, Stop> {
         loop {
-            let (at, row) = (self.tokens.at, self.state.rows);
-            let Message { position, line, counted, .. } = *self.message;
-            let odd = self.message.found.odd.len();
+            let (row, position, odd) = (self.state.rows, self.message.position, self.message.found.odd.len());
             match self.step() {
-                Ok(false) => {}
-                Ok(true) => return Ok(self.tokens.at),
+                Ok(is_done) => {
+                    self.message.outline.settle(&self.tokens);
+                    if is_done {
+                        return Ok(self.tokens.at);
+                    }
+                }
                 Err(Stop::GiveUp) if !is_last => {
                     if self.state.rows > row {
                         self.message.found.dropped.push((row, self.state.rows));
                     }
-                    (self.message.position, self.message.line, self.message.counted) = (position, line, counted);
+                    self.message.position = position;
                     self.message.found.odd.truncate(odd);
-                    self.count(at);
-                    return Ok(at);
+                    return Ok(self.message.outline.settled);
                 }
                 Err(stop) => return Err(stop),
             }
@@ -449,76 +423,37 @@ impl Walk<'_, '_> {
 
     /// Reads what comes next outside of objects; whether the message has ended.
     fn step(&mut self) -> Result<bool, Stop> {
-        if !self.message.has_begun {
-            self.tokens.prolog()?;
-            let start = self.tokens.start_tag(&mut self.state.names, NOWHERE)?;
-            let tag = self.tag(&start)?;
-            let soap = self.state.envelopes.iter().position(|(envelope, _)| *envelope == tag);
-            self.message.soap = soap.ok_or(Stop::GiveUp)?;
-            self.message.has_begun = true;
-            self.open(&start, Place::Envelope, None);
-            return Ok(false);
-        }
-        if self.state.columns.is_full {
-            return Err(Stop::GiveUp);
-        }
-        let Some(frame) = self.message.frames.last() else {
-            self.tokens.epilog()?;
-            return Ok(true);
-        };
-        let scope = frame.scope;
-        let run = self.tokens.run()?;
-        self.tokens.check(run)?;
-        let at = self.tokens.at;
-        match self.tokens.markup()? {
-            Token::Section(_) | Token::Aside => {}
-            Token::End => {
-                self.tokens.end_tag_of(&frame.name)?;
-                self.close(at);
-            }
-            Token::Start => {
-                if self.depth() > self.tokens.bounds.depth {
-                    return Err(Stop::GiveUp);
-                }
-                let start = self.tokens.start_tag(&mut self.state.names, scope)?;
-                self.child(&start, at)?;
-            }
+        give_up_if(self.state.columns.is_full)?;
+        match self.message.outline.next(&mut self.tokens)? {
+            Event::Done => return Ok(true),
+            Event::End(at) => self.close(at),
+            Event::Start(at, start) => self.child(&start, at)?,
         }
         Ok(false)
     }
 
     /// The depth of a child of the innermost element.
     fn depth(&self) -> usize {
-        self.message.frames.len() + 1
-    }
-
-    /// The scope in the innermost element.
-    fn scope(&self) -> ScopeId {
-        self.message.frames.last().map_or(NOWHERE, |frame| frame.scope)
-    }
-
-    fn tag(&mut self, start: &Start) -> Result<Tag, Stop> {
-        self.state.names.element(start.scope, &self.tokens.data[start.name.clone()])
-    }
-
-    fn pass(&mut self, start: &Start, depth: usize) -> Result<(), Stop> {
-        self.tokens.pass_all(&mut self.state.names, start, depth)
+        self.message.outline.depth()
     }
 
     /// The text of an element; elements in it are more than this reader knows.
     fn text(&mut self, start: &Start, depth: usize) -> Result<String, Stop> {
-        let text = self.tokens.content(&mut self.state.names, start, depth)?;
-        text.map(Into::into).ok_or(Stop::GiveUp)
+        self.tokens.content(start, depth)?.map(Into::into).ok_or(Stop::GiveUp)
+    }
+
+    /// What is known of the innermost element.
+    fn spot(&self) -> Option<&Spot> {
+        self.message.outline.levels.last().map(|level| &level.about)
     }
 
     fn open(&mut self, start: &Start, place: Place, node: Option<Node>) {
-        let name = self.tokens.data[start.name.clone()].into();
-        let is_in_body = self.message.frames.last().is_some_and(|frame| frame.place == Place::Body);
+        let is_in_body = self.spot().is_some_and(|spot| spot.place == Place::Body);
         let is_first = is_in_body && self.message.found.content.is_none();
         if is_first {
             self.message.found.content = Some((self.tokens.at, self.tokens.at));
         }
-        self.message.frames.push(Frame { name, scope: start.scope, place, node, is_first });
+        self.message.outline.open(&self.tokens, start, Spot { place, node, is_first });
         if start.is_empty {
             self.close(self.tokens.at);
         }
@@ -527,32 +462,32 @@ impl Walk<'_, '_> {
     /// Closes the innermost element, whose content ends at a place.
     fn close(&mut self, end: usize) {
         self.settle();
-        let Some(frame) = self.message.frames.pop() else { return };
-        if frame.node.is_some() {
+        let Some(level) = self.message.outline.levels.pop() else { return };
+        if level.about.node.is_some() {
             self.message.above.pop();
         }
-        if let Some(content) = self.message.found.content.as_mut().filter(|_| frame.is_first) {
+        if let Some(content) = self.message.found.content.as_mut().filter(|_| level.about.is_first) {
             content.1 = end;
         }
     }
 
-    /// The line of a place, which is not before the last one asked for.
-    fn count(&mut self, at: usize) -> usize {
-        let passed = &self.tokens.data[self.message.counted.min(at)..at];
-        self.message.line += memchr_iter(b'\n', passed).count();
-        self.message.counted = at;
-        self.message.line
-    }
-
     fn child(&mut self, start: &Start, at: usize) -> Result<(), Stop> {
-        let (tag, depth) = (self.tag(start)?, self.depth());
-        let (action, to) = match self.message.frames.last().map_or(Place::Nowhere, |frame| frame.place) {
+        let (tag, depth) = (self.tokens.tag(start)?, self.depth());
+        let Some(place) = self.spot().map(|spot| spot.place) else {
+            let soap = self.state.envelopes.iter().position(|(envelope, _)| *envelope == tag);
+            self.message.soap = soap.ok_or(Stop::GiveUp)?;
+            self.open(start, Place::Envelope, None);
+            return Ok(());
+        };
+        let (action, to) = match place {
             Place::Envelope if tag == self.state.envelopes[self.message.soap].1 && !self.message.has_body => {
                 self.message.has_body = true;
                 self.open(start, Place::Body, None);
                 return Ok(());
             }
-            Place::Body if !self.message.is_dry => (ENTER, self.state.body(tag)?.ok_or(Stop::GiveUp)?),
+            Place::Body if !self.message.is_dry => {
+                (ENTER, self.state.body(self.tokens.names, tag)?.ok_or(Stop::GiveUp)?)
+            }
             Place::Route(route) => *self.state.routes[route].actions.get(&tag).ok_or(Stop::GiveUp)?,
             _ => (PASS, 0),
         };
@@ -581,9 +516,7 @@ impl Walk<'_, '_> {
             SHORT_NAME => {
                 let text = self.text(start, depth)?;
                 let node = self.node()?;
-                if node.short.is_none() && node.is_settled {
-                    return Err(Stop::GiveUp);
-                }
+                give_up_if(node.short.is_none() && node.is_settled)?;
                 node.short.get_or_insert(text);
             }
             ATTRIBUTES => self.attributes_of_node(start, at)?,
@@ -607,8 +540,8 @@ impl Walk<'_, '_> {
 
     /// Begins an object whose start tag was read, in a new row; and the lines before it.
     fn begin(&mut self, at: usize) -> (Begun, usize) {
-        let before = self.count(at) - 1;
-        let line = before + 1 + memchr_iter(b'\n', &self.tokens.data[at..self.tokens.at]).count();
+        let before = self.message.outline.line_of(&self.tokens, at) - 1;
+        let line = before + 1 + newlines(&self.tokens.data[at..self.tokens.at]);
         self.message.position += 1;
         self.state.rows += 1;
         (Begun { row: self.state.rows - 1, position: self.message.position, line }, before)
@@ -623,7 +556,7 @@ impl Walk<'_, '_> {
             Err(Fail::Stop(stop)) => Err(stop),
             Err(Fail::Odd) => {
                 let start = self.again(at)?;
-                self.pass(&start, depth)?;
+                self.tokens.pass(&start, depth)?;
                 Ok(false)
             }
         }
@@ -632,22 +565,16 @@ impl Walk<'_, '_> {
     /// Reads the start tag of a child of the innermost element once more.
     fn again(&mut self, at: usize) -> Result<Start, Stop> {
         self.tokens.at = at;
-        let scope = self.scope();
-        self.tokens.start_tag(&mut self.state.names, scope)
+        self.tokens.start_tag(self.message.outline.scope())
     }
 
     /// Notes an odd object, which ends here.
     fn note(&mut self, at: usize, kind: usize, begun: Begun, lines_before: usize) {
-        let spaces = self.state.names.in_scope(self.scope()).into_iter();
-        let around = self.message.frames.iter().map(|frame| {
-            let name = String::from_utf8_lossy(&frame.name);
-            name.rsplit(':').next().unwrap_or("").to_owned()
-        });
         let Begun { row, position, line } = begun;
+        let outline = &self.message.outline;
+        let (around, depth) = (self.tokens.around(outline.names(), outline.scope()), outline.levels.len());
         let octets = (at, self.tokens.at);
-        let spaces = spaces.map(|(prefix, uri)| (prefix.into(), uri.into())).collect();
-        let around = around.collect();
-        let odd = Odd { row, position, line, kind, octets, lines_before, spaces, around, node: None };
+        let odd = Odd { row, position, line, kind, octets, lines_before, around, depth, node: None };
         self.message.found.odd.push(odd);
     }
 }
@@ -656,7 +583,7 @@ impl Walk<'_, '_> {
 impl Walk<'_, '_> {
     /// The innermost element, which is a node.
     fn node(&mut self) -> Result<&mut Node, Stop> {
-        self.message.frames.last_mut().and_then(|frame| frame.node.as_mut()).ok_or(Stop::GiveUp)
+        self.message.outline.levels.last_mut().and_then(|level| level.about.node.as_mut()).ok_or(Stop::GiveUp)
     }
 
     /// Reads the attributes of the innermost node; those after the first ones do not count.
@@ -664,15 +591,13 @@ impl Walk<'_, '_> {
         let depth = self.depth();
         let Node { kind, begun, .. } = *self.node()?;
         if self.node()?.given.is_some() {
-            return self.pass(start, depth);
+            return self.tokens.pass(start, depth);
         }
-        if self.node()?.is_settled {
-            return Err(Stop::GiveUp);
-        }
+        give_up_if(self.node()?.is_settled)?;
         let given = match begun {
             Some(begun) if self.fill(start, at, kind, begun.row)? => self.state.name_at(kind, begun.row),
             Some(begun) => {
-                let before = self.count(at) - 1;
+                let before = self.message.outline.line_of(&self.tokens, at) - 1;
                 self.note(at, kind, begun, before);
                 let start = self.again(at)?;
                 self.named(&start, kind, depth)?
@@ -685,8 +610,8 @@ impl Walk<'_, '_> {
 
     /// Settles the name of the innermost node before an object inside it, or its end.
     fn settle(&mut self) {
-        let Message { frames, above, found, .. } = &mut *self.message;
-        let node = frames.last_mut().and_then(|frame| frame.node.as_mut());
+        let Message { outline, above, found, .. } = &mut *self.message;
+        let node = outline.levels.last_mut().and_then(|level| level.about.node.as_mut());
         let Some(node) = node.filter(|node| !node.is_settled) else { return };
         node.is_settled = true;
         let mut name = node.given.clone().unwrap_or_default();
@@ -710,34 +635,21 @@ impl Walk<'_, '_> {
         if open.is_empty {
             return Ok(None);
         }
-        loop {
-            let run = self.tokens.run()?;
-            self.tokens.check(run)?;
-            match self.tokens.markup()? {
-                Token::Section(_) | Token::Aside => {}
-                Token::End => {
-                    self.tokens.end_tag(&open.name)?;
-                    return Ok(None);
-                }
-                Token::Start => {
-                    let start = self.tokens.start_tag(&mut self.state.names, open.scope)?;
-                    let tag = self.tag(&start)?;
-                    return Ok(Some((start, tag)));
-                }
-            }
-        }
+        let (_, found) = self.tokens.inside(&self.tokens.data[open.name.clone()], open.scope)?;
+        found.map(|start| self.tokens.tag(&start).map(|tag| (start, tag))).transpose()
     }
 
     /// The name in an object that is not in columns.
     fn named(&mut self, start: &Start, kind: usize, depth: usize) -> Result<String, Stop> {
-        let mut wanted = self.state.kinds[kind].name.as_ref().map(|name| self.state.names.known(name));
+        let name = self.state.kinds[kind].name.as_ref();
+        let mut wanted = name.map(|name| self.tokens.names.known(&name.0, &name.1));
         let mut found = String::new();
         while let Some((child, tag)) = self.inside(start)? {
             if wanted == Some(tag) {
                 found = self.name(&child, depth + 1)?;
                 wanted = None;
             } else {
-                self.pass(&child, depth + 1)?;
+                self.tokens.pass(&child, depth + 1)?;
             }
         }
         Ok(found)
@@ -757,12 +669,10 @@ impl Walk<'_, '_> {
     /// Local names and texts of the elements in an element.
     fn parts(&mut self, start: &Start, depth: usize) -> Result<Vec<Name>, Stop> {
         let mut found = Vec::new();
-        if depth >= self.tokens.bounds.depth {
-            return Err(Stop::GiveUp);
-        }
+        give_up_if(depth >= self.tokens.bounds.depth)?;
         while let Some((part, tag)) = self.inside(start)? {
             let text = self.text(&part, depth + 1)?;
-            found.push((self.state.names.local(tag).to_owned(), text));
+            found.push((self.tokens.names.local(tag).to_owned(), text));
         }
         Ok(found)
     }
@@ -779,13 +689,11 @@ impl Walk<'_, '_> {
             }
             self.attributes(id, row)?;
         }
-        if is_odd {
-            return Err(Fail::Odd);
-        }
+        odd_if(is_odd)?;
         self.state.columns.mark(column, row);
         match text {
             Some(leaf) => {
-                let text = self.tokens.content(&mut self.state.names, start, depth)?.ok_or(Fail::Odd)?;
+                let text = self.tokens.content(start, depth)?.ok_or(Fail::Odd)?;
                 self.state.store(leaf, row, &text)
             }
             None => self.children(id, row, start, depth),
@@ -798,7 +706,7 @@ impl Walk<'_, '_> {
             return Ok(false);
         }
         let is_plain = self.tokens.attributes.len() == 1 && matches!(&*self.tokens.value(0)?, "true" | "1");
-        let text = self.tokens.content(&mut self.state.names, start, depth)?;
+        let text = self.tokens.content(start, depth)?;
         if is_plain && text.is_some_and(|text| text.is_empty()) {
             Ok(true)
         } else {
@@ -814,7 +722,7 @@ impl Walk<'_, '_> {
         }
         let has = |tag: &Tag| self.tokens.attributes.iter().any(|one| one.tag == *tag);
         let is_whole = self.state.must[id].iter().all(has);
-        is_whole.then_some(()).ok_or(Fail::Odd)
+        odd_if(!is_whole)
     }
 
     fn children(&mut self, id: usize, row: usize, start: &Start, depth: usize) -> Result<(), Fail> {
@@ -824,13 +732,11 @@ impl Walk<'_, '_> {
         }
         let required = self.state.plan.classes[id].required;
         if start.is_empty {
-            return (required == 0).then_some(()).ok_or(Fail::Odd);
+            return odd_if(required != 0);
         }
         loop {
             let run = self.tokens.run()?;
-            if !all_blank(&self.tokens.data[run]) {
-                return Err(Fail::Odd);
-            }
+            odd_if(!all_blank(&self.tokens.data[run]))?;
             match self.tokens.markup()? {
                 Token::Start => {}
                 Token::Aside => continue,
@@ -838,12 +744,12 @@ impl Walk<'_, '_> {
                 Token::Section(_) => return Err(Fail::Odd),
                 Token::End => {
                     self.tokens.end_tag(&start.name)?;
-                    return (found == required).then_some(()).ok_or(Fail::Odd);
+                    return odd_if(found != required);
                 }
             }
             let at = self.tokens.at;
-            let State { children, names, plan, columns, .. } = &mut *self.state;
-            let (child, index) = children[id].read(&mut self.tokens, names, start.scope, previous)?;
+            let State { children, plan, columns, .. } = &mut *self.state;
+            let (child, index) = children[id].read(&mut self.tokens, start.scope, previous)?;
             let index = index.ok_or(Fail::Odd)?;
             let step = plan.classes[id].steps[index];
             previous = Some(index);
@@ -858,13 +764,11 @@ impl Walk<'_, '_> {
             match step.target {
                 TO_LEAF => self.leaf(step.at, row, &child, depth)?,
                 TO_OBJECT => self.element(step.at, row, &child, depth)?,
-                TO_NOTHING => self.pass(&child, depth)?,
+                TO_NOTHING => self.tokens.pass(&child, depth)?,
                 TO_MARK => {
                     let is_bare = self.tokens.attributes.is_empty();
-                    let text = self.tokens.content(names, &child, depth)?;
-                    if !is_bare || !text.is_some_and(|text| all_blank(text.as_bytes())) {
-                        return Err(Fail::Odd);
-                    }
+                    let text = self.tokens.content(&child, depth)?;
+                    odd_if(!is_bare || !text.is_some_and(|text| all_blank(text.as_bytes())))?;
                     columns.number(step.at, row, 1);
                 }
                 TO_OPEN => self.open_content(step.at, row, &child, at, start.scope, depth)?,
@@ -878,9 +782,9 @@ impl Walk<'_, '_> {
     fn leaf(&mut self, leaf: usize, row: usize, start: &Start, depth: usize) -> Result<(), Fail> {
         if !self.tokens.attributes.is_empty() {
             let is_nil = self.state.plan.leaves[leaf].nillable && self.is_nil(start, depth)?;
-            return is_nil.then_some(()).ok_or(Fail::Odd);
+            return odd_if(!is_nil);
         }
-        let text = self.tokens.content(&mut self.state.names, start, depth)?.ok_or(Fail::Odd)?;
+        let text = self.tokens.content(start, depth)?.ok_or(Fail::Odd)?;
         self.state.store(leaf, row, &text)
     }
 
@@ -894,17 +798,15 @@ impl Walk<'_, '_> {
         scope: ScopeId,
         depth: usize,
     ) -> Result<(), Fail> {
-        if !self.tokens.attributes.is_empty() {
-            return Err(Fail::Odd);
-        }
-        self.pass(start, depth)?;
+        odd_if(!self.tokens.attributes.is_empty())?;
+        self.tokens.pass(start, depth)?;
         let mut found = Some((Vec::<Name>::new(), String::new()));
         if !start.is_empty {
-            let octets = &self.tokens.data[at..self.tokens.at];
-            let spaces = self.state.names.in_scope(scope);
+            let (before, after) = self.tokens.around(std::iter::once(&b"around"[..]), scope);
+            let document = [&before, &self.tokens.data[at..self.tokens.at], &after].concat();
             found = Python::attach(|py| {
-                let asked = (PyBytes::new(py, octets), spaces);
-                self.state.bridge.call_method1(py, "open", asked)?.extract(py)
+                let document = PyBytes::new(py, &document);
+                self.state.bridge.call_method1(py, "open", (document,))?.extract(py)
             })?;
         }
         let (pairs, xml) = found.ok_or(Fail::Odd)?;

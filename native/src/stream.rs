@@ -4,24 +4,24 @@
 //! from there, below the elements that are open.
 
 use std::collections::HashMap;
+use std::mem::take;
 
-use memchr::{memchr_iter, memrchr};
+use memchr::memrchr;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::names::{ScopeId, Tag, NOWHERE};
+use crate::names::Tag;
+use crate::outline::{Event, Outline};
 use crate::reader::{State, Walk};
-use crate::tokens::{Bounds, Start, Token};
-use crate::Stop;
+use crate::tokens::{newlines, Bounds, Start};
+use crate::{give_up_if, settled, Stop};
 
-/// An open element outside of objects.
-struct Level {
-    name: Box<[u8]>,
+/// What is to be known of an open element.
+struct About {
     /// Its start tag, and the line that it begins on.
     octets: Box<[u8]>,
     line: usize,
     path: String,
-    scope: ScopeId,
     /// The table of its class, or None.
     table: Py<PyAny>,
     counts: HashMap<Tag, u32>,
@@ -36,10 +36,8 @@ pub struct Stream {
     lookup: Py<PyAny>,
     bounds: Bounds,
     state: State,
-    levels: Vec<Level>,
+    outline: Outline<About>,
     known: HashMap<(usize, Tag), Known>,
-    line: usize,
-    has_begun: bool,
 }
 
 /// How many octets were taken, the objects in them, and whether the document ended with them.
@@ -50,8 +48,8 @@ type Open<'py> = (Bound<'py, PyBytes>, usize, String, HashMap<String, u32>);
 
 impl Stream {
     pub fn new(bridge: Py<PyAny>, lookup: Py<PyAny>, bounds: Bounds) -> Stream {
-        let (state, levels, known) = (State::new(), Vec::new(), HashMap::new());
-        Stream { bridge, lookup, bounds, state, levels, known, line: 1, has_begun: false }
+        let (outline, known) = (Outline::default(), HashMap::new());
+        Stream { bridge, lookup, bounds, state: State::new(), outline, known }
     }
 }
 
@@ -63,42 +61,28 @@ impl Stream {
     fn feed(&mut self, py: Python<'_>, data: &Bound<'_, PyBytes>, is_last: bool) -> PyResult<Option<Fed>> {
         let octets = data.as_bytes();
         let end = if is_last { octets.len() } else { memrchr(b'>', octets).map_or(0, |at| at + 1) };
-        let octets = &octets[..end];
-        let Stream { bridge, lookup, bounds, state, levels, known, line, has_begun } = self;
-        if !state.rest() {
+        let Stream { bridge, lookup, bounds, state, outline, known } = self;
+        if state.names.is_worn() {
             return Ok(None);
         }
-        let bridge = bridge.bind(py).clone();
-        let bounds = Bounds { ..*bounds };
-        let walk = match state.walk(&bridge, octets, bounds) {
-            Ok(walk) => walk,
-            Err(Stop::GiveUp) => return Ok(None),
-            Err(Stop::Python(error)) => return Err(error),
-        };
-        let lookup = lookup.bind(py);
-        let mut reading =
-            Reading { walk, lookup, levels, known, line, counted: 0, settled: 0, has_begun, found: Vec::new() };
-        let ended = match reading.read() {
-            Ok(()) => true,
-            Err(Stop::GiveUp) => false,
-            Err(Stop::Python(error)) => return Err(error),
-        };
-        let (settled, found) = (reading.settled, std::mem::take(&mut reading.found));
-        reading.count_to(settled);
-        if is_last && !ended && found.is_empty() {
-            return Ok(None);
-        }
-        Ok(Some((settled, found, ended)))
+        let Some(walk) = settled(state.walk(bridge.bind(py), &octets[..end], *bounds))? else { return Ok(None) };
+        outline.settled = 0;
+        let mut reading = Reading { walk, lookup: lookup.bind(py), outline, known, found: Vec::new() };
+        let ended = settled(reading.read())?.is_some();
+        let found = take(&mut reading.found);
+        let is_stuck = is_last && !ended && found.is_empty();
+        Ok(if is_stuck { None } else { Some((outline.settled, found, ended)) })
     }
 
     /// The elements that are open, and the line on which the octets go on that were not taken.
     fn open<'py>(&mut self, py: Python<'py>) -> (Vec<Open<'py>>, usize) {
         let names = &mut self.state.names;
-        let open = self.levels.iter().map(|level| {
-            let counts = level.counts.iter().map(|(tag, count)| (names.clark(py, *tag).to_string(), *count)).collect();
-            (PyBytes::new(py, &level.octets), level.line, level.path.clone(), counts)
+        let open = self.outline.levels.iter().map(|level| {
+            let About { octets, line, path, counts, .. } = &level.about;
+            let counts = counts.iter().map(|(tag, count)| (names.clark(py, *tag).to_string(), *count)).collect();
+            (PyBytes::new(py, octets), *line, path.clone(), counts)
         });
-        (open.collect(), self.line)
+        (open.collect(), self.outline.line)
     }
 }
 
@@ -106,97 +90,72 @@ impl Stream {
 struct Reading<'r, 's, 'd, 'py> {
     walk: Walk<'s, 'd, 'py>,
     lookup: &'r Bound<'py, PyAny>,
-    levels: &'r mut Vec<Level>,
+    outline: &'r mut Outline<About>,
     known: &'r mut HashMap<(usize, Tag), Known>,
-    line: &'r mut usize,
-    counted: usize,
-    /// Where that ends which was taken.
-    settled: usize,
-    has_begun: &'r mut bool,
     found: Vec<Py<PyAny>>,
 }
 
 impl Reading<'_, '_, '_, '_> {
     /// Reads up to the end of the document; gives up where it does not go on.
     fn read(&mut self) -> Result<(), Stop> {
-        if !*self.has_begun {
-            self.walk.tokens.prolog()?;
-            self.element()?;
-            *self.has_begun = true;
-            self.settled = self.walk.tokens.at;
-        }
-        while let Some(level) = self.levels.last() {
-            let run = self.walk.tokens.run()?;
-            self.walk.tokens.check(run)?;
-            match self.walk.tokens.markup()? {
-                Token::Aside | Token::Section(_) => {}
-                Token::Start => self.element()?,
-                Token::End => {
-                    self.walk.tokens.end_tag_of(&level.name)?;
-                    self.levels.pop();
-                }
+        loop {
+            match self.outline.next(&mut self.walk.tokens)? {
+                Event::Done => return Ok(()),
+                Event::Start(at, start) => self.element(at, &start)?,
+                Event::End(_) => drop(self.outline.levels.pop()),
             }
-            self.settled = self.walk.tokens.at;
+            self.outline.settle(&self.walk.tokens);
         }
-        self.walk.tokens.epilog()
     }
 
-    fn count_to(&mut self, at: usize) {
-        *self.line += memchr_iter(b'\n', &self.walk.tokens.data[self.counted..at]).count();
-        self.counted = at;
-    }
-
-    fn element(&mut self) -> Result<(), Stop> {
-        let at = self.walk.tokens.at;
-        let depth = self.levels.len() + 1;
-        let scope = self.levels.last().map_or(NOWHERE, |level| level.scope);
-        let start = self.walk.tokens.start_tag(&mut self.walk.state.names, scope)?;
-        let tag = self.walk.state.names.element(start.scope, &self.walk.tokens.data[start.name.clone()])?;
-        if depth > self.walk.tokens.bounds.depth {
-            return Err(Stop::GiveUp);
-        }
+    fn element(&mut self, at: usize, start: &Start) -> Result<(), Stop> {
+        let tag = self.walk.tokens.tag(start)?;
         let (table, is_object) = self.known(tag)?;
-        let has_type = self.walk.tokens.attributes.iter().any(|one| one.tag == self.walk.state.kind);
-        if has_type && !is_object && !table.is_none(self.walk.py) {
-            return Err(Stop::GiveUp);
-        }
-        let object = if is_object { self.object(at, &start, &table)? } else { None };
-        self.count_to(at);
-        let local = self.walk.state.names.local(tag);
-        let path = match self.levels.last_mut() {
+        give_up_if(self.walk.has_type() && !is_object && !table.is_none(self.walk.py))?;
+        let object = if is_object { self.object(at, start, &table)? } else { None };
+        let local = self.walk.tokens.names.local(tag);
+        let path = match self.outline.levels.last_mut() {
             Some(level) => {
-                let count = level.counts.entry(tag).or_insert(0);
+                let count = level.about.counts.entry(tag).or_insert(0);
                 *count += 1;
-                let number = if *count > 1 { format!("[{count}]") } else { String::new() };
-                if is_object && object.is_some() {
-                    String::new()
-                } else {
-                    format!("{}/{local}{number}", level.path)
+                match (&object, *count) {
+                    (Some(_), _) => String::new(),
+                    (None, 1) => format!("{}/{local}", level.about.path),
+                    (None, count) => format!("{}/{local}[{count}]", level.about.path),
                 }
             }
             None => format!("/{local}"),
         };
+        let (data, line) = (self.walk.tokens.data, self.outline.line_of(&self.walk.tokens, at));
         if let Some(object) = object {
             self.found.push(object);
         } else if is_object {
-            self.odd(at, path, table)?;
+            let mut document: Vec<u8> =
+                self.outline.levels.iter().flat_map(|level| &*level.about.octets).copied().collect();
+            let lines = line as isize - 1 - newlines(&document) as isize;
+            document.extend_from_slice(&data[at..self.walk.tokens.at]);
+            for level in self.outline.levels.iter().rev() {
+                document.extend_from_slice(&[b"</", &*level.name, b">"].concat());
+            }
+            let document = PyBytes::new(self.walk.py, &document);
+            let made = (document, self.outline.levels.len(), path, lines, table);
+            self.found.push(made.into_pyobject(self.walk.py)?.into_any().unbind());
         } else if !start.is_empty {
-            let data = self.walk.tokens.data;
-            let (name, octets) = (data[start.name.clone()].into(), data[at..self.walk.tokens.at].into());
-            let (line, counts) = (*self.line, HashMap::new());
-            self.levels.push(Level { name, octets, line, path, scope: start.scope, table, counts });
+            let octets = data[at..self.walk.tokens.at].into();
+            let about = About { octets, line, path, table, counts: HashMap::new() };
+            self.outline.open(&self.walk.tokens, start, about);
         }
         Ok(())
     }
 
     fn known(&mut self, tag: Tag) -> Result<Known, Stop> {
         let py = self.walk.py;
-        let above = self.levels.last().map_or_else(|| py.None(), |level| level.table.clone_ref(py));
+        let above = self.outline.levels.last().map_or_else(|| py.None(), |level| level.about.table.clone_ref(py));
         let key = (above.as_ptr() as usize, tag); // tables are never let go of
         if let Some((table, is_object)) = self.known.get(&key) {
             return Ok((table.clone_ref(py), *is_object));
         }
-        let name = self.walk.state.names.clark(py, tag);
+        let name = self.walk.tokens.names.clark(py, tag);
         let (table, is_object): Known = self.lookup.call1((above, name))?.extract()?;
         self.known.insert(key, (table.clone_ref(py), is_object));
         Ok((table, is_object))
@@ -204,34 +163,19 @@ impl Reading<'_, '_, '_, '_> {
 
     /// The object of an element whose start tag was read; None where it is odd and was passed.
     fn object(&mut self, at: usize, start: &Start, table: &Py<PyAny>) -> Result<Option<Py<PyAny>>, Stop> {
-        self.walk.around = self.levels.len();
+        self.walk.around = self.outline.levels.len();
         let after = self.walk.tokens.at;
         let table = table.bind(self.walk.py);
         match self.walk.root(Some(table), None, at, start) {
-            Ok(object) if self.walk.records.is_empty() => return Ok(Some(object.unbind())),
+            Ok(object) if self.walk.is_clean() => return Ok(Some(object.unbind())),
             Ok(_) => {}
             Err(Stop::GiveUp) => {
                 self.walk.tokens.at = after;
-                self.walk.pass(start, self.levels.len() + 1)?;
+                self.walk.tokens.pass(start, self.outline.depth())?;
             }
             Err(error) => return Err(error),
         }
-        self.walk.frames.clear();
-        self.walk.records.clear();
-        self.walk.order.clear();
+        self.walk.forget();
         Ok(None)
-    }
-
-    fn odd(&mut self, at: usize, path: String, table: Py<PyAny>) -> Result<(), Stop> {
-        let mut document: Vec<u8> = self.levels.iter().flat_map(|level| level.octets.iter().copied()).collect();
-        let before = 1 + memchr_iter(b'\n', &document).count();
-        document.extend_from_slice(&self.walk.tokens.data[at..self.walk.tokens.at]);
-        for level in self.levels.iter().rev() {
-            document.extend_from_slice(&[b"</", &*level.name, b">"].concat());
-        }
-        let lines = *self.line as isize - before as isize;
-        let made = (PyBytes::new(self.walk.py, &document), self.levels.len(), path, lines, table);
-        self.found.push(made.into_pyobject(self.walk.py)?.into_any().unbind());
-        Ok(())
     }
 }

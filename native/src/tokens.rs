@@ -3,10 +3,11 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use memchr::{memchr, memchr2, memmem};
+use memchr::{memchr, memchr2, memchr3, memchr_iter, memmem};
+use pyo3::FromPyObject;
 
 use crate::names::{Names, ScopeId, Tag};
-use crate::Stop;
+use crate::{give_up_if, Stop};
 
 /// Octets between two tags from which libxml2 may refuse a text; it does at ten million.
 const LONGEST_TEXT: usize = 9_000_000;
@@ -17,10 +18,13 @@ const MOST_ATTRIBUTES: usize = 64;
 const DEEPEST: usize = 250;
 
 /// Bounds of a document.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, FromPyObject)]
 pub struct Bounds {
+    #[pyo3(item(0))]
     pub depth: usize,
+    #[pyo3(item(1))]
     pub attributes: usize,
+    #[pyo3(item(2))]
     pub namespaces: usize,
 }
 
@@ -39,6 +43,7 @@ pub struct Start {
 }
 
 /// What comes next in the content of an element.
+#[derive(PartialEq)]
 pub enum Token {
     Start,
     End,
@@ -49,7 +54,8 @@ pub enum Token {
 }
 
 /// A document, and how far it was read.
-pub struct Tokens<'d> {
+pub struct Tokens<'d, 'n> {
+    pub names: &'n mut Names,
     pub text: &'d str,
     pub data: &'d [u8],
     pub at: usize,
@@ -71,6 +77,8 @@ pub fn all_blank(octets: &[u8]) -> bool {
     octets.iter().all(|octet| is_blank(*octet))
 }
 
+const BLANKS: [char; 4] = [' ', '\t', '\n', '\r'];
+
 fn begins_name(octet: u8) -> bool {
     octet.is_ascii_alphabetic() || octet == b'_'
 }
@@ -79,18 +87,17 @@ fn is_of_name(octet: u8) -> bool {
     octet.is_ascii_alphanumeric() || matches!(octet, b'_' | b'-' | b'.')
 }
 
-impl<'d> Tokens<'d> {
+impl<'d, 'n> Tokens<'d, 'n> {
     /// A document whose characters are those of XML, in UTF-8.
-    pub fn new(data: &'d [u8], bounds: Bounds) -> Result<Tokens<'d>, Stop> {
+    pub fn new(data: &'d [u8], names: &'n mut Names, bounds: Bounds) -> Result<Tokens<'d, 'n>, Stop> {
         let text = std::str::from_utf8(data).map_err(|_| Stop::GiveUp)?;
         let bad = data.iter().fold(false, |bad, octet| bad | (*octet < 32 && !is_blank(*octet)));
         let has = |part: &[u8]| memmem::find(data, part).is_some();
-        if bad || (!text.is_ascii() && (has(b"\xef\xbf\xbe") || has(b"\xef\xbf\xbf"))) {
-            return Err(Stop::GiveUp);
-        }
+        give_up_if(bad || (!text.is_ascii() && (has(b"\xef\xbf\xbe") || has(b"\xef\xbf\xbf"))))?;
         let bounds = Bounds { depth: bounds.depth.min(DEEPEST), ..bounds };
         let at = if data.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
         Ok(Tokens {
+            names,
             text,
             data,
             at,
@@ -113,9 +120,7 @@ impl<'d> Tokens<'d> {
     }
 
     fn expect(&mut self, part: &[u8]) -> Result<(), Stop> {
-        if !self.here(part) {
-            return Err(Stop::GiveUp);
-        }
+        give_up_if(!self.here(part))?;
         self.at += part.len();
         Ok(())
     }
@@ -143,11 +148,7 @@ impl<'d> Tokens<'d> {
     /// What is behind the root, up to the end.
     pub fn epilog(&mut self) -> Result<(), Stop> {
         self.between_nodes()?;
-        if self.at == self.data.len() {
-            Ok(())
-        } else {
-            Err(Stop::GiveUp)
-        }
+        give_up_if(self.at < self.data.len())
     }
 
     fn between_nodes(&mut self) -> Result<(), Stop> {
@@ -165,42 +166,29 @@ impl<'d> Tokens<'d> {
 
     /// `<?xml version="1.0" encoding="UTF-8" standalone="yes"?>`
     fn declaration(&mut self) -> Result<(), Stop> {
-        let end = memmem::find(&self.data[self.at..], b"?>").ok_or(Stop::GiveUp)?;
-        let inside = &self.text[self.at + 5..self.at + end];
-        let mut rest = inside;
-        let mut known = [("version", false), ("encoding", false), ("standalone", false)].into_iter();
-        while !rest.trim_matches(['\t', '\n', '\r', ' ']).is_empty() {
-            let word = rest.trim_start_matches(['\t', '\n', '\r', ' ']);
-            if word.len() == rest.len() {
-                return Err(Stop::GiveUp);
-            }
-            let (name, value) = word.split_once('=').ok_or(Stop::GiveUp)?;
+        let end = self.at + memmem::find(&self.data[self.at..], b"?>").ok_or(Stop::GiveUp)?;
+        let mut rest = &self.text[self.at + 5..end];
+        let known: [(&str, &[&str]); 3] =
+            [("version=", &["1.0"]), ("encoding=", &["UTF-8", "utf-8"]), ("standalone=", &["yes", "no"])];
+        for (name, values) in known {
+            let word = rest.trim_start_matches(BLANKS);
+            let Some(value) = word.strip_prefix(name).filter(|_| word.len() < rest.len()) else {
+                give_up_if(name == "version=")?;
+                continue;
+            };
             let quote = value.chars().next().filter(|quote| "\"'".contains(*quote)).ok_or(Stop::GiveUp)?;
             let (value, after) = value[1..].split_once(quote).ok_or(Stop::GiveUp)?;
-            let fits = match name {
-                "version" => value == "1.0",
-                "encoding" => value.eq_ignore_ascii_case("utf-8"),
-                "standalone" => value == "yes" || value == "no",
-                _ => false,
-            };
-            if !fits || !known.any(|one| one.0 == name) {
-                return Err(Stop::GiveUp);
-            }
+            give_up_if(!values.contains(&value))?;
             rest = after;
         }
-        if !inside.trim_start_matches(['\t', '\n', '\r', ' ']).starts_with("version") {
-            return Err(Stop::GiveUp);
-        }
-        self.at += end + 2;
-        Ok(())
+        self.at = end + 2;
+        give_up_if(!all_blank(rest.as_bytes()))
     }
 
     fn comment(&mut self) -> Result<(), Stop> {
         let start = self.at + 4;
         let end = start + memmem::find(&self.data[start..], b"--").ok_or(Stop::GiveUp)?;
-        if end - start > LONGEST_TEXT {
-            return Err(Stop::GiveUp);
-        }
+        give_up_if(end - start > LONGEST_TEXT)?;
         self.at = end;
         self.expect(b"-->")
     }
@@ -208,31 +196,21 @@ impl<'d> Tokens<'d> {
     fn instruction(&mut self) -> Result<(), Stop> {
         self.at += 2;
         let name = self.plain_name()?;
-        if self.data[name.clone()].get(..3).is_some_and(|begin| begin.eq_ignore_ascii_case(b"xml")) {
-            return Err(Stop::GiveUp);
-        }
-        if !self.here(b"?>") && !is_blank(self.octet()?) {
-            return Err(Stop::GiveUp);
-        }
+        give_up_if(self.data[name.clone()].get(..3).is_some_and(|begin| begin.eq_ignore_ascii_case(b"xml")))?;
+        give_up_if(!self.here(b"?>") && !is_blank(self.octet()?))?;
         let size = memmem::find(&self.data[self.at..], b"?>").ok_or(Stop::GiveUp)?;
-        if size > LONGEST_TEXT {
-            return Err(Stop::GiveUp);
-        }
+        give_up_if(size > LONGEST_TEXT)?;
         self.at += size + 2;
         Ok(())
     }
 
     fn plain_name(&mut self) -> Result<Range<usize>, Stop> {
         let start = self.at;
-        if !begins_name(self.octet()?) {
-            return Err(Stop::GiveUp);
-        }
+        give_up_if(!begins_name(self.octet()?))?;
         while self.data.get(self.at).copied().is_some_and(is_of_name) {
             self.at += 1;
         }
-        if self.at - start > LONGEST_NAME || self.data.get(self.at).is_some_and(|octet| !octet.is_ascii()) {
-            return Err(Stop::GiveUp);
-        }
+        give_up_if(self.at - start > LONGEST_NAME || self.data.get(self.at).is_some_and(|octet| !octet.is_ascii()))?;
         Ok(start..self.at)
     }
 
@@ -248,10 +226,11 @@ impl<'d> Tokens<'d> {
     }
 
     /// The text up to the next `<`, which is then the place.
+    #[inline]
     pub fn run(&mut self) -> Result<Range<usize>, Stop> {
         let start = self.at;
-        self.at += memchr(b'<', &self.data[start..]).ok_or(Stop::GiveUp)?;
-        if self.at > start {
+        if self.data.get(start) != Some(&b'<') {
+            self.at += memchr(b'<', &self.data[start..]).ok_or(Stop::GiveUp)?;
             self.check_run(start..self.at)?;
         }
         Ok(start..self.at)
@@ -259,12 +238,8 @@ impl<'d> Tokens<'d> {
 
     #[inline]
     fn check_run(&self, run: Range<usize>) -> Result<(), Stop> {
-        if self.is_long && run.end - self.last_tag > LONGEST_TEXT {
-            return Err(Stop::GiveUp);
-        }
-        if self.has_section_ends && memmem::find(&self.data[run], b"]]>").is_some() {
-            return Err(Stop::GiveUp);
-        }
+        give_up_if(self.is_long && run.end - self.last_tag > LONGEST_TEXT)?;
+        give_up_if(self.has_section_ends && memmem::find(&self.data[run], b"]]>").is_some())?;
         Ok(())
     }
 
@@ -279,9 +254,7 @@ impl<'d> Tokens<'d> {
                 let start = self.at;
                 let end = start + memmem::find(&self.data[start..], b"]]>").ok_or(Stop::GiveUp)?;
                 self.at = end + 3;
-                if self.is_long && end - self.last_tag > LONGEST_TEXT {
-                    return Err(Stop::GiveUp);
-                }
+                give_up_if(self.is_long && end - self.last_tag > LONGEST_TEXT)?;
                 Ok(Token::Section(start..end))
             }
             _ => Ok(Token::Start),
@@ -299,9 +272,7 @@ impl<'d> Tokens<'d> {
     pub fn end_tag_of(&mut self, name: &[u8]) -> Result<(), Stop> {
         let data = self.data;
         let after = self.at + 2 + name.len();
-        if data.get(self.at + 2..after) != Some(name) {
-            return Err(Stop::GiveUp);
-        }
+        give_up_if(data.get(self.at + 2..after) != Some(name))?;
         self.at = after;
         if data.get(after) != Some(&b'>') {
             self.skip_blanks();
@@ -312,7 +283,7 @@ impl<'d> Tokens<'d> {
     }
 
     /// Reads a start tag, its declarations and attributes.
-    pub fn start_tag(&mut self, names: &mut Names, outer: ScopeId) -> Result<Start, Stop> {
+    pub fn start_tag(&mut self, outer: ScopeId) -> Result<Start, Stop> {
         self.at += 1;
         let name = self.name()?;
         self.attributes.clear();
@@ -323,12 +294,17 @@ impl<'d> Tokens<'d> {
         } else {
             is_empty = self.spans()?;
             if !self.spans.is_empty() {
-                scope = self.declare(names, outer)?;
-                self.resolve(names, scope)?;
+                scope = self.declare(outer)?;
+                self.resolve(scope)?;
             }
         }
         self.last_tag = self.at;
         Ok(Start { name, scope, is_empty })
+    }
+
+    /// The name of an element whose start tag was read.
+    pub fn tag(&mut self, start: &Start) -> Result<Tag, Stop> {
+        self.names.name(start.scope, &self.data[start.name.clone()], true)
     }
 
     /// Takes a start tag without attributes whose name is foreseen; None where something else is there.
@@ -368,14 +344,10 @@ impl<'d> Tokens<'d> {
                     self.expect(b"=")?;
                     self.skip_blanks();
                     let quote = self.octet()?;
-                    if quote != b'"' && quote != b'\'' {
-                        return Err(Stop::GiveUp);
-                    }
+                    give_up_if(quote != b'"' && quote != b'\'')?;
                     let start = self.at + 1;
                     let end = start + memchr2(quote, b'<', &self.data[start..]).ok_or(Stop::GiveUp)?;
-                    if self.data[end] == b'<' || end - start > LONGEST_TEXT {
-                        return Err(Stop::GiveUp);
-                    }
+                    give_up_if(self.data[end] == b'<' || end - start > LONGEST_TEXT)?;
                     self.at = end + 1;
                     self.spans.push((name, start..end));
                 }
@@ -384,7 +356,7 @@ impl<'d> Tokens<'d> {
     }
 
     /// The scope that the declarations among the attributes make.
-    fn declare(&self, names: &mut Names, outer: ScopeId) -> Result<ScopeId, Stop> {
+    fn declare(&mut self, outer: ScopeId) -> Result<ScopeId, Stop> {
         let mut scope = outer;
         let mut seen: Vec<&[u8]> = Vec::new();
         for (name, value) in &self.spans {
@@ -393,30 +365,24 @@ impl<'d> Tokens<'d> {
             if prefix == b":" {
                 continue;
             }
-            if seen.contains(&prefix) {
-                return Err(Stop::GiveUp);
-            }
+            give_up_if(seen.contains(&prefix))?;
             seen.push(prefix);
-            scope = names.declare(scope, prefix, &self.text[value.clone()])?;
+            scope = self.names.declare(scope, prefix, &self.text[value.clone()])?;
         }
-        if names.count(scope) as usize > self.bounds.namespaces {
-            return Err(Stop::GiveUp);
-        }
+        give_up_if(self.names.count(scope) as usize > self.bounds.namespaces)?;
         Ok(scope)
     }
 
     /// Names the attributes that are no declarations, and sees that they differ.
-    fn resolve(&mut self, names: &mut Names, scope: ScopeId) -> Result<(), Stop> {
+    fn resolve(&mut self, scope: ScopeId) -> Result<(), Stop> {
         for (name, value) in &self.spans {
             let name = &self.data[name.clone()];
             if name == b"xmlns" || name.starts_with(b"xmlns:") {
                 continue;
             }
-            let tag = names.attribute(scope, name)?;
+            let tag = self.names.name(scope, name, false)?;
             let most = self.attributes.len() >= self.bounds.attributes.min(MOST_ATTRIBUTES);
-            if most || self.attributes.iter().any(|other| other.tag == tag) {
-                return Err(Stop::GiveUp);
-            }
+            give_up_if(most || self.attributes.iter().any(|other| other.tag == tag))?;
             if memchr(b'&', &self.data[value.clone()]).is_some() {
                 self.unescaped(value.clone(), true)?;
             }
@@ -488,20 +454,24 @@ impl<'d> Tokens<'d> {
     }
 
     /// The text of an element whose start tag was read, up to its end; None where there are elements in it.
-    pub fn content(&mut self, names: &mut Names, start: &Start, depth: usize) -> Result<Option<Cow<'d, str>>, Stop> {
+    pub fn content(&mut self, start: &Start, depth: usize) -> Result<Option<Cow<'d, str>>, Stop> {
         if start.is_empty {
             return Ok(Some(Cow::Borrowed("")));
         }
-        let run = self.run()?;
-        if self.here(b"</") {
+        let begin = self.at;
+        let end = begin + memchr3(b'<', b'&', b'\r', &self.data[begin..]).ok_or(Stop::GiveUp)?;
+        if self.data[end..].starts_with(b"</") {
+            self.at = end;
+            self.check_run(begin..end)?;
             self.end_tag(&start.name)?;
-            return self.characters(run).map(Some);
+            return Ok(Some(Cow::Borrowed(&self.text[begin..end])));
         }
+        let run = self.run()?;
         let mut made = self.characters(run)?.into_owned();
         loop {
             match self.markup()? {
                 Token::Start => {
-                    self.pass_all(names, start, depth)?;
+                    self.pass(start, depth)?;
                     return Ok(None);
                 }
                 Token::End => {
@@ -516,70 +486,107 @@ impl<'d> Tokens<'d> {
         }
     }
 
-    /// Reads on to the end of an element whose start tag was read, which nobody makes anything of.
-    pub fn pass_all(&mut self, names: &mut Names, start: &Start, depth: usize) -> Result<(), Stop> {
-        if start.is_empty {
-            return Ok(());
-        }
-        self.pass(names, &start.name, start.scope, depth, &mut Unwatched)
-    }
-
-    /// Reads on to the end of an element that is open, which nobody makes anything of.
+    /// The start tag of the next element inside one that is open, None at its end tag, which is read too; and where it begins.
     ///
-    /// Args: its name, the scope inside it, its depth, and who is told of the elements inside it.
-    pub fn pass<W: Watch>(
-        &mut self,
-        names: &mut Names,
-        name: &Range<usize>,
-        scope: ScopeId,
-        depth: usize,
-        watch: &mut W,
-    ) -> Result<(), Stop> {
-        let mut open = vec![(name.clone(), scope)];
-        while let Some((name, scope)) = open.last() {
-            let scope = *scope;
+    /// Args: name and inner scope of the open element.
+    pub fn inside(&mut self, name: &[u8], scope: ScopeId) -> Result<(usize, Option<Start>), Stop> {
+        loop {
             let run = self.run()?;
             self.check(run)?;
+            let at = self.at;
             match self.markup()? {
-                Token::End => {
-                    let name = name.clone();
-                    self.end_tag(&name)?;
-                    open.pop();
-                    watch.end();
-                }
-                Token::Start => {
-                    let at = self.at;
-                    let start = self.start_tag(names, scope)?;
-                    let tag = names.element(start.scope, &self.data[start.name.clone()])?;
-                    if depth + open.len() > self.bounds.depth {
-                        return Err(Stop::GiveUp);
-                    }
-                    watch.start(at, tag);
-                    if start.is_empty {
-                        watch.end();
-                    } else {
-                        open.push((start.name, start.scope));
-                    }
-                }
                 Token::Section(_) | Token::Aside => {}
+                Token::End => return self.end_tag_of(name).map(|()| (at, None)),
+                Token::Start => return self.start_tag(scope).map(|start| (at, Some(start))),
+            }
+        }
+    }
+
+    /// Reads on to the end of an element whose start tag was read, which nobody makes anything of.
+    pub fn pass(&mut self, start: &Start, depth: usize) -> Result<(), Stop> {
+        self.watch(start, depth, |_| true)
+    }
+
+    /// The same, but someone is told where each element inside begins and its name, and of the end of each. Whoever does not
+    /// look into one is not told of its end; the document must then be known to be well-formed.
+    pub fn watch(
+        &mut self,
+        start: &Start,
+        depth: usize,
+        mut told: impl FnMut(Option<(usize, Tag)>) -> bool,
+    ) -> Result<(), Stop> {
+        let data = self.data;
+        let mut open = Vec::new();
+        if !start.is_empty {
+            open.push((start.name.clone(), start.scope));
+        }
+        while let Some((name, scope)) = open.last() {
+            let (at, Some(start)) = self.inside(&data[name.clone()], *scope)? else {
+                open.pop();
+                told(None);
+                continue;
+            };
+            let looks_inside = told(Some((at, self.tag(&start)?)));
+            give_up_if(depth + open.len() > self.bounds.depth)?;
+            if !looks_inside {
+                self.skip(&start)?;
+            } else if start.is_empty {
+                told(None);
+            } else {
+                open.push((start.name, start.scope));
             }
         }
         Ok(())
     }
+
+    /// Goes behind the end of an element whose start tag was read, in a document that is known to be well-formed.
+    fn skip(&mut self, start: &Start) -> Result<(), Stop> {
+        let mut depth = usize::from(!start.is_empty);
+        while depth > 0 {
+            self.run()?;
+            let token = self.markup()?;
+            if token != Token::Start && token != Token::End {
+                continue;
+            }
+            loop {
+                self.at += memchr3(b'>', b'"', b'\'', &self.data[self.at..]).ok_or(Stop::GiveUp)? + 1;
+                match self.data[self.at - 1] {
+                    b'>' => break,
+                    quote => self.at += memchr(quote, &self.data[self.at..]).ok_or(Stop::GiveUp)? + 1,
+                }
+            }
+            self.last_tag = self.at;
+            match token {
+                Token::End => depth -= 1,
+                _ => depth += usize::from(self.data[self.at - 2] != b'/'),
+            }
+        }
+        Ok(())
+    }
+
+    /// What stands before and behind elements that are read again by themselves: tags of those around them, which have their
+    /// local names, and declare the namespaces of the innermost one.
+    pub fn around<'a>(&self, names: impl Iterator<Item = &'a [u8]>, scope: ScopeId) -> (Vec<u8>, Vec<u8>) {
+        let (mut before, mut after) = (Vec::new(), Vec::new());
+        for name in names {
+            let local = &name[memchr(b':', name).map_or(0, |colon| colon + 1)..];
+            before.extend_from_slice(&[b"<", local, b">"].concat());
+            after.splice(..0, [b"</", local, b">"].concat());
+        }
+        if before.pop().is_none() {
+            return (before, after);
+        }
+        for (prefix, space) in self.names.in_scope(scope) {
+            let colon = if prefix.is_empty() { "" } else { ":" };
+            before.extend_from_slice(format!(" xmlns{colon}{prefix}=\"{space}\"").as_bytes());
+        }
+        before.push(b'>');
+        (before, after)
+    }
 }
 
-/// Who is told of elements that are passed.
-pub trait Watch {
-    fn start(&mut self, at: usize, tag: Tag);
-    fn end(&mut self);
-}
-
-/// Nobody.
-pub struct Unwatched;
-
-impl Watch for Unwatched {
-    fn start(&mut self, _: usize, _: Tag) {}
-    fn end(&mut self) {}
+pub fn newlines(octets: &[u8]) -> usize {
+    memchr_iter(b'\n', octets).count()
 }
 
 /// The character that a reference stands for, None where that is in doubt.

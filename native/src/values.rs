@@ -2,13 +2,15 @@
 
 use std::collections::HashMap;
 
-use pyo3::exceptions::{PyArithmeticError, PyKeyError, PyValueError};
+use pyo3::exceptions::{PyArithmeticError, PyAttributeError, PyKeyError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDate, PyDateTime, PyInt, PyList, PyString, PyTzInfo};
 
-/// Octets of a text that is remembered.
-const SHORT: usize = 22;
-const ENTRIES: usize = 4096;
+/// Octets of a text that is remembered, and of one that is its own value.
+const SHORT: usize = 46;
+const SHORT_STRING: usize = 22;
+/// Places for texts that are their own values, and as many for all others: these cost more to make anew.
+const ENTRIES: usize = 1024;
 
 /// A simple type, as a number.
 pub type Kind = u32;
@@ -42,7 +44,7 @@ pub struct Values {
 impl Values {
     pub fn new() -> Values {
         let entry = || Entry { kind: STRING, size: 0, octets: [0; SHORT], value: None };
-        let entries = std::iter::repeat_with(entry).take(ENTRIES).collect();
+        let entries = std::iter::repeat_with(entry).take(2 * ENTRIES).collect();
         Values { entries, convert: Vec::new(), kinds: HashMap::new() }
     }
 
@@ -75,7 +77,7 @@ impl Values {
                 return Ok(Some(made));
             }
         }
-        if text.len() > SHORT {
+        if text.len() > if kind == STRING { SHORT_STRING } else { SHORT } {
             return self.convert(py, kind, text);
         }
         let octets = text.as_bytes();
@@ -168,9 +170,12 @@ fn number(text: &str, digits: usize) -> Option<u32> {
     }
 }
 
-fn is_refusal(py: Python<'_>, error: &PyErr) -> bool {
+/// Whether Python says that a value is none of its type.
+pub fn is_refusal(py: Python<'_>, error: &PyErr) -> bool {
     error.is_instance_of::<PyValueError>(py)
+        || error.is_instance_of::<PyTypeError>(py)
         || error.is_instance_of::<PyArithmeticError>(py)
+        || error.is_instance_of::<PyAttributeError>(py)
         || error.is_instance_of::<PyKeyError>(py)
 }
 
@@ -184,5 +189,5 @@ fn place(kind: Kind, octets: &[u8]) -> usize {
         word[..part.len()].copy_from_slice(part);
         hash = (hash.rotate_left(23) ^ u64::from_le_bytes(word)).wrapping_mul(FACTOR);
     }
-    (hash >> 32) as usize % ENTRIES
+    (hash >> 32) as usize % ENTRIES + if kind == STRING { 0 } else { ENTRIES }
 }

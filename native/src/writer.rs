@@ -4,36 +4,24 @@
 //! for that one is known before anything of it is written, so nothing is written twice.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock};
 
-use pyo3::exceptions::{PyArithmeticError, PyAttributeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDate, PyDateTime, PyDict, PyInt, PyList, PySet, PyString, PyType, PyTzInfo};
 
 use crate::objects::{Absent, Shape};
+use crate::values::is_refusal;
+use crate::{lock, odd_if, Fail, Stop};
 
 /// Objects in objects; deeper ones are for Python, which knows where its stack ends.
 const DEEPEST: usize = 100;
 /// Texts of values that each simple type remembers, and their longest.
 const MOST_KNOWN: usize = 512;
 const LONGEST_KNOWN: usize = 64;
+/// What leaves the document to the Python writer: something is wrong, and it says where; or it is too deep.
+const WRONG: Fail = Fail::Stop(Stop::GiveUp);
 /// Counts of fields whose order each class remembers.
 const MOST_ORDERS: usize = 256;
-
-/// Why something is not written here.
-enum Stop {
-    /// The Python writer has to write the object.
-    Odd,
-    /// The document is for the Python writer: something is wrong, and it says where; or it is too deep.
-    Wrong,
-    Python(PyErr),
-}
-
-impl From<PyErr> for Stop {
-    fn from(error: PyErr) -> Stop {
-        Stop::Python(error)
-    }
-}
 
 /// What a class is called while the process lives.
 type ClassRef = &'static Class;
@@ -142,18 +130,18 @@ impl Writers {
                 }
                 Ok(Some(PyBytes::new(object.py(), &writing.text)))
             }
-            Err(Stop::Odd) => Ok(None),
-            Err(Stop::Wrong) => {
+            Err(Fail::Odd) => Ok(None),
+            Err(Fail::Stop(Stop::GiveUp)) => {
                 writer.call_method0("leave_to_python")?;
                 Ok(None)
             }
-            Err(Stop::Python(error)) => Err(error),
+            Err(Fail::Stop(Stop::Python(error))) => Err(error),
         }
     }
 
     fn class(&self, bridge: &Bound<'_, PyAny>, table: &Bound<'_, PyAny>) -> PyResult<ClassRef> {
         let address = table.as_ptr() as usize; // the table is kept, and so its address
-        if let Some(found) = self.classes.lock().unwrap_or_else(PoisonError::into_inner).get(&address) {
+        if let Some(found) = lock(&self.classes).get(&address) {
             return Ok(found);
         }
         let (class, plan, descriptors, attributes, text, outs, modelled): ClassData<'_> =
@@ -168,7 +156,7 @@ impl Writers {
         let outs_of = |data: Vec<OutData<'_>>| data.into_iter().map(|one| self.out(bridge, one)).collect();
         let (attributes, outs): (PyResult<Vec<Out>>, PyResult<Vec<Out>>) = (outs_of(attributes), outs_of(outs));
         let text = text.map(|one| self.out(bridge, one)).transpose()?;
-        let mut classes = self.classes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut classes = lock(&self.classes);
         let number = classes.len();
         Ok(classes.entry(address).or_insert(Box::leak(Box::new(Class {
             number,
@@ -206,7 +194,7 @@ impl Writers {
 
     fn kind(&self, bridge: &Bound<'_, PyAny>, source: &Bound<'_, PyAny>) -> PyResult<&'static Kind> {
         let address = source.as_ptr() as usize;
-        if let Some(found) = self.kinds.lock().unwrap_or_else(PoisonError::into_inner).get(&address) {
+        if let Some(found) = lock(&self.kinds).get(&address) {
             return Ok(found);
         }
         let (form, members, format): KindData<'_> = bridge.call_method1("describe_kind", (source,))?.extract()?;
@@ -224,7 +212,7 @@ impl Writers {
         };
         let known = PyDict::new(source.py()).unbind();
         let made = Kind { form, format: format.unbind(), known, _source: source.clone().unbind() };
-        let mut kinds = self.kinds.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kinds = lock(&self.kinds);
         Ok(kinds.entry(address).or_insert(Box::leak(Box::new(made))))
     }
 }
@@ -247,14 +235,12 @@ impl<'py> Writing<'_, 'py> {
         object: &Bound<'py, PyAny>,
         (start, end): (&str, &str),
         depth: usize,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), Fail> {
         if depth > DEEPEST {
-            return Err(Stop::Wrong);
+            return Err(WRONG);
         }
-        let Some(shape) = &class.shape else { return Err(Stop::Odd) };
-        if !shape.fits(object) {
-            return Err(Stop::Odd);
-        }
+        let Some(shape) = &class.shape else { return Err(Fail::Odd) };
+        odd_if(!shape.fits(object))?;
         let order = self.order(class, shape, object)?;
         if self.used.len() <= class.number {
             self.used.resize(class.number + 1, None);
@@ -262,7 +248,7 @@ impl<'py> Writing<'_, 'py> {
         self.used[class.number] = Some(class);
         self.text.extend_from_slice(&start.as_bytes()[..start.len() - 1]);
         for out in &class.attributes {
-            let value = shape.get(object, out.field).ok_or(Stop::Odd)?;
+            let value = shape.get(object, out.field).ok_or(Fail::Odd)?;
             if !value.is_none() {
                 self.text.push(b' ');
                 self.text.extend_from_slice(&out.start.as_bytes()[1..out.start.len() - 1]);
@@ -274,14 +260,14 @@ impl<'py> Writing<'_, 'py> {
         self.text.push(b'>');
         let before = self.text.len();
         if let Some(out) = &class.text {
-            self.simple(out, &shape.get(object, out.field).ok_or(Stop::Odd)?, false)?;
+            self.simple(out, &shape.get(object, out.field).ok_or(Fail::Odd)?, false)?;
         } else if let Some(order) = order {
             let mut used = vec![0; class.outs.len()];
             for at in order {
                 let out = &class.outs[*at];
-                let value = shape.get(object, out.field).ok_or(Stop::Wrong)?;
+                let value = shape.get(object, out.field).ok_or(WRONG)?;
                 if out.many {
-                    let items = value.cast_exact::<PyList>().map_err(|_| Stop::Wrong)?;
+                    let items = value.cast_exact::<PyList>().map_err(|_| WRONG)?;
                     self.value(out, &items.get_item(used[*at])?, depth)?;
                     used[*at] += 1;
                 } else {
@@ -290,12 +276,12 @@ impl<'py> Writing<'_, 'py> {
             }
         } else {
             for out in &class.outs {
-                let value = shape.get(object, out.field).ok_or(Stop::Wrong)?;
+                let value = shape.get(object, out.field).ok_or(WRONG)?;
                 if value.is_none() {
                     continue;
                 }
                 if out.many {
-                    for item in value.cast_exact::<PyList>().map_err(|_| Stop::Wrong)?.iter() {
+                    for item in value.cast_exact::<PyList>().map_err(|_| WRONG)?.iter() {
                         self.value(out, &item, depth)?;
                     }
                 } else {
@@ -318,69 +304,52 @@ impl<'py> Writing<'_, 'py> {
 
     /// The order of the fields, where a content model gives it. Whatever makes the object as a whole odd is found here,
     /// but for texts of attributes and of simple content, which have nothing in them.
-    fn order(
-        &self,
-        class: ClassRef,
-        shape: &Shape,
-        object: &Bound<'py, PyAny>,
-    ) -> Result<Option<&'static [usize]>, Stop> {
-        if !shape.get(object, 0).ok_or(Stop::Odd)?.is_none() {
-            return Err(Stop::Odd);
-        }
+    fn order(&self, class: ClassRef, shape: &Shape, object: &Bound<'py, PyAny>) -> Result<Order, Fail> {
+        let held = |field| shape.get(object, field).ok_or(Fail::Odd);
+        odd_if(!held(0)?.is_none())?;
         for out in class.attributes.iter().chain(&class.text) {
-            let is_none = shape.get(object, out.field).ok_or(Stop::Odd)?.is_none();
-            let other = matches!(out.content, Content::Other);
-            if if is_none { out.required } else { other } {
-                return Err(Stop::Odd);
-            }
+            let is_other = matches!(out.content, Content::Other);
+            odd_if(if held(out.field)?.is_none() { out.required } else { is_other })?;
         }
-        let mut counts = if class.modelled { vec![0; class.outs.len()] } else { Vec::new() };
-        for (at, out) in class.outs.iter().enumerate() {
-            let value = shape.get(object, out.field).ok_or(Stop::Odd)?;
-            let count = if value.is_none() {
-                if out.required {
-                    return Err(Stop::Odd);
-                }
-                0
-            } else if out.many {
-                let count = value.cast_exact::<PyList>().map_err(|_| Stop::Odd)?.len();
-                if count < out.least || count > out.most {
-                    return Err(Stop::Odd);
-                }
-                count
-            } else {
-                1
-            };
+        let mut counts = Vec::new();
+        for out in &class.outs {
+            let value = held(out.field)?;
+            let mut count = usize::from(!value.is_none());
+            if count > 0 && out.many {
+                count = value.cast_exact::<PyList>().map_err(|_| Fail::Odd)?.len();
+                odd_if(count < out.least || count > out.most)?;
+            }
+            odd_if(value.is_none() && out.required)?;
             if class.modelled {
-                counts[at] = count;
+                counts.push(count);
             }
         }
         if !class.modelled {
             return Ok(None);
         }
-        let known = class.orders.lock().unwrap_or_else(PoisonError::into_inner).get(counts.as_slice()).copied();
+        let known = lock(&class.orders).get(counts.as_slice()).copied();
         let order = match known {
             Some(order) => order,
             None => {
                 let asked = self.bridge.call_method1("order", (class.table.bind(object.py()), counts.clone()))?;
                 let order: Option<Vec<usize>> = asked.extract()?;
                 let order = order.map(|order| &*order.leak());
-                let mut orders = class.orders.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut orders = lock(&class.orders);
                 if orders.len() < MOST_ORDERS {
                     orders.insert(counts.into(), order);
                 }
                 order
             }
         };
-        order.map(Some).ok_or(Stop::Odd)
+        order.map(Some).ok_or(Fail::Odd)
     }
 
     /// The element of one value.
     #[inline]
-    fn value(&mut self, out: &Out, value: &Bound<'py, PyAny>, depth: usize) -> Result<(), Stop> {
+    fn value(&mut self, out: &Out, value: &Bound<'py, PyAny>, depth: usize) -> Result<(), Fail> {
         let start = self.text.len();
         let written = match &out.content {
-            Content::Other => Err(Stop::Odd),
+            Content::Other => Err(Fail::Odd),
             Content::Object(table, target) => {
                 let class = match target.get() {
                     Some(class) => class,
@@ -397,7 +366,7 @@ impl<'py> Writing<'_, 'py> {
                 self.simple(out, value, false).map(|()| self.close(before, &out.end))
             }
         };
-        if let Err(Stop::Odd) = written {
+        if let Err(Fail::Odd) = written {
             self.text.truncate(start);
             return self.piece(out, value, depth + 1);
         }
@@ -405,21 +374,21 @@ impl<'py> Writing<'_, 'py> {
     }
 
     /// What the Python writer makes of a value.
-    fn piece(&mut self, out: &Out, value: &Bound<'py, PyAny>, depth: usize) -> Result<(), Stop> {
+    fn piece(&mut self, out: &Out, value: &Bound<'py, PyAny>, depth: usize) -> Result<(), Fail> {
         let made = self.writer.call_method1("piece", (out.source.bind(value.py()), value, depth))?;
-        let made = made.cast::<PyBytes>().map_err(|_| Stop::Wrong)?;
+        let made = made.cast::<PyBytes>().map_err(|_| WRONG)?;
         self.text.extend_from_slice(made.as_bytes());
         Ok(())
     }
 
     /// The text of a value.
     #[inline]
-    fn simple(&mut self, out: &Out, value: &Bound<'py, PyAny>, attribute: bool) -> Result<(), Stop> {
+    fn simple(&mut self, out: &Out, value: &Bound<'py, PyAny>, attribute: bool) -> Result<(), Fail> {
         let py = value.py();
         let kind = match &out.content {
-            Content::Text => return self.string(value.cast_exact().map_err(|_| Stop::Odd)?, attribute),
+            Content::Text => return self.string(value.cast_exact().map_err(|_| Fail::Odd)?, attribute),
             Content::Simple(kind) => *kind,
-            _ => return Err(Stop::Odd),
+            _ => return Err(Fail::Odd),
         };
         match &kind.form {
             Form::Boolean => {
@@ -452,9 +421,9 @@ impl<'py> Writing<'_, 'py> {
             }
         }
         let text = match kind.format.bind(py).call1((value,)) {
-            Ok(text) => text.cast_into::<PyString>().map_err(|_| Stop::Odd)?,
-            Err(error) if is_refusal(py, &error) => return Err(Stop::Odd),
-            Err(error) => return Err(Stop::Python(error)),
+            Ok(text) => text.cast_into::<PyString>().map_err(|_| Fail::Odd)?,
+            Err(error) if is_refusal(py, &error) => return Err(Fail::Odd),
+            Err(error) => return Err(error.into()),
         };
         let known = kind.known.bind(py);
         if repeated && known.len() < MOST_KNOWN && text.len()? <= LONGEST_KNOWN {
@@ -465,27 +434,27 @@ impl<'py> Writing<'_, 'py> {
 
     /// Character data, escaped.
     #[inline]
-    fn string(&mut self, text: &Bound<'py, PyString>, attribute: bool) -> Result<(), Stop> {
-        let text = text.to_str().map_err(|_| Stop::Odd)?.as_bytes(); // surrogates
+    fn string(&mut self, text: &Bound<'py, PyString>, attribute: bool) -> Result<(), Fail> {
+        let text = text.to_str().map_err(|_| Fail::Odd)?.as_bytes(); // surrogates
+        let is_plain = |octet: u8| !matches!(octet, 0..=31 | b'"' | b'&' | b'<' | b'>' | 0xef);
+        if text.iter().fold(true, |plain, octet| plain & is_plain(*octet)) {
+            self.text.extend_from_slice(text);
+            return Ok(());
+        }
         let mut done = 0;
         for (at, octet) in text.iter().enumerate() {
-            let escaped: &[u8] = match PLACES[*octet as usize] {
-                PLAIN => continue,
-                BLANK if !attribute => continue,
-                FORBIDDEN => return Err(Stop::Odd),
-                WIDE => match text[at..] {
-                    [_, 0xbf, 0xbe | 0xbf, ..] => return Err(Stop::Odd),
-                    _ => continue,
-                },
-                _ => match octet {
-                    b'&' => b"&amp;",
-                    b'<' => b"&lt;",
-                    b'>' => b"&gt;",
-                    b'"' => b"&quot;",
-                    b'\t' => b"&#9;",
-                    b'\n' => b"&#10;",
-                    _ => b"&#13;",
-                },
+            let escaped: &[u8] = match octet {
+                b'&' => b"&amp;",
+                b'<' => b"&lt;",
+                b'>' => b"&gt;",
+                b'\r' => b"&#13;",
+                b'"' if attribute => b"&quot;",
+                b'\t' if attribute => b"&#9;",
+                b'\n' if attribute => b"&#10;",
+                b'\t' | b'\n' => continue,
+                0..=31 => return Err(Fail::Odd),
+                0xef if matches!(text[at + 1..], [0xbf, 0xbe | 0xbf, ..]) => return Err(Fail::Odd), // none of XML's
+                _ => continue,
             };
             self.text.extend_from_slice(&text[done..at]);
             self.text.extend_from_slice(escaped);
@@ -496,32 +465,6 @@ impl<'py> Writing<'_, 'py> {
     }
 }
 
-const PLAIN: u8 = 0;
-const ESCAPED: u8 = 1;
-/// Escaped in attributes alone.
-const BLANK: u8 = 2;
-const FORBIDDEN: u8 = 3;
-/// May begin a character that XML does not allow.
-const WIDE: u8 = 4;
-
-const PLACES: [u8; 256] = {
-    let mut places = [PLAIN; 256];
-    let mut at = 0;
-    while at < 32 {
-        places[at] = FORBIDDEN;
-        at += 1;
-    }
-    places[b'\t' as usize] = BLANK;
-    places[b'\n' as usize] = BLANK;
-    places[b'"' as usize] = BLANK;
-    places[b'\r' as usize] = ESCAPED;
-    places[b'&' as usize] = ESCAPED;
-    places[b'<' as usize] = ESCAPED;
-    places[b'>' as usize] = ESCAPED;
-    places[0xef] = WIDE;
-    places
-};
-
 /// Whether equal values of the class of a value have equal texts.
 fn is_repeated(value: &Bound<'_, PyAny>) -> PyResult<bool> {
     if value.is_exact_instance_of::<PyDateTime>() {
@@ -529,11 +472,4 @@ fn is_repeated(value: &Bound<'_, PyAny>) -> PyResult<bool> {
     }
     let exact = value.is_exact_instance_of::<PyString>() || value.is_exact_instance_of::<PyInt>();
     Ok(exact || value.is_exact_instance_of::<PyDate>())
-}
-
-fn is_refusal(py: Python<'_>, error: &PyErr) -> bool {
-    error.is_instance_of::<PyTypeError>(py)
-        || error.is_instance_of::<PyValueError>(py)
-        || error.is_instance_of::<PyArithmeticError>(py)
-        || error.is_instance_of::<PyAttributeError>(py)
 }

@@ -31,4 +31,4 @@ def test_one_module_alone_is_unsafe_and_the_crate_is_small() -> None:
     unsafe = [path.name for path in SOURCES if re.search(r"\bunsafe\b\s*[{a-z]", path.read_text(encoding="utf-8"))]
     assert unsafe == ["objects.rs"]
     lines = [line.strip() for path in SOURCES for line in path.read_text(encoding="utf-8").splitlines()]
-    assert len([line for line in lines if line and not line.startswith("//")]) <= 3750
+    assert len([line for line in lines if line and not line.startswith("//")]) <= 3500

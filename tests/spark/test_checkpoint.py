@@ -15,6 +15,8 @@ from pyarrow import parquet
 pytest.importorskip("pyspark")
 
 from mtosi_jms.errors import ConfigError
+from mtosi_jms.spark import SourceOptions
+from mtosi_jms.spark._listing import LocalListing
 from mtosi_jms.spark.jobs import IngestOptions, run_ingest
 from mtosi_jms.spark.jobs._checkpoint import Checkpoint
 
@@ -70,6 +72,7 @@ def test_clocks_that_go_backwards(landing: Path, put: Any, envelopes: Any, tmp_p
     now = read.stat().st_mtime_ns
     os.utime(read, ns=(now - HOUR, now - HOUR))
     os.utime(late, ns=(now - 2 * HOUR, now - 2 * HOUR))
-    news = Checkpoint(tmp_path / "report", {}).look([str(landing)], since_last=True, wait=False)
-    assert [Path(path).name for path, _ in news.found.files] == ["2.xml"]
+    options = SourceOptions.parse({"path": str(landing)})
+    news = Checkpoint(tmp_path / "report", {}).look(LocalListing(options), options, since_last=True)
+    assert [Path(file.path).name for file in news.plan(options).files] == ["2.xml"]
     assert news.changed == ()

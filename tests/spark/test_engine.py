@@ -7,16 +7,20 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 pytest.importorskip("pyspark")
 
+from pyspark.errors import StreamingQueryException
+
 from mtosi_jms.errors import ConfigError, ExchangeError, MtosiError, SpoolError
-from mtosi_jms.spark import SourceOptions, read_landing
-from mtosi_jms.spark._engine import plan_by_engine
+from mtosi_jms.spark import InventorySource, SourceOptions, read_landing, stream_landing
+from mtosi_jms.spark._engine import EngineListing, plan_by_engine
 from mtosi_jms.spark._landing import plan_landing
 from mtosi_jms.spark.jobs import AlarmOptions, IngestOptions, run_alarms, run_ingest
 
+from .conftest import MTOP
 from .troubles import content, troubled_landing
 
 pytestmark = [
@@ -53,6 +57,123 @@ def test_an_ingest_from_elsewhere_is_that_from_here(
     assert there == here
 
 
+def test_loads_that_add_up_from_elsewhere_are_those_from_here(
+    spark: Any, landing: Path, mounted: str, put: Put, envelopes: Any, other_prefixes: Any, tmp_path: Path
+) -> None:
+    def run(where: Path | str, out: Path) -> dict[str, Any]:
+        options = IngestOptions(
+            landing=where, out=out, write="merge", since_last=True, snapshot=True, on_incomplete="wait"
+        )
+        run_ingest(options, spark=spark)
+        rows = pq.read_table(out / "_report/checkpoint.parquet").to_pylist()
+        known = [{**row, "path": row["path"].replace(str(where), "")} for row in rows]
+        return {**content(out, str(where)), "checkpoint": known}
+
+    def both() -> dict[str, Any]:
+        for file in landing.rglob("*"):
+            if file.is_file() and file.stat().st_mtime_ns % 1_000_000:
+                os.utime(file, ns=(0, file.stat().st_mtime_ns // 1_000_000 * 1_000_000))  # Hadoop knows no more
+        here, there = run(landing, tmp_path / "here"), run(mounted, tmp_path / "there")
+        for name, expected in here.items():
+            assert there[name] == expected, name
+        summary: dict[str, Any] = there["summary"]
+        return summary
+
+    troubled_landing(put, envelopes, other_prefixes)
+    first = both()
+    assert first["waiting"] == 3
+    put("gap/2.xml", envelopes.batch("gap", 2, False, envelopes.me("g2")))
+    put("later/w.xml", envelopes.batch("later", 1, True, envelopes.me("w1"), time="2024-02-01T00:00:00Z"))
+    put("archives/late.zip", (landing / "archives/some.zip").read_bytes())
+    put("bad/soap.xml", envelopes.batch("soap", 1, True, envelopes.me("s1")))
+    put("nobody/a.xml", "<changed/>")
+    put("event.xml", deletion(envelopes, "w2"))
+    second = both()
+    assert second["waiting"] == 1
+    assert [reject["file"] for reject in second["rejected"] if "has changed" in reject["reason"]] == ["/nobody/a.xml"]
+    put("nobody/a.xml", envelopes.batch(None, None, None, envelopes.me("n1")))
+    (landing / "archives/late.zip").unlink()
+    both()
+
+
+def deletion(envelopes: Any, name: str) -> str:
+    """A notification that a managed element is gone."""
+    spaces = {"notmsg": "fmw", "cei": "fmw", "ei": "fmw", "rscoc": "nrb"}
+    declared = " ".join(f'xmlns:{name}="{MTOP}{area}/xsd/{name}/v1"' for name, area in spaces.items())
+    named = "".join(
+        f"<nam:rdn><nam:type>{kind}</nam:type><nam:value>{value}</nam:value></nam:rdn>"
+        for kind, value in (("MD", "M"), ("ME", name))
+    )
+    event = f"<cei:sourceTime>2024-03-01T00:00:00Z</cei:sourceTime><ei:objectName>{named}</ei:objectName>"
+    told = f"<notmsg:message><rscoc:resourceObjectDeletion>{event}</rscoc:resourceObjectDeletion></notmsg:message>"
+    header = envelopes.header(msgType="NOTIFICATION")
+    return str(envelopes.envelope(header, f"<notmsg:notify {declared}>{told}</notmsg:notify>"))
+
+
+def test_a_stream_from_elsewhere_is_that_from_here(
+    spark: Any, landing: Path, mounted: str, put: Put, envelopes: Any, other_prefixes: Any, tmp_path: Path
+) -> None:
+    columns = {"columns": "name_text,complete,source_file", "columnNameOfCorruptRecord": "corrupt"}
+    spark.dataSource.register(InventorySource)
+    here = spark.readStream.format("mtosi").options(**columns, index=str(tmp_path / "here.db")).load(str(landing))
+    there = stream_landing(spark, mounted, **columns, index=str(tmp_path / "there.db"))
+
+    def rows(name: str, stream: Any, root: str) -> list[str]:
+        return sorted(repr(row).replace(root, "") for row in streamed(stream, tmp_path / name))
+
+    def both() -> list[str]:
+        expected, found = rows("here", here, str(landing)), rows("there", there, mounted)
+        assert found == expected
+        return found
+
+    troubled_landing(put, envelopes, other_prefixes)
+    first = both()
+    assert len(first) > 3012
+    put("later/copy.xml", other_prefixes.batch("whole", 3, True, other_prefixes.me("w3")))
+    put("later/g2.xml", envelopes.batch("gap", 2, False, envelopes.me("g2")))
+    assert set(both()) - set(first) == {
+        "{'name_text': 'MD=M/ME=g2', 'complete': True, 'source_file': '/later/g2.xml', 'corrupt': None}"
+    }
+    put("later/g2.xml", "<changed/>")
+    with pytest.raises(StreamingQueryException, match=r"g2\.xml: has changed since the stream has listed it"):
+        rows("there", there, mounted)
+
+
+def test_a_stream_from_elsewhere_does_away_with_files(
+    spark: Any, landing: Path, mounted: str, put: Put, envelopes: Any, tmp_path: Path
+) -> None:
+    done = {"cleanSource": "archive", "sourceArchiveDir": (tmp_path / "archive").as_uri()}
+    stream = stream_landing(spark, mounted, columns="name_text", index=str(tmp_path / "index.db"), **done)
+    for name in ("1", "2"):
+        put(f"{name}.xml", envelopes.batch(name, 1, True, envelopes.me(name)))
+        assert len(streamed(stream, tmp_path / "table")) == int(name)
+    assert (tmp_path / "archive/landing/1.xml").exists()
+    assert not (landing / "1.xml").exists()
+
+
+def streamed(stream: Any, table: Path) -> list[dict[str, Any]]:
+    """The rows of a table after what is there has been added to it."""
+    writing = stream.writeStream.format("parquet").option("checkpointLocation", f"{table}.state")
+    query = writing.trigger(availableNow=True).start(str(table))
+    query.awaitTermination()
+    rows: list[dict[str, Any]] = pq.read_table(table).to_pylist()
+    return rows
+
+
+def test_a_file_that_changes_or_goes_before_it_is_looked_at_is_an_error(
+    spark: Any, landing: Path, mounted: str, put: Put, envelopes: Any
+) -> None:
+    for name in ("changed", "gone"):
+        put(f"{name}.xml", envelopes.batch(name, 1, True, envelopes.me(name)))
+    options = SourceOptions.parse({"path": mounted})
+    listing = EngineListing(spark, options)
+    put("changed.xml", "<changed/>")
+    (landing / "gone.xml").unlink()
+    for name, reason in (("changed", "has changed since it was listed"), ("gone", "no such file or folder")):
+        with pytest.raises(SpoolError, match=f"{mounted}/{name}.xml: {reason}"):
+            list(listing.look([f"{mounted}/{name}.xml"], options))
+
+
 def test_what_is_not_there_or_cannot_be_taken_leaves_the_tables(
     spark: Any, landing: Path, mounted: str, put: Put, envelopes: Any, tmp_path: Path
 ) -> None:
@@ -62,12 +183,17 @@ def test_what_is_not_there_or_cannot_be_taken_leaves_the_tables(
     before = content(out, "")
     with pytest.raises(SpoolError, match="no such file or folder"):
         run_ingest(IngestOptions(landing=f"{mounted}/nothing", out=out), spark=spark)
-    with pytest.raises(SpoolError, match="nowhere"):
-        run_ingest(IngestOptions(landing="nowhere://bucket/landing", out=out), spark=spark)
+    for write in ("replace", "merge"):
+        with pytest.raises(SpoolError, match="nowhere"):
+            run_ingest(
+                IngestOptions(landing="nowhere://bucket/landing", out=tmp_path / write, write=write), spark=spark
+            )
+    with pytest.raises(ConfigError, match="bulkFiles"):
+        run_ingest(
+            IngestOptions(landing=mounted, out=tmp_path / "merge", write="merge", bulk_files=("/",)), spark=spark
+        )
     with pytest.raises(ExchangeError, match="1 incomplete"):
         run_ingest(IngestOptions(landing=mounted, out=out, on_incomplete="fail"), spark=spark)
-    with pytest.raises(ConfigError, match="replace"):
-        run_ingest(IngestOptions(landing=mounted, out=tmp_path / "other", write="merge"), spark=spark)
     with pytest.raises(ConfigError, match="bulkFiles"):
         run_ingest(IngestOptions(landing=mounted, out=out, bulk_files=(str(landing),)), spark=spark)
     file.write_text("<x/>")

@@ -15,7 +15,7 @@ pytest.importorskip("pyspark")
 from mtosi_jms.errors import ConfigError, SpoolError
 from mtosi_jms.spark.jobs import IngestOptions, IngestResult, run_ingest
 
-from .lake_model import ATTRIBUTES, FULL, GONE, Batch, Event, Model, random_runs
+from .lake_model import ATTRIBUTES, FULL, GONE, TOLD, Batch, Event, Model, random_runs
 
 pytestmark = [
     pytest.mark.spark,
@@ -167,6 +167,16 @@ def answer(name: str, number: int, time: int, *names: str, end: bool = True) -> 
 def names(network: Network) -> list[str]:
     rows = network.table().where("present").select("name_text").collect()
     return sorted(row["name_text"].rpartition("=")[2] for row in rows)
+
+
+def test_a_change_merges_into_the_row_that_is_there(spark: Any, envelopes: Any, landing: Path) -> None:
+    network = Network(envelopes, landing, spark)
+    network.put(answer("one", 1, 1, "a", "b"))
+    network.ingest()
+    network.put(Event(TOLD, "MD=M/ME=a", 2, (("owner", "y"),)))
+    assert network.ingest().changed == {"ME": 1}
+    before = (True, {"user_label": "x", "owner": None})
+    assert network.rows() == {"MD=M/ME=a": (True, {"user_label": "x", "owner": "y"}), "MD=M/ME=b": before}
 
 
 @pytest.mark.endurance

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 pytest.importorskip("pyspark")
@@ -65,6 +68,59 @@ def test_an_ingest_from_there_is_that_from_here(server: Server, here: Path, tmp_
     assert SECRET not in done.stdout + done.stderr + (tmp_path / "out/_report/report.html").read_text()
 
 
+def test_loads_that_add_up_from_there_are_those_from_here(server: Server, here: Path, tmp_path: Path) -> None:
+    """Three ingests, the last without news; and a stream in two runs."""
+    landing, envelopes = tmp_path / "landing", Envelopes()
+    shutil.copytree(here / "landing", landing)
+    conf = {**server.settings, **server.more}
+    command = ("--write", "merge", "--since-last", "--on-incomplete", "wait")
+    told: list[dict[str, Any]] = []
+    streamed = []
+    for batch in ("", envelopes.batch("gap", 2, False, envelopes.me("g2")), None):
+        if batch:
+            (landing / "gap-2.xml").write_text(batch)
+            server.put(landing / "gap-2.xml", "gap-2.xml")
+        if batch is not None:
+            streamed.append(stream(server.url, tmp_path, conf))
+        found = []
+        for url, out, settings in ((str(landing), tmp_path / "here", {}), (server.url, tmp_path / "there", conf)):
+            done = run("ingest", url, "--out", out, *command, "--json", conf=settings)
+            assert done.returncode == 0, done.stderr
+            facts = json.loads(done.stdout)
+            told.append({name: value for name, value in facts.items() if name not in ("seconds", "stages", "out")})
+            found.append(content(out, url))
+        assert found[1] == found[0]
+    assert told[-1]["rows"] == told[-2]["rows"] == {}
+    assert told[-1]["waiting"] == 1
+    assert streamed == [3012, 1]
+
+
+STREAM = """
+import json, sys
+from mtosi_jms.spark import local_session, stream_landing
+
+url, place, conf = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
+with local_session(cores=2, settings=conf) as spark:
+    rows = stream_landing(spark, url, "ME", columns="name_text", index=place + "/index.db")
+    writing = rows.writeStream.format("parquet").option("checkpointLocation", place + "/state")
+    query = writing.trigger(availableNow=True).start(place + "/streamed")
+    try:
+        query.awaitTermination()
+    except Exception as error:
+        sys.exit(str(error))  # which can be told only while the session is there
+    print(spark.read.parquet(place + "/streamed").count())
+"""
+
+
+def stream(url: str, place: Path, conf: dict[str, str]) -> int:
+    """What a stream of the landing adds to its table."""
+    before: int = sum(pq.read_metadata(file).num_rows for file in (place / "streamed").glob("*.parquet"))
+    command = [sys.executable, "-c", STREAM, url, str(place), json.dumps(conf)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
+    assert done.returncode == 0, done.stderr
+    return int(done.stdout.splitlines()[-1]) - before
+
+
 def test_what_cannot_be_read_is_an_error_and_tables_stay(server: Server, here: Path, tmp_path: Path) -> None:
     conf = {**server.settings, **server.more}
     parent = server.url.rpartition("/")[0]
@@ -84,4 +140,7 @@ def test_what_cannot_be_read_is_an_error_and_tables_stay(server: Server, here: P
         assert any(part in done.stderr for part in reason.split("|")), done.stderr
         assert "Traceback" not in done.stderr
         assert not any(secret in done.stderr for secret in (SECRET, "another-secret-5678"))
+        again = run("ingest", url, "--out", tmp_path / "grown", "--write", "merge", conf=settings)
+        assert (again.returncode, again.stderr.splitlines()[-1]) == (1, done.stderr.splitlines()[-1])
+        assert not list((tmp_path / "grown").glob("objectType=*"))
     assert content(out, "") == before

@@ -35,6 +35,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.endurance]
 MESSAGES = int(os.environ.get("MTOSI_STREAM_MESSAGES", "2000"))
 KILLS = int(os.environ.get("MTOSI_STREAM_KILLS", "3"))
 LENGTH = 10
+CONSUMERS = 2
 A_BATCH = str(max(200, MESSAGES // 100))
 """How many messages or files a batch takes at most."""
 PATIENCE = 600.0 + MESSAGES / 100
@@ -232,7 +233,7 @@ def test_messages(
         "connect.user": at.endpoints.user,
         "connect.password_file": str(word),
         "destination": QUEUE,
-        "consumers": "2",
+        "consumers": str(CONSUMERS),
         "maxMessagesPerTrigger": A_BATCH,
         "drainSeconds": "3",
     }
@@ -259,7 +260,8 @@ def test_messages(
     finally:
         driver.kill()
     check(told)
-    assert not any((tmp_path / "spool").glob("*.tmp"))
+    unfinished = list((tmp_path / "spool").glob("*.tmp"))
+    assert len(unfinished) <= CONSUMERS * KILLS, "a killed driver leaves what it was writing"
 
 
 @pytest.mark.parametrize("kind", ["delta", "parquet"])

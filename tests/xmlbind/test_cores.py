@@ -52,6 +52,12 @@ def test_anything_put_anywhere_is_read_alike(doc: Doc, package: str, cores: Modu
     assert next((one for one in found if one), "") == ""
 
 
+def test_attributes_that_no_class_knows_are_read_natively(doc: Doc, cores: ModuleType) -> None:
+    data = doc("<c:store v:a='1' b='2'><c:box unit='m' v:c='3'/>\n<c:label>a</c:label></c:store>")
+    assert cores.difference(data) == ""
+    assert cores.is_read_natively(data)
+
+
 @pytest.mark.parametrize("many", [3_000, pytest.param(10_000_000, marks=pytest.mark.endurance)])
 def test_changed_documents_are_read_alike(many: int, seeds: list[bytes], cores: ModuleType) -> None:
     chance = random.Random(many)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 MEGABYTE = 1_000_000
-MOST_MB = 200
+MOST_MB = 100
 needs_proc = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the peak of memory is read from /proc")
 
 

@@ -7,10 +7,8 @@ together with the tables or after them, never before.
 from __future__ import annotations
 
 import datetime as dt
-import hashlib
 import json
-from collections.abc import Collection, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -19,8 +17,11 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from mtosi_jms.errors import ConfigError, SpoolError, SpoolInUseError
-from mtosi_jms.spark._files import Found, Reject, find_files, split_member
-from mtosi_jms.spark._landing import Plan, PlannedFile
+from mtosi_jms.spark._files import Reject, disk_file
+from mtosi_jms.spark._index import SeenFile
+from mtosi_jms.spark._landing import Plan, PlannedFile, Scanned, scanned_path
+from mtosi_jms.spark._listing import Listing
+from mtosi_jms.spark._options import OnIncomplete, SourceOptions
 
 VERSION: Final = 1
 CHECKPOINT: Final = "checkpoint.parquet"
@@ -29,7 +30,6 @@ MARKED: Final = "marked"
 WAITING: Final = "waiting"
 REJECTED: Final = "rejected"
 _REMEMBERED: Final = 100_000
-_CHUNK: Final = 1024 * 1024
 _SCHEMA: Final = pa.schema(
     [
         ("path", pa.string()),
@@ -88,14 +88,16 @@ class News:
     """What a landing has that a checkpoint does not.
 
     Attributes:
-        found: the documents to read, and files that cannot be read.
+        listing: the landing as it is now.
+        scanned: what is in documents that are new.
         known: documents read before, by correlationId, as far as they are still there.
         recalled: the correlationIds of documents that wait no longer.
         changed: documents that were read and have changed since.
         files: each file of the landing as it is now.
     """
 
-    found: Found
+    listing: Listing
+    scanned: tuple[Scanned, ...]
     known: Mapping[str, tuple[PlannedFile, ...]]
     recalled: frozenset[str]
     changed: tuple[Reject, ...]
@@ -104,7 +106,29 @@ class News:
     @property
     def empty(self) -> bool:
         """Whether there is nothing to read."""
-        return not (self.found.files or self.found.rejects or self.recalled)
+        return not (self.scanned or self.listing.rejects or self.recalled)
+
+    def facts_of(self, path: str) -> FileFacts | None:
+        """The file that a document is in, if it is one of the landing."""
+        file = disk_file(path, self.files)
+        return None if file is None else self.files[file]
+
+    def again(self, options: SourceOptions) -> News:
+        """The same documents, looked at once more.
+
+        Raises:
+            SpoolError: one cannot be read, or is gone.
+        """
+        fresh = {scanned_path(each) for each in self.scanned}
+        files = dict.fromkeys(disk_file(path, self.files) for path in fresh)
+        looked = self.listing.look((path for path in files if path is not None), options)
+        scanned = (each for file in looked for each in file.scanned)
+        return replace(self, scanned=tuple(each for each in scanned if scanned_path(each) in fresh))
+
+    def plan(self, options: SourceOptions) -> Plan:
+        """The plan of the news, with what cannot be listed, or has changed since it was read, among the rejects."""
+        plan = self.listing.plan((*self.listing.rejects, *self.scanned), options, self.known, self.recalled)
+        return replace(plan, rejects=(*plan.rejects, *self.changed))
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,55 +210,53 @@ class Checkpoint:
         if self._now() != self._stamp:
             raise SpoolInUseError(str(self._path), "another job has replaced the checkpoint meanwhile: try again")
 
-    def look(self, paths: Iterable[str], *, since_last: bool, wait: bool) -> News:
-        """Compare a landing with the checkpoint.
+    def look(self, listing: Listing, options: SourceOptions, *, since_last: bool) -> News:
+        """Compare a landing with the checkpoint; only files are read that are not as they were.
 
         Args:
-            paths: of the landing.
+            listing: of the landing.
+            options: of the load; with `onIncomplete=filter` incomplete sequences go on waiting.
             since_last: whether what was read is left out; by default all is new.
-            wait: whether incomplete sequences go on waiting.
 
         Raises:
-            SpoolError: the landing does not exist or cannot be read, or nothing is in it any more.
+            SpoolError: the landing is empty and was not; a file cannot be read.
         """
-        listed = find_files(paths)
-        if self.documents and not listed.files and not listed.rejects:
-            raise SpoolError(", ".join(paths), "the landing is empty, and was not: see that it is there and mounted")
-        paths_of_files = sorted({split_member(path)[0] for path, _ in listed.files})
-        rejected_files = [reject.file for reject in listed.rejects if Path(reject.file).is_file()]
-        known = self._facts_of_files() if since_last else {}
-        with ThreadPoolExecutor(4) as pool:
-            looked = pool.map(lambda path: (path, _facts(path, known.get(path))), (*paths_of_files, *rejected_files))
-            files = dict(looked)
-        fresh: list[tuple[str, int]] = []
+        if self.documents and not listing.files and not listing.rejects:
+            shown = ", ".join(options.paths)
+            raise SpoolError(shown, "the landing is empty, and was not: see that it is there and mounted")
+        documents = self.documents if since_last else {}
+        inside: dict[str, list[str]] = {}
+        for path in documents:
+            if (file := disk_file(path, listing.files)) is not None:
+                inside.setdefault(file, []).append(path)
+        files = {
+            file: facts
+            for file, paths in inside.items()
+            if (facts := _unchanged([documents[path].file for path in paths], listing.files[file])) is not None
+        }
+        there = {path for file in files for path in inside[file]}
+        fresh: list[Scanned] = []
         changed: list[Reject] = []
-        for path, size in listed.files:
-            before = self.documents.get(path) if since_last else None
-            now = files[split_member(path)[0]]
-            if before is None or (before.state == REJECTED and before.file.sha256 != now.sha256):
-                fresh.append((path, size))
-            elif before.state != REJECTED and before.file.sha256 != now.sha256:
-                changed.append(Reject(path, None, "has changed since it was read, and is not read again"))
-        again = (
-            {path for path, document in self.documents.items() if document.state == REJECTED} if since_last else set()
-        )
-        rejects = tuple(
-            reject
-            for reject in listed.rejects
-            if reject.file not in again or files[reject.file].sha256 != self.documents[reject.file].file.sha256
-        )
-        there = {path for path, _ in listed.files}
-        messages, recalled = self._known(there if since_last else frozenset(), wait=wait)
-        return News(Found(tuple(fresh), rejects), messages, recalled, tuple(changed), files)
-
-    def _facts_of_files(self) -> dict[str, FileFacts]:
-        return {split_member(path)[0]: document.file for path, document in self.documents.items()}
+        for looked in listing.look(sorted(set(listing.files) - set(files)), options):
+            seen = listing.files[looked.path]
+            files[looked.path] = FileFacts(seen.size, seen.modified_ns, looked.sha256)
+            for each in looked.scanned:
+                path = scanned_path(each)
+                there.add(path)
+                before = documents.get(path)
+                if before is None or (before.state == REJECTED and before.file.sha256 != looked.sha256):
+                    fresh.append(each)
+                elif before.file.sha256 != looked.sha256:
+                    changed.append(Reject(path, None, "has changed since it was read, and is not read again"))
+        messages, recalled = self._known(there if since_last else frozenset(), options)
+        return News(listing, tuple(fresh), messages, recalled, tuple(changed), files)
 
     def _known(
-        self, there: Collection[str], *, wait: bool
+        self, there: Collection[str], options: SourceOptions
     ) -> tuple[dict[str, tuple[PlannedFile, ...]], frozenset[str]]:
         messages: dict[str, list[PlannedFile]] = {}
         recalled: set[str] = set()
+        wait = options.on_incomplete is OnIncomplete.FILTER
         for path, document in self.documents.items():
             message = document.message
             if path in there and message is not None and message.correlation_id is not None:
@@ -249,17 +271,21 @@ class Checkpoint:
         """The checkpoint after a run: what was read is added, what is gone from the landing forgotten."""
         after = Checkpoint.__new__(Checkpoint)
         after._path, after._identity, after._stamp = self._path, self._identity, self._stamp
-        documents = {path: document for path, document in self.documents.items() if split_member(path)[0] in news.files}
+        documents: dict[str, Document] = {}
+        for path, document in self.documents.items():
+            if (facts := news.facts_of(path)) is not None:
+                same = facts.sha256 == document.file.sha256  # its time may be another one
+                documents[path] = replace(document, file=facts) if same else document
         for file in plan.files:
             state = READ if file.complete is not False else WAITING if wait else MARKED
             for path in (file.path, *file.duplicates):
-                if (facts := news.files.get(split_member(path)[0])) is not None:
+                if (facts := news.facts_of(path)) is not None:
                     message = replace(file, path=path, duplicates=(), complete=None)
                     documents[path] = Document(facts, state, message)
         for reject in rejects:
             if reject in news.changed:
                 continue  # stays as it was read
-            if (facts := news.files.get(split_member(reject.file)[0])) is not None and reject.file:
+            if (facts := news.facts_of(reject.file)) is not None:
                 documents[reject.file] = Document(facts, REJECTED, None)
         after.documents = documents
         after.tables = dict(self.tables)
@@ -284,34 +310,22 @@ class Checkpoint:
         return sum(document.state == WAITING for document in self.documents.values())
 
 
-def check_unchanged(news: News) -> None:
-    """Check that no file has changed while it was read.
+def check_unchanged(news: News, now: Listing) -> None:
+    """Check that no file has changed while it was read; what was read to its end may go.
 
     Raises:
         SpoolError: one has; the text names it.
     """
     for path, facts in news.files.items():
-        try:
-            now = Path(path).stat()
-        except OSError:
-            continue  # what was read to its end may go
-        if (now.st_size, now.st_mtime_ns) != (facts.size, facts.time_ns):
+        seen = now.files.get(path)
+        if seen is not None and (seen.size, seen.modified_ns) != (facts.size, facts.time_ns):
             raise SpoolError(path, "has changed while it was read; nothing was written: ingest again")
 
 
-def _facts(path: str, known: FileFacts | None) -> FileFacts:
-    """A file as it is now; one of the same size and time is taken as unchanged."""
-    try:
-        found = Path(path).stat()
-        if known is not None and (known.size, known.time_ns) == (found.st_size, found.st_mtime_ns):
-            return known
-        digest = hashlib.sha256()
-        with Path(path).open("rb") as stream:
-            while data := stream.read(_CHUNK):
-                digest.update(data)
-    except OSError as error:
-        raise SpoolError(path, error.strerror or str(error)) from error
-    return FileFacts(found.st_size, found.st_mtime_ns, digest.hexdigest())
+def _unchanged(known: Sequence[FileFacts], seen: SeenFile) -> FileFacts | None:
+    """What is known of a file by the documents in it, if it has the same size and time."""
+    same = [facts for facts in known if (facts.size, facts.time_ns) == (seen.size, seen.modified_ns)]
+    return same[0] if same and len({facts.sha256 for facts in known}) == 1 else None
 
 
 def _document(row: Mapping[str, Any]) -> Document:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import datetime as dt
 import os
 import shutil
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -24,14 +24,16 @@ from mtosi_jms.inventory import ALL, MESSAGE, OBJECT_TYPES, class_for, label_of
 from mtosi_jms.spark._columns import full_schema, own_columns, row_schema
 from mtosi_jms.spark._envelope import NOTIFICATION, RESPONSE
 from mtosi_jms.spark._files import Reject, split_member
-from mtosi_jms.spark._landing import Plan, plan_landing
-from mtosi_jms.spark._options import OnIncomplete, SourceOptions
+from mtosi_jms.spark._landing import Plan
+from mtosi_jms.spark._listing import Listing
+from mtosi_jms.spark._options import Mode, OnIncomplete, SourceOptions, Verify
 from mtosi_jms.spark._reader import reader_for
 from mtosi_jms.spark._sequences import time_of
 from mtosi_jms.spark.jobs._checkpoint import Checkpoint, Closing, Table, check_unchanged
 from mtosi_jms.spark.jobs._events import GONE, REJECTED, event_batches, event_rows, event_schema
-from mtosi_jms.spark.jobs._job import load, write_parquet
+from mtosi_jms.spark.jobs._job import write_parquet
 from mtosi_jms.spark.jobs._lake import PARQUET, PREFIX, Lake
+from mtosi_jms.spark.jobs._landed import LocalFiles, landed_by
 from mtosi_jms.spark.jobs._merge import BEFORE, FACTS, REMOVED, News, TableMerge, told_columns
 from mtosi_jms.spark.jobs._scans import (
     Changes,
@@ -108,6 +110,7 @@ class Growth:
         snapshot: bool,
         write: str,
     ) -> None:
+        self._source = source
         self._wait = source.on_incomplete is OnIncomplete.FILTER
         self._snapshot = snapshot
         self._write = write
@@ -124,12 +127,31 @@ class Growth:
         self.checkpoint = Checkpoint(out / REPORT, whose)
         if not identity["table"]:
             self._check_there({folder.name.removeprefix(PREFIX) for folder in out.glob(f"{PREFIX}*")})
-        self.news = self.checkpoint.look(source.paths, since_last=since_last, wait=self._wait)
+
+    def look(self, listed: Callable[[SourceOptions], Listing]) -> bool:
+        """List the landing, and look at what is new in it.
+
+        Args:
+            listed: lists it.
+
+        Returns:
+            Whether there is anything to tell.
+
+        Raises:
+            SpoolError: it cannot be read, or is empty and was not.
+        """
+        self._list = listed
+        source = replace(self._source, verify=Verify.FULL) if self._source.mode is Mode.FAILFAST else self._source
+        self.news = self.checkpoint.look(listed(source), source, since_last=self._since_last)
+        self._looked: Verify | None = source.verify
+        return not self.checkpoint.exists or not self.news.empty or bool(self.news.changed)
 
     def plan(self, source: SourceOptions) -> Plan:
-        """The plan of the news, with what has changed since it was read among the rejects."""
-        plan = plan_landing(source, self.news.found, self.news.known, self.news.recalled)
-        return replace(plan, rejects=(*plan.rejects, *self.news.changed))
+        """The plan of the news; they are looked at once more where they have to be planned again."""
+        if source.verify is not self._looked:
+            self.news = self.news.again(source)
+        self._looked = None
+        return self.news.plan(source)
 
     def merge(  # noqa: PLR0915 - one step after the other
         self, spark: SparkSession, lake: Lake, source: SourceOptions, plan: Plan, written: Written, staged: Staging
@@ -267,7 +289,7 @@ class Growth:
 
     def check(self, lake: Lake) -> None:
         """Check before a commit that neither the files, the checkpoint nor the tables have changed meanwhile."""
-        check_unchanged(self.news)
+        check_unchanged(self.news, self._list(self._source))
         self.checkpoint.check_alone()
         for label in self._changed:
             if label in self._versions and lake.version(label) != self._versions[label]:
@@ -314,7 +336,7 @@ class Growth:
         return after.waiting
 
     def _file_time(self, path: str) -> dt.datetime:
-        facts = self.news.files.get(split_member(path)[0])
+        facts = self.news.facts_of(path)
         stamp = facts.time_ns / 1e9 if facts is not None else Path(split_member(path)[0]).stat().st_mtime
         return dt.datetime.fromtimestamp(stamp, dt.UTC)
 
@@ -336,24 +358,23 @@ class Growth:
         files = tuple(file for file in plan.files if file.kind == NOTIFICATION)
         if not files:
             return None
-        saved = folder / "events.json"
-        replace(plan, files=files, rejects=(), unfollowed=()).save(saved)
         place = folder / _EVENTS
-        asked = {
-            "planFile": str(saved),
-            "objectType": MESSAGE,
-            "columns": "body,source_file",
-            "stubs": ",".join(source.stubs),
-        }
-        if few_bytes(files):
-            options = SourceOptions.parse(asked)
+        options = replace(
+            source,
+            object_types=(MESSAGE,),
+            columns=("body", "source_file"),
+            mode=Mode.FAILFAST,  # the plan has read them to their ends: what cannot be read now has changed, or is gone
+            on_incomplete=OnIncomplete.WARN,
+        )
+        landed = landed_by(spark, replace(plan, files=files), options, folder)
+        if isinstance(landed, LocalFiles) and few_bytes(files):
             place.mkdir()
             with parquet.ParquetWriter(place / "part-0.parquet", event_schema(names)) as writer:
                 messages = reader_for(options, full_schema(options)).read(files)
                 for batch in event_batches(messages, names, source.stubs):
                     writer.write(batch)
         else:
-            write_parquet(event_rows(load(spark, **asked), names, source.stubs), place)
+            write_parquet(event_rows(landed.rows(options), names, source.stubs), place)
         rows = spark.read.schema(from_arrow_schema(event_schema(names))).parquet(str(place))
         sent = times.select("source_file", f.col("_time").alias("_sent"))
         timed = rows.join(f.broadcast(sent), "source_file", "left")

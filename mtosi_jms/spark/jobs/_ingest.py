@@ -33,9 +33,10 @@ from mtosi_jms.errors import ConfigError, MtosiError
 from mtosi_jms.inventory import ALL, MESSAGE, class_for, load_stubs
 from mtosi_jms.report import Fact, RejectLine, Report, SequenceLine, Table, duration, number
 from mtosi_jms.spark._columns import LEDGER, values_of
-from mtosi_jms.spark._engine import EnginePlan
+from mtosi_jms.spark._engine import EngineListing, EnginePlan
 from mtosi_jms.spark._files import Reject, scheme_of
 from mtosi_jms.spark._landing import Plan
+from mtosi_jms.spark._listing import LocalListing
 from mtosi_jms.spark._options import Mode, OnIncomplete, SourceOptions, Verify
 from mtosi_jms.spark._sequences import ReplySequence, check_complete, time_text
 from mtosi_jms.spark._session import check_java
@@ -43,7 +44,7 @@ from mtosi_jms.spark.jobs._checkpoint import CHECKPOINT
 from mtosi_jms.spark.jobs._growth import FEW, READ, Growth
 from mtosi_jms.spark.jobs._job import Job, JobOptions, JobResult, interpreted
 from mtosi_jms.spark.jobs._lake import PARQUET, Lake, check_format, jar_errors, session_settings, submit_line
-from mtosi_jms.spark.jobs._landed import Planner, check_readable, for_engine
+from mtosi_jms.spark.jobs._landed import Planner, check_readable, for_engine, is_local
 from mtosi_jms.spark.jobs._merge import APPEND, MERGE
 from mtosi_jms.spark.jobs._page import reading
 from mtosi_jms.spark.jobs._progress import Progress
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
 
 _TABLES: Final = ("objectType=*",)
 _PLAN: Final = "plan"
+_LISTED: Final = "listed"
 _REPLACE: Final = "replace"
 WRITES: Final = (_REPLACE, MERGE, APPEND)
 _SYNONYMS: Final = {"mark": "warn", "wait": "filter"}
@@ -166,9 +168,12 @@ def run_ingest(
     check_format(options.format, job.out, options.table)
     growth = _growth(options, source, job.out)
     ingest = _Ingest(job, options, source, growth)
-    if growth is not None and growth.checkpoint.exists and growth.news.empty and not growth.news.changed:
-        return ingest.nothing(growth)
-    by_engine = growth is None and for_engine(source)
+    if growth is None:
+        by_engine = for_engine(source)
+    else:
+        by_engine = not is_local(source)
+        if not by_engine and not growth.look(LocalListing):
+            return ingest.nothing(growth)
     plan = None if by_engine else ingest.plan(source)
     if spark is None:
         check_java()
@@ -178,8 +183,13 @@ def run_ingest(
     working = job.working(spark, options.cores, settings=settings)
     with working as (staged, active), jar_errors(active, options.format):
         lake = Lake(active, options.format, job.out, options.table)
+        if growth is not None and by_engine:
+            with job.stage("list"):
+                is_news = growth.look(lambda options: EngineListing(active, options, staged.folder / _LISTED))
+            if not is_news:
+                return ingest.nothing(growth)
         if plan is None:
-            plan = ingest.plan(source, Planner(active, staged.folder / _PLAN))
+            plan = ingest.plan(source, Planner(active, staged.folder / _PLAN) if growth is None else None)
         if growth is not None and isinstance(plan, Plan):
             result = ingest.grow(plan, staged, lake, growth)
         else:
@@ -197,11 +207,6 @@ def _growth(options: IngestOptions, source: SourceOptions, out: Path) -> Growth 
     """What is new in the landing; None where the tables are replaced."""
     if options.write not in WRITES:
         raise ConfigError(f"write is {options.write!r}; there are {', '.join(WRITES)}")
-    if options.write != _REPLACE and any(scheme_of(path) not in ("", "file") for path in source.paths):
-        raise ConfigError(
-            f"write (--write) {options.write} adds files of this machine's file systems: {options.landing} is read "
-            f"with {_REPLACE}"
-        )
     if options.write == _REPLACE:
         if options.since_last or options.snapshot:
             given = "since_last (--since-last)" if options.since_last else "snapshot (--snapshot)"

@@ -17,7 +17,7 @@ from mtosi_jms.errors import SpoolError, XmlError
 from mtosi_jms.inventory import ALL, MESSAGE, Routes, is_object, load_stubs
 from mtosi_jms.namespaces import split_clark
 from mtosi_jms.spark._columns import row_schema
-from mtosi_jms.spark._engine import REJECTS, EnginePlan, documents, plan_by_engine
+from mtosi_jms.spark._engine import REJECTS, EnginePlan, ListedPlan, documents, plan_by_engine
 from mtosi_jms.spark._envelope import reject_of, verify
 from mtosi_jms.spark._files import Reject, input_files, scheme_of
 from mtosi_jms.spark._landing import Plan, PlannedFile, plan_landing, readable
@@ -33,13 +33,18 @@ _MANY: Final = 20_000
 _SHOWN: Final = 20
 
 
+def is_local(options: SourceOptions) -> bool:
+    """Whether a landing is on this machine's file systems."""
+    return all(scheme_of(path) in ("", "file") for path in options.paths)
+
+
 def for_engine(options: SourceOptions) -> bool:
     """Whether the engine is to plan a landing: it is on a Hadoop file system, or has many files.
 
     Raises:
         SpoolError: it does not exist or cannot be read.
     """
-    if not all(scheme_of(path) in ("", "file") for path in options.paths):
+    if not is_local(options):
         return True
     return (
         not options.bulk_files and len(list(islice(input_files(options.paths, [], options.sieve), _MANY + 1))) > _MANY
@@ -89,6 +94,8 @@ def landed_by(spark: SparkSession, plan: Plan | EnginePlan, options: SourceOptio
     if isinstance(plan, EnginePlan):
         return plan.readable(options)
     files = tuple(file for file in readable(plan, options) if options.reads(file.kind))
+    if isinstance(plan, ListedPlan):
+        return plan.of(files)
     return LocalFiles(spark, replace(plan, files=files, rejects=(), unfollowed=()), folder)
 
 
@@ -111,13 +118,16 @@ class LocalFiles:
     def rows(self, options: SourceOptions) -> DataFrame:
         saved = self.folder / "plan.json"
         self.plan.save(saved)
+        columns = {"columns": ",".join(options.columns)} if options.columns else {}
         corrupt = {} if options.corrupt_column is None else {"columnNameOfCorruptRecord": options.corrupt_column}
         return load(
             self.spark,
             objectType=options.object_type,
             messageTypes=",".join(options.message_types),
+            mode=options.mode.value,
             planFile=str(saved),
             stubs=",".join(options.stubs),
+            **columns,
             **corrupt,
         )
 
@@ -131,12 +141,16 @@ def check_readable(
         SpoolError: there is none; the text names what was rejected, as `shown` tells it, one file a line.
     """
     rejects: list[Reject] = []
-    if isinstance(plan, EnginePlan):
-        tried = plan.each_file(_Try(options), REJECTS)
+    if isinstance(plan, ListedPlan):
+        by_engine: EnginePlan | None = plan.of(plan.files)
+    else:
+        by_engine = plan if isinstance(plan, EnginePlan) else None
+    if by_engine is not None:
+        tried = by_engine.each_file(_Try(options), REJECTS)
         if tried.where("file is null").take(1):
             return
         rejects = [Reject(**row.asDict()) for row in tried.collect()]
-    else:
+    elif isinstance(plan, Plan):
         for file in plan.files:
             reject = _reject(file, options)
             if reject is None:

@@ -308,11 +308,11 @@ class TableMerge:
         )
 
     def _once(self, facts: DataFrame) -> DataFrame:
-        """Each fact once: of equal ones that of a complete sequence, then the newest; in a history by file before."""
+        """Each fact once: of equal ones that of a complete sequence, then newest and by file, or by file and newest."""
         equal = Window.partitionBy("_name", "_time", "_rank", "_id")
-        first = [f.col(_ROW)[self._complete].desc_nulls_last(), f.col("_new").desc()]
-        if self._write == APPEND:
-            first.insert(1, f.col(_ROW)[self._file].asc_nulls_last())
+        newest, file = f.col("_new").desc(), f.col(_ROW)[self._file].asc_nulls_last()
+        after = (file, newest) if self._write == APPEND else (newest, file)
+        first = [f.col(_ROW)[self._complete].desc_nulls_last(), *after]
         # All that follows finds the facts of a name in one place.
         together = facts.coalesce(1) if self._few else facts.repartition(f.col("_name"))
         numbered = together.withColumn("_copy", f.row_number().over(equal.orderBy(*first)))

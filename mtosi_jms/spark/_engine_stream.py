@@ -1,0 +1,297 @@
+"""Streams of a landing on any Hadoop file system: `stream_landing`.
+
+The planning process of a stream keeps the index and decides what is in a batch, as for a landing on this machine
+(`_streams`). It has no Hadoop, and no session. So it asks the process that has the session, through a socket in a
+folder of this user's, to list and read files, which Spark's tasks do.
+
+    planning process: positions, batches --asks--> SessionServer: Spark's tasks list, and look at files
+           |
+           facts of the files of a batch -> HadoopFiles.contents -> rows
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict
+from multiprocessing.connection import Client, Connection, Listener
+from threading import Thread
+from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakKeyDictionary
+
+import pyarrow as pa
+from pyspark import SparkContext
+from pyspark.sql import DataFrame
+from pyspark.sql.datasource import DataSource
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from mtosi_jms.errors import MtosiError, SpoolError
+from mtosi_jms.inventory import load_stubs
+from mtosi_jms.spark._columns import full_schema
+from mtosi_jms.spark._engine import (
+    FILES,
+    MESSAGES,
+    REJECTS,
+    EngineListing,
+    digests_by_engine,
+    lent_files,
+    listed_row,
+    look_at,
+    planned_file,
+)
+from mtosi_jms.spark._files import Reject, disk_file, raw_bytes, scheme_of
+from mtosi_jms.spark._hadoop import HadoopFiles, java_reason
+from mtosi_jms.spark._index import EarlierDocuments, SeenFile
+from mtosi_jms.spark._landing import Plan, PlannedFile, Scanned, plan_scanned, scanned_path
+from mtosi_jms.spark._options import SourceOptions
+from mtosi_jms.spark._reader import reader_for
+from mtosi_jms.spark._streams import (
+    FileStream,
+    LandingStream,
+    StreamOptions,
+    StreamPartition,
+    admitted,
+    check_streamable,
+    file_changed,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType
+
+_FACTS: Final = pa.struct([("messages", pa.list_(MESSAGES)), ("rejects", pa.list_(pa.struct(list(REJECTS))))])
+_SCHEMA: Final = pa.schema([*FILES, ("facts", _FACTS)])
+_GIVEN: Final = "given"
+_ADDRESS: Final = "address"
+
+
+def stream_landing(
+    spark: SparkSession, path: str | Sequence[str], object_type: str = "ME", **options: str
+) -> DataFrame:
+    """A stream of the rows of a landing on any Hadoop file system, listed, planned and read by Spark.
+
+    Args:
+        spark: a session; how it reaches the file system its settings say.
+        path: a folder, a file or a glob, `s3a://bucket/landing` for example, or several.
+        object_type: as the source's option `objectType`.
+        options: those of `readStream.format("mtosi")`; `index` names a file that the driver can write.
+
+    Returns:
+        The columns that `readStream.format("mtosi")` gives for the same options. This process must live as long as the
+        query.
+
+    Raises:
+        ConfigError: an option that does not fit, or a session of Spark Connect.
+    """
+    paths = [path] if isinstance(path, str) else list(path)
+    streamed = {name.lower() for name in StreamOptions.names()}
+    own = {name: value for name, value in options.items() if name.lower() not in streamed}
+    of_stream = {name.lower(): value for name, value in options.items() if name.lower() in streamed}
+    given = {**own, "paths": json.dumps(paths), "objectType": object_type}
+    settings = SourceOptions.parse(given)
+    check_streamable(settings, StreamOptions.parse(of_stream))
+    hadoop = HadoopFiles(spark)
+    load_stubs(settings.stubs)
+    schema = full_schema(settings)
+    spark.dataSource.register(_EngineSource)
+    asked = {_GIVEN: json.dumps([given, of_stream]), _ADDRESS: SessionServer.of(spark).address}
+    files = spark.readStream.format(_EngineSource.name()).options(**asked).load()
+    return hadoop.contents(files).mapInArrow(_ReadListed(settings, schema), from_arrow_schema(schema))
+
+
+class SessionServer:
+    """Does for the planning processes of streams what only the session can.
+
+    Attributes:
+        address: where it is asked: a socket that only this user can open.
+    """
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self._listener = Listener(family="AF_UNIX")  # in a folder of this process, which only its user can open
+        self.address = str(self._listener.address)
+        Thread(target=self._accept, name="mtosi-streams", daemon=True).start()
+
+    @classmethod
+    def of(cls, spark: SparkSession) -> SessionServer:
+        """The one of an application, which stays open as long as it."""
+        context = spark.sparkContext
+        if context not in _servers:
+            _servers[context] = cls(spark)
+        return _servers[context]
+
+    def _accept(self) -> None:
+        while True:
+            connection = self._listener.accept()
+            Thread(target=self._serve, args=(connection,), name="mtosi-stream", daemon=True).start()
+
+    def _serve(self, connection: Connection[Any, Any]) -> None:
+        """Answer one planning process, until it ends."""
+        with connection, suppress(EOFError, OSError):
+            while True:
+                name, arguments = connection.recv()
+                try:
+                    answer: Any = getattr(self, name)(*arguments)
+                except MtosiError as error:
+                    answer = error
+                except Exception as error:  # noqa: BLE001 - whatever Spark says, the planning process must hear it
+                    answer = MtosiError(f"Spark: {java_reason(error)}")
+                connection.send(answer)
+
+    def listed(self, settings: SourceOptions) -> tuple[list[SeenFile], tuple[Reject, ...]]:
+        """The files of a landing, and what cannot be listed."""
+        listing = EngineListing(self._spark, settings)
+        return list(listing.files.values()), listing.rejects
+
+    def look(self, files: Sequence[SeenFile], settings: SourceOptions) -> tuple[list[Scanned], list[tuple[str, str]]]:
+        """What is in files; and files that are not as they were, with the reason."""
+        scanned: list[Scanned] = []
+        gone: list[tuple[str, str]] = []
+        for looked in look_at(self._spark, files, settings):
+            if isinstance(looked, SpoolError):
+                gone.append((looked.path, looked.reason))
+            else:
+                scanned += looked.scanned
+        return scanned, gone
+
+    def digests(
+        self, files: Sequence[PlannedFile], listed: Mapping[str, SeenFile], settings: SourceOptions
+    ) -> list[tuple[PlannedFile, str | Reject]]:
+        """What the bodies of messages say."""
+        return list(digests_by_engine(self._spark, listed, files, settings))
+
+    def clean(self, path: str, archive: str) -> None:
+        """Remove a file, or move it below an archive, if it is still there."""
+        HadoopFiles(self._spark).move(path, archive) if archive else HadoopFiles(self._spark).remove(path)
+
+
+_servers: Final[WeakKeyDictionary[SparkContext, SessionServer]] = WeakKeyDictionary()
+
+
+class _EngineSource(DataSource):
+    """The files of each batch of `stream_landing`, with what planning says of them."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "mtosi-listed"
+
+    def schema(self) -> StructType:
+        return from_arrow_schema(_SCHEMA)
+
+    def streamReader(self, schema: StructType) -> FileStream:  # noqa: N802
+        given, of_stream = json.loads(self.options[_GIVEN])
+        stream = admitted(EngineStream)(SourceOptions.parse(given), StreamOptions.parse(of_stream), _SCHEMA)
+        if isinstance(stream, EngineStream):
+            stream.ask_at(self.options[_ADDRESS])
+        return stream
+
+
+class EngineStream(LandingStream):
+    """A landing that grows, of which Spark's tasks list and read the files."""
+
+    def __init__(self, settings: SourceOptions, options: StreamOptions, schema: pa.Schema) -> None:
+        super().__init__(settings, options, schema)
+        self._address = ""
+        self._server: Connection[Any, Any] | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What a worker needs."""
+        return {**super().__getstate__(), "_server": None}
+
+    def ask_at(self, address: str) -> None:
+        """Say where the session's process is asked."""
+        self._address = address
+
+    def _ask(self, name: str, *arguments: Any) -> Any:
+        """What the session's process answers.
+
+        Raises:
+            MtosiError: what it says; or it is gone.
+        """
+        try:
+            if self._server is None:
+                self._server = Client(self._address, "AF_UNIX")
+            self._server.send((name, arguments))
+            answer = self._server.recv()
+        except (EOFError, OSError) as error:
+            raise MtosiError("the process that has the session of this stream is gone") from error
+        if isinstance(answer, MtosiError):
+            raise answer
+        return answer
+
+    def listed(self) -> tuple[list[SeenFile], Sequence[Reject]]:
+        found: tuple[list[SeenFile], Sequence[Reject]] = self._ask("listed", self.settings)
+        return found
+
+    def look_at(self, files: Sequence[SeenFile], earlier: EarlierDocuments) -> tuple[Plan, set[str]]:
+        scanned, gone = self._ask("look", files, self.settings)
+        scanned += [self.lost(path, reason) for path, reason in gone]
+        plan = plan_scanned(scanned, self.settings, earlier, (), self._digests)
+        return plan, {scanned_path(each) for each in scanned}
+
+    def _digests(self, files: Sequence[PlannedFile]) -> Iterable[tuple[PlannedFile, str | Reject]]:
+        seen = (self.index.file_of(file.path) for file in files)
+        listed = {file.path: file for file in seen if file is not None}
+        told: list[tuple[PlannedFile, str | Reject]] = self._ask("digests", files, listed, self.settings)
+        return told
+
+    def clean(self, path: str) -> None:
+        archive = self.options.archive
+        self._ask("clean", path, f"file:{archive}" if archive and not scheme_of(archive) else archive)
+
+    def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
+        """The files of one partition and what is known of them."""
+        if not isinstance(partition, StreamPartition):
+            return
+        seen = {file.path: file for file in partition.seen}
+        rows: dict[str, dict[str, Any]] = {
+            path: {**listed_row(file), "facts": {"messages": [], "rejects": []}} for path, file in seen.items()
+        }
+        for message in partition.files:
+            path = disk_file(message.path, seen)
+            if path is not None:
+                rows[path]["facts"]["messages"].append(asdict(message))
+        if partition.rejects:
+            facts = {"messages": [], "rejects": [asdict(reject) for reject in partition.rejects]}
+            rows[""] = {"path": "", "size": 0, "time": 0, "facts": facts}
+        yield pa.RecordBatch.from_pylist(list(rows.values()), self._schema)
+
+    def stop(self) -> None:
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+        super().stop()
+
+
+class _ReadListed:
+    """What the workers run: rows out of files."""
+
+    def __init__(self, settings: SourceOptions, schema: pa.Schema) -> None:
+        self._settings = settings
+        self._schema = schema
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        load_stubs(self._settings.stubs)
+        rejects: list[Reject] = []
+        messages = self._messages(batches, rejects)
+        yield from reader_for(self._settings, self._schema).read(messages, rejects)
+
+    def _messages(self, batches: Iterable[pa.RecordBatch], rejects: list[Reject]) -> Iterator[PlannedFile]:
+        for path, facts in lent_files(batches, self._settings.whole_file_bytes):
+            rejects += (Reject(**reject) for reject in facts["rejects"])
+            if facts["messages"]:
+                _check(path)
+            yield from map(planned_file, facts["messages"])
+
+
+def _check(path: str) -> None:
+    """Check that a file is as it was listed.
+
+    Raises:
+        SpoolError: it is not.
+    """
+    try:
+        raw_bytes(path).close()
+    except SpoolError as error:
+        raise file_changed(path, error.reason) from None

@@ -1,0 +1,115 @@
+"""The files of a landing as they were listed, for whoever remembers which were read: the driver plans what is new.
+
+On this machine the driver looks at files itself. On a Hadoop file system Spark's tasks do (`_engine.EngineListing`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from mtosi_jms.errors import SpoolError
+from mtosi_jms.spark._files import SHELF, Reject, input_files, raw_bytes, unreadable
+from mtosi_jms.spark._index import SeenFile
+from mtosi_jms.spark._landing import Plan, PlannedFile, Scanned, plan_scanned, scan_file
+from mtosi_jms.spark._options import SourceOptions
+
+_CHUNK: Final = 1024 * 1024
+_AT_ONCE: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """A file that was looked at.
+
+    Attributes:
+        path: of the file.
+        sha256: of its bytes as they lie there.
+        scanned: what is in it.
+    """
+
+    path: str
+    sha256: str
+    scanned: tuple[Scanned, ...]
+
+
+class Listing(Protocol):
+    """A landing as it was listed."""
+
+    @property
+    def files(self) -> Mapping[str, SeenFile]:
+        """Its files by path, archives unopened."""
+
+    @property
+    def rejects(self) -> tuple[Reject, ...]:
+        """What cannot be listed."""
+
+    def look(self, paths: Iterable[str], options: SourceOptions) -> Iterator[Looked]:
+        """Read some of the files.
+
+        Raises:
+            SpoolError: one cannot be read, or is gone.
+        """
+
+    def plan(
+        self,
+        scanned: Iterable[Scanned],
+        options: SourceOptions,
+        known: Mapping[str, tuple[PlannedFile, ...]],
+        recalled: Iterable[str],
+    ) -> Plan:
+        """As `plan_scanned`, of documents in these files."""
+
+
+class LocalListing:
+    """A landing on this machine's file systems."""
+
+    def __init__(self, options: SourceOptions) -> None:
+        """List it.
+
+        Raises:
+            SpoolError: it does not exist or cannot be read.
+        """
+        self.files: dict[str, SeenFile] = {}
+        rejects: list[Reject] = []
+        for path in input_files(options.paths, rejects, options.sieve):
+            try:
+                self.files[path] = SeenFile.look(path)
+            except SpoolError as error:
+                rejects.append(unreadable(error, path))
+        self.rejects = tuple(rejects)
+
+    def look(self, paths: Iterable[str], options: SourceOptions) -> Iterator[Looked]:
+        paths = list(paths)
+        with ThreadPoolExecutor(_AT_ONCE) as pool, SHELF.held():
+            for path, digest in zip(paths, pool.map(checksum, paths), strict=True):
+                yield Looked(path, digest, tuple(scan_file(path, options)))
+
+    def plan(
+        self,
+        scanned: Iterable[Scanned],
+        options: SourceOptions,
+        known: Mapping[str, tuple[PlannedFile, ...]],
+        recalled: Iterable[str],
+    ) -> Plan:
+        with SHELF.held():
+            return plan_scanned(scanned, options, known, recalled)
+
+
+def checksum(path: str) -> str:
+    """SHA-256 of the bytes of a file as they lie there.
+
+    Raises:
+        SpoolError: it cannot be read.
+    """
+    digest = hashlib.sha256()
+    try:
+        with raw_bytes(path) as stream:
+            while data := stream.read(_CHUNK):
+                digest.update(data)
+    except OSError as error:
+        raise SpoolError(path, error.strerror or str(error)) from error
+    return digest.hexdigest()
