@@ -136,6 +136,7 @@ class Console:
             "/landing/{place:int}/report": self._report,
             "/topology": self._show_topology,
             "/static/{name}": self._static,
+            "/favicon.ico": self._static,  # browsers ask for it where a page names none, as the report
             LOGIN: self._login,
         }
         routes = [Route(path, page, methods=["GET"]) for path, page in pages.items()]
@@ -315,7 +316,7 @@ class Console:
         return self._page(request, "topology", graph=graph, problem=problem)
 
     def _static(self, request: Request) -> Response:
-        found = static(request.path_params["name"])
+        found = static(request.path_params.get("name", "icon.svg"))
         if found is None:
             return PlainTextResponse("There is no such file.\n", 404)
         return Response(found[0], headers={"Content-Type": found[1], "Cache-Control": "max-age=31536000, immutable"})
