@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -135,6 +135,16 @@ def landing(tmp_path: Path) -> Path:
     folder = tmp_path / "landing"
     folder.mkdir()
     return folder
+
+
+@pytest.fixture
+def mounted(spark: Any, landing: Path) -> Iterator[str]:
+    """The landing on another file system of Hadoop's, which keeps file systems by name."""
+    name = f"at{abs(hash(landing))}"
+    mount = f"fs.viewfs.mounttable.{name}.link./landing"
+    spark.conf.set(mount, landing.as_uri())
+    yield f"viewfs://{name}/landing"
+    spark.conf.unset(mount)
 
 
 @pytest.fixture

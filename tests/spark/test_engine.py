@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -29,16 +29,6 @@ pytestmark = [
 ]
 
 Put = Callable[..., Path]
-
-
-@pytest.fixture
-def mounted(spark: Any, landing: Path) -> Iterator[str]:
-    """The landing on another file system of Hadoop's, which keeps file systems by name."""
-    name = f"at{abs(hash(landing))}"
-    mount = f"fs.viewfs.mounttable.{name}.link./landing"
-    spark.conf.set(mount, landing.as_uri())
-    yield f"viewfs://{name}/landing"
-    spark.conf.unset(mount)
 
 
 def names(rows: Any) -> list[str]:

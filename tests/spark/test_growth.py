@@ -86,8 +86,8 @@ class Network:
         return self.landing.parent / "out"
 
     def ingest(self, **options: Any) -> IngestResult:
-        given = {**self.options, **options}
-        return run_ingest(IngestOptions(landing=self.landing, out=self.out, **given), spark=self.spark)
+        given = {"landing": self.landing, "out": self.out, **self.options, **options}
+        return run_ingest(IngestOptions(**given), spark=self.spark)
 
     def table(self) -> Any:
         kind = self.options.get("format", "parquet")
@@ -146,6 +146,16 @@ def test_parquet_is_what_the_model_says(spark: Any, envelopes: Any, landing: Pat
 @pytest.mark.parametrize("kind", ["delta", "iceberg"])
 def test_a_lake_is_what_the_model_says(lake: Any, envelopes: Any, landing: Path, kind: str) -> None:
     follow(Network(envelopes, landing, lake, format=kind), 5, 2, snapshot=True, again=False)
+
+
+@pytest.mark.endurance
+@pytest.mark.parametrize("write", ["merge", "append"])
+def test_a_lake_of_a_landing_elsewhere_is_what_the_model_says(
+    lake: Any, envelopes: Any, landing: Path, mounted: str, write: str
+) -> None:
+    network = Network(envelopes, landing, lake, format="delta", write=write)
+    network.options["landing"] = mounted
+    follow(network, 7, 3, snapshot=True)
 
 
 @pytest.mark.endurance
