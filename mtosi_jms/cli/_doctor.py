@@ -64,7 +64,13 @@ EXTRAS: Final[dict[str, tuple[str, tuple[tuple[str, str], ...]]]] = {
     "jvm": ("providers by their Java clients", (("jpype", "jpype1"),)),
     "spark": (
         "ingestion into Spark",
-        (("pandas", "pandas"), ("pyarrow", "pyarrow"), ("pyspark", "pyspark"), ("jinja2", "jinja2")),
+        (
+            ("pandas", "pandas"),
+            ("pyarrow", "pyarrow"),
+            ("pyspark", "pyspark"),
+            ("jinja2", "jinja2"),
+            ("google.protobuf", "protobuf"),
+        ),
     ),
     "otel": (
         "spans and metrics for OpenTelemetry",
