@@ -76,7 +76,7 @@ class Scopes:
         if colon and not (prefix and namespace):
             return None
         try:
-            return etree.QName(namespace or None, local).text
+            return str(etree.QName(namespace or None, local))
         except ValueError:
             return None
 
