@@ -321,7 +321,7 @@ class Writer:
             value = leaf.text if leaf is not None and leaf.holds(value) else self._at(out, value)
             text += f' {out.tag}="{escape_attribute(value)}"'
             written.add(out.tag)
-        return text + self.attributes(extras.attributes, written) if extras.attributes else text
+        return text + self._beside(extras.attributes, written) if extras.attributes else text
 
     def attributes(self, attributes: Mapping[str, str], written: AbstractSet[str] = frozenset()) -> str:
         """Attributes as they are written, a blank before each; their namespaces are noted.
@@ -342,10 +342,15 @@ class Writer:
                 raise EncodeError(f"attribute {name} may not be given here, or is there already")
             if not is_text(value):
                 raise EncodeError(f"attribute {name}: text is needed that XML allows")
-            if tag == XSI_NIL and value.strip() in _YES:
-                raise EncodeError("xsi:nil says that there is nothing here: give Nil as the value")
             named[name] = self.names.qualified(value) if tag == XSI_TYPE and value.startswith("{") else value
         return "".join([f' {name}="{escape_attribute(value)}"' for name, value in named.items()])
+
+    def _beside(self, attributes: Mapping[str, str], written: AbstractSet[str] = frozenset()) -> str:
+        """Attributes of an element that has a value, written as by `attributes`."""
+        made = self.attributes(attributes, written)
+        if attributes.get(XSI_NIL, "").strip() in _YES:
+            raise EncodeError("xsi:nil says that there is nothing here: give Nil as the value")
+        return made
 
     def _with_order(self, obj: Any, plan: WritePlan, extras: Extras) -> None:
         """Write an object whose content has a model, or that was read with something to keep."""
@@ -392,7 +397,7 @@ class Writer:
         self.parts += between.rest()
 
     def _leaf(self, out: Out, leaf: Leaf) -> None:
-        attributes = self.attributes(dict(leaf.attributes)) if leaf.attributes else ""
+        attributes = self._beside(dict(leaf.attributes)) if leaf.attributes else ""
         text = leaf.text
         if isinstance(out.target, SimpleType) and out.target.qualified:
             text = self._qualified(leaf.value)

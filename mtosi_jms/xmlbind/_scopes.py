@@ -7,8 +7,6 @@ from typing import Final
 
 from lxml import etree
 
-from mtosi_jms.namespaces import clark
-
 _MOST_KNOWN: Final = 4096
 _FEW: Final = 16
 _ATTRIBUTES: Final = etree.XPath("@*", regexp=False)
@@ -72,12 +70,15 @@ class Scopes:
         return _inside(element, outer if outer is not None else self._remembered(parent))
 
     def qname(self, text: str, element: etree._Element) -> str | None:
-        """The Clark name that a qualified name means in the scope of an element; None if its prefix is not declared."""
+        """The Clark name that a text means in the scope of an element; None if it is none or its prefix is unknown."""
         prefix, colon, local = text.strip().rpartition(":")
         namespace = self.of(element).find(prefix)
-        if (colon and not (prefix and namespace)) or "{" in local or "}" in local:
+        if colon and not (prefix and namespace):
             return None
-        return clark(namespace or "", local)
+        try:
+            return str(etree.QName(namespace or None, local))
+        except ValueError:
+            return None
 
     def _remembered(self, node: etree._Element | None) -> Scope:
         steps: list[etree._Element] = []

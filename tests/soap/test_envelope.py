@@ -230,6 +230,15 @@ def test_what_is_touched_anywhere_is_written_anew(
     assert change_back.to_bytes() == data
 
 
+def test_an_envelope_that_says_it_is_nil_is_written_as_it_came() -> None:
+    document = (
+        '<s:Envelope xmlns:s="http://schemas.xmlsoap.org/soap/envelope/" xmlns:i="http://www.w3.org/2001/XMLSchema-instance"'
+        ' i:nil="true"><s:Body><x/></s:Body></s:Envelope>'
+    )
+    found = parse(document.encode(), needs_header=False)
+    assert parse(found.encode(), needs_header=False).attributes == found.attributes != {}
+
+
 def test_what_cannot_be_xml_is_refused() -> None:
     with pytest.raises(EncodeError):
         Envelope(header=Header(msg_name="\x01")).to_bytes()

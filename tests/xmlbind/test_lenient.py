@@ -251,6 +251,18 @@ def test_order_that_means_something_is_kept(
     assert canonical(xmlbind.encode(found.value)) == canonical(doc(xml))
 
 
+@pytest.mark.parametrize("name", ["c:1x", "c:Ring Type", "c:", ":x", "c:a:b", "&amp;", "c:x/"])
+def test_what_is_no_name_is_kept_and_written_as_it_came(name: str, doc: Callable[[str], bytes], package: str) -> None:
+    for xml in (
+        f"<c:leaves><c:qname>{name}</c:qname></c:leaves>",
+        f"<c:store><c:box xsi:type='{name}' unit='m'/></c:store>",
+    ):
+        warnings: list[xmlbind.XmlWarning] = []
+        written = xmlbind.encode(xmlbind.decode(doc(xml), warnings=warnings))
+        assert warnings
+        assert name.encode() in written
+
+
 def test_order_gives_way_where_the_values_changed(read: Read, c: ModuleType) -> None:
     log = read("<c:log><c:count>1</c:count><c:note>a</c:note><c:count>2</c:count></c:log>").value
     log.note.append("b")
