@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
@@ -56,6 +57,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if not config.pluginmanager.has_plugin(fixtures.__name__):
         config.pluginmanager.register(fixtures, "fixtures of the checkout")
     os.environ.setdefault("SPARK_SUBMIT_OPTS", SPARK_JAVA)
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a run in the background of a shell; processes inherit it
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(optionalhook=True)

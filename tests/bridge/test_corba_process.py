@@ -71,7 +71,10 @@ def test_ctrl_c_ends_a_pull(jacorb_address: str) -> None:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=120)
+        try:
+            out, err = process.communicate(timeout=120)
+        finally:
+            process.kill()
     assert (process.returncode, out, err) == (0, "interrupted\n", "")
 
 

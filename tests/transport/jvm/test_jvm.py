@@ -10,6 +10,8 @@ import subprocess
 import sys
 import threading
 import traceback
+from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar
@@ -413,16 +415,21 @@ class TestProcesses:
         return found
 
     @pytest.fixture
-    def run(self, kind: str, request: pytest.FixtureRequest) -> Any:
+    def run(self, kind: str, request: pytest.FixtureRequest) -> Iterator[Any]:
         there = request.getfixturevalue(BROKER[kind])
         login = [there.endpoints.user, there.endpoints.password]
         arguments = [jndi_properties(kind, address_of(kind, there)), *login, *jars_of(kind)]
 
-        def start(code: str, before: str = "") -> subprocess.Popen[str]:
-            command = [sys.executable, "-c", before + PROGRAM + code, *arguments]
-            return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        with ExitStack() as started:
 
-        return start
+            def start(code: str, before: str = "") -> subprocess.Popen[str]:
+                command = [sys.executable, "-c", before + PROGRAM + code, *arguments]
+                process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                started.enter_context(process)
+                started.callback(process.kill)
+                return process
+
+            yield start
 
     def test_who_forgets_to_close_ends_all_the_same(self, run: Any) -> None:
         process = run("consumer.listen(print)\nprint('ready')")
