@@ -44,7 +44,7 @@ _FILE_BYTES: Final = 128 * 1024 * 1024
 _VENDORS: Final = 50
 _SAMPLED: Final = ("name_text", "user_label", "manufacturer", "product_name", "location", "complete")
 _AT_ONCE: Final = 4
-_FEW_BYTES: Final = 32 * 1024 * 1024
+_FEW_BYTES: Final = 96 * 1024 * 1024
 _PACKED: Final = 16
 """How many bytes one of a packed file is taken for."""
 
