@@ -213,6 +213,8 @@ def _settings(folder: Path, log_file: Path) -> dict[str, str]:
         "spark.local.dir": str(folder),
         "spark.sql.warehouse.dir": (folder / "warehouse").as_uri(),
         "spark.sql.session.timeZone": "UTC",
+        # Spark's default, INT96, names no zone, and Parquet has given it up.
+        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         # An object with its nested fields has more than the 100 that Spark compiles code for by default.
         "spark.sql.codegen.maxFields": "2000",

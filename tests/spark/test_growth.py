@@ -8,6 +8,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 pytest.importorskip("pyspark")
@@ -187,6 +188,27 @@ def test_a_change_merges_into_the_row_that_is_there(spark: Any, envelopes: Any, 
     assert network.ingest().changed == {"ME": 1}
     before = (True, {"user_label": "x", "owner": None})
     assert network.rows() == {"MD=M/ME=a": (True, {"user_label": "x", "owner": "y"}), "MD=M/ME=b": before}
+
+
+@pytest.mark.parametrize("int96", [False, True])
+def test_many_small_files_become_few(spark: Any, envelopes: Any, landing: Path, int96: bool) -> None:
+    """Also those in which a session with Spark's own settings has written times as INT96."""
+    network = Network(envelopes, landing, spark)
+    network.put(answer("one", 1, 1, *(f"n{number}" for number in range(64))))
+    network.ingest()
+    before = network.table().collect()
+    (file,) = (network.out / "objectType=ME").glob("*.parquet")
+    table = pq.read_table(file)
+    file.unlink()
+    for number in range(len(table)):
+        part = file.with_name(f"{number}.parquet")
+        pq.write_table(table.slice(number, 1), part, use_deprecated_int96_timestamps=int96)
+    network.put(answer("two", 1, 2, "new"))
+    network.ingest()
+    assert len(list(file.parent.glob("*.parquet"))) < 10
+    after = network.table().collect()
+    assert [row["present"] for row in after if row not in before] == [True]
+    assert sorted(row for row in after if row in before) == sorted(before)
 
 
 @pytest.mark.endurance

@@ -38,6 +38,7 @@ from mtosi_jms.spark.jobs._merge import BEFORE, FACTS, REMOVED, News, TableMerge
 from mtosi_jms.spark.jobs._scans import (
     Changes,
     holding,
+    join_files,
     scan_changes,
     scan_events,
     scan_names,
@@ -274,7 +275,7 @@ class Growth:
                 table = merge.fitted(lake.spark.read.parquet(*map(str, again)))
                 kept = table.join(rows.select(*merge.keys), [*merge.keys], "left_anti").unionByName(kept)
             write_parquet(kept, new)
-        elif again:
+        elif again and not join_files(again, new):
             joined = staged.folder / _JOINED / label
             write_parquet(lake.spark.read.parquet(*map(str, again)), joined)
             for path in joined.glob("*.parquet"):

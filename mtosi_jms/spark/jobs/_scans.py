@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +20,7 @@ from mtosi_jms.spark._files import Reject
 from mtosi_jms.spark.jobs._events import GONE, REJECTED
 from mtosi_jms.spark.jobs._merge import BEFORE, REMOVED
 
+_GROUP_ROWS: Final = 100_000
 _FORMAT: Final = ds.ParquetFileFormat(read_options=ds.ParquetReadOptions(coerce_int96_timestamp_unit="us"))
 
 
@@ -140,6 +142,37 @@ def scan_changes(folder: Path) -> Changes:
         removes = removes or bool(pc.any(batch.column(0)).as_py())
         files.update(name for name in pc.unique(batch.column(1)).to_pylist() if name is not None)
     return Changes(rows, frozenset(files), removes)
+
+
+def join_files(files: Sequence[Path], folder: Path) -> bool:
+    """Write the rows of some files of a Parquet table as one file, which costs a tenth of what Spark takes for it.
+
+    Args:
+        files: all with the same columns.
+        folder: gets the new file, under a name that no other has.
+
+    Returns:
+        Whether that was done. It is not where Spark has written times as INT96, which Arrow cannot write so that Spark
+        takes both for one type.
+    """
+    if any(column.physical_type == "INT96" for path in files for column in _columns(path)):
+        return False
+    ds.write_dataset(
+        ds.dataset(list(map(str, files)), format=_FORMAT),
+        folder,
+        format=_FORMAT,
+        basename_template=f"joined-{uuid.uuid4().hex}-{{i}}.parquet",
+        existing_data_behavior="overwrite_or_ignore",
+        min_rows_per_group=_GROUP_ROWS,
+        use_threads=False,
+    )
+    return True
+
+
+def _columns(path: Path) -> Iterator[parquet.ColumnSchema]:
+    """The leaf columns of a Parquet file."""
+    schema = parquet.read_metadata(path).schema
+    return (schema.column(number) for number in range(len(schema)))
 
 
 def batches(folder: Path, columns: list[str] | None) -> Iterator[pa.RecordBatch]:
