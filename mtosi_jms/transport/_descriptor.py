@@ -52,7 +52,7 @@ class Capability(enum.Enum):
     ANY_TEXT = "any text"
     BEYOND_BMP = "characters beyond U+FFFF in headers"
     BROWSE = "browse"
-    BROWSE_WAITING = "browsing what waits alone"
+    BROWSE_WAITING = "browsing of waiting messages only"
     COMMIT_CHECKED = "temporary destinations checked at commit"
     DEAD_LETTER = "dead letters"
     DELIVERY_COUNT = "delivery count"
@@ -71,7 +71,7 @@ class Capability(enum.Enum):
     TRANSACTED_RECEIVE = "transacted receiving"
     TYPED_CONTENT = "maps and streams"
     TYPED_PROPERTIES = "typed properties"
-    UNBUFFERED = "messages that wait at the provider alone"
+    UNBUFFERED = "unbuffered delivery"
 
 
 ALL_CAPABILITIES: Final = frozenset(Capability)

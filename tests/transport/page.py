@@ -41,13 +41,15 @@ PROTOCOLS = {"activemq": ["stomp", "openwire"], "artemis": ["stomp", "amqp", "op
 INTRODUCTION = """\
 # Transports
 
-Written by `python tests/transport/page.py` from a run of the contract of transports, `tests/transport/contract/`, on
-the embedded provider and on real brokers: change those, not this page. A capability that a connection has
-(`connection.capabilities`) is checked by tests there; for one that it lacks, a test shows what happens instead. Every
-transport does what the table does not list. [providers.md](providers.md#metadata-and-capabilities) explains the names.
-The SDK reaches ActiveMQ Classic and Artemis over STOMP ([stomp.md](stomp.md)) and by their Java clients, and brokers of
-AMQP 1.0 by Qpid JMS ([jvm.md](jvm.md)). Codes such as C62 name a line of the
-specification, or a decision of this project: [conformance.md](conformance.md).
+This page lists which optional features (`connection.capabilities`) each transport has. All transports do everything
+else. [providers.md](providers.md#metadata-and-capabilities) explains the names. The SDK connects to ActiveMQ Classic
+and Artemis over STOMP ([stomp.md](stomp.md)) and through their Java clients, and to AMQP 1.0 brokers through Qpid JMS
+([jvm.md](jvm.md)). Codes such as C62 name a line of the specification, or a decision of this project:
+[conformance.md](conformance.md).
+
+`python tests/transport/page.py` writes this page: it runs the contract of transports, `tests/transport/contract/`, on
+the embedded provider and on real brokers. Change the tests, not this page. Tests there check each capability that a
+transport has; for each one that it lacks, a test shows what happens instead.
 """
 
 Declared = Mapping[str, frozenset[Capability]]
@@ -120,7 +122,7 @@ def render(declared: Declared, instead: Sequence[Instead]) -> str:
     ]
     lines += ["", "## What happens instead", "", "| without | on | | test |", "|---|---|---|---|"]
     for one in Capability:
-        on = ", ".join(title for name, title in TITLES.items() if one not in declared[name])
+        on = "; ".join(title for name, title in TITLES.items() if one not in declared[name])
         lines += [f"| `{one.name}` | {on} | {it.text} | `{it.test}` |" for it in instead if on and one in it.lacking]
     return "\n".join([*lines, ""])
 

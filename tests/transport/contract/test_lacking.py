@@ -31,8 +31,8 @@ from mtosi_jms.transport import Capability, Connection
 def test_text_that_cannot_travel_is_refused(
     connection: Connection, queue: Queue, fields: dict[str, Any], text: Any, bodies: Any
 ) -> None:
-    """Control characters, U+0000 and text that is not UTF-8: `ConfigError` before anything is sent. As a BytesMessage a
-    body may hold any bytes."""
+    """Control characters, U+0000 and text that is not UTF-8 raise a `ConfigError` before anything is sent. The body of
+    a BytesMessage may contain any bytes."""
     session = connection.session()
     with pytest.raises(ConfigError):
         session.send(queue, JmsMessage(**fields))
@@ -51,7 +51,7 @@ def test_text_that_cannot_travel_is_refused(
 def test_headers_that_are_too_large_are_refused(
     connection: Connection, queue: Queue, properties: dict[str, Any], text: Any, bodies: Any
 ) -> None:
-    """A header beyond 10,000 bytes, or 1,000 of them: `ConfigError` before anything is sent."""
+    """A header of more than 10,000 bytes, or 1,000 headers, raise a `ConfigError` before anything is sent."""
     session = connection.session()
     with pytest.raises(ConfigError):
         session.send(queue, JmsMessage(properties=properties))
@@ -64,8 +64,8 @@ def test_headers_that_are_too_large_are_refused(
 def test_characters_beyond_the_bmp_in_headers_are_refused(
     connection: Connection, queue: Queue, fields: dict[str, Any], text: Any, bodies: Any
 ) -> None:
-    """Characters beyond U+FFFF in headers and properties: `ConfigError` before anything is sent, for the provider's own
-    client damages them. Bodies may hold them."""
+    """Characters beyond U+FFFF in headers and properties raise a `ConfigError` before anything is sent, because the
+    provider's own client damages them. Bodies may contain them."""
     session = connection.session()
     with pytest.raises(ConfigError):
         session.send(queue, JmsMessage(**fields))
@@ -75,7 +75,7 @@ def test_characters_beyond_the_bmp_in_headers_are_refused(
 
 @pytest.mark.without(Capability.BROWSE)
 def test_browsing_is_refused(connection: Connection, queue: Queue, text: Any, bodies: Any) -> None:
-    """`Session.browse` is a `ConfigError`, and takes nothing away."""
+    """`Session.browse` raises a `ConfigError`, and consumes no message."""
     session = connection.session()
     session.send(queue, text(1))
     with pytest.raises(ConfigError):
@@ -85,7 +85,7 @@ def test_browsing_is_refused(connection: Connection, queue: Queue, text: Any, bo
 
 @pytest.mark.without(Capability.BROWSE_WAITING)
 def test_browsing_shows_what_is_handed_out(connection: Connection, queue: Queue, text: Any, take: Any) -> None:
-    """Where there is `BROWSE`, it shows what was handed out and is not acknowledged as well."""
+    """If the transport has `BROWSE`, browsing also shows messages that were delivered and are not acknowledged."""
     session = connection.session()
     session.send(queue, text(1))
     delivery = take(session.consumer(queue))
@@ -101,8 +101,8 @@ def test_browsing_shows_what_is_handed_out(connection: Connection, queue: Queue,
 def test_a_commit_does_not_check_temporary_destinations(
     provider: Any, connection: Connection, queue: Queue, text: Any, bodies: Any
 ) -> None:
-    """A commit that sends to a temporary destination whose connection has closed succeeds, or is an
-    `InvalidDestinationError` where the broker happens to know already; the message is lost."""
+    """A commit that sends to a temporary destination whose connection is closed loses the message. It succeeds, or
+    raises an `InvalidDestinationError` if the broker already knows that the destination is gone."""
     other = provider.connect()
     session = connection.session(transacted=True)
     with suppress(InvalidDestinationError):
@@ -117,15 +117,14 @@ def test_a_commit_does_not_check_temporary_destinations(
 @pytest.mark.without(Capability.DEAD_LETTER)
 @pytest.mark.parametrize("option", [{"max_deliveries": 3}, {"dead_letter": "queue:dead"}], ids=str)
 def test_dead_letters_are_the_brokers(provider: Any, option: dict[str, Any]) -> None:
-    """The options `max_deliveries` and `dead_letter` are a `ConfigError`: set up at the broker what is done with such
-    messages."""
+    """The options `max_deliveries` and `dead_letter` raise a `ConfigError`: configure dead letters at the broker."""
     with pytest.raises(ConfigError):
         provider.connect(**option)
 
 
 @pytest.mark.without(Capability.DEAD_LETTER)
 def test_what_is_recovered_comes_again_without_end(connection: Connection, queue: Queue, text: Any, take: Any) -> None:
-    """`recover` and listeners that raise have a message again without end."""
+    """After `recover`, or if a listener raises, a message is redelivered any number of times."""
     session = connection.session()
     session.send(queue, text(1))
     consumer = session.consumer(queue)
@@ -137,7 +136,7 @@ def test_what_is_recovered_comes_again_without_end(connection: Connection, queue
 
 @pytest.mark.without(Capability.DELIVERY_COUNT)
 def test_the_count_is_the_sessions_own(connection: Connection, queue: Queue, text: Any, take: Any) -> None:
-    """`delivery_count` counts what the session itself delivers again; what comes again from the broker counts as 2."""
+    """`delivery_count` counts the redeliveries by the session itself; for a redelivery by the broker it is 2."""
     session = connection.session()
     session.send(queue, text(1))
     consumer = session.consumer(queue)
@@ -154,7 +153,7 @@ def test_the_count_is_the_sessions_own(connection: Connection, queue: Queue, tex
 
 @pytest.mark.without(Capability.DELIVERY_DELAY)
 def test_a_delay_is_refused(connection: Connection, queue: Queue, text: Any, bodies: Any) -> None:
-    """A message with a `delivery_delay_ms` is a `ConfigError`, and not sent at once."""
+    """A message with a `delivery_delay_ms` raises a `ConfigError`, and is not sent."""
     session = connection.session()
     for send in (session.send, session.send_async):
         with pytest.raises(ConfigError, match="delay"):
@@ -164,8 +163,8 @@ def test_a_delay_is_refused(connection: Connection, queue: Queue, text: Any, bod
 
 @pytest.mark.without(Capability.DURABLE_RULES)
 def test_rules_of_durable_subscriptions_are_not_held(started: Any, text: Any, topic: Topic, bodies: Any) -> None:
-    """A client id may connect twice, a changed selector is overlooked, ending an unknown subscription is not
-    told."""
+    """Two connections may have the same client id, a changed selector has no effect, and unsubscribing from an unknown
+    subscription raises no error."""
     first, second = started(client_id="twice"), started(client_id="twice")
     second.session().unsubscribe("nobody-has-it")
     session = first.session()
@@ -181,7 +180,7 @@ def test_rules_of_durable_subscriptions_are_not_held(started: Any, text: Any, to
 
 @pytest.mark.without(Capability.MESSAGE_IDS)
 def test_the_receiver_alone_knows_the_message_id(connection: Connection, queue: Queue, text: Any, take: Any) -> None:
-    """What `send` returns has no message id; the receiver sees one. Requests are paired with their replies by the
+    """The message that `send` returns has no message id; the receiver sees one. Replies find their requests by the
     correlationId of the MTOSI header (C62)."""
     session = connection.session()
     sent = session.send(queue, text(1))
@@ -194,7 +193,7 @@ def test_the_receiver_alone_knows_the_message_id(connection: Connection, queue: 
 def test_priorities_are_told_and_do_not_overtake(
     connection: Connection, queue: Queue, text: Any, drain: Any, name_of: Any
 ) -> None:
-    """Messages come in the order in which they were sent, each with its priority. A policy of the broker may change
+    """Messages arrive in the order in which they were sent, each with its priority. A policy of the broker may change
     that."""
     session = connection.session()
     for number, priority in enumerate([4, 0, 9]):
@@ -208,7 +207,8 @@ def test_priorities_are_told_and_do_not_overtake(
 def test_the_mark_is_seen_by_who_had_it_alone(
     started: Any, queue: Queue, delivery_mode: DeliveryMode, text: Any, take: Any, name_of: Any
 ) -> None:
-    """What a connection left unacknowledged comes again unmarked for others, and marked for itself."""
+    """A message that a connection left unacknowledged is redelivered. The same connection sees the mark, other
+    connections do not."""
     first = started()
     sender = first.session()
     for number in range(2):
@@ -225,7 +225,7 @@ def test_the_mark_is_seen_by_who_had_it_alone(
 
 @pytest.mark.without(Capability.SAME_NAMES)
 def test_a_name_is_of_one_kind(connection: Connection, topic: Topic, text: Any) -> None:
-    """Where a queue has a name, no topic has: sending to it is an `InvalidDestinationError`."""
+    """A topic cannot have the name of a queue: sending to it raises an `InvalidDestinationError`."""
     session = connection.session()
     session.send(Queue(topic.name), text(1))
     with pytest.raises(InvalidDestinationError):
@@ -234,15 +234,15 @@ def test_a_name_is_of_one_kind(connection: Connection, topic: Topic, text: Any) 
 
 @pytest.mark.without(Capability.SHARED_DURABLE)
 def test_sharing_is_refused(connection: Connection, topic: Topic) -> None:
-    """A consumer with `shared=True` is a `ConfigError`."""
+    """A consumer with `shared=True` raises a `ConfigError`."""
     with pytest.raises(ConfigError, match="shared"):
         connection.session().consumer(topic, durable="shared", shared=True)
 
 
 @pytest.mark.without(Capability.TEMPORARY_CHECKED)
 def test_what_goes_to_a_temporary_destination_that_has_gone(started: Any, text: Any, bodies: Any) -> None:
-    """A message to a temporary destination whose connection has closed is accepted; it lies in a queue of that name,
-    which nobody reads."""
+    """The broker accepts a message to a temporary destination whose connection is closed, and keeps it in a queue of
+    that name, which nobody reads."""
     owner, other = started(), started()
     temporary = owner.session().temporary_queue()
     owner.close()
@@ -253,7 +253,7 @@ def test_what_goes_to_a_temporary_destination_that_has_gone(started: Any, text: 
 
 @pytest.mark.without(Capability.TRANSACTED_RECEIVE)
 def test_a_transacted_session_only_sends(connection: Connection, queue: Queue, text: Any, bodies: Any) -> None:
-    """A transacted session only sends: a consumer of it is a `ConfigError`."""
+    """A transacted session only sends: making a consumer raises a `ConfigError`."""
     session = connection.session(transacted=True)
     with pytest.raises(ConfigError):
         session.consumer(queue)
@@ -265,8 +265,8 @@ def test_a_transacted_session_only_sends(connection: Connection, queue: Queue, t
 @pytest.mark.without(Capability.TYPED_CONTENT)
 def test_maps_travel_as_typed_text(connection: Connection, queue: Queue, take: Any) -> None:
     """A MapMessage, a StreamMessage and a Message without body travel as a TextMessage, `<map><n dt="i4">7</n></map>`,
-    with the property `MTOSIX_messageType`; the SDK reads them back, other clients see the text. Infinite numbers, and
-    characters that XML does not have, are a `ConfigError` before anything is sent."""
+    with the property `MTOSIX_messageType`. The SDK reads them back; other clients see the text. Infinite numbers, and
+    characters that XML does not have, raise a `ConfigError` before anything is sent."""
     session = connection.session()
     session.send(queue, JmsMessage(message_type=MessageType.MAP, content={"n": 7}))
     received = take(session.consumer(queue)).message
@@ -277,8 +277,8 @@ def test_maps_travel_as_typed_text(connection: Connection, queue: Queue, take: A
 
 @pytest.mark.without(Capability.TYPED_PROPERTIES)
 def test_other_properties_become_text(connection: Connection, queue: Queue, take: Any) -> None:
-    """Properties that MTOSI knows keep their types (R15); of others numbers and booleans arrive as text. Selectors see
-    them as numbers and booleans all the same, but do not calculate with them."""
+    """Properties that MTOSI defines keep their types (R15). Numbers and booleans in other properties arrive as text.
+    Selectors still see them as numbers and booleans, but cannot calculate with them."""
     session = connection.session()
     properties = {"n": 7, "flag": True, "ratio": 0.1, "long": Long(2**40), "MTOSI_requestedBatchSize": 200}
     session.send(queue, JmsMessage(properties=properties))
@@ -295,8 +295,8 @@ def test_other_properties_become_text(connection: Connection, queue: Queue, take
 def test_consumers_are_sent_some_ahead(
     connection: Connection, queue: Queue, text: Any, take: Any, nothing: Any, name_of: Any
 ) -> None:
-    """What was sent ahead to a consumer no other gets, until that is closed; with the option `prefetch=1` that is one
-    message."""
+    """The broker sends messages ahead to a consumer. No other consumer gets them until that one is closed. With the
+    option `prefetch=1` it is one message."""
     holder, other = connection.session(), connection.session()
     for number in range(3):
         holder.send(queue, text(number))
