@@ -233,20 +233,20 @@ class _Shown:
 INTRODUCTION = """\
 # Architecture
 
-Drawn by `make map` from the imports of the code: change that, or `tests/house/structure.py`, and not this page.
+`make map` writes this page from the imports of the code. Do not edit it: change the code or `tests/house/structure.py`.
 
-## The way of data
+## Data flow
 
     wsdl/ + xsd/ --mtosi-codegen--> stubs
     object --xmlbind--> XML element --soap--> envelope --jms--> JMS message --transport--> provider, and back
     what is received --spool--> landing --spark--> tables
 
-## The walk of a batch reply, from the wire to Parquet
+## A batch reply, from the wire to Parquet
 """
 
 WALK = (
     (
-        "frames arrive at the socket, and go to the consumer that they are for",
+        "frames arrive at the socket, and go to their consumer",
         "mtosi_jms.transport.stomp._link",
         "Link._frames",
     ),
@@ -257,7 +257,7 @@ WALK = (
     ("the assembler puts batches in order and finds gaps", "mtosi_jms.patterns._batches", "BatchAssembler.receive"),
     ("the caller gets the response, and its objects", "mtosi_jms.service", "Objects"),
     ("the ingest job begins: Spark cuts the landing into partitions", "mtosi_jms.spark.jobs._ingest", "run_ingest"),
-    ("a worker reads the files of one, and fills the columns", "mtosi_jms.spark._reader", "ObjectReader"),
+    ("a worker reads the files of one partition, and fills the columns", "mtosi_jms.spark._reader", "ObjectReader"),
     ("Parquet files are written aside, then the tables are swapped", "mtosi_jms.spark.jobs._swap", "Staging.swap"),
 )
 
@@ -296,8 +296,8 @@ def page() -> str:
     edges: dict[str, set[str]] = defaultdict(set)
     for _, here, there in between_layers():
         edges[here].add(there)
-    lines = [INTRODUCTION, *walk(), "", "## Layers", "", layers_text(), "", "## Rooms", ""]
-    lines += ["| room | what | imports |", "|---|---|---|"]
+    lines = [INTRODUCTION, *walk(), "", "## Layers", "", layers_text(), "", "## Packages", ""]
+    lines += ["| package | purpose | imports |", "|---|---|---|"]
     for name in LAYERS:
         modules = [module for module in RUNTIME if layer(module) == name]
         if not modules or name.startswith("stubs"):
@@ -309,7 +309,7 @@ def page() -> str:
     for name in LAYERS:
         for target in sorted(_nearest(name, edges), key=RANK.__getitem__):
             lines.append(f"    {_node(name)} --> {_node(target)}")
-    lines += ["```", "", "An arrow that follows from others is left out.", ""]
+    lines += ["```", "", "Arrows that follow from others are left out.", ""]
     return "\n".join(lines)
 
 
