@@ -57,7 +57,7 @@ READ: Final = "read"
 _EVENTS: Final = "events"
 _MERGED: Final = "merged"
 _JOINED: Final = "joined"
-FEW: Final = 50_000
+FEW: Final = 20_000
 """Fewer rows of news are merged by one task, whose plan is interpreted: to compile it takes longer."""
 _LOOKED_UP: Final = 1_000_000
 """More names than this are not looked up in the files of a Parquet table: Spark reads all of it."""
