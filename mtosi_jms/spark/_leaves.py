@@ -2,11 +2,11 @@
 
 | XSD | Arrow |
 |---|---|
-| all kinds of string, enumerations, QName, unions, time, duration, gYear and its like | string, as written |
+| all string types, enumerations, QName, unions, time, duration, gYear and similar types | string, as written |
 | boolean | bool |
-| byte, short, int and unsigned ones below 2^31 | int32 |
+| byte, short, int, and unsigned types below 2^31 | int32 |
 | long, unsignedInt | int64 |
-| integer and other unbounded ones, unsignedLong | decimal128(38, 0) |
+| integer and other unbounded types, unsignedLong | decimal128(38, 0) |
 | decimal | decimal128(38, 18) |
 | float, double | float64 |
 | date | date32 |
