@@ -56,7 +56,7 @@ class Ems(ManagedElementRetrieval.Supplier):
     def get_managed_element(
         self, request: GetManagedElementRequest, context: RequestContext
     ) -> GetManagedElementResponse:
-        """Return one of the objects; a request for another name takes a long time."""
+        """Return the same object for each request; a request for `SLOW` takes a long time."""
         if request.me_ref == SLOW:
             time.sleep(SLOW_SECONDS)
         return self._one

@@ -39,7 +39,7 @@ class Scope:
         return known[prefix]
 
     def among(self, prefixes: AbstractSet[str]) -> dict[str, str]:
-        """Return the namespaces of those of some prefixes that are declared."""
+        """Return the namespaces of prefixes; undeclared prefixes are left out."""
         if len(prefixes) <= _FEW:
             return {prefix: space for prefix in prefixes if (space := self.find(prefix)) is not None}
         found: dict[str, str] = {}

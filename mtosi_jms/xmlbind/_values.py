@@ -204,8 +204,8 @@ class Extras:
 
     Attributes:
         elements: unknown or unreadable child elements, in document order.
-        attributes: texts by Clark name of unknown or unreadable attributes, of those that an xsd:anyAttribute admits,
-            and of schema locations; also an xsi:type that did not give the class, with a Clark name as its value.
+        attributes: texts by Clark name: unknown or unreadable attributes, attributes that an xsd:anyAttribute admits,
+            schema locations, and an xsi:type that did not give the class (its value is a Clark name).
         leaves: original lexical forms, by (field, occurrence).
         order: field names in document order, for content models in which a repeated group interleaves fields.
         texts: character data that the schema does not allow, by its place.

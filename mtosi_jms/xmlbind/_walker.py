@@ -206,7 +206,7 @@ class Walker:
         self._size = 0
 
     def go_on(self, above: Sequence[tuple[str, dict[str, int]]]) -> None:
-        """Set the facts about the open elements, of which the parser has only got the start tags.
+        """Set the facts about the open elements; the parser has only got their start tags.
 
         Args:
             above: the path and the number of children by name of each, outermost first.

@@ -54,7 +54,8 @@ class Closing:
 
     Attributes:
         time: from when on the objects are gone.
-        object_type: for a complete answer: the object type of which it has all objects. Otherwise empty.
+        object_type: for a complete answer: the object type; objects of this type that it does not have are gone.
+            Otherwise empty.
         name: for a deletion: the full name of the deleted object. All objects below it are deleted, too. Otherwise
             empty.
         sequence: for a complete answer that this run read: the key of its sequence. Empty in a saved closing.

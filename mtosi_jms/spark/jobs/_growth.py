@@ -65,7 +65,7 @@ _LOOKED_UP: Final = 1_000_000
 """More names than this are not looked up in the files of a Parquet table: Spark then reads the whole table."""
 _SMALL: Final = (2 * 1024 * 1024, 32 * 1024 * 1024)
 _MANY: Final = 64
-"""This many files of a Parquet table, or more, are joined if all of them are below one of the sizes of `_SMALL`."""
+"""This many files of a Parquet table, or more, are joined if all of them are smaller than one of `_SMALL` (bytes)."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class Growth:
     Args:
         source: of the landing.
         out: folder of the tables.
-        identity: what the checkpoint belongs to besides the source.
+        identity: further facts that identify the checkpoint, in addition to those of the source.
         since_last: whether to read only what is new since the last run.
         snapshot: whether a complete answer closes the objects that it does not have.
         write: merge or append.
