@@ -1,7 +1,7 @@
-"""The roles of an exchange in bare stomp.py with strings: what anybody would write who wants nothing but speed.
+"""The roles of an exchange in bare stomp.py with strings: code that is written for speed only.
 
-Every frame has the same headers and the same body as ours, made beforehand; TCP_NODELAY is set; answers are sent and
-requests go on in the listener, so that no thread waits for another one.
+Every frame has the same headers and the same body as ours, made beforehand. TCP_NODELAY is set. The listener sends
+answers and next requests itself, so that no thread waits for another.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ class Bare(stomp.ConnectionListener):  # type: ignore[misc]
         self.over = threading.Event()
 
     def subscribe(self, queue: str) -> None:
-        """Receive from a queue, each message acknowledged by itself."""
+        """Receive from a queue; each message is acknowledged individually."""
         self.connection.subscribe(queue, 1, "client-individual", headers=self.plan["subscribing"])
 
     def run(self, amount: int) -> int:
-        """Do the work, as far as this role begins it."""
+        """Do the work that this role begins."""
         return amount
 
     def finish(self) -> None:
-        """Wait until what was begun is over.
+        """Wait until the work that has begun is done.
 
         Raises:
             RuntimeError: it takes too long.
@@ -53,12 +53,12 @@ class Bare(stomp.ConnectionListener):  # type: ignore[misc]
         self.over.clear()
 
     def on_error(self, frame: Any) -> None:
-        """The broker refuses something."""
+        """Handle an error of the broker."""
         os.write(2, f"{frame.headers.get('message')}\n".encode())
 
 
 class Asker(Bare):
-    """Requests, so many of them in flight; the next one goes out as an answer comes in."""
+    """Keeps a number of requests in flight; each answer triggers the next request."""
 
     def __init__(self, plan: dict[str, Any]) -> None:
         super().__init__(plan)
@@ -68,7 +68,7 @@ class Asker(Bare):
         self.subscribe(plan["replies"])
 
     def run(self, amount: int) -> int:
-        """So many exchanges."""
+        """Make this number of exchanges."""
         self.left = amount
         first = min(IN_FLIGHT, amount)
         self.left -= first
@@ -87,7 +87,7 @@ class Asker(Bare):
         )
 
     def on_message(self, frame: Any) -> None:
-        """An answer."""
+        """Handle an answer."""
         self.waiting.remove(frame.headers["correlation-id"])
         self.connection.ack(frame.headers["ack"])
         if self.left:
@@ -100,14 +100,14 @@ class Asker(Bare):
 
 
 class Answerer(Bare):
-    """Answers each request with the answers that there are."""
+    """Answers each request with answers that were made beforehand."""
 
     def __init__(self, plan: dict[str, Any]) -> None:
         super().__init__(plan)
         self.subscribe(plan["queue"])
 
     def on_message(self, frame: Any) -> None:
-        """A request."""
+        """Handle a request."""
         identifier = frame.headers["correlation-id"]
         for answer in self.plan["answers"]:
             self.connection.send(
@@ -120,7 +120,7 @@ class BatchAsker(Asker):
     """One request after another, each with several answers."""
 
     def run(self, amount: int) -> int:
-        """So many exchanges."""
+        """Make this number of exchanges."""
         for _ in range(amount):
             self.came = 0
             self.ask(f"b-{next(self.numbers)}")
@@ -128,7 +128,7 @@ class BatchAsker(Asker):
         return amount * len(self.plan["answers"])
 
     def on_message(self, frame: Any) -> None:
-        """A partial answer."""
+        """Handle a partial answer."""
         self.came += 1
         self.connection.ack(frame.headers["ack"])
         if frame.headers["MTOSI_batchSequenceEndOfReply"] == "true":
@@ -141,7 +141,7 @@ class Source(Bare):
     """Sends persistent messages in transactions, one after the other."""
 
     def run(self, amount: int) -> int:
-        """So many messages."""
+        """Send this number of messages."""
         message, size = self.plan["message"], self.plan["transaction"]
         for number in range(amount // size):
             name = self.connection.begin()
@@ -152,12 +152,12 @@ class Source(Bare):
         return amount
 
     def on_receipt(self, frame: Any) -> None:
-        """A transaction was committed."""
+        """Handle the receipt of a committed transaction."""
         self.over.set()
 
 
 class Sink(Bare):
-    """Receives them: in transactions where the broker has its acknowledgements take part in them."""
+    """Receives the messages, in transactions if acknowledgements take part in the transactions of the broker."""
 
     def __init__(self, plan: dict[str, Any]) -> None:
         super().__init__(plan)
@@ -167,14 +167,14 @@ class Sink(Bare):
         self.subscribe(plan["queue"])
 
     def run(self, amount: int) -> int:
-        """Until so many came."""
+        """Receive this number of messages."""
         for _ in range(amount // self.plan["transaction"]):
             if not self.done.acquire(timeout=SECONDS):
                 raise RuntimeError("stomp.py got no message")
         return amount
 
     def on_message(self, frame: Any) -> None:
-        """One of them."""
+        """Handle a message."""
         if self.name is None and self.plan["transacted_receive"]:
             self.name = self.connection.begin()
         self.connection.ack(frame.headers["ack"], transaction=self.name)
@@ -188,7 +188,7 @@ class Sink(Bare):
             self.name = None
 
     def on_receipt(self, frame: Any) -> None:
-        """A transaction was committed."""
+        """Handle the receipt of a committed transaction."""
         self.done.release()
 
 
@@ -197,7 +197,7 @@ ROLES = {
     "batches": (BatchAsker, Answerer),
     "stream": (Source, Sink),
 }
-"""Scenario -> who begins and who answers."""
+"""The roles by scenario: the one that begins, and the one that answers."""
 
 
 def role(plan: dict[str, Any], scenario: str, answers: bool) -> Bare:

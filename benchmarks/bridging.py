@@ -1,6 +1,6 @@
-"""Alarms of MTNM from JacORB's channel to JMS by a bridge, beside publishing the same notifications.
+"""A bridge of MTNM alarms from JacORB's channel to JMS, compared with publishing the same notifications.
 
-Nothing in Python does the same work. The events wait in the channel when a round begins, so that who pushes them is not
+No other Python library does the same work. The events wait in the channel before a round begins, so pushing them is not
 measured.
 """
 
@@ -52,12 +52,12 @@ Connect = Callable[[], Connection]
 
 
 def to_memory(*, quick: bool) -> Comparison:
-    """By a bridge to memory:, from JacORB's channel and from one in the process."""
+    """A bridge to memory:, from JacORB's channel and from a channel in this process."""
     return _bridged("bridge-memory", "memory:", partial(mtosi.connect, "memory:bridging", names=NAMES), quick)
 
 
 def to_artemis(*, quick: bool) -> Comparison:
-    """By a bridge to Artemis, over STOMP."""
+    """A bridge to Artemis, over STOMP."""
     with running("artemis") as (broker, dialect):
         connect = partial(mtosi.connect, broker.endpoints.url("stomp"), names=NAMES)
         return _bridged("bridge-artemis", dialect.provider, connect, quick)
@@ -97,13 +97,13 @@ class _Flow:
         self._sink.connect()
 
     def prepare(self) -> None:
-        """Has the events wait."""
+        """Push the events into the channel."""
         self._bridge.stop_bridge()
         for at in range(0, len(self._events), IN_A_SEQUENCE):
             self._sink.push(self._events[at : at + IN_A_SEQUENCE])
 
     def run(self) -> int:
-        """Returns when JMS has them."""
+        """Forward the events; return when JMS has them."""
         begin = self._bridge.forwarded
         self._bridge.start_bridge()
         while self._bridge.forwarded - begin < len(self._events):
@@ -131,10 +131,10 @@ def _bridge(stack: ExitStack, channel: Channel, connect: Connect, publisher: Pub
 
 
 def _jacorb(stack: ExitStack) -> Any:
-    """JacORB's channel, in a process of its own.
+    """Start JacORB's channel in a process of its own.
 
     Raises:
-        SkippedError: it cannot be had.
+        SkippedError: it is not available.
     """
     from mtosi_jms.bridge.corba import Orb, OrbOptions
 

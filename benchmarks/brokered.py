@@ -1,8 +1,8 @@
-"""Ours beside bare stomp.py over real brokers, by turns in one run; each role is a process of its own.
+"""This SDK compared with bare stomp.py over real brokers, in turns in one run; each role is a process of its own.
 
-Both sides put the same frames on the wire. Lines of ours: the roles as users write them, and the transport alone, which
-gets messages that are there already, as bare stomp.py does. Where there is a JDK, a Java program with the broker's own
-client does the same.
+Both sides send the same frames. This SDK has two lines: the roles as users write them, and the transport alone, which
+gets finished messages, as bare stomp.py does. If there is a JDK, a Java program with the broker's own client does the
+same work.
 """
 
 from __future__ import annotations
@@ -125,10 +125,10 @@ def _stream(name: str, quick: bool) -> Comparison:
 
 @contextmanager
 def running(name: str) -> Iterator[tuple[BrokerProcess, Dialect]]:
-    """A broker on loopback, and what it makes of STOMP.
+    """Start a broker on loopback, and return it with its dialect of STOMP.
 
     Raises:
-        SkippedError: it cannot be had.
+        SkippedError: the broker is not available.
     """
     start, dialect = STARTERS[name]
     stomp, openwire = free_ports(2)
@@ -146,12 +146,12 @@ def running(name: str) -> Iterator[tuple[BrokerProcess, Dialect]]:
 
 
 class _Plan:
-    """What both sides are told: where the broker is, and what frames are exchanged.
+    """The facts for both sides: the address of the broker, and the frames to exchange.
 
     Args:
         broker: the broker.
-        dialect: of it.
-        facts: more of them.
+        dialect: of the broker.
+        facts: further facts.
     """
 
     def __init__(self, broker: BrokerProcess, dialect: Dialect, **facts: Any) -> None:
@@ -170,20 +170,20 @@ class _Plan:
         }
 
     def request(self, head: Any, body: Any) -> None:
-        """What is asked."""
+        """Set the request."""
         self.facts["request"] = self._frame(sent(head, body))
 
     def answer(self, head: Any, body: Any) -> None:
-        """One of the answers."""
+        """Add one of the answers."""
         self.facts["answers"].append(self._frame(sent(head, body)))
 
     def message(self, body: bytes) -> None:
-        """What is sent without an answer, PERSISTENT."""
+        """Set the PERSISTENT message that has no answer."""
         message = JmsMessage(body=body, delivery_mode=DeliveryMode.PERSISTENT)
         self.facts["message"] = self._frame(message)
 
     def between(self, name: str) -> dict[str, Any]:
-        """The plan for queues that no other pair has."""
+        """Return the plan with queues for one pair of roles."""
         queue, replies = Queue(f"BENCH.{name}.EMS"), Queue(f"BENCH.{name}.OS")
         plan = {
             **self.facts,
@@ -205,7 +205,7 @@ class _Plan:
 
 
 def _java_facts(dialect: Dialect, endpoints: Endpoints) -> dict[str, str]:
-    """The same broker by its Java client; no `jvm` where JPype is not installed."""
+    """Return the facts for the Java client of the same broker; without `jvm` if JPype is not installed."""
     kind = "activemq" if isinstance(dialect, ActiveMQ) else "artemis"
     factory, address = KINDS[kind].jndi_factory, f"tcp://127.0.0.1:{endpoints.ports['openwire']}"
     query = {"classpath": kind, "jndiInitialContextFactory": factory, "jndiURL": address}
@@ -214,7 +214,7 @@ def _java_facts(dialect: Dialect, endpoints: Endpoints) -> dict[str, str]:
 
 
 class _Pair:
-    """Two roles of one side, and what they cost."""
+    """Two roles of one side, and the processor time that they use."""
 
     def __init__(self, stack: ExitStack, broker: BrokerProcess, scenario: str, plan: _Plan, module: str) -> None:
         facts = plan.between(module.replace(" ", "."))
@@ -241,7 +241,7 @@ class _Pair:
         return self.asker.cpu(), self.answerer.cpu(), _cpu_of(self._broker.pid)
 
     def note(self, name: str) -> str:
-        """Microseconds of the processor for one thing done, in the middle of the rounds."""
+        """Return the processor time of one exchange or message in microseconds, the median of the rounds."""
         asks, answers, broker = (statistics.median(column) for column in zip(*self.used[1:], strict=True))
         return f"{name}: {asks:,.0f} µs of processor who begins, {answers:,.0f} who answers, {broker:,.0f} the broker"
 
@@ -259,7 +259,7 @@ class _Rounds:
         self._modules.append((name, module))
 
     def compare(self, name: str, title: str, unit: str, quick: bool, megabytes: float = 0.0) -> Comparison:
-        """Run them all by turns."""
+        """Run all sides in turns."""
         peers, missing = [(BARE, "bare"), (JAVA, "java")], ""
         with ExitStack() as stack:
             folder = stack.enter_context(tempfile.TemporaryDirectory())
@@ -287,7 +287,7 @@ class _Rounds:
 
 
 def _cpu_of(pid: int) -> float:
-    """Seconds of the processor of another process; 0 where the system does not tell."""
+    """Return the processor time of another process in seconds; 0 if the system does not give it."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
     except OSError:

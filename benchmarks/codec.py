@@ -1,4 +1,4 @@
-"""Decode and encode: bytes to objects whose every leaf is read, and objects to bytes, beside zeep and xsdata."""
+"""Decoding bytes to objects and reading each leaf, and encoding objects to bytes, compared with zeep and xsdata."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from mtosi_jms.xmlbind import encode
 
 
 def documents(count: int) -> list[bytes]:
-    """So many different responses of one batch each."""
+    """Return a number of different responses of one batch each."""
     return [encode(batch(1 + number * BATCH)) for number in range(count)]
 
 
 def decoding(*, quick: bool) -> Comparison:
-    """Responses of 500 managed elements to objects, every leaf of every object read."""
+    """Decode responses of 500 managed elements, and read every leaf of every object."""
     data = documents(1 if quick else 4)
     megabytes = sum(map(len, data)) / 1e6
     with peers.xsdata() as xsdata:
         libraries = [peers.ours(), peers.zeep(), *xsdata]
         _verify_decoding(libraries, data[0])
         sides = [Side(library.name, _kind(library), _decoder(library, data)) for library in libraries]
-        # A comment, and prefixes of another sender.
+        # With a comment, and with the prefixes of another sender.
         odd = [document.replace(b"</mer:meList>", b"<!-- --></mer:meList>") for document in data]
         odd = [document.replace(b"coi:", b"c:").replace(b"xmlns:coi=", b"xmlns:c=") for document in odd]
         sides.insert(1, Side("mtosi_jms.xmlbind, a comment at the end", "ours", _decoder(libraries[0], odd)))
@@ -62,7 +62,7 @@ def _decoder(library: Library, data: list[bytes]) -> Any:
 
 
 def _limits(data: list[bytes]) -> list[Side]:
-    """Parsing alone, and parsing with validation: what any design on lxml pays before it does anything."""
+    """Return the limits: parsing alone, and parsing with validation, which every library on top of lxml needs first."""
     schema = peers.validator()
 
     def parse() -> int:
@@ -80,7 +80,7 @@ def _limits(data: list[bytes]) -> list[Side]:
 
 
 def _verify_decoding(libraries: list[Library], document: bytes) -> None:
-    """See that all libraries read the same leaves, by their text."""
+    """Check that all libraries read the same leaves, compared as text."""
     expected: list[Any] | None = None
     for library in libraries:
         found = [as_text(library.leaves(me)) for me in library.elements(library.decode(document))]
@@ -90,7 +90,7 @@ def _verify_decoding(libraries: list[Library], document: bytes) -> None:
 
 
 def encoding(*, quick: bool) -> Comparison:
-    """Objects to responses of 500 managed elements."""
+    """Encode responses of 500 managed elements."""
     data = documents(1 if quick else 4)
     with peers.xsdata() as xsdata:
         libraries = [peers.ours(), peers.zeep(), *xsdata]
@@ -128,7 +128,7 @@ def _encoder(library: Library, data: list[bytes]) -> Any:
 
 
 def _verify_encoding(library: Library, value: Any, document: bytes) -> None:
-    """See that what a library writes has the leaves of the document that its objects came from."""
+    """Check that the output of a library has the same leaves as the document from which its objects were made."""
     ours = peers.ours()
     written = [ours.leaves(me) for me in ours.elements(ours.decode(library.encode(value)))]
     if written != [ours.leaves(me) for me in ours.elements(ours.decode(document))]:

@@ -1,7 +1,7 @@
-"""Many requests in flight at once: tasks of one event loop beside threads, on one requestor over the embedded provider.
+"""Many requests in flight at once: tasks of one event loop compared with threads, over the embedded provider.
 
-Both go through the same requestor, and the same supplier in a thread of its own answers, all in one process under one
-GIL: what differs is who waits, and how.
+Both use the same requestor. The same supplier answers in a thread of its own. All are in one process under one GIL, so
+only the way of waiting differs.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _compared(short: str, at_once: int, calls: int, quick: bool) -> Comparison:
 
 
 def _alone(work: Callable[[ManagedElementRetrieval], int]) -> Callable[[], int]:
-    """Does the work on a requestor of its own: one that loops have used goes on receiving for them a while."""
+    """Return the work with a requestor of its own: one that loops have used receives for them a while longer."""
 
     def run() -> int:
         with pair([managed_element(7)]) as service:

@@ -1,4 +1,4 @@
-"""What the figures were measured on."""
+"""The machine and the versions with which the figures were measured."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def machine() -> dict[str, Any]:
 
 
 def versions() -> dict[str, str]:
-    """Python, Java, libxml2 and the libraries that take part; absent ones are left out."""
+    """Python, Java, libxml2 and the compared libraries; those that are not installed are left out."""
     from lxml import etree
 
     found = {"python": platform.python_version(), "libxml2": ".".join(map(str, etree.LIBXML_VERSION))}

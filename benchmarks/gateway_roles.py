@@ -42,10 +42,10 @@ _NEXT: Final = re.compile(rb"iteratorReferenceURI>([^<]+)<")
 
 
 class Ems(ManagedElementRetrieval.Supplier):
-    """Answers with objects that are there already.
+    """Answers with objects that were made beforehand.
 
     Args:
-        batches: partial responses to `getAllManagedElements`.
+        batches: number of partial responses to `getAllManagedElements`.
     """
 
     def __init__(self, batches: int = 0) -> None:
@@ -56,7 +56,7 @@ class Ems(ManagedElementRetrieval.Supplier):
     def get_managed_element(
         self, request: GetManagedElementRequest, context: RequestContext
     ) -> GetManagedElementResponse:
-        """One of them; one of another name takes its time."""
+        """Return the same object for each request; a request for `SLOW` takes a long time."""
         if request.me_ref == SLOW:
             time.sleep(SLOW_SECONDS)
         return self._one
@@ -64,14 +64,14 @@ class Ems(ManagedElementRetrieval.Supplier):
     def get_all_managed_elements(
         self, request: GetAllManagedElementsRequest, context: RequestContext
     ) -> Iterator[GetAllManagedElementsResponse]:
-        """The same ones over and over."""
+        """Yield the same response again and again."""
         for _ in range(self._batches):
             assert self._many is not None
             yield self._many
 
 
 def partial_response() -> GetAllManagedElementsResponse:
-    """One of several: 570 kB."""
+    """Return one of several partial responses: 570 kB."""
     return GetAllManagedElementsResponse(me_list=ManagedElementListType(me=list(managed_elements(1, BATCH))))
 
 
@@ -90,7 +90,7 @@ class Supplier:
         self.supplier = supplier.start(plan.get("threads", 1))
 
     def run(self, amount: int) -> int:
-        """It answers by itself."""
+        """Do nothing: it answers by itself."""
         return amount
 
 
@@ -102,7 +102,7 @@ class Gateway:
         self.server = HttpServer(Endpoint(ByRequestor(requestor, EMS, Store(_MEMORY))), port=plan["port"]).start()
 
     def run(self, amount: int) -> int:
-        """It answers by itself."""
+        """Do nothing: it answers by itself."""
         return amount
 
 
@@ -117,7 +117,7 @@ class Direct:
         self.service = ManagedElementRetrieval(requestor, EMS)
 
     def run(self, amount: int) -> int:
-        """So many calls, no leaf of an answer read."""
+        """Make this number of calls; no leaf of an answer is read."""
         return asyncio.run(self._calls(amount // IN_FLIGHT))
 
     async def _calls(self, calls: int) -> int:
@@ -135,12 +135,12 @@ class BatchDirect(Direct):
     """One caller of an operation with several responses."""
 
     def run(self, amount: int) -> int:
-        """One call; how many responses came, no leaf read."""
+        """Make one call; return the number of responses. No leaf is read."""
         return sum(1 for _ in self.service.get_all_managed_elements.batches(batch_size=BATCH))
 
 
 class HttpClient:
-    """A connection that is kept: requests made beforehand, answers not parsed."""
+    """A persistent connection that sends requests made beforehand and does not parse answers."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader, self._writer = reader, writer
@@ -151,10 +151,10 @@ class HttpClient:
         return cls(*await asyncio.open_connection("127.0.0.1", port, limit=2**16))
 
     async def ask(self, request: bytes) -> bytes:
-        """The body of an answer.
+        """Send a request, and return the body of the answer.
 
         Raises:
-            RuntimeError: another status than 200.
+            RuntimeError: the status is not 200.
         """
         self._writer.write(request)
         head = await self._reader.readuntil(b"\r\n\r\n")
@@ -173,7 +173,7 @@ class HttpCallers:
         self.request = posted("getManagedElement", GetManagedElementRequest(me_ref=WANTED))
 
     def run(self, amount: int) -> int:
-        """So many calls."""
+        """Make this number of calls."""
         return asyncio.run(self._calls(amount // IN_FLIGHT))
 
     async def _calls(self, calls: int) -> int:
@@ -188,7 +188,7 @@ class HttpCallers:
 
 
 class SlowCallers:
-    """Clients that ask for what takes long, again and again while they are told to."""
+    """Clients that repeat a slow request until they are told to stop."""
 
     def __init__(self, plan: dict[str, Any]) -> None:
         self.port = plan["port"]
@@ -197,7 +197,7 @@ class SlowCallers:
         self.threads: list[threading.Thread] = []
 
     def run(self, amount: int) -> int:
-        """Begins with that many calls in flight; 0: ends, when the last call is answered."""
+        """Start with this number of calls in flight; with 0, stop and wait for the last answer."""
         self.going.clear()
         for thread in self.threads:
             thread.join()
@@ -227,7 +227,7 @@ class Fetcher:
         )
 
     def run(self, amount: int) -> int:
-        """One call; how many responses came."""
+        """Make one call; return the number of responses."""
         return asyncio.run(self._fetch())
 
     async def _fetch(self) -> int:
@@ -241,7 +241,7 @@ class Fetcher:
 
 
 def posted(operation: str, body: XmlObject | RawXml, batch: int | None = None, iterator: str | None = None) -> bytes:
-    """A request as it goes over HTTP."""
+    """Return the octets of an HTTP request."""
     pattern = (
         CommunicationPatternType.SimpleResponse if batch is None else CommunicationPatternType.MultipleBatchResponse
     )

@@ -1,7 +1,7 @@
-"""`getManagedElement` by HTTP clients through the gateway, beside the same call over JMS, by turns in one run.
+"""`getManagedElement` by HTTP clients through the gateway, compared with the same call over JMS, in turns in one run.
 
-The HTTP clients are a process of their own that writes requests made beforehand and looks at answers without parsing
-them, so that they cost little. Over a broker supplier, gateway and direct callers are processes of their own, too.
+The HTTP clients are a process of their own. They send requests that were made beforehand and do not parse answers, so
+they need little time. Over a broker, the supplier, the gateway and the direct callers are processes of their own, too.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from mtosi_jms.xmlbind import encode
 OURS = "through the gateway"
 DIRECT = "over JMS, as the gateway does"
 NAMED = "over JMS, replies on a queue of a name"
-"""The gateway's replies come on a temporary queue: what goes there suppliers wait for the broker to confirm."""
+"""Replies to the gateway arrive on a temporary queue. Suppliers wait until the broker confirms what they send there."""
 
 
 def memory(*, quick: bool) -> Comparison:
@@ -102,7 +102,7 @@ def slow_calls(*, quick: bool) -> Comparison:
 
 
 def gigabyte(*, quick: bool) -> Comparison:
-    """A long answer, fetched through an iterator; the supplier is beyond Artemis."""
+    """A long answer that is fetched through an iterator; the supplier is connected over Artemis."""
     batches = 20 if quick else 1_750
     with ExitStack() as stack:
         broker, dialect = stack.enter_context(running("artemis"))
@@ -132,7 +132,7 @@ def _plan(broker: Any) -> dict[str, Any]:
 
 
 def _role(stack: ExitStack, scenario: str, plan: dict[str, Any]) -> Role:
-    """A role that is ready; it ends with the stack."""
+    """Start a role and wait until it is ready; it ends with the stack."""
     one = Role("gateway_roles", scenario, plan, answers=False)
     stack.callback(one.close)
     one.answer()

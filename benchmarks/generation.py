@@ -1,4 +1,7 @@
-"""A whole tree of WSDLs and XML Schemas to Python: the generator beside `xsdata generate`, each as a user runs it."""
+"""Generating Python from a tree of WSDLs and XML Schemas: our generator compared with `xsdata generate`.
+
+Each runs as users run it.
+"""
 
 from __future__ import annotations
 
@@ -16,14 +19,14 @@ from measure import Comparison, Side, compare
 ROOT = Path(__file__).resolve().parent.parent
 OURS, PEER = "bench_ours", "bench_peer"
 SERVICE = f"{OURS}.mri.managed_element_retrieval"
-# xsdata makes a module of each operation.
+# xsdata makes one module for each operation.
 PEER_SERVICE = "managed_element_retrieval*_get_all_managed_elements.py"
 SECONDS = 600
 IMPORTS = 5
 
 
 def generation(*, quick: bool) -> Comparison:
-    """Generate a package from the release 4.0 where it is at hand, else from the project's own files."""
+    """Generate a package from release 4.0 if it is available, otherwise from the project's own files."""
     with tempfile.TemporaryDirectory(prefix="bench-generate-") as name:
         folder = Path(name)
         tree, about = _tree(folder, quick=quick)
@@ -73,7 +76,7 @@ def _peer(folder: Path, tree: Path, count: int) -> int:
 
 
 def _import_note(name: str, folder: Path, module: str, times: int) -> str:
-    """How long the import of a generated service takes in a fresh interpreter, what it needs of libraries included."""
+    """Measure the import of a generated service and of the libraries that it needs in a new interpreter."""
     program = (
         "import sys, time; start = time.perf_counter(); before = len(sys.modules); "
         f"import {module}; print(time.perf_counter() - start, len(sys.modules) - before)"

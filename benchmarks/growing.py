@@ -1,7 +1,7 @@
-"""The command `ingest` over landings of growing size: whether the time for an object stays the same.
+"""The command `ingest` on landings of growing size: does the time for an object stay the same?
 
-MTOSI_BENCH_OBJECTS, a whole number, adds a landing of so many objects; one of 10000000 is about 1 GB of packed files.
-MTOSI_BENCH_MASTER names the master of a cluster, such as spark://127.0.0.1:7077, that is to do the work.
+MTOSI_BENCH_OBJECTS, a whole number, adds a landing with this number of objects; 10000000 objects are about 1 GB of
+compressed files. MTOSI_BENCH_MASTER names the master of a cluster that does the work, such as spark://127.0.0.1:7077.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _MASTER: Final = os.environ.get("MTOSI_BENCH_MASTER", "")
 
 
 def ingest(*, quick: bool) -> Comparison:
-    """Each landing is ingested by a process of its own, so that Spark's start is in its time."""
+    """Ingest each landing in a process of its own, so that its time includes the start of Spark."""
     more = int(os.environ.get("MTOSI_BENCH_OBJECTS", "0"))
     sizes = (1_000, 10_000) if quick else (*SIZES, *([more] if more else []))
     lines: list[Line] = []
@@ -64,7 +64,7 @@ def _seconds(landing: Path, out: Path, size: int) -> float:
 
 
 def land(landing: Path, objects: int) -> int:
-    """Write one complete answer, 500 objects a packed file, no two of one name; returns the bytes of its XML."""
+    """Write one complete answer, 500 objects a compressed file, with different names; return its XML bytes."""
     landing.mkdir()
     head = header("getAllManagedElements", "RESPONSE", number=int(_NUMBER), last=False)
     templates = [sent(head, batch(number * BATCH + 1)).body for number in range(_TEMPLATES)]

@@ -18,10 +18,10 @@ SOURCE = Path(__file__).resolve().with_name("Peer.java")
 
 
 def compiled(kind: str, folder: Path) -> str:
-    """The class path of the program for a kind of broker, compiled into a folder.
+    """Compile the program for a kind of broker into a folder, and return its class path.
 
     Raises:
-        SkippedError: there is no JDK, or no client.
+        SkippedError: there is no JDK, or no client of the broker.
     """
     if shutil.which("javac") is None:
         raise SkippedError("no javac: the lines of Java need a JDK")
@@ -43,7 +43,7 @@ def command(plan: dict[str, Any], scenario: str, *, answers: bool) -> list[str]:
     Args:
         plan: of the exchange; see `brokered.Plan`.
         scenario: `request`, `batches` or `stream`.
-        answers: whether it is the one who answers.
+        answers: whether it is the role that answers.
     """
     facts = {
         "scenario": scenario,
@@ -60,7 +60,7 @@ def command(plan: dict[str, Any], scenario: str, *, answers: bool) -> list[str]:
             facts[f"{kind}.{number}"] = message["body"]
             facts |= {f"{kind}.{number}.{name}": str(value) for name, value in message["properties"].items()}
     file = Path(plan["folder"]) / f"{'answers' if answers else 'asks'}.properties"
-    # A string of JSON is one of a file of properties too, without its quotation marks.
+    # A JSON string without its quotation marks is also a valid value in a properties file.
     lines = (f"{name}={json.dumps(value)[1:-1]}" for name, value in facts.items())
     file.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return ["java", "-cp", plan["java"], "Peer", str(file), "answers" if answers else "asks"]

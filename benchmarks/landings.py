@@ -1,7 +1,7 @@
-"""Landings of many small files: planned by the engine, beside Spark's own listing of them (`binaryFile`, counted).
+"""Planning of landings with many small files by the engine, compared with Spark's own listing (`binaryFile`, counted).
 
-Each line is a process of its own with the same small heap, whatever the number of files. `python landings.py ROOT
-FILES` runs one size by itself; 10^6 files take 4 GB of disk and some minutes.
+Each line is a process of its own with the same small heap for any number of files. `python landings.py ROOT FILES` runs
+one size alone; 10^6 files need 4 GB of disk and some minutes.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ RDN = (
 
 
 def landing_files(*, quick: bool) -> Comparison:
-    """Landings of two sizes, a factor of ten apart."""
+    """Landings of two sizes; one is ten times as large as the other."""
     lines: list[Line] = []
     notes: list[str] = []
     for files in (200, 2_000) if quick else (10_000, 100_000):
@@ -57,14 +57,14 @@ def landing_files(*, quick: bool) -> Comparison:
 
 
 def note(told: dict[str, Any]) -> str:
-    """The figures of one process for people."""
+    """Return the figures of one process as text."""
     memory = "the driver held at most {python_mb:,.0f} MB in Python and {old_mb:,.0f} MB in Java's old generation"
     each = 1e6 * told["seconds"] / told["files"]
     return f"{each:,.0f} us a file; {memory}, and {{kept_mb:,.0f}} MB at the end".format(**told)
 
 
 def write_landing(root: Path, files: int) -> None:
-    """Write complete replies of ten batches, a thousand files to a folder."""
+    """Write complete replies of ten batches each, with a thousand files in a folder."""
     for number in range(files):
         folder = root / f"{number // FOLDER:05d}"
         if number % FOLDER == 0:
@@ -86,7 +86,7 @@ def measured(root: Path, files: int, what: str) -> dict[str, Any]:
 
 
 def _run(root: Path, files: int, what: str) -> dict[str, Any]:
-    """What one process does: once for warmth with a folder, once measured with all."""
+    """Do the work of one process: one folder to warm up, then all folders, which is measured."""
     from mtosi_jms.spark import SourceOptions, local_session
     from mtosi_jms.spark._engine import plan_by_engine
 
@@ -124,7 +124,7 @@ def _run(root: Path, files: int, what: str) -> dict[str, Any]:
 
 
 def main() -> None:
-    """`landings.py ROOT FILES [plan|count]`: without the last, writes the landing and runs both."""
+    """Run `landings.py ROOT FILES [plan|count]`; without the last argument, write the landing and run both."""
     root, files, what = Path(sys.argv[1]), int(sys.argv[2]), "".join(sys.argv[3:])
     if what:
         print(json.dumps(_run(root, files, what)))

@@ -1,6 +1,6 @@
-"""Loads that add up: a hundred merges of a hundredth each beside one merge of all, in one Spark session.
+"""Loads that add up: a hundred small merges compared with one merge of everything, in one Spark session.
 
-MTOSI_BENCH_JARS names the jars of Delta Lake or Iceberg, joined by commas, where Spark cannot download them itself.
+MTOSI_BENCH_JARS names the jars of Delta Lake or Iceberg, joined by commas, if Spark cannot download them.
 MTOSI_BENCH_ANSWERS is the number of answers of 5,000 elements each, by default 300.
 """
 
@@ -23,7 +23,7 @@ from mtosi_jms.spark.jobs import IngestOptions, run_ingest
 from mtosi_jms.spark.jobs._lake import DELTA, ICEBERG, PARQUET, session_settings
 
 _ANSWER = 10
-"""Files of one answer, which is complete by itself."""
+"""The number of files of one complete answer."""
 _TIME_NS = 1_700_000_000 * 10**9
 
 
@@ -97,7 +97,7 @@ def _session(kind: str) -> Iterator[Any]:
 
 
 def _land(landing: Path, answers: int) -> tuple[list[Path], int]:
-    """Write complete answers, each of some files; returns the files and their bytes."""
+    """Write complete answers of several files each; return the files and their bytes."""
     landing.mkdir()
     files, size = [], 0
     for number in range(answers * _ANSWER):
@@ -121,7 +121,7 @@ def _rows(spark: Any, kind: str, out: Path) -> int:
 
 
 def _check_same(spark: Any, kind: str, folder: Path) -> None:
-    """See that both ways end in the same table, but for the files from which its rows came."""
+    """Check that both ways give the same table, apart from the source files of its rows."""
     columns = ("name_text", "user_label", "location", "as_of", "present", "complete")
     one, many = (_table(spark, kind, folder / name).select(*columns) for name in ("one", "many"))
     if one.exceptAll(many).head() is not None or many.exceptAll(one).head() is not None:

@@ -1,6 +1,6 @@
-"""Alarms of MTNM made MTOSI's, beside what publishing them costs.
+"""Mapping alarms of MTNM to MTOSI and publishing them.
 
-Nothing in Python does the same work. The limits show each half alone.
+No other Python library does the same work. The limits show each half alone.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ NAME = TypeCode.alias(f"{IDL}/globaldefs/NamingAttributes_T:1.0", "NamingAttribu
 
 
 def mtnm(*, quick: bool) -> Comparison:
-    """Alarms of twelve properties, mapped and published over memory:, in one thread."""
+    """Alarms with twelve properties, mapped and published over memory:, in one thread."""
     events = [alarm(number) for number in range(ALARMS // 10 if quick else ALARMS)]
     mapped = [notification_of(event) for event in events]
     with ExitStack() as stack:
@@ -56,7 +56,7 @@ def mtnm(*, quick: bool) -> Comparison:
 
 
 def enumeration(name: str, *members: str) -> TypeCode:
-    """The type of an enumeration of MTNM."""
+    """Return the type of an enumeration of MTNM."""
     return TypeCode(TCKind.enum, f"{IDL}/notifications/{name}:1.0", name, tuple(Member(one) for one in members))
 
 
@@ -66,7 +66,7 @@ OBJECT_TYPE = enumeration("ObjectType_T", "OT_EMS", "OT_MANAGED_ELEMENT", "OT_PH
 
 
 def alarm(number: int) -> StructuredEvent:
-    """An alarm of a port, one of many."""
+    """Return an alarm of a port; each number gives another one."""
     port = f"/rack=1/shelf=1/slot={number % 20}/domain=sdh/port=1"
     values = {
         "notificationId": Any(STRING, str(number)),

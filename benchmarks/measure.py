@@ -1,4 +1,4 @@
-"""Timing by turns: every side runs once in each round, so that a machine that slows down slows all of them."""
+"""Timing in turns: every side runs once in each round, so if the machine becomes slower, it affects all sides."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class Side:
     """One way to do the work.
 
     Attributes:
-        name: how the table calls it.
-        kind: `ours`, a `peer` that does the same work, or a `limit`: less work, which nobody can beat.
-        run: does the work once and returns how many things were done; the rounds check that it is always the same.
-        prepare: called before each run, and not measured.
+        name: its name in the table.
+        kind: `ours`, a `peer` that does the same work, or a `limit`, which does only work that nobody can avoid.
+        run: does the work once and returns how many things were done; this number must be the same in all rounds.
+        prepare: called before each run; its time is not measured.
     """
 
     name: str
@@ -33,22 +33,22 @@ class Side:
     prepare: Callable[[], object] = lambda: None
 
     def done(self) -> int:
-        """Does the work once, unmeasured."""
+        """Do the work once without measuring it."""
         self.prepare()
         return self.run()
 
 
 @dataclass
 class Line:
-    """What was measured of one side.
+    """The measurements of one side.
 
     Attributes:
         name, kind: of the side.
         seconds: of each round.
-        amount: things done in one round.
-        megabytes: bytes of XML that went through in one round, in millions; 0 where that says nothing.
-        ratio: how many times as fast as this line ours is, median over the rounds.
-        peak_megabytes: the most memory that a process of its own held, in millions of bytes; 0 if not measured.
+        amount: number of things done in one round.
+        megabytes: millions of bytes of XML in one round; 0 if that has no meaning.
+        ratio: how many times as fast as this line our line is; median of the rounds.
+        peak_megabytes: peak memory of the process of the side in millions of bytes; 0 if not measured.
     """
 
     name: str
@@ -61,12 +61,12 @@ class Line:
 
     @property
     def median(self) -> float:
-        """Seconds of the round in the middle."""
+        """The median of the seconds of all rounds."""
         return statistics.median(self.seconds)
 
     @property
     def rate(self) -> float:
-        """Things a second in that round."""
+        """Things per second, by the median."""
         return self.amount / self.median
 
     def to_json(self) -> dict[str, Any]:
@@ -92,9 +92,9 @@ class Comparison:
         name: short name, for `--only` and the JSON.
         title: what is measured.
         unit: what is counted.
-        lines: one a side, ours first.
+        lines: one for each side, ours first.
         rounds: how often each side ran.
-        notes: what a reader must know.
+        notes: facts that a reader must know.
     """
 
     name: str
@@ -106,7 +106,7 @@ class Comparison:
 
     @property
     def ours(self) -> Line:
-        """The line that the others are compared with: the first one of ours."""
+        """The line with which the others are compared: the first one of ours."""
         return next(line for line in self.lines if line.kind == "ours")
 
     def to_json(self) -> dict[str, Any]:
@@ -132,14 +132,14 @@ def compare(
     notes: Sequence[str] = (),
     warm_up: bool = True,
 ) -> Comparison:
-    """Run all sides by turns, once unmeasured and then `rounds` times.
+    """Run all sides in turns, once without measuring and then `rounds` times.
 
     Args:
         name, title, unit, notes: of the comparison.
-        sides: the first one of kind `ours` is what the others are compared with.
+        sides: the others are compared with the first one of kind `ours`.
         rounds: how often each side is measured.
-        megabytes: bytes of XML that go through in one run, in millions.
-        warm_up: whether to run each side unmeasured before; it says nothing where each run is a process of its own.
+        megabytes: millions of bytes of XML in one run.
+        warm_up: whether to run each side once without measuring; needless if each run is a process of its own.
 
     Raises:
         RuntimeError: a side did not do the same in every round, or less than the others.
@@ -165,6 +165,6 @@ def compare(
 
 
 def _turn(count: int, number: int) -> list[int]:
-    """The order of a round: another side begins in each, and every second round goes backwards."""
+    """Return the order of a round. Each round begins with another side, and every second round goes backwards."""
     order = [(at + number) % count for at in range(count)]
     return order if number % 2 == 0 else order[::-1]

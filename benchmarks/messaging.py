@@ -1,7 +1,7 @@
 """SimpleResponse and MultipleBatchResponse over the embedded provider: two roles in one process, one GIL.
 
-There is no peer that does this in Python, so the lines beside ours are limits: the binding without messaging (envelope,
-header, mapping and body, made and read) and the same bytes through `queue.Queue` without any XML.
+No other Python library does this, so ours is only compared with limits: the binding without messaging (envelope,
+header, mapping and body, written and read), and the same bytes through `queue.Queue` without any XML.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ WANTED = name("MD=EMS1/ME=NE-7")
 
 
 class Ems(ManagedElementRetrieval.Supplier):
-    """Answers with objects that are there already, so that making them is not measured."""
+    """Answers with objects that were made beforehand, so that making them is not measured."""
 
     def __init__(self, elements: list[ManagedElementType]) -> None:
         self._elements = elements
@@ -46,13 +46,13 @@ class Ems(ManagedElementRetrieval.Supplier):
     def get_managed_element(
         self, request: GetManagedElementRequest, context: RequestContext
     ) -> GetManagedElementResponse:
-        """One of them."""
+        """Return one of the objects."""
         return GetManagedElementResponse(me=self._elements[0])
 
     def get_all_managed_elements(
         self, request: GetAllManagedElementsRequest, context: RequestContext
     ) -> Iterator[ManagedElementType | GetAllManagedElementsResponse]:
-        """All of them, cut into batches by the SDK."""
+        """Yield all objects; the SDK makes batches from them."""
         yield from self._elements
 
 
@@ -97,7 +97,7 @@ def _calls(short: str, title: str, threads: int, calls: int, quick: bool) -> Com
 
 
 def shares(found: Comparison) -> str:
-    """Where the time of a round trip goes: what a limit takes of it is its time over ours."""
+    """Return a text about the time of a round trip: the share of a limit is its time divided by ours."""
     part = {line.name: line.ratio for line in found.lines}
     binding = part[BINDING]
     return f"of a round trip the binding takes {binding:.0%}; provider, threads and correlation {1 - binding:.0%}"
@@ -129,7 +129,7 @@ def _in_threads(threads: int, calls: int, caller: Callable[[], Callable[[], None
 
 
 def _binding_alone(element: ManagedElementType, calls: int) -> Callable[[], int]:
-    """Each envelope of a call made and read once, in one thread."""
+    """Return a run that writes and reads each envelope of a call once, in one thread."""
     response = GetManagedElementResponse(me=element)
     request_header, reply_header = header("getManagedElement", "REQUEST"), header("getManagedElement", "RESPONSE")
 
@@ -143,7 +143,7 @@ def _binding_alone(element: ManagedElementType, calls: int) -> Callable[[], int]
 
 
 def header(operation: str, kind: str, *, number: int | None = None, last: bool | None = None) -> Header:
-    """A header such as requestor and supplier make; with a batch number, one of several responses."""
+    """Return a header as requestor and supplier make it; with a batch number, that of one of several responses."""
     request = kind == "REQUEST"
     return Header(
         activity_name=operation,
@@ -177,7 +177,7 @@ def received(message: JmsMessage) -> Envelope:
 
 
 def _echo(threads: int, calls: int) -> Callable[[], int]:
-    """Bytes to one thread and back, each caller with a reply queue of its own."""
+    """Return a run that sends bytes to a thread and back; each caller has a reply queue of its own."""
     requests: queue.Queue[tuple[queue.Queue[bytes], bytes]] = queue.Queue()
 
     def serve() -> None:
@@ -201,7 +201,7 @@ def _echo(threads: int, calls: int) -> Callable[[], int]:
 
 
 def batches(*, quick: bool) -> Comparison:
-    """One MultipleBatchResponse, every leaf of every object read as the batches come."""
+    """One MultipleBatchResponse; every leaf of every object is read while batches arrive."""
     elements = list(managed_elements(1, (2 if quick else 10) * BATCH))
     cut = [
         GetAllManagedElementsResponse(me_list=ManagedElementListType(me=elements[start : start + BATCH]))
@@ -238,7 +238,7 @@ def batches(*, quick: bool) -> Comparison:
 
 
 def validated_request(*, quick: bool) -> Comparison:
-    """What it costs to hold the bodies of one call after another against the schemas."""
+    """The cost of validating the bodies of single calls against the schemas."""
     calls = 20 if quick else 300
 
     def ask(service: ManagedElementRetrieval) -> int:
@@ -248,7 +248,7 @@ def validated_request(*, quick: bool) -> Comparison:
 
 
 def validated_batches(*, quick: bool) -> Comparison:
-    """What it costs to hold batches against the schemas."""
+    """The cost of validating batches against the schemas."""
 
     def ask(service: ManagedElementRetrieval) -> int:
         return sum(map(_read, service.get_all_managed_elements.batches(batch_size=BATCH)))

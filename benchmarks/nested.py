@@ -1,6 +1,6 @@
-"""The nested layout of getInventory into rows, from 10,000 objects to a million: a core's rate, and if it is linear.
+"""Reading the nested layout of getInventory into rows on one core, from 10,000 objects to a million: is it linear?
 
-As a script it draws what was measured: `nested.py out/bench.json docs/nested.svg`.
+As a script it draws the measurements: `nested.py out/bench.json docs/nested.svg`.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ from mtosi_jms.stubs.nrf.ptp import PhysicalTerminationPointType
 TYPES: Final = ("MD", "ME", "EH", "EQ", "PTP", "CTP")
 SIZES: Final = (10_000, 100_000, 1_000_000)
 PER_ELEMENT: Final = 20
-"""An element, a rack, a shelf, four slots with a card each, three ports with two channels each."""
+"""Objects of an element: itself, a rack, a shelf, four slots with a card each, three ports with two channels each."""
 PER_FILE: Final = 2000
 LIMIT: Final = "lxml's parse alone"
 _NUMBER: Final = "7777777"
 
 
 def nested_inventory(*, quick: bool) -> Comparison:
-    """Landings of three sizes, read in one process as a worker does; the limit is lxml's parse of one of them."""
+    """Landings of three sizes, read in one process as a worker reads them. The limit is lxml's parse of one of them."""
     load_stubs(())
     lines: list[Line] = []
     limits: list[Line] = []
@@ -87,7 +87,7 @@ def nested_inventory(*, quick: bool) -> Comparison:
 
 
 def _seconds(run: Callable[[], object]) -> float:
-    """Of processor time: reading waits for nothing but files, and what else runs on the machine must not count."""
+    """Return seconds of processor time: reading only waits for files, and other programs must not count."""
     gc.collect()
     started = time.process_time()
     run()
@@ -108,7 +108,7 @@ def _parse(landing: Path) -> None:
 
 
 def land(landing: Path, objects: int) -> int:
-    """Write a landing of exactly so many objects, 2,000 a file; returns its bytes."""
+    """Write a landing with exactly this number of objects, 2,000 in a file; return its bytes."""
     landing.mkdir()
     before, element, after = _pieces(3, 2)
     _, smaller, _ = _pieces(3, 2, lacking=1)
@@ -117,7 +117,7 @@ def land(landing: Path, objects: int) -> int:
     each = PER_FILE // PER_ELEMENT
     for number in range(1, files + 1):
         items = [element.replace(_NUMBER, f"{number * each + index:07d}") for index in range(each - 1)]
-        # The domain is an object too, so that the last element has a channel less.
+        # The domain is an object too, so the last element has one channel less.
         items.append(smaller.replace(_NUMBER, f"{number * each + each - 1:07d}"))
         head = before.replace(f">{_NUMBER}</", f">{number}</").replace(">false</", f">{str(number == files).lower()}</")
         data = f"{head}{''.join(items)}{after}".encode()
@@ -127,7 +127,7 @@ def land(landing: Path, objects: int) -> int:
 
 
 def _pieces(ports: int, channels: int, lacking: int = 0) -> tuple[str, str, str]:
-    """An envelope before, in, and after its only element."""
+    """Return an envelope in three pieces: before, in, and after its only element."""
     md = invdata.ManagementDomainInventoryType(
         md_nm="EMS1",
         md_attrs=ManagementDomainType(user_label="North", naming_os="EMS1"),
@@ -224,10 +224,10 @@ _INK, _QUIET, _FAINT = "#2a78d6", "#888", "#8884"
 
 
 def svg(lines: Sequence[dict[str, Any]]) -> str:
-    """The curve: seconds over objects, both by powers of ten; the dashed line is what the smallest landing promises.
+    """Return the curve of seconds over objects, both logarithmic; the dashed line extrapolates the smallest landing.
 
     Args:
-        lines: those of ours, as in the JSON, by size.
+        lines: our lines, as in the JSON, ordered by size.
     """
     points = [(float(f"{line['per_second'] * line['median_seconds']:.3g}"), line["median_seconds"]) for line in lines]
     (least, quick), (most, slow) = points[0], points[-1]

@@ -1,7 +1,7 @@
-"""The data: managed elements of about 1.1 kB each, the same on every machine, and what reads every leaf of them.
+"""The data: managed elements of about 1.1 kB each, the same on every machine, and functions that read all their leaves.
 
-This is a network of the benchmarks' own, so that figures stay comparable while the simulator changes. It has no vendor
-extensions: each library has its own way with open content, and reading it would compare those ways.
+The benchmarks have a network of their own, so that figures stay comparable when the simulator changes. It has no vendor
+extensions, because each library treats open content in its own way, and the benchmarks should not compare that.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _RATES = tuple(LayerRateEnumType)[1:9]
 
 
 def managed_element(number: int) -> ManagedElementType:
-    """One managed element; every number gives another one."""
+    """Return a managed element; each number gives another one."""
     chance = random.Random(number)
     vendor, product, version = chance.choice(_PRODUCTS)
     site = chance.choice(_SITES)
@@ -67,7 +67,7 @@ def managed_elements(start: int, count: int) -> Iterator[ManagedElementType]:
 
 
 def batch(start: int, count: int = BATCH) -> GetAllManagedElementsResponse:
-    """A response that holds managed elements."""
+    """Return a response with managed elements."""
     return GetAllManagedElementsResponse(me_list=ManagedElementListType(me=list(managed_elements(start, count))))
 
 
@@ -92,11 +92,11 @@ _SCALARS = (
 
 
 def leaves_reader(spell: Callable[[str], str], text: str) -> Leaves:
-    """What reads every leaf of a managed element of some library's classes.
+    """Return a function that reads every leaf of a managed element, for the classes of a library.
 
     Args:
-        spell: the attribute of an XML name.
-        text: the attribute with the text of an element that has attributes too.
+        spell: gives the Python attribute for an XML name.
+        text: the Python attribute with the text of an element that also has XML attributes.
     """
     scalars = attrgetter(*(".".join(spell(step) if step else text for step in path) for path in _SCALARS))
     rdns = attrgetter(f"name.{spell('rdn')}")
@@ -113,7 +113,7 @@ def leaves_reader(spell: Callable[[str], str], text: str) -> Leaves:
 
 
 def snake(name: str) -> str:
-    """The attribute that our classes have for an XML name."""
+    """Return the attribute of our classes for an XML name."""
     return "".join(f"_{char.lower()}" if char.isupper() else char for char in name)
 
 
@@ -122,9 +122,9 @@ read_leaves = leaves_reader(snake, "value")
 
 
 def as_text(leaves: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Leaves as text, to be compared between libraries that have different classes for dates and enumerations."""
+    """Return leaves as text, because libraries have different classes for dates and enumerations."""
     return tuple(
-        # Exactly a tuple: xsdata's dates are tuples with names.
+        # `type` instead of `isinstance`: the dates of xsdata are named tuples.
         as_text(leaf) if type(leaf) is tuple else str(getattr(leaf, "value", leaf))
         for leaf in leaves
     )

@@ -1,7 +1,7 @@
 """Notifications over the embedded provider: from a publisher through the selectors of 1, 10 and 100 subscribers.
 
-Nothing in Python does the same work. The lines show what further subscribers cost: where each wants the alarms of its
-own element, and where each gets everything.
+No other Python library does the same work. The lines show the cost of further subscribers: when each wants the alarms
+of one element only, and when each gets everything.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def notifications(*, quick: bool) -> Comparison:
 
 
 def cost(found: Comparison) -> str:
-    """What 100 subscribers cost beside one."""
+    """Return a text about the cost of 100 subscribers compared with one."""
     median = {line.name: line.median for line in found.lines}
     ratio = median[_named(SUBSCRIBERS[-1], False)] / median[_named(1, False)]
     return f"a notification past the selectors of 100 subscribers takes {ratio:,.1f} times as long as past one's"
@@ -63,7 +63,7 @@ def _alarm(number: int) -> Alarm:
 
 
 def _through(stack: ExitStack, alarms: list[Alarm], count: int, *, shared: bool) -> Callable[[], int]:
-    """Publish all alarms and receive what the subscribers want of them."""
+    """Return a run that publishes all alarms and receives those that the subscribers want."""
     connection = stack.enter_context(mtosi.connect(f"memory:notifying-{count}-{shared}", names=NAMES))
     subscribers = [
         Subscriber(

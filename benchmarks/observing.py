@@ -1,7 +1,7 @@
-"""What logs, metrics and spans cost of a request and its reply over `memory:`, in CPU time of both ends.
+"""The cost of logs, metrics and spans for a request and its reply over `memory:`, in CPU time of both ends.
 
-The sides run by turns, twenty calls each, and what counts is the median of twenty rounds: a machine that is busy with
-other things makes all of them slower.
+The sides run in turns of twenty calls each, so other work of the machine affects all sides alike. The figures are
+medians of twenty rounds.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
 
 _PROVIDERS: list[TracerProvider] = []
-"""Those whose spans wait to be exported: that is work of the turn that made them."""
+"""The providers whose spans wait for export; each turn exports its own spans."""
 ROUNDS = 20
 TURNS = 12
 CALLS = 20
 
 
 def telemetry(*, quick: bool) -> Comparison:
-    """Telemetry off, with nothing behind the seam, with metrics, and with spans of a share of the exchanges."""
+    """Telemetry that is off, does nothing, has metrics, or has spans for a share of the exchanges."""
     turns, rounds = (1, 3) if quick else (TURNS, ROUNDS)
     calls = turns * CALLS
     kinds = {
@@ -50,7 +50,7 @@ def telemetry(*, quick: bool) -> Comparison:
         lines = [Line(name, "ours" if name == "off" else "peer", calls) for name in kinds]
         for number in range(-1, rounds):  # the first round is not measured
             seconds = dict.fromkeys(kinds, 0.0)
-            for turn in range(turns):  # short ones, and another side begins in each: the machine's load changes
+            for turn in range(turns):  # short turns, each with another side first, because the load changes
                 for at in range(len(lines)):
                     name = lines[(at + turn + number) % len(lines)].name
                     seconds[name] += _cpu(asks[name], CALLS, logs="INFO" in name)
@@ -70,7 +70,7 @@ def telemetry(*, quick: bool) -> Comparison:
 
 
 def _with_spans(sample: float | None) -> Telemetry:
-    """The SDK of OpenTelemetry: for its metrics alone, or for spans, which go through its batches to nowhere."""
+    """Return telemetry with OpenTelemetry's SDK: metrics only, or spans that are batched and then dropped."""
     tracers = _tracers()
     from opentelemetry.sdk.metrics import MeterProvider
     from opentelemetry.sdk.metrics.export import InMemoryMetricReader
@@ -85,7 +85,7 @@ def _with_spans(sample: float | None) -> Telemetry:
 
 
 def _empty_spans() -> Telemetry:
-    """What the SDK itself costs: as many spans as `OpenTelemetry` makes, without attributes, links or context."""
+    """Return telemetry that makes as many spans as `OpenTelemetry`, but empty ones: the cost of the SDK itself."""
     tracer = _tracers().get_tracer("bare")
 
     class Empty(Telemetry):
@@ -122,7 +122,7 @@ def _tracers() -> TracerProvider:
 
 @contextmanager
 def _pair(name: str, heard: Telemetry | None) -> Iterator[Callable[[], None]]:
-    """A call that a supplier in another thread answers."""
+    """Provide a call that a supplier in another thread answers."""
     with (
         mtosi.connect(f"memory:observing-{abs(hash(name))}", names=NAMES, telemetry=heard) as connection,
         mtosi.Supplier(connection, "jms/EmsOS", services=[Ems([managed_element(7)])]),
@@ -140,7 +140,7 @@ def _pair(name: str, heard: Telemetry | None) -> Iterator[Callable[[], None]]:
 
 
 def _cpu(call: Callable[[], None], calls: int, *, logs: bool) -> float:
-    """Seconds of CPU that some calls take, in all threads."""
+    """Return the CPU time of some calls in seconds, for all threads."""
     log, handler = logging.getLogger("mtosi_jms"), logging.NullHandler()
     log.addHandler(handler)
     log.setLevel(logging.INFO if logs else logging.WARNING)

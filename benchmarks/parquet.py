@@ -1,4 +1,4 @@
-"""Envelopes to Parquet in one Spark session: the source `mtosi` beside Spark's own XML source with a given schema."""
+"""Envelopes to Parquet in one Spark session: the source `mtosi` compared with Spark's XML source and a given schema."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from mtosi_jms.spark._columns import full_schema
 from mtosi_jms.spark._landing import plan_landing
 from mtosi_jms.spark._reader import ObjectReader
 
-# What Spark's source is told to read: all leaves of the elements, namespaces ignored.
+# The schema for Spark's source: all leaves of the elements, without namespaces.
 XML_SCHEMA = """
     name struct<rdn: array<struct<type: string, value: string>>>, userLabel string, discoveredName string,
     namingOs string, owner string,
@@ -30,7 +30,7 @@ XML_SCHEMA = """
     manufactureDate date, productName string, softwareVersion string, isInSyncState boolean,
     supportedConnectionLayerRateList struct<layerRate: array<string>>, communicationState string
 """
-# The columns of ours that hold the same leaves.
+# Our columns with the same leaves.
 COLUMNS = (
     "name",
     "user_label",
@@ -52,7 +52,7 @@ COLUMNS = (
 )
 ALL = "mtosi_jms.spark, all its columns"
 XML = "Spark's XML source, schema given"
-# Compared between the outputs: ours, Spark's.
+# The columns that are compared between both outputs: ours, Spark's.
 CHECKED = (
     ("user_label", "userLabel"),
     ("location", "location"),
@@ -75,11 +75,11 @@ def xml_to_parquet(*, quick: bool) -> Comparison:
             try:
                 return _compare(spark, landing, Path(folder), files, size, quick=quick)
             except PySparkException as error:
-                raise RuntimeError(str(error)) from error  # its text is there only while the session is
+                raise RuntimeError(str(error)) from error  # its text is only available during the session
 
 
 def _land(landing: Path, files: int) -> int:
-    """Write one complete reply as envelopes, a file each; returns the bytes."""
+    """Write one complete reply, with one file for each envelope; return the bytes."""
     landing.mkdir()
     size = 0
     for number in range(1, files + 1):
@@ -91,7 +91,7 @@ def _land(landing: Path, files: int) -> int:
 
 
 def _refer(landing: Path, out: Path) -> None:
-    """Write the same files with a reference in each element, as values have that no reader takes as they stand."""
+    """Write the same files with a character reference in each element, so that readers cannot take values unchanged."""
     out.mkdir()
     for path in landing.iterdir():
         body = path.read_bytes()
@@ -157,7 +157,7 @@ def _compare(spark: Any, landing: Path, folder: Path, files: int, size: int, *, 
 
 
 def _writer(frame: Callable[[], Any], out: Path) -> Callable[[], int]:
-    """Writes a new DataFrame to Parquet and counts the rows that are there then."""
+    """Return a run that writes a new DataFrame to Parquet and counts the rows in it."""
 
     def run() -> int:
         frame().write.mode("overwrite").parquet(str(out))
@@ -167,7 +167,7 @@ def _writer(frame: Callable[[], Any], out: Path) -> Callable[[], int]:
 
 
 class ReadySource(InventorySource):
-    """The source `mtosi`, whose workers only read the files: their rows lie ready as Arrow files."""
+    """The source `mtosi` with workers that only read each file: its rows were stored in an Arrow file beforehand."""
 
     @classmethod
     def name(cls) -> str:
@@ -175,7 +175,7 @@ class ReadySource(InventorySource):
         return "mtosi-ready"
 
     def reader(self, schema: Any) -> Any:
-        """A reader that reads each file and hands over the rows that were made of it before."""
+        """Return a reader that reads each file and gives its stored rows."""
         reader = super().reader(schema)
 
         class ReadyReader(type(reader)):  # type: ignore[misc]
@@ -190,12 +190,12 @@ class ReadySource(InventorySource):
 
 
 def _ready(path: Path) -> Path:
-    """Where the rows of a landed file lie."""
+    """Return the path of the stored rows of a landed file."""
     return path.parent.with_name("ready") / f"{path.name}.arrow"
 
 
 def _make_ready(landing: Path, columns: Sequence[str]) -> None:
-    """Make the rows of each landed file."""
+    """Make and store the rows of each landed file."""
     landing.with_name("ready").mkdir()
     options = SourceOptions.parse({"path": str(landing), "objectType": "ME"})
     schema = pa.schema([full_schema(options).field(name) for name in columns])
@@ -206,7 +206,7 @@ def _make_ready(landing: Path, columns: Sequence[str]) -> None:
 
 
 def _verify(sides: list[Side], folder: Path) -> None:
-    """See that both sources found the same values."""
+    """Check that both sources found the same values."""
     for side in sides:
         side.run()
     found = {name: _values(folder / name, at) for at, name in enumerate(("same", "xml"))}
@@ -222,7 +222,7 @@ def _values(out: Path, at: int) -> list[Any]:
 
 
 def _plain(value: Any) -> Any:
-    """A value without the names of its fields, which the sources spell differently."""
+    """Return a value without the names of its fields, which differ between the sources."""
     if isinstance(value, dict):
         return tuple(_plain(item) for item in value.values())
     return tuple(map(_plain, value)) if isinstance(value, (list, tuple)) else str(value)

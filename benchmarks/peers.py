@@ -30,12 +30,12 @@ class Library:
     """One way to bind XML to objects.
 
     Attributes:
-        name: how the table calls it.
+        name: its name in the table.
         kind: `ours` or `peer`.
-        decode: a document to its response object.
-        elements: the managed elements of a response object.
+        decode: makes a response object from a document.
+        elements: returns the managed elements of a response object.
         leaves: reads every leaf of a managed element.
-        encode: a response object to a document.
+        encode: makes a document from a response object.
     """
 
     name: str
@@ -59,7 +59,7 @@ def ours() -> Library:
 
 
 def zeep() -> Library:
-    """zeep: `Element.parse` of a tree that lxml made, `Element.render` into one that lxml writes."""
+    """zeep: `Element.parse` of a tree that lxml has parsed, and `Element.render` into a tree that lxml writes."""
     from zeep import xsd
     from zeep.loader import load_external
     from zeep.settings import Settings
@@ -83,7 +83,7 @@ def zeep() -> Library:
     def leaves(me: Any) -> tuple[Any, ...]:
         found = read(me)
         if me.location is None:
-            # The optional wildcard before it, open to one other namespace alone, takes the location.
+            # The location ends up in the optional wildcard before it, which only admits another namespace.
             found = (*found[:7], me._value_1.text, *found[8:])
         return found
 
@@ -99,7 +99,7 @@ def zeep() -> Library:
 
 @contextmanager
 def xsdata() -> Iterator[list[Library]]:
-    """xsdata with each of its two handlers, on classes that it generates for the time of the block."""
+    """xsdata with each of its two handlers, with classes that exist during the block."""
     from xsdata.formats.dataclass.context import XmlContext
     from xsdata.formats.dataclass.parsers import XmlParser, handlers
     from xsdata.formats.dataclass.serializers import XmlSerializer, writers
@@ -127,7 +127,7 @@ def xsdata() -> Iterator[list[Library]]:
 
 
 def _generated(folder: str) -> Any:
-    """The class of the response that xsdata generates from our schemas."""
+    """Return the class of the response that xsdata generates from our schemas."""
     # xsdata formats with ruff, which it looks for on PATH.
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     command = [sys.executable, "-m", "xsdata", "generate", str(SCHEMA)]

@@ -1,6 +1,6 @@
-"""One role of an exchange over a broker, in a process of its own: who asks and who answers share no interpreter lock.
+"""A role of an exchange over a broker in a process of its own, so that the two roles share no interpreter lock.
 
-Started by `Role`; it reads its task from standard input, a line of JSON, and then what to do: `run AMOUNT`, `cpu`.
+`Role` starts it. It reads its task from standard input as a line of JSON, and then commands: `run AMOUNT`, `cpu`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def main() -> None:
     for line in sys.stdin:
         command, _, amount = line.strip().partition(" ")
         print(role.run(int(amount)) if command == "run" else _cpu(), flush=True)
-    os._exit(0)  # who asked is gone; threads of libraries would go on
+    os._exit(0)  # the parent is gone; threads of libraries would keep the process alive
 
 
 def _cpu() -> float:
@@ -39,10 +39,10 @@ class Role:
     """A role in a process of its own.
 
     Args:
-        module: `bare`, `java`, or one of ours: which makes it.
+        module: the module that makes the role: `bare`, `java`, or one of ours.
         scenario: `request`, `batches` or `stream`.
         plan: of the exchange.
-        answers: whether it is the one who answers.
+        answers: whether it is the role that answers.
     """
 
     def __init__(self, module: str, scenario: str, plan: dict[str, Any], *, answers: bool) -> None:
@@ -61,16 +61,16 @@ class Role:
         self.tell(json.dumps(task))
 
     def tell(self, line: str) -> None:
-        """Say what it is to do."""
+        """Send it a command."""
         assert self._process.stdin is not None
         self._process.stdin.write(f"{line}\n")
         self._process.stdin.flush()
 
     def answer(self) -> str:
-        """What it has to say, waited for.
+        """Wait for its answer, and return it.
 
         Raises:
-            RuntimeError: it has ended.
+            RuntimeError: the process has ended.
         """
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
@@ -79,17 +79,17 @@ class Role:
         return line.strip()
 
     def cpu(self) -> float:
-        """Seconds of the processor that it has used."""
+        """Return the processor time that it has used, in seconds."""
         self.tell("cpu")
         return float(self.answer())
 
     def run(self, amount: int) -> int:
-        """Has it do its work, and waits."""
+        """Let it do its work, and wait for the end."""
         self.tell(f"run {amount}")
         return int(self.answer())
 
     def peak(self) -> float:
-        """The most memory that it has held, in millions of bytes; 0 where the system does not tell."""
+        """Return its peak memory in millions of bytes; 0 if the system does not give it."""
         status = Path(f"/proc/{self._process.pid}/status")
         found = re.search(r"VmHWM:\s+(\d+) kB", status.read_text(encoding="ascii")) if status.exists() else None
         return int(found[1]) * 1024 / 1e6 if found else 0.0

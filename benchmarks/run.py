@@ -1,7 +1,7 @@
-"""Beside the peers: decode, encode, messaging, selectors, XML to Parquet, generation. Prints tables, writes JSON.
+"""Run the benchmarks, compared with other libraries where there are any; print tables and write JSON.
 
-`make bench` runs it; `make bench ARGS="--only decode,encode --quick"` a part of it. What each line means:
-`docs/benchmarks.md`. Nothing here judges a figure.
+`make bench` runs all, `make bench ARGS="--only decode,encode --quick"` a part. `docs/benchmarks.md` explains each line.
+No figure makes a run fail.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from mtosi_jms.cli import _console as console
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# Name -> module and function; a module is imported when its turn comes, so that one peer missing stops one part.
+# Module and function by name. A module is imported when it is needed, so a missing library only stops its own part.
 BENCHMARKS = {
     "decode": ("codec", "decoding"),
     "encode": ("codec", "encoding"),
@@ -66,10 +66,10 @@ BENCHMARKS = {
 
 
 def main() -> int:
-    """Run what was asked for; 1 if a part could not run."""
+    """Run the chosen benchmarks; return 1 if one could not run."""
     args = _arguments()
     started = time.time()
-    about = machine()  # before anything of ours keeps the machine busy
+    about = machine()  # before the benchmarks themselves keep the machine busy
     found: list[Comparison] = []
     failed: list[str] = []
     skipped: dict[str, str] = {}
@@ -82,7 +82,7 @@ def main() -> int:
             print(f"skipped: {name}: {why}", file=sys.stderr)
             skipped[name] = str(why)
             continue
-        except Exception as error:  # noqa: BLE001 - whatever one part fails with, the others run
+        except Exception as error:  # noqa: BLE001 - if a part fails with any error, the others still run
             print(f"error: {name}: {type(error).__name__}: {error}", file=sys.stderr)
             failed.append(name)
             continue
@@ -134,7 +134,7 @@ def _short(ratio: float) -> str:
 
 
 def write(path: Path, facts: dict[str, Any], found: list[Comparison], failed: list[str]) -> None:
-    """Write the JSON: the machine, the versions, all figures, and the ratios once more by name."""
+    """Write the JSON: the machine, the versions, all figures, and the ratios again by name."""
     document = {
         **facts,
         "benchmarks": [comparison.to_json() for comparison in found],

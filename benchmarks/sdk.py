@@ -36,7 +36,7 @@ class Asker:
         self.work = self._tasks if "asyncio" in plan["mode"].split() else self._threads
 
     def run(self, amount: int) -> int:
-        """So many exchanges."""
+        """Make this number of exchanges."""
         return sum(self.work(amount // IN_FLIGHT))
 
     def _threads(self, calls: int) -> list[int]:
@@ -67,7 +67,7 @@ class Asker:
 
 
 class BatchAsker(Asker):
-    """One request after another, each with several answers; reads every leaf, or takes the batches as they come."""
+    """One request after another, each with several answers; it reads every leaf, or only takes the batches."""
 
     def __init__(self, plan: dict[str, Any]) -> None:
         super().__init__(plan)
@@ -75,7 +75,7 @@ class BatchAsker(Asker):
         self.read: Callable[[Any], Any] = _read_all if plan["mode"] == "leaves" else _check_batch
 
     def run(self, amount: int) -> int:
-        """So many exchanges."""
+        """Make this number of exchanges."""
         batches = 0
         for _ in range(amount):
             for batch in self.service.get_all_managed_elements.batches(batch_size=self.size):
@@ -85,14 +85,14 @@ class BatchAsker(Asker):
 
 
 class Answerer:
-    """A supplier that has its objects already."""
+    """A supplier with objects that were made beforehand."""
 
     def __init__(self, plan: dict[str, Any]) -> None:
         ems = Ems(list(managed_elements(1, plan["batch"] * plan["batches"])) or [managed_element(7)])
         self.supplier = mtosi.Supplier(connect(plan), "jms/EmsOS", services=[ems]).start()
 
     def run(self, amount: int) -> int:
-        """It answers by itself."""
+        """Do nothing: it answers by itself."""
         return amount
 
 
@@ -112,7 +112,7 @@ def _read_all(response: Any) -> None:
 
 
 class Transport:
-    """One connection with one session, and messages that are there already."""
+    """One connection with one session, and messages that were made beforehand."""
 
     def __init__(self, plan: dict[str, Any], **session: Any) -> None:
         self.plan = plan
@@ -123,18 +123,18 @@ class Transport:
         self.over = threading.Event()
 
     def run(self, amount: int) -> int:
-        """Do the work, as far as this role begins it."""
+        """Do the work that this role begins."""
         return amount
 
     def finish(self) -> None:
-        """Wait until what was begun is over."""
+        """Wait until the work that has begun is done."""
         if not self.over.wait(SECONDS):
             raise RuntimeError("no answer")
         self.over.clear()
 
 
 class TransportAsker(Transport):
-    """Requests; the next one goes out as an answer comes in."""
+    """Keeps requests in flight; each answer triggers the next request."""
 
     def __init__(self, plan: dict[str, Any]) -> None:
         super().__init__(plan)
@@ -148,7 +148,7 @@ class TransportAsker(Transport):
         self.session.consumer(self.replies).listen(self.on_message)
 
     def run(self, amount: int) -> int:
-        """So many exchanges."""
+        """Make this number of exchanges."""
         self.came, self.wanted = 0, amount
         first = min(IN_FLIGHT, amount)
         self.left = amount - first
@@ -162,7 +162,7 @@ class TransportAsker(Transport):
         session.send(self.queue, _with_id(self.message, f"t-{next(self.numbers)}"))
 
     def on_message(self, delivery: Delivery) -> None:
-        """An answer."""
+        """Handle an answer."""
         self.came += 1
         if self.left:
             self.left -= 1
@@ -175,7 +175,7 @@ class TransportBatchAsker(TransportAsker):
     """One request after another, each with several answers."""
 
     def run(self, amount: int) -> int:
-        """So many exchanges."""
+        """Make this number of exchanges."""
         for _ in range(amount):
             self.came, self.wanted = 0, len(self.plan["answers"])
             self.ask(self.sending)
@@ -184,7 +184,7 @@ class TransportBatchAsker(TransportAsker):
 
 
 class TransportAnswerer(Transport):
-    """Answers each request with the answers that there are."""
+    """Answers each request with answers that were made beforehand."""
 
     def __init__(self, plan: dict[str, Any]) -> None:
         super().__init__(plan)
@@ -194,7 +194,7 @@ class TransportAnswerer(Transport):
         self.session.consumer(self.queue).listen(self.on_message)
 
     def on_message(self, delivery: Delivery) -> None:
-        """A request."""
+        """Handle a request."""
         for answer in self.answers:
             self.session.send(self.replies, _with_id(answer, delivery.message.correlation_id))
 
@@ -216,7 +216,7 @@ class Source(Transport):
         )
 
     def run(self, amount: int) -> int:
-        """So many messages."""
+        """Send this number of messages."""
         size = self.plan["transaction"]
         for _ in range(amount // size):
             for _ in range(size):
@@ -226,7 +226,7 @@ class Source(Transport):
 
 
 class Sink(Transport):
-    """Receives them: in transactions where the broker has its acknowledgements take part in them."""
+    """Receives the messages, in transactions if acknowledgements take part in the transactions of the broker."""
 
     def __init__(self, plan: dict[str, Any]) -> None:
         transacted = plan["transacted_receive"] or "jvm" in plan["mode"].split()
@@ -234,7 +234,7 @@ class Sink(Transport):
         self.consumer = self.session.consumer(self.queue)
 
     def run(self, amount: int) -> int:
-        """Until so many came."""
+        """Receive this number of messages."""
         size, transacted = self.plan["transaction"], self.session.transacted
         for number in range(1, amount + 1):
             delivery = self.consumer.receive(SECONDS)
@@ -254,7 +254,7 @@ ROLES: dict[tuple[str, bool], tuple[Any, Any]] = {
     ("batches", True): (TransportBatchAsker, TransportAnswerer),
     ("stream", True): (Source, Sink),
 }
-"""Scenario, and whether it is the transport alone -> who begins and who answers."""
+"""The roles by scenario and whether only the transport is used: the one that begins, and the one that answers."""
 
 
 def role(plan: dict[str, Any], scenario: str, answers: bool) -> Any:

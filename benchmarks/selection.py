@@ -1,7 +1,7 @@
-"""Message selectors: verdicts on messages, from one comparison to ten terms, and the parsing of their texts.
+"""Message selectors: evaluating them on messages, from one comparison to ten terms, and parsing their texts.
 
-No selector engine of Python's does the same work, so the line beside ours is a limit: the comparison written out in
-Python, on the same messages.
+No other selector engine for Python does the same work, so ours is compared with a limit: the same comparison as Python
+code, on the same messages.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ CONDITIONS = {
 
 
 def selectors(*, quick: bool) -> Comparison:
-    """Verdicts of selectors on messages, and parses of the longest of them."""
+    """Evaluate selectors on messages, and parse the longest selector."""
     given = messages(1_000 if quick else 5_000)
     sides = [Side(name, "ours", _verdicts(parse(text), given)) for name, text in CONDITIONS.items()]
     sides.append(Side("parse, ten terms", "ours", _parses(CONDITIONS["ten terms"], len(given))))
@@ -47,7 +47,7 @@ def selectors(*, quick: bool) -> Comparison:
 
 
 def messages(count: int) -> list[JmsMessage]:
-    """Notifications of all events and severities, with the attributes that selectors ask for."""
+    """Return notifications of all events and severities, with the attributes that selectors use."""
     events, severities = sorted(EVENT_NAMES), SEVERITIES
     return [
         JmsMessage(

@@ -1,6 +1,6 @@
-"""Asynchronous beside waiting sends, over the embedded provider: what listeners, futures and the window cost.
+"""Asynchronous sends compared with sends that wait, over the embedded provider: the cost of listeners and futures.
 
-The embedded provider confirms at once, so nothing is gained by not waiting: that takes a provider some way off.
+The embedded provider confirms at once, so asynchronous sends gain nothing here; they do with a distant provider.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from mtosi_jms.jms import JmsMessage
 from mtosi_jms.transport import SendWindow, Session
 
 TOPIC = mtosi.Topic("BENCHMARK.NOBODY")
-"""Nobody subscribes: what is measured is sending, not the provider's memory."""
+"""Nobody subscribes, so that only sending is measured, not the memory of the provider."""
 MESSAGE = JmsMessage(body=b"x" * 1_000)
 
 
@@ -35,7 +35,7 @@ class Count:
 
 
 def asynchronous_send(*, quick: bool) -> Comparison:
-    """Messages of 1 kB one after the other, until the last one is confirmed."""
+    """Send messages of 1 kB one after the other, until the last one is confirmed."""
     messages = 200 if quick else 20_000
     with mtosi.connect("memory:benchmark-send") as connection:
         session = connection.session()

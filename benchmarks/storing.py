@@ -1,4 +1,4 @@
-"""Outbox and inbox on this machine's disk, beside a file that is appended to and synced as often."""
+"""Outbox and inbox on this machine's disk, compared with appending to a file and syncing it equally often."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ class Provider:
     """Confirms at once."""
 
     def send(self, destination: Destination, message: JmsMessage) -> JmsMessage:
-        """It has it."""
+        """Return the message, confirmed."""
         return message
 
 
 def message() -> JmsMessage:
-    """One of 1 kB, with an id of its own."""
+    """Return a message of 1 kB with an id of its own."""
     return JmsMessage(body=BODY, properties={"MTOSIX_messageId": f"id-{next(_numbers)}"})
 
 
 def stored_and_confirmed(*, quick: bool) -> Comparison:
-    """Messages of 1 kB through an outbox: one sync each."""
+    """Messages of 1 kB through an outbox, with one sync each."""
     messages = 100 if quick else 1_000
     with tempfile.TemporaryDirectory() as folder, Outbox(Path(folder) / "outbox") as outbox:
         provider = Provider()
@@ -51,7 +51,7 @@ def stored_and_confirmed(*, quick: bool) -> Comparison:
 
 
 def landed_and_done(*, quick: bool) -> Comparison:
-    """Messages of 1 kB through an inbox: one sync as each lands, one as it is handed out."""
+    """Messages of 1 kB through an inbox, with one sync when each lands and one when it is handed out."""
     messages = 100 if quick else 1_000
     with tempfile.TemporaryDirectory() as folder, Inbox(Path(folder) / "inbox") as inbox:
 

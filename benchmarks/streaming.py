@@ -1,6 +1,6 @@
-"""Objects out of one document of hundreds of megabytes, made while it is read; each side in a process of its own.
+"""Objects from a document of hundreds of megabytes, which is made while it is read. Each side has a process of its own.
 
-As a script it is that process: `streaming.py WAY BYTES` prints how many elements came and the peak of its memory.
+As a script it is that process: `streaming.py WAY BYTES` prints the number of elements and its peak memory.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _DIFFERENT = 500
 
 
 def streaming(*, quick: bool) -> Comparison:
-    """One getInventory response in the nested layout: managed elements below their domain, every leaf read."""
+    """One getInventory response in the nested layout: managed elements below their domain; every leaf is read."""
     size = 5_000_000 if quick else 300_000_000
     peaks: dict[str, float] = {}
 
@@ -63,7 +63,7 @@ def streaming(*, quick: bool) -> Comparison:
 
 
 class Document:
-    """A response of at least so many bytes, made while it is read: some elements over and over."""
+    """A response of at least `size` bytes, made while it is read by repeating some elements."""
 
     def __init__(self, size: int) -> None:
         items = [
@@ -88,7 +88,7 @@ class Document:
         yield tail
 
     def read(self, count: int) -> bytes:
-        """The next bytes, at most so many."""
+        """Return the next bytes, at most `count`."""
         if not self._buffer:
             self._buffer = next(self._pieces, b"")
         data, self._buffer = self._buffer[:count], self._buffer[count:]

@@ -1,6 +1,6 @@
-"""Inventory objects in messages: which classes are objects, and where they stand in flat replies and nested layouts.
+"""Inventory objects in messages: which classes are objects, and where objects are in flat replies and nested layouts.
 
-Built on lxml and the tables of the stubs alone; the Spark source and the commands use it.
+This package uses only lxml and the tables of the stubs. The Spark source and the commands use it.
 """
 
 from __future__ import annotations

@@ -1,13 +1,12 @@
-"""Where the objects stand in the body of a message, for flat list responses and for the nested inventory layout.
+"""Where objects are in the body of a message, for flat list responses and for the nested inventory layout.
 
-From the table of a message's class follows, once for each class, which child elements lead to objects: a `Route`. A
-search then touches no element that leads nowhere. Elements that no stub knows are searched all the same, so that an
-unknown wrapper hides nothing.
+A `Route` says which child elements of a class lead to objects. It is made once for each class, from its table. A search
+skips elements that lead nowhere. It does search elements that no stub knows, so an unknown wrapper hides no object.
 
-In the nested layout an object is a node: its short name (`meNm`), its attributes (`meAttrs`), lists of nodes below it,
-lists of references to other objects, and an indicator of quality. Its full name is the name among its attributes if it
-is there, else that of the node above followed by its type and short name. A node of the type of the node above (a
-holder in a holder) is named within the node above that one, since such short names are complete.
+In the nested layout an object is a node. A node has a short name (`meNm`), attributes (`meAttrs`), lists of nodes below
+it, lists of references to other objects, and an indicator of quality. Its full name is the name among its attributes.
+Without such a name it is the full name of the node above, followed by its type and short name. If the node above has
+the same type (a holder in a holder), it is skipped, because such short names already contain that of the outer holder.
 """
 
 from __future__ import annotations
@@ -36,12 +35,12 @@ class Node:
     """The class of an inventory node.
 
     Attributes:
-        rdn_type: type in a name, from the short name's element (`meNm`: ME).
-        name_tag: Clark name of the element of the short name, empty where there is none.
+        rdn_type: the type in a full name, from the element of the short name (`meNm`: ME).
+        name_tag: Clark name of the element of the short name; empty if there is none.
         attrs_tag: Clark name of the element of the attributes.
         attrs: class of the attributes.
-        references: Clark names of lists of names to their Python names.
-        quality_tag: Clark name of the indicator of quality, empty where there is none.
+        references: Python names of the lists of references, by Clark name.
+        quality_tag: Clark name of the indicator of quality; empty if there is none.
     """
 
     rdn_type: str
@@ -54,15 +53,15 @@ class Node:
 
 @dataclass(slots=True, eq=False)
 class Hit:
-    """One object that was found.
+    """An object that was found.
 
     Attributes:
         table: its class.
-        element: its attributes' element; None for a node of which only the name is given.
-        start: the element whose line is the object's.
-        name: full name as text, None where it cannot be known yet or at all; flat objects carry theirs inside.
-        parents: full names of the objects around it, outermost first; None for flat objects.
-        layout: the class of the inventory node, None for flat objects.
+        element: the element of its attributes; None for a node without attributes.
+        start: the first element of the object, which has its line number.
+        name: full name as text; None if it is unknown, or for a flat object, which has its name among its attributes.
+        parents: full names of the objects that contain it, outermost first; None for flat objects.
+        layout: the class of the inventory node; None for flat objects.
     """
 
     table: ClassTable
@@ -74,7 +73,7 @@ class Hit:
 
 
 def node_of(table: ClassTable) -> Node | None:
-    """The node that a class is, None if it is none."""
+    """Return the node for a class; None if the class is not a node."""
     if is_object(table):
         return None
     slots = plan_of(table).slots
@@ -104,14 +103,14 @@ Wanted = Callable[[ClassTable], bool]
 
 
 class Route:
-    """Where the objects stand below an element of one class.
+    """Where objects are below an element of a class.
 
     Attributes:
         table: the class; None for elements that no stub knows.
-        node: the inventory node that the class is, or None.
-        steps: routes of the child elements that lead somewhere, by Clark name; None marks an object itself.
-        targets: classes of the objects among the children, by Clark name.
-        known: Clark names of the elements that the class has a place for.
+        node: the inventory node, if the class is one; otherwise None.
+        steps: routes of the child elements that lead to objects, by Clark name.
+        targets: classes of the child elements that are objects, by Clark name.
+        known: Clark names of all child elements of the class.
     """
 
     def __init__(self, table: ClassTable | None, routes: Routes) -> None:
@@ -136,12 +135,12 @@ class Route:
                 self.steps[tag] = routes.route(target)
 
     def knows(self, tag: str) -> bool:
-        """Whether the class has a place for an element, also one that leads nowhere."""
+        """Whether the class has a child element with this name, even if it leads to no object."""
         return tag in self.known
 
 
 class Routes:
-    """All routes to the objects that one reading wants."""
+    """All routes to the objects that a reader wants."""
 
     def __init__(self, wanted: Wanted) -> None:
         """Prepare routes to the objects whose class `wanted` accepts."""
@@ -151,7 +150,7 @@ class Routes:
         self._guesses: dict[str, Route] = {}
 
     def route(self, table: ClassTable | None) -> Route:
-        """The route of a class, made at first use; classes may hold each other."""
+        """Return the route of a class. It is made at first use; classes may contain each other."""
         found = self._routes.get(table)
         if found is None:
             found = self._routes[table] = Route.__new__(Route)
@@ -159,7 +158,7 @@ class Routes:
         return found
 
     def leads(self, table: ClassTable) -> bool:
-        """Whether objects that are wanted can stand below an element of a class."""
+        """Whether wanted objects can be below an element of a class."""
         known = self._leads.get(table)
         if known is not None:
             return known
@@ -183,16 +182,20 @@ class Routes:
         return node is not None and self.wanted(node.attrs)
 
     def for_tag(self, tag: str) -> tuple[ClassTable | None, Route]:
-        """The class and the route of an element that stands for itself or that its parent's class does not know."""
+        """Return class and route of an element by its own name, for a root or a child that its parent does not know."""
         cls = find_element(tag)
         table = cls.__xml__ if cls is not None else None
         return table, self.route(table)
 
     def guess(self, tag: str) -> Route:
-        """The route of an element that no stub knows, by one of its children.
+        """Return the route of an element that no stub knows, found by one of its children.
 
-        It is that of the class which has a place for such a child and leads to objects, where there is one such class
-        or several that agree on the child; so a response that is not in the stubs gives the objects of lists that are.
+        The route is that of a class that has such a child element and leads to objects. If there are several such
+        classes, they must agree on the class of the child. So an unknown response still gives the objects of known
+        lists.
+
+        Args:
+            tag: Clark name of the child.
         """
         if tag not in self._guesses:
             self._guesses[tag] = self._guessed(tag) or self.route(None)
@@ -211,7 +214,7 @@ class Routes:
         return next(iter(found.values())) if len(found) == 1 else None
 
     def reachable(self, tag: str) -> set[ClassTable] | None:
-        """The classes of the objects that a message can hold; None for an element that no stub knows."""
+        """Return the classes of the objects that a message can contain; None if no stub knows the element."""
         table, first = self.for_tag(tag)
         if table is None:
             return None
@@ -231,7 +234,7 @@ class Routes:
 
 
 def actual_table(element: etree._Element, table: ClassTable, scopes: Scopes) -> ClassTable:
-    """The class of an element, which xsi:type may narrow.
+    """Return the class of an element: the declared class, or a derived class that its xsi:type names.
 
     Args:
         element: the element.
@@ -248,7 +251,7 @@ def actual_table(element: etree._Element, table: ClassTable, scopes: Scopes) -> 
 
 
 def find_objects(body: etree._Element, routes: Routes) -> list[Hit]:
-    """The objects that are wanted in a SOAP body, in document order, an object before those inside it."""
+    """Return the wanted objects of a SOAP body, in document order, an object before those inside it."""
     found: list[Hit] = []
     scopes = Scopes()
     for child in body:
@@ -258,7 +261,7 @@ def find_objects(body: etree._Element, routes: Routes) -> list[Hit]:
 
 @dataclass(slots=True)
 class Above:
-    """The objects around an element: their full names, outermost first, and the types of those names' last parts."""
+    """The objects that contain an element: their full names, outermost first, and the types in the last steps."""
 
     names: tuple[str, ...] = ()
     types: tuple[str, ...] = ()
@@ -298,7 +301,7 @@ def _below(
 
 
 def node_hit(element: etree._Element, node: Node, above: Above, scopes: Scopes) -> Hit:
-    """The object of an inventory node, named; `scopes` are those of the document."""
+    """Return the object of an inventory node with its name; `scopes` are those of the document."""
     attrs = element.find(node.attrs_tag)
     table = node.attrs if attrs is None else actual_table(attrs, node.attrs, scopes)
     name = given_name(attrs, table) if attrs is not None and len(attrs) else ""
@@ -308,12 +311,12 @@ def node_hit(element: etree._Element, node: Node, above: Above, scopes: Scopes) 
 
 
 def above_of(hit: Hit, node: Node, above: Above) -> Above:
-    """What stands above the objects inside a node."""
+    """Return what is above the objects inside a node."""
     return Above((*above.names, hit.name or ""), (*above.types, node.rdn_type))
 
 
 def composed_name(short: str | None, node: Node, above: Above) -> str:
-    """The name of a node that gives only its short name, empty where it gives none."""
+    """Return the full name of a node that has only a short name; empty if it has none."""
     if not short:
         return ""
     step = f"{node.rdn_type}={escaped(short)}"
@@ -324,7 +327,7 @@ def composed_name(short: str | None, node: Node, above: Above) -> str:
 
 
 def given_name(element: etree._Element, table: ClassTable) -> str:
-    """The text form of an object's own name, empty where it has none."""
+    """Return the name among the attributes of an object as text; empty if it has none."""
     tag = name_tag(table)
     name = element.find(tag) if tag else None
     return "" if name is None else name_text(name)
@@ -332,13 +335,13 @@ def given_name(element: etree._Element, table: ClassTable) -> str:
 
 @cache
 def name_tag(table: ClassTable) -> str:
-    """Clark name of the element of an object's name, empty where the class has none."""
+    """Return the Clark name of the element with the name of an object; empty if the class has none."""
     tags = [tag for tag, slot in plan_of(table).slots.items() if slot.field.local == "name" and slot.kind == OBJECT]
     return "".join(tags[:1])
 
 
 def name_text(name: etree._Element) -> str:
-    """A name as text, `MD=EMS1/ME=NE-7`, with `/`, `=` and `%` in a part written `%2F`, `%3D`, `%25`."""
+    """Return a name as text, `MD=EMS1/ME=NE-7`; `/`, `=` and `%` in a part are written `%2F`, `%3D`, `%25`."""
     return "/".join("=".join(escaped(text) for text in _rdn(rdn)) for rdn in name)
 
 
@@ -348,12 +351,12 @@ def _rdn(rdn: etree._Element) -> tuple[str, str]:
 
 
 def escaped(text: str) -> str:
-    """A part of a name as its text form writes it."""
+    """Return a part of a name in its text form."""
     return text.translate(_ESCAPES) if _special(text) else text
 
 
 def parents_of(name: str | None) -> list[str]:
-    """The names around a name: its beginnings, outermost first."""
+    """Return the names of the objects that contain an object, taken from its own name, outermost first."""
     found: list[str] = []
     end = name.find("/") if name else -1
     while name and end >= 0:
@@ -364,10 +367,10 @@ def parents_of(name: str | None) -> list[str]:
 
 @dataclass(slots=True)
 class Relations:
-    """What an inventory node says of an object besides its attributes.
+    """The facts about an object that its inventory node has in addition to its attributes.
 
     Attributes:
-        related: names of other objects, by the name of the list that holds them.
+        related: names of other objects, by the name of the list that has them.
         quality: the indicator of quality: isSuspect, isDescendant, reason.
     """
 
@@ -379,7 +382,7 @@ _TRUTH: Final = {"true": True, "1": True, "false": False, "0": False}
 
 
 def relations_of(hit: Hit) -> Relations:
-    """The references and the quality of a node's object; nothing for flat objects."""
+    """Return the references and the quality of the object of a node; empty for flat objects."""
     relations = Relations()
     node = hit.layout
     if node is None:
@@ -395,7 +398,7 @@ def relations_of(hit: Hit) -> Relations:
 
 
 def quality_of(parts: Iterable[tuple[str, str]]) -> dict[str, Any]:
-    """The indicator of quality, from local names and texts of its parts."""
+    """Return the indicator of quality, made from the local names and texts of its parts."""
     texts = {local: text.strip() for local, text in parts}
     return {
         "is_suspect": _TRUTH.get(texts.get("isSuspect", "")),

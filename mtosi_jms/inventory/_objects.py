@@ -1,7 +1,7 @@
-"""Which classes are inventory objects, what the object types are called, and which class a name asks for.
+"""Which classes are inventory objects, the names of object types, and the class for a name.
 
-An object is an instance of a class that extends the common object information (`fmw/xsd/coi`). Its short name is
-that of MTOSI (ME, EQ, ...) where its namespace is the one of that type; other classes go by their own names.
+An object is an instance of a class that extends the common object information (`fmw/xsd/coi`). Its type has the short
+name of MTOSI (ME, EQ, ...) if the class is in the namespace of that type; other types have the names of their classes.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from mtosi_jms.xmlbind import ClassTable, XmlObject, module_of, modules_of, regi
 
 OBJECT_TYPES: Final = ("ME", "EQ", "EH", "PTP", "CTP", "FTP", "TL", "OS", "MD", "TMD")
 MESSAGE: Final = "MESSAGE"
-"""Asks for a row an envelope instead of a row an object."""
+"""Asks for one row for each envelope instead of each object."""
 ALL: Final = "ALL"
-"""Asks for objects of every type."""
+"""Asks for objects of all types."""
 
 SHIPPED: Final = "mtosi_jms.stubs"
 
@@ -29,10 +29,10 @@ _COI = re.compile(re.escape(COI.rpartition("/")[0]) + r"/v[\d-]+$")
 
 
 def load_stubs(stubs: Sequence[str]) -> None:
-    """Import the shipped stubs and further generated packages, which makes them known.
+    """Import the shipped stubs and further generated packages, which registers them.
 
     Args:
-        stubs: dotted names; they are asked before the shipped ones, the first one first.
+        stubs: dotted names; they take precedence over the shipped stubs, the first one over all.
 
     Raises:
         ConfigError: a package cannot be imported, or was not generated.
@@ -58,7 +58,7 @@ def is_object(table: ClassTable) -> bool:
 
 @cache
 def type_class(table: ClassTable) -> ClassTable:
-    """The named type behind the class of a global element; otherwise the table itself."""
+    """Return the named type of the class of a global element; otherwise the table itself."""
     base = table.base
     if table.element is not None and not table.own and base is not None:
         return base
@@ -67,7 +67,7 @@ def type_class(table: ClassTable) -> ClassTable:
 
 @cache
 def label_of(table: ClassTable) -> str:
-    """The object type of a class: ME, EQ and so on, else the name of the class."""
+    """Return the object type of a class: ME, EQ and so on, otherwise the name of the class."""
     for parent in table.cls.__mro__:
         held = parent.__dict__.get("__xml__")
         if isinstance(held, ClassTable) and is_object(held):
@@ -78,14 +78,14 @@ def label_of(table: ClassTable) -> str:
 
 
 def class_for(name: str) -> ClassTable:
-    """The class that an object type asks for.
+    """Return the class of an object type.
 
     Args:
         name: ME, EQ, ...; or a class of a registered package by name (`SubnetworkConnectionType`) or by path
             (`nrf.snc:SubnetworkConnectionType`).
 
     Raises:
-        ConfigError: no such class, or several packages' modules have a class of that name.
+        ConfigError: there is no such class, or several modules of a package have a class of this name.
     """
     if name in (MESSAGE, ALL):
         raise ConfigError(f"objectType {name} has no class of its own")
@@ -100,7 +100,7 @@ def class_for(name: str) -> ClassTable:
 
 
 def _short(name: str) -> list[ClassTable]:
-    """The class of a short name, from the first package that has it."""
+    """Return the class of a short name, from the first package that has one."""
     for root in registered_packages():
         for namespace in modules_of(root):
             match = _SHORT.search(namespace)
@@ -112,7 +112,7 @@ def _short(name: str) -> list[ClassTable]:
 
 
 def _named(name: str) -> list[ClassTable]:
-    """The classes of a name in the first package that has one."""
+    """Return the classes of a name, from the first package that has one."""
     path, _, local = name.rpartition(":")
     for root in registered_packages():
         found = [
@@ -128,7 +128,7 @@ def _named(name: str) -> list[ClassTable]:
 
 
 def tables_of_namespace(namespace: str) -> list[ClassTable]:
-    """The classes of a namespace in the first package that has it; those of anonymous types come with the others."""
+    """Return the classes of a namespace, anonymous types included, from the first package that has the namespace."""
     for root in registered_packages():
         module = module_of(namespace, root)
         if module is not None:
@@ -138,7 +138,7 @@ def tables_of_namespace(namespace: str) -> list[ClassTable]:
 
 
 def global_elements() -> Iterator[tuple[str, ClassTable]]:
-    """All global elements of the known packages: Clark name and class."""
+    """Yield all global elements of the registered packages: Clark name and class."""
     for root in registered_packages():
         for namespace in modules_of(root):
             for table in _tables(root, namespace):
@@ -147,7 +147,7 @@ def global_elements() -> Iterator[tuple[str, ClassTable]]:
 
 
 def _tables(root: str, namespace: str) -> Iterator[ClassTable]:
-    """The tables of the named types of a module, then those of its elements that are no mere names of types."""
+    """Yield the tables of the named types of a module, then those of its elements with a class of their own."""
     module = module_of(namespace, root)
     names = [*getattr(module, "__types__", {}).values(), *getattr(module, "__elements__", {}).values()]
     for name in dict.fromkeys(names):

@@ -1,4 +1,4 @@
-"""Full names for objects of a stream, and of the objects around them.
+"""The full names of objects in a stream, and of the objects that contain them.
 
     for found in iter_placed("inventory.xml.gz", ConnectionTerminationPointType):
         place = place_of(found)
@@ -21,11 +21,11 @@ from mtosi_jms.xmlbind.columns import plan_of
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Which object something is, and inside which others it stands.
+    """The name of an object and of the objects that contain it.
 
     Attributes:
-        name: full name as text, `MD=EMS1/ME=NE-7`; None where the document does not say it.
-        parents: full names of the objects around it, outermost first; an empty text for one that is not named.
+        name: full name as text, `MD=EMS1/ME=NE-7`; None if the document does not give it.
+        parents: full names of the objects that contain it, outermost first; an empty text for an object without a name.
     """
 
     name: str | None
@@ -33,14 +33,14 @@ class Place:
 
 
 def place_of(found: Placed[Any]) -> Place:
-    """The full name of an object of a stream, and those of the objects around it.
+    """Return the full names of an object of a stream and of the objects that contain it.
 
-    In the nested inventory layout the object may be asked for by the class of its node or by that of its attributes;
-    its name is the one among the attributes, else it is made of its short name and the name of the object around it. A
-    flat object carries its full name, and with it those of its parents.
+    In the nested inventory layout `found` may be of the class of the node or of that of its attributes. The name is the
+    one among the attributes; otherwise it is made from the short name and the name of the object above. A flat object
+    has its full name among its attributes, and this name also gives those of its parents.
 
     Args:
-        found: what `mtosi_jms.xmlbind.iter_placed` gave.
+        found: a result of `mtosi_jms.xmlbind.iter_placed`.
     """
     above = Above()
     nodes: list[Above] = []
@@ -63,20 +63,20 @@ _node = cache(node_of)
 
 
 def _is_attributes(found: Placed[Any]) -> bool:
-    """Whether an object is the attributes of the node right above it."""
+    """Whether an object is the attributes of the node directly above it."""
     value = found.above[-1].value
     node = _node(value.__xml__) if value is not None else None
     return node is not None and found.tag == node.attrs_tag
 
 
 def _inside(value: XmlObject, node: Node, above: Above, attributes: XmlObject | None) -> Above:
-    """What stands above the objects inside a node.
+    """Return what is above the objects inside a node.
 
     Args:
         value: the node.
-        node: what its class says.
-        above: what stands above it.
-        attributes: its attributes, where the node itself does not have them yet.
+        node: the facts about its class.
+        above: what is above the node.
+        attributes: its attributes, if the node itself does not have them yet.
     """
     slots = plan_of(value.__xml__).slots
     attrs = attributes if attributes is not None else getattr(value, slots[node.attrs_tag].name)
@@ -88,7 +88,7 @@ def _inside(value: XmlObject, node: Node, above: Above, attributes: XmlObject | 
 
 
 def _given(value: XmlObject) -> str:
-    """The text form of an object's own name, empty where it has none."""
+    """Return the name among the attributes of an object as text; empty if it has none."""
     field = _name_field(value.__xml__)
     name = getattr(value, field) if field else None
     return str(name) if isinstance(name, DistinguishedNameMixin) else ""
@@ -96,5 +96,5 @@ def _given(value: XmlObject) -> str:
 
 @cache
 def _name_field(table: ClassTable) -> str:
-    """The field of an object's name, empty where the class has none."""
+    """Return the field with the name of an object; empty if the class has none."""
     return next((slot.name for slot in plan_of(table).slots.values() if slot.field.local == "name"), "")

@@ -1,10 +1,10 @@
-"""MTOSI inventory into Spark: landed or streamed envelopes as typed tables, with a ledger of what is complete.
+"""MTOSI inventory in Spark: landed or streamed envelopes as typed tables, with a ledger of complete sequences.
 
     spark.dataSource.register(InventorySource)
     df = spark.read.format("mtosi").option("objectType", "ME").load("landing/")
 
-Needs the extra `spark`. Importing this package imports neither Spark nor Arrow; what is named below does, when it is
-first asked for. A PySpark that is too old is refused all the same.
+Needs the extra `spark`. Importing this package imports neither Spark nor Arrow: each name below imports them when it is
+first used. The import of the package already refuses a PySpark that is too old.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ _HOMES: Final = {
     "selector_column": "_selector",
     "stream_landing": "_engine_stream",
 }
-"""Where the names of this package are; those that are not here are of `jobs`."""
+"""The module of each name of this package; names that are missing here come from `jobs`."""
 
 for _library in ("pyarrow", "pyspark"):
     if importlib.util.find_spec(_library) is None:

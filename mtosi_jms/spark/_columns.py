@@ -1,13 +1,18 @@
-"""The table of our columns: what each is called, its Arrow type, and where its value comes from. No Spark here.
+"""The table of our columns: the name, the Arrow type and the source of the value of each. This module needs no Spark.
 
-`HEADER`, `SEQUENCE` and `SOURCE_FILE` are made from a `Message` and stand in rows of objects and of messages alike. The
-other columns of messages are made from a `Message` too, those of objects from the `Objects` of a batch, and those of
-the ledger from a `ReplySequence`. All else that needs to know a column, a schema, a reader or a job, asks here.
+Columns are made from these values:
 
-A row of an object has `NAMES`, the typed fields of its class, `RELATIONS`, `NOTES`, and then where it comes from. Where
-the class has a field of the same name, the field keeps it and our column gets a trailing `_`. With several object types
-at once `object_type` comes first, and each type has one struct column, named in lower case (`me`, `ptp`), null in rows
-of other types. The long form has `object_type`, and `LONG` in place of the fields.
+- `HEADER`, `SEQUENCE` and `SOURCE_FILE`: from a `Message`; rows of objects and rows of messages both have them;
+- the other columns of messages: from a `Message`;
+- columns of objects: from the `Objects` of a batch;
+- columns of the ledger: from a `ReplySequence`.
+
+All schemas, readers and jobs use these definitions.
+
+A row of an object has `NAMES`, the typed fields of its class, `RELATIONS`, `NOTES`, and then its origin. If the class
+has a field with the name of one of our columns, the field keeps the name and our column gets a trailing `_`. With
+several object types at once `object_type` comes first, and each type has one struct column, named in lower case (`me`,
+`ptp`), which is null in rows of other types. The long form has `object_type`, and `LONG` instead of the fields.
 """
 
 from __future__ import annotations
@@ -33,7 +38,7 @@ if TYPE_CHECKING:
 
 
 class Column(NamedTuple):
-    """A column: `value` makes what it holds from what the row stands for."""
+    """A column; `value` makes its value from the message, the batch of objects or the sequence of its rows."""
 
     name: str
     type: pa.DataType
@@ -44,8 +49,8 @@ class Column(NamedTuple):
 class Message:
     """A message that rows are made from.
 
-    `file` is None for a message that is in no file, `data` for one that is too large to hold. `objects` counts its
-    objects by type, and `digest` tells what its body says.
+    `file` is None for a message that is in no file. `data` is None for a message that is too large for memory.
+    `objects` counts its objects by type, and `digest` gives the digest of its body.
     """
 
     facts: EnvelopeFacts
@@ -61,9 +66,9 @@ class Objects:
 
     Attributes:
         types, names: object types, and full names as text.
-        parents: full names of the objects around each, outermost first; None where the name tells them.
-        lines, positions: where they begin, and their numbers in the message, from 1.
-        rare: by column, the values of the few rows that have one.
+        parents: full names of the objects that contain each object, outermost first; None if its name tells them.
+        lines, positions: the lines on which they begin, and their numbers in the message, from 1.
+        rare: by column: the values of the few rows that have one.
     """
 
     __slots__ = ("lines", "names", "parents", "positions", "rare", "types")
@@ -77,7 +82,7 @@ class Objects:
         self.rare: defaultdict[str, dict[int, Any]] = defaultdict(dict)
 
     def truncate(self, count: int) -> None:
-        """Forget all objects but the first so many; no value of theirs is rare."""
+        """Keep only the first `count` objects. The others must have no value in `rare`."""
         for facts in (self.types, self.names, self.parents, self.lines, self.positions):
             del facts[count:]
 
@@ -118,7 +123,7 @@ HEADER_COLUMNS: Final[Mapping[str, str]] = {
     "requestedBatchSize": "header_requested_batch_size",
     "timestamp": "header_timestamp",
 }
-"""Header fields that become columns of every row, as text; `security` never does."""
+"""Header fields that are columns of every row, as text. `security` never is."""
 
 
 def _header_field(name: str) -> Callable[[Message], str | None]:
@@ -128,10 +133,10 @@ def _header_field(name: str) -> Callable[[Message], str | None]:
 # Columns of rows of objects and of messages, made from a Message.
 HEADER: Final = tuple(Column(column, _TEXT, _header_field(name)) for name, column in HEADER_COLUMNS.items())
 SEQUENCE: Final = (
-    Column("correlation_id", _TEXT, lambda message: message.facts.correlation_id),  # as it came, blanks included
+    Column("correlation_id", _TEXT, lambda message: message.facts.correlation_id),  # as received, white space included
     Column("batch_number", _LONG, lambda message: message.facts.batch_number),
     Column("end_of_reply", _BOOL, lambda message: message.facts.end_of_reply),
-    # Whether the sequence is complete; null where that is not known.
+    # Whether the sequence is complete; null if unknown.
     Column("complete", _BOOL, lambda message: message.file.complete if message.file else None),
 )
 SOURCE_FILE: Final = Column("source_file", _TEXT, lambda message: message.file.path if message.file else None)
@@ -150,7 +155,7 @@ RELATIONS: Final = (
     _rare("quality", _QUALITY),
 )
 WARNINGS: Final = _rare("warnings", _WARNINGS, ())
-# What the schema does not know or what does not fit: where it stood, and the XML or text.
+# Content that the schema does not know or that does not fit: its place, and the XML or text.
 NOTES: Final = (_rare("unknown", _UNKNOWN, ()), WARNINGS)
 PLACE: Final = (
     Column("source_line", _LONG, lambda objects: objects.lines),
@@ -170,7 +175,7 @@ MESSAGES: Final = (
     Column("size", _LONG, lambda message: message.size),
     Column("body", pa.binary(), lambda message: message.data),
 )
-"""One row an envelope: objectType MESSAGE."""
+"""The columns of objectType MESSAGE, which has one row for each envelope."""
 
 LEDGER: Final = (
     Column("correlation_id", _TEXT, lambda found: found.correlation_id),
@@ -181,7 +186,7 @@ LEDGER: Final = (
     Column("missing", _LONGS, lambda found: list(found.missing)),
     Column("missing_count", _LONG, lambda found: found.missing_count),
     Column("duplicates", _LONG, lambda found: found.duplicates),
-    # -1 stands for a response without a number.
+    # -1 is a response without a number.
     Column("conflicts", _LONGS, lambda found: [-1 if number is None else number for number in found.conflicts]),
     Column("unexpected", _LONGS, lambda found: list(found.unexpected)),
     Column("faults", _LONG, lambda found: found.faults),
@@ -189,40 +194,40 @@ LEDGER: Final = (
     Column("first_time", _TIME, lambda found: found.first_time),
     Column("last_time", _TIME, lambda found: found.last_time),
 )
-"""One row a sequence."""
+"""The columns of the ledger, which has one row for each sequence."""
 
 PROVENANCE: Final = frozenset(column.name for column in (*_ORIGIN, WARNINGS))
-"""Columns that tell where a row comes from and how it was read, and nothing of the object."""
+"""Columns about the origin and the reading of a row, not about the object."""
 
 
 def schema_of(columns: Sequence[Column]) -> pa.Schema:
-    """Columns of ours as a schema."""
+    """Return columns of ours as a schema."""
     return pa.schema([pa.field(column.name, column.type) for column in columns])
 
 
 def values_of(columns: Sequence[Column], source: Message | ReplySequence) -> dict[str, Any]:
-    """The values of columns of ours in one row, by name."""
+    """Return the values of columns of ours in one row, by name."""
     return {column.name: column.value(source) for column in columns}
 
 
 def arrow_schema(cls: type[XmlObject]) -> pa.Schema:
-    """The fields of a stub class as Arrow columns.
+    """Return the fields of a stub class as Arrow columns.
 
     Args:
         cls: any generated class.
 
     Returns:
-        Typed, nested columns named as the fields of the class. Types that hold themselves, substitution groups and
-        content without a schema are XML text; open content is a map of texts with its XML beside it (`..._raw`).
+        Typed, nested columns with the names of the fields of the class. Recursive types, substitution groups and
+        content without a schema are XML text. Open content is a map of texts, with its XML in a column `..._raw`.
     """
     return pa.schema(list(Struct(cls.__xml__).type))
 
 
 def row_schema(object_types: Sequence[str]) -> pa.Schema:
-    """The columns of the rows that these object types give, the stubs being loaded.
+    """Return the columns of rows of some object types. The stubs must be loaded.
 
     Raises:
-        ConfigError: an object type that no stub knows.
+        ConfigError: no stub has one of the object types.
     """
     if object_types == (MESSAGE,):
         return schema_of(MESSAGES)
@@ -240,27 +245,27 @@ def row_schema(object_types: Sequence[str]) -> pa.Schema:
 
 
 def shown_names(fields_of_class: Collection[str]) -> dict[str, str]:
-    """What our columns of rows of objects are called beside the fields of a class, none where there is no one class."""
+    """Return the names of our columns in rows of objects, given the fields of the class (none for several classes)."""
     names = [column.name for column in (*OF_OBJECT, *OF_MESSAGE)]
     return {name: f"{name}_" if name in fields_of_class else name for name in names}
 
 
 def own_columns(columns: Collection[str]) -> dict[str, str]:
-    """What our columns are called in a table of one object type, given all its columns."""
+    """Return the names of our columns in a table of one object type, given all columns of the table."""
     names = (column.name for column in (*NAMES, *RELATIONS, *NOTES, *_ORIGIN))
     return {name: f"{name}_" if f"{name}_" in columns else name for name in names}
 
 
 def struct_name(table: ClassTable) -> str:
-    """The struct column of an object type where there are several."""
+    """Return the name of the struct column of an object type in rows with several types."""
     return label_of(table).lower()
 
 
 def full_schema(options: SourceOptions) -> pa.Schema:
-    """The columns that options lead to: all of the object types or `columns` out of them, and that of corrupt records.
+    """Return the columns for some options: those of the object types or the option `columns`, and the corrupt column.
 
     Raises:
-        ConfigError: an object type, a stubs package or a column that there is not.
+        ConfigError: an object type, a stubs package or a column that does not exist.
     """
     load_stubs(options.stubs)
     schema = row_schema(options.object_types)

@@ -1,7 +1,7 @@
-"""When two messages say the same: digests of files and of SOAP bodies.
+"""Digests of files and of SOAP bodies, which tell whether two messages have the same content.
 
-The digest of a body covers names, attributes and text, and nothing of how they are written: prefixes, the order of
-attributes, encoding, comments and white space between elements do not count.
+The digest of a body covers names, attributes and text. It does not depend on prefixes, the order of attributes,
+encoding, comments and white space between elements.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _MANY: Final = 4096
 
 
 def file_digest(path: str) -> str:
-    """SHA-256 of the decompressed bytes of a file: the cheap proof that two files are the same."""
+    """Return the SHA-256 of the decompressed bytes of a file: a cheap proof that two files are the same."""
     digest = hashlib.sha256()
     with opened(path) as stream:
         while data := stream.read(CHUNK):
@@ -32,10 +32,10 @@ def file_digest(path: str) -> str:
 
 
 def body_digest(path: str, whole_file_bytes: int) -> str:
-    """SHA-256 of what the body of an envelope says, however it is written.
+    """Return a SHA-256 of the content of the body of an envelope.
 
     Raises:
-        XmlError: the file is not well-formed, or no SOAP envelope.
+        XmlError: the file is not well-formed, or not a SOAP envelope.
         SpoolError: the file cannot be read.
     """
     data = read_whole(path, whole_file_bytes)
@@ -50,19 +50,20 @@ def body_digest(path: str, whole_file_bytes: int) -> str:
 
 
 def tree_digest(root: etree._Element) -> str:
-    """`body_digest` of a parsed envelope.
+    """Return the `body_digest` of a parsed envelope.
 
     Raises:
-        EnvelopeError: the root is no SOAP envelope.
+        EnvelopeError: the root is not a SOAP envelope.
     """
     return _digest(etree.iterwalk(root, events=_EVENTS), forget=False)
 
 
 def _digest(events: Iterable[tuple[str, etree._Element]], *, forget: bool) -> str:
-    """The digest of the tokens below the SOAP body, from the starts and ends of all elements of an envelope.
+    """Return the digest of the tokens below the SOAP body.
 
     Args:
-        forget: whether to take elements out of the tree as soon as they are done.
+        events: the starts and ends of all elements of the envelope.
+        forget: whether to remove elements from the tree when they have ended.
     """
     tokens = _Tokens()
     body = ""
@@ -82,7 +83,7 @@ def _digest(events: Iterable[tuple[str, etree._Element]], *, forget: bool) -> st
 
 
 class _Tokens:
-    """Hashes tokens; NUL, which XML cannot hold, parts them."""
+    """Hashes tokens, separated by NUL, which XML cannot contain."""
 
     def __init__(self) -> None:
         self._digest = hashlib.sha256()
@@ -90,7 +91,7 @@ class _Tokens:
         self._scopes = Scopes()
 
     def start(self, element: etree._Element, *, in_body: bool, forget: bool) -> None:
-        """Add the text before an element, unless the body is around it, its name and its attributes."""
+        """Add the text before an element (unless it is a child of the body), its name and its attributes."""
         before, parent = element.getprevious(), element.getparent()
         if not in_body and parent is not None:
             self._between(parent.text if before is None else before.tail)
@@ -104,7 +105,7 @@ class _Tokens:
             self._add(f"@{name}={value}")
 
     def end(self, element: etree._Element, *, forget: bool) -> None:
-        """Add the last text in an element, and its end."""
+        """Add the last text of an element, and its end."""
         if len(element):
             self._between(element[-1].tail)
         elif element.text:

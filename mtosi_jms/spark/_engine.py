@@ -1,10 +1,10 @@
-"""The plan of a landing as a table that Spark makes: for landings that are large, or on a Hadoop file system.
+"""The plan of a landing as a table that Spark makes, for landings that are large or on a Hadoop file system.
 
     list -> look at each file -> read copies again -> settle by correlationId -> the plan
 
-Each step is a table, and none passes the driver. What is done to a file, or to the messages of a correlationId, the
-functions do that plan a small landing (`_landing`), here in Spark's tasks. A file is handed to them whole: in memory up
-to `wholeFileBytes`, a larger one and an archive as a copy on the worker's disk, one at a time.
+Each step makes a table, and no table passes through the driver. Spark's tasks call the functions of `_landing`, which
+also plan small landings, for each file and for the messages of each correlationId. They get one whole file at a time:
+in memory up to `wholeFileBytes`; a larger file or an archive as a copy on the worker's disk.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _LONG: Final = pa.int64()
 _TIME: Final = pa.timestamp("us", tz="UTC")
 _LONGS: Final = pa.list_(_LONG)
 FILES: Final = (pa.field("path", _TEXT), pa.field("size", _LONG), pa.field("time", _LONG))
-"""A file as it was listed: URL, bytes, milliseconds since 1970."""
+"""A listed file: URL, size in bytes, time of its last change in milliseconds since 1970."""
 MESSAGES: Final = pa.struct(
     [
         ("path", _TEXT),
@@ -87,12 +87,13 @@ _SEQUENCE: Final = pa.struct(
 _FACTS: Final = pa.schema([*FILES, ("message", MESSAGES)])
 """Messages, and the files that they are in."""
 _LOOKED: Final = pa.schema([*_FACTS, ("reject", _REJECT), ("reply", _TEXT), ("sha256", _TEXT), ("error", _TEXT)])
-"""What is in files: a row for each message, with the file that it names; each reject; each checksum, or why there is
-none. A file's rows stand together."""
+"""The content of files: a row for each message, with the file that it names, for each reject, and for each file with
+its checksum or an error. The rows of a file follow each other."""
 _PLAN: Final = pa.schema(
     [*FILES, ("message", MESSAGES), ("reject", _REJECT), ("unfollowed", _REJECT), ("sequence", _SEQUENCE)]
 )
-"""One row for each message to read, reject, reply that is not followed, and sequence; the other columns are null."""
+"""One row for each message to read, each reject, each reply that is not followed, and each sequence; the other columns
+are null."""
 _DIGESTS: Final = pa.schema([("document", _TEXT), ("digest", _TEXT), ("damage", _REJECT)])
 _TASK_BYTES: Final = 64 * 1024 * 1024
 _TASK_FILES: Final = 50_000
@@ -100,19 +101,19 @@ _ROWS: Final = 1000
 _MILLISECOND: Final = 1_000_000
 
 Task = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
-"""What workers run."""
+"""A function that the workers run."""
 
 
 @dataclass(frozen=True)
 class EnginePlan:
-    """A landing that Spark has planned; like `Plan`, whose files are rows here."""
+    """A landing that Spark has planned: a `Plan` whose files are rows of a table."""
 
     spark: SparkSession
     table: DataFrame
 
     @cached_property
     def rejects(self) -> tuple[Reject, ...]:
-        """What cannot be read as a message, by path."""
+        """Files that cannot be read as a message, ordered by path."""
         return _rejects(self.reject_table())
 
     @cached_property
@@ -128,16 +129,16 @@ class EnginePlan:
 
     @cached_property
     def counts(self) -> dict[str, int]:
-        """How many messages of each kind lie there, duplicates included."""
+        """The number of messages of each kind, duplicates included."""
         copies = f.sum(f.size("duplicates") + 1).alias("copies")
         rows = self._facts("message").groupBy("kind").agg(copies).orderBy("kind").collect()
         return {row["kind"]: row["copies"] for row in rows}
 
     def readable(self, options: SourceOptions) -> EnginePlan:
-        """The messages that the options leave to be read.
+        """Return the messages that have to be read with these options.
 
         Raises:
-            ExchangeError: `onIncomplete=fail` and some sequence is incomplete.
+            ExchangeError: `onIncomplete=fail` and a sequence is incomplete.
         """
         if options.on_incomplete is OnIncomplete.FAIL:
             check_complete(map(_sequence, _pylist(self._facts("sequence").where("not complete"))))
@@ -157,17 +158,17 @@ class EnginePlan:
         return replace(self, table=self.table.where(f.col("message.body_tag").isin(*tags)))
 
     def rows(self, options: SourceOptions) -> DataFrame:
-        """The rows of the messages; the stubs being loaded."""
+        """Return the rows of the messages. The stubs must be loaded."""
         schema = full_schema(options)
         return self.each_file(_Read(options, schema), schema, options.partitions)
 
     def each_file(self, task: Task, schema: pa.Schema, most: int | None = None) -> DataFrame:
-        """What a task makes of the files of the messages, which it has from `documents`.
+        """Run a task over the files of the messages, and return the rows that it makes.
 
         Args:
-            task: goes to the workers.
-            schema: of what it makes.
-            most: partitions.
+            task: what the workers run; it gets the messages by `documents`.
+            schema: of the rows that it makes.
+            most: the largest number of partitions.
         """
         messages = self.table.where("message is not null")
         files = messages.groupBy("path", "size", "time").agg(f.collect_list("message").alias("facts"))
@@ -183,7 +184,7 @@ class EnginePlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedPlan(Plan):
-    """A plan that the driver made of files that Spark's tasks read.
+    """A plan that the driver has made for files that Spark's tasks list and read.
 
     Attributes:
         spark: the session.
@@ -194,7 +195,7 @@ class ListedPlan(Plan):
     listed: Mapping[str, SeenFile]
 
     def of(self, files: Iterable[PlannedFile]) -> EnginePlan:
-        """Some of its messages, to be read."""
+        """Return some of its messages as a plan that can be read."""
         return EnginePlan(self.spark, _table(self.spark, self.listed, files))
 
 
@@ -202,12 +203,12 @@ class EngineListing:
     """A landing that Spark's tasks list and read, and the driver plans."""
 
     def __init__(self, spark: SparkSession, options: SourceOptions, scratch: str | Path | None = None) -> None:
-        """List it.
+        """List the landing.
 
         Args:
             spark: a session.
             options: of the load.
-            scratch: as `plan_by_engine`.
+            scratch: as in `plan_by_engine`.
 
         Raises:
             SpoolError, ConfigError: as `plan_by_engine`.
@@ -246,7 +247,7 @@ class EngineListing:
 
 
 def look_at(spark: SparkSession, files: Iterable[SeenFile], options: SourceOptions) -> Iterator[Looked | SpoolError]:
-    """Have Spark's tasks read files; an error for each that cannot be read, or is not as it was listed."""
+    """Let Spark's tasks read files; yield an error for each that cannot be read or has changed since it was listed."""
     listed = [listed_row(file) for file in files]
     if not listed:
         return
@@ -269,7 +270,7 @@ def look_at(spark: SparkSession, files: Iterable[SeenFile], options: SourceOptio
 def digests_by_engine(
     spark: SparkSession, listed: Mapping[str, SeenFile], files: Sequence[PlannedFile], options: SourceOptions
 ) -> Iterator[tuple[PlannedFile, str | Reject]]:
-    """As `read_digests`, by one job; of files that were listed."""
+    """Yield digests of listed files as `read_digests` does, but by one Spark job."""
     by_path = {file.path: file for file in files}
     for row in _pylist(EnginePlan(spark, _table(spark, listed, files)).each_file(_Digest(options), _DIGESTS)):
         damage = row["damage"]
@@ -279,7 +280,7 @@ def digests_by_engine(
 
 
 def _table(spark: SparkSession, listed: Mapping[str, SeenFile], files: Iterable[PlannedFile]) -> DataFrame:
-    """Messages as rows of a plan."""
+    """Return messages as rows of a plan."""
     rows = [
         {**listed_row(listed[disk]), "message": asdict(file)}
         for file in files
@@ -289,7 +290,7 @@ def _table(spark: SparkSession, listed: Mapping[str, SeenFile], files: Iterable[
 
 
 def listed_row(file: SeenFile) -> dict[str, Any]:
-    """A file as it was listed, for `HadoopFiles.contents`."""
+    """Return a listed file as a row for `HadoopFiles.contents`."""
     url = file.path if scheme_of(file.path) else f"file:{file.path}"
     return {"path": url, "size": file.size, "time": file.modified_ns // _MILLISECOND}
 
@@ -297,17 +298,17 @@ def listed_row(file: SeenFile) -> dict[str, Any]:
 def read_landing(
     spark: SparkSession, path: str | Sequence[str], object_type: str = "ME", *, scratch: str = "", **options: str
 ) -> DataFrame:
-    """The rows of a landing on any Hadoop file system, listed, planned and read by Spark.
+    """Return the rows of a landing on any Hadoop file system. Spark lists, plans and reads it.
 
-    The landing is planned when this is called: files that change after that are rejects. Nothing is held by the driver.
+    This call plans the landing. Files that change afterwards become rejects. The driver holds neither files nor rows.
 
     Args:
-        spark: a session; how it reaches the file system its settings say.
-        path: a folder, a file or a glob, `s3a://bucket/landing` for example, or several.
-        object_type: as the source's option `objectType`.
-        scratch: a folder that driver and executors see, for the tables of the plan. By default the executors keep them,
-            and what a lost executor kept is lost: the load has to be made again.
-        options: those of the source `mtosi`, but for `planFile` and `bulkFiles`.
+        spark: a session whose settings give access to the file system.
+        path: a folder, a file or a glob, for example `s3a://bucket/landing`, or several of them.
+        object_type: as the option `objectType` of the source.
+        scratch: a folder for the tables of the plan, which driver and executors can reach. By default the executors
+            keep these tables; if an executor is lost, its part is lost, and the landing has to be read again.
+        options: those of the source `mtosi`, except `planFile` and `bulkFiles`.
 
     Returns:
         The columns that the source gives for the same options.
@@ -315,8 +316,8 @@ def read_landing(
     Raises:
         SpoolError: the landing does not exist or cannot be read.
         ConfigError: an option that does not fit, or a session of Spark Connect.
-        ExchangeError: `onIncomplete` is fail and some sequence is incomplete.
-        MtosiError: `mode` is FAILFAST and something is rejected; or Spark fails.
+        ExchangeError: `onIncomplete` is fail and a sequence is incomplete.
+        MtosiError: `mode` is FAILFAST and something is rejected, or Spark fails.
     """
     paths = [path] if isinstance(path, str) else list(path)
     settings = SourceOptions.parse({**options, "paths": json.dumps(paths), "objectType": object_type})
@@ -336,11 +337,12 @@ def plan_by_engine(spark: SparkSession, options: SourceOptions, scratch: str | P
     Args:
         spark: a session.
         options: of the load.
-        scratch: a folder that all executors see, for the tables of the plan; by default the executors keep them.
+        scratch: a folder for the tables of the plan, which driver and executors can reach; by default the executors
+            keep these tables.
 
     Raises:
         SpoolError: the landing does not exist or cannot be read.
-        ConfigError: Spark Connect, or an option that is only for landings on this machine.
+        ConfigError: a session of Spark Connect, or an option that is only for landings on this machine.
     """
     _check_options(options)
     keep = _Keeper(scratch)
@@ -363,7 +365,7 @@ def _check_options(options: SourceOptions) -> None:
 
 
 def _list(hadoop: HadoopFiles, options: SourceOptions, keep: _Keeper) -> DataFrame:
-    """The files of a landing, and folders that cannot be listed."""
+    """Return the files of a landing, and folders that cannot be listed."""
     roots = keep("roots", hadoop.roots(options.paths))
     for row in roots.where("error is not null").limit(1).collect():
         raise SpoolError(shown_path(row["path"]), row["error"])
@@ -380,12 +382,12 @@ def _list(hadoop: HadoopFiles, options: SourceOptions, keep: _Keeper) -> DataFra
 
 
 def _folders(listed: DataFrame) -> DataFrame:
-    """The rejects of folders that cannot be listed, as rows of the plan."""
+    """Return the rejects of folders that cannot be listed, as rows of the plan."""
     return _map(listed.where("error is not null"), _folder_rejects, _PLAN)
 
 
 def _copies(spark: SparkSession, messages: DataFrame, options: SourceOptions, keep: _Keeper) -> DataFrame:
-    """What the bodies of messages say of which there are several with one key."""
+    """Return the digests of the bodies of messages that have the same key as another message."""
     key = [f.col(f"message.{name}") for name in ("kind", "correlation_id", "batch_number")]
     keyed = messages.where("message.correlation_id is not null").groupBy(*key)
     groups = keyed.agg(f.collect_list(f.struct("path", "size", "time", "message")).alias("copies"))
@@ -395,7 +397,7 @@ def _copies(spark: SparkSession, messages: DataFrame, options: SourceOptions, ke
 
 
 def _settled(messages: DataFrame, copies: DataFrame) -> DataFrame:
-    """The plan of the messages: those to read, rejects, sequences."""
+    """Return the plan of the messages: messages to read, rejects and sequences."""
     told = messages.join(copies, messages["message.path"] == copies["document"], "left").drop("document")
     alone = f.when(f.col("message.correlation_id").isNull(), f.col("message.path"))
     groups = told.groupBy(f.col("message.correlation_id"), alone.alias("alone"))
@@ -404,7 +406,7 @@ def _settled(messages: DataFrame, copies: DataFrame) -> DataFrame:
 
 
 def _spread(files: DataFrame, most: int | None) -> DataFrame:
-    """Files dealt out to tasks: small ones many to a task."""
+    """Distribute files to tasks, many small ones to one task."""
     [(count, size)] = files.agg(f.count("*"), f.coalesce(f.sum("size"), f.lit(0))).collect()
     wanted = max(math.ceil(size / _TASK_BYTES), math.ceil(count / _TASK_FILES), 2 * _cores(files))
     return files.repartition(max(1, min(most or wanted, count)), "path")
@@ -419,7 +421,7 @@ def _map(rows: DataFrame, task: Task, schema: pa.Schema) -> DataFrame:
 
 
 class _Keeper:
-    """Makes tables that are used more than once: in a folder, or kept by the executors."""
+    """Stores tables that are used more than once, in a folder or on the executors."""
 
     def __init__(self, scratch: str | Path | None) -> None:
         self._scratch = scratch
@@ -433,7 +435,7 @@ class _Keeper:
 
 
 def shown_path(url: str) -> str:
-    """A path as the source shows it: files of this machine without a scheme."""
+    """Return a path as the source shows it: without a scheme for files of this machine."""
     return url.removeprefix("file:").replace("//", "", 1) if url.startswith("file://") else url.removeprefix("file:")
 
 
@@ -452,12 +454,12 @@ def _pylist(rows: DataFrame) -> Iterator[dict[str, Any]]:
         yield from batch.to_pylist()
 
 
-# What the workers run.
+# The following classes and functions are what the workers run.
 
 
 @dataclass(frozen=True)
 class _Sift:
-    """Listed files that are input, and what cannot be listed."""
+    """Keeps listed files that are input, and folders that cannot be listed."""
 
     sieve: Sieve
 
@@ -473,7 +475,7 @@ class _Sift:
 
 @dataclass(frozen=True)
 class _Look:
-    """Rows of the plan for what is in files: messages, not settled yet, rejects, replies that are not followed."""
+    """Makes rows of the plan from files: messages (not settled yet), rejects, and replies that are not followed."""
 
     options: SourceOptions
 
@@ -494,7 +496,7 @@ class _Look:
 
 @dataclass(frozen=True)
 class _LookAll:
-    """The same for a plan that the driver makes, with the checksum of each file behind what is in it."""
+    """Makes the rows `_LOOKED` for a plan that the driver makes; after the rows of a file comes its checksum."""
 
     options: SourceOptions
 
@@ -519,7 +521,7 @@ class _LookAll:
 
 @dataclass(frozen=True)
 class _Digest:
-    """What the bodies of messages say."""
+    """Makes the digests of the bodies of messages."""
 
     options: SourceOptions
 
@@ -535,7 +537,7 @@ class _Digest:
 
 
 def _settle(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Rows of the plan for the messages of each correlationId."""
+    """Make rows of the plan from the messages of each correlationId."""
 
     def rows() -> Iterator[dict[str, Any]]:
         for batch in batches:
@@ -569,13 +571,13 @@ def _folder_rejects(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatc
 
 
 def _unlisted(row: Mapping[str, Any]) -> Reject:
-    """The reject of a folder that cannot be listed."""
+    """Return the reject of a folder that cannot be listed."""
     return Reject(shown_path(row["path"]), None, f"cannot be read: {row['error']}")
 
 
 @dataclass(frozen=True)
 class _Read:
-    """The rows of messages."""
+    """Makes the rows of messages."""
 
     options: SourceOptions
     schema: pa.Schema
@@ -586,14 +588,14 @@ class _Read:
 
 
 def documents(batches: Iterable[pa.RecordBatch], whole_file_bytes: int) -> Iterator[PlannedFile]:
-    """The messages whose files come in, each of which can be read under its path until the next one is asked for."""
+    """Yield the messages in incoming files. Each can be read under its path until the caller asks for the next one."""
     for _, facts in lent_files(batches, whole_file_bytes):
         yield from map(planned_file, sorted(facts, key=lambda message: str(message["path"])))
 
 
 @dataclass(frozen=True)
 class _RejectRows:
-    """The rows of rejects."""
+    """Makes the rows of rejects."""
 
     options: SourceOptions
     schema: pa.Schema
@@ -606,7 +608,7 @@ class _RejectRows:
 
 
 def planned_file(row: dict[str, Any]) -> PlannedFile:
-    """A message out of a row."""
+    """Return a message from its row."""
     return PlannedFile(**{**row, "duplicates": tuple(row["duplicates"] or ())})
 
 
@@ -622,7 +624,7 @@ def _batches(rows: Iterable[dict[str, Any]], schema: pa.Schema) -> Iterator[pa.R
 
 
 def lent_files(batches: Iterable[pa.RecordBatch], whole: int) -> Iterator[tuple[str, Any]]:
-    """The files whose parts come in, lent under the paths that are shown, one at a time, and their facts."""
+    """Put incoming parts together to files, lend one file at a time under its shown path, and yield path and facts."""
     with SHELF.held():
         file = _Gathered(whole)
         for batch in batches:
@@ -636,7 +638,7 @@ def lent_files(batches: Iterable[pa.RecordBatch], whole: int) -> Iterator[tuple[
 
 
 class _Gathered:
-    """The parts of one file: in memory while they are few, on disk when they are many or an archive."""
+    """The parts of one file: in memory, or on disk for a large file or an archive."""
 
     def __init__(self, whole: int) -> None:
         self.path = ""
@@ -660,7 +662,7 @@ class _Gathered:
 
     @contextmanager
     def lent(self, error: str | None) -> Iterator[Any]:
-        """While this lasts the file can be read under its path; gives the facts."""
+        """Make the file readable under its path while the block runs; give its facts."""
         try:
             content: bytes | Path | SpoolError
             if error is not None:
@@ -678,5 +680,5 @@ class _Gathered:
 
 
 def _scratch() -> str | None:
-    """Where a worker puts files: one of the folders that Spark gives it."""
+    """Return the folder for temporary files of a worker: one of those that Spark gives it."""
     return next(filter(os.path.isdir, os.environ.get("SPARK_LOCAL_DIRS", "").split(",")), None)

@@ -1,8 +1,8 @@
 """Streams of a landing on any Hadoop file system: `stream_landing`.
 
-The planning process of a stream keeps the index and decides what is in a batch, as for a landing on this machine
-(`_streams`). It has no Hadoop, and no session. So it asks the process that has the session, through a socket in a
-folder of this user's, to list and read files, which Spark's tasks do.
+As for a landing on this machine (`_streams`), the planning process of a stream keeps the index and decides what is in a
+batch. It has neither Hadoop nor a session. So it asks the process that has the session to list and read files, which
+Spark's tasks do. It asks through a socket in a folder that only this user can open.
 
     planning process: positions, batches --asks--> SessionServer: Spark's tasks list, and look at files
            |
@@ -69,17 +69,17 @@ _ADDRESS: Final = "address"
 def stream_landing(
     spark: SparkSession, path: str | Sequence[str], object_type: str = "ME", **options: str
 ) -> DataFrame:
-    """A stream of the rows of a landing on any Hadoop file system, listed, planned and read by Spark.
+    """Return a stream of the rows of a landing on any Hadoop file system. Spark lists and reads it.
 
     Args:
-        spark: a session; how it reaches the file system its settings say.
-        path: a folder, a file or a glob, `s3a://bucket/landing` for example, or several.
-        object_type: as the source's option `objectType`.
+        spark: a session whose settings give access to the file system.
+        path: a folder, a file or a glob, for example `s3a://bucket/landing`, or several of them.
+        object_type: as the option `objectType` of the source.
         options: those of `readStream.format("mtosi")`; `index` names a file that the driver can write.
 
     Returns:
-        The columns that `readStream.format("mtosi")` gives for the same options. This process must live as long as the
-        query.
+        The columns that `readStream.format("mtosi")` gives for the same options. This process must run as long as the
+        query does.
 
     Raises:
         ConfigError: an option that does not fit, or a session of Spark Connect.
@@ -101,21 +101,21 @@ def stream_landing(
 
 
 class SessionServer:
-    """Does for the planning processes of streams what only the session can.
+    """Answers requests of the planning processes of streams that need the session.
 
     Attributes:
-        address: where it is asked: a socket that only this user can open.
+        address: of a socket that only this user can open.
     """
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
-        self._listener = Listener(family="AF_UNIX")  # in a folder of this process, which only its user can open
+        self._listener = Listener(family="AF_UNIX")  # in a folder of this process that only its user can open
         self.address = str(self._listener.address)
         Thread(target=self._accept, name="mtosi-streams", daemon=True).start()
 
     @classmethod
     def of(cls, spark: SparkSession) -> SessionServer:
-        """The one of an application, which stays open as long as it."""
+        """Return the server of an application; it stays open as long as the application."""
         context = spark.sparkContext
         if context not in _servers:
             _servers[context] = cls(spark)
@@ -127,7 +127,7 @@ class SessionServer:
             Thread(target=self._serve, args=(connection,), name="mtosi-stream", daemon=True).start()
 
     def _serve(self, connection: Connection[Any, Any]) -> None:
-        """Answer one planning process, until it ends."""
+        """Answer one planning process until it ends."""
         with connection, suppress(EOFError, OSError):
             while True:
                 name, arguments = connection.recv()
@@ -135,17 +135,17 @@ class SessionServer:
                     answer: Any = getattr(self, name)(*arguments)
                 except MtosiError as error:
                     answer = error
-                except Exception as error:  # noqa: BLE001 - whatever Spark says, the planning process must hear it
+                except Exception as error:  # noqa: BLE001 - the planning process must get every error of Spark
                     answer = MtosiError(f"Spark: {java_reason(error)}")
                 connection.send(answer)
 
     def listed(self, settings: SourceOptions) -> tuple[list[SeenFile], tuple[Reject, ...]]:
-        """The files of a landing, and what cannot be listed."""
+        """Return the files of a landing, and rejects of folders that cannot be listed."""
         listing = EngineListing(self._spark, settings)
         return list(listing.files.values()), listing.rejects
 
     def look(self, files: Sequence[SeenFile], settings: SourceOptions) -> tuple[list[Scanned], list[tuple[str, str]]]:
-        """What is in files; and files that are not as they were, with the reason."""
+        """Return what is in files, and the files that cannot be read or have changed, with reasons."""
         scanned: list[Scanned] = []
         gone: list[tuple[str, str]] = []
         for looked in look_at(self._spark, files, settings):
@@ -158,7 +158,7 @@ class SessionServer:
     def digests(
         self, files: Sequence[PlannedFile], listed: Mapping[str, SeenFile], settings: SourceOptions
     ) -> list[tuple[PlannedFile, str | Reject]]:
-        """What the bodies of messages say."""
+        """Return the digests of the bodies of messages."""
         return list(digests_by_engine(self._spark, listed, files, settings))
 
     def clean(self, path: str, archive: str) -> None:
@@ -170,7 +170,7 @@ _servers: Final[WeakKeyDictionary[SparkContext, SessionServer]] = WeakKeyDiction
 
 
 class _EngineSource(DataSource):
-    """The files of each batch of `stream_landing`, with what planning says of them."""
+    """The files of each batch of `stream_landing`, with the facts that planning has found about them."""
 
     @classmethod
     def name(cls) -> str:
@@ -188,7 +188,7 @@ class _EngineSource(DataSource):
 
 
 class EngineStream(LandingStream):
-    """A landing that grows, of which Spark's tasks list and read the files."""
+    """A growing landing whose files are listed and read by Spark's tasks."""
 
     def __init__(self, settings: SourceOptions, options: StreamOptions, schema: pa.Schema) -> None:
         super().__init__(settings, options, schema)
@@ -196,18 +196,18 @@ class EngineStream(LandingStream):
         self._server: Connection[Any, Any] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """What a worker needs."""
+        """Return the state that a worker needs, without the connection."""
         return {**super().__getstate__(), "_server": None}
 
     def ask_at(self, address: str) -> None:
-        """Say where the session's process is asked."""
+        """Set the address of the `SessionServer`."""
         self._address = address
 
     def _ask(self, name: str, *arguments: Any) -> Any:
-        """What the session's process answers.
+        """Return the answer of the `SessionServer`.
 
         Raises:
-            MtosiError: what it says; or it is gone.
+            MtosiError: the answer is an error, or the process of the server is gone.
         """
         try:
             if self._server is None:
@@ -241,7 +241,7 @@ class EngineStream(LandingStream):
         self._ask("clean", path, f"file:{archive}" if archive and not scheme_of(archive) else archive)
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
-        """The files of one partition and what is known of them."""
+        """Yield the files of one partition and the facts about them."""
         if not isinstance(partition, StreamPartition):
             return
         seen = {file.path: file for file in partition.seen}
@@ -265,7 +265,7 @@ class EngineStream(LandingStream):
 
 
 class _ReadListed:
-    """What the workers run: rows out of files."""
+    """What the workers run: makes rows from files."""
 
     def __init__(self, settings: SourceOptions, schema: pa.Schema) -> None:
         self._settings = settings
@@ -286,10 +286,10 @@ class _ReadListed:
 
 
 def _check(path: str) -> None:
-    """Check that a file is as it was listed.
+    """Check that a file has not changed since it was listed.
 
     Raises:
-        SpoolError: it is not.
+        SpoolError: it has changed or cannot be read.
     """
     try:
         raw_bytes(path).close()

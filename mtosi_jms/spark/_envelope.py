@@ -1,10 +1,10 @@
-"""What an ingest needs to know of an envelope before it looks at objects, and whether it is well-formed to its end.
+"""Facts about an envelope that an ingest needs before it reads objects, and checks that it is well-formed to its end.
 
-The header is read as text, each value without the white space around it; an empty element counts as absent. Only the
-correlationId is taken as it came, blanks included. `security` is a credential and is never read.
+Header fields are read as text without the white space around them; an empty element counts as absent. Only the
+correlationId keeps its white space. `security` is a credential and is never read.
 
-Nothing here holds more than `whole_file_bytes` of a file. Whatever is wrong with a file comes out as an `XmlError`
-with its line, or as a `SpoolError` where it cannot be read.
+No function here holds more than `whole_file_bytes` of a file. Faults of a file are raised as an `XmlError` with their
+line, or as a `SpoolError` if the file cannot be read.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ REQUEST: Final = "request"
 FAULT: Final = "fault"
 NOTIFICATION: Final = "notification"
 BULK_RESPONSE: Final = "bulk response"
-"""A response that only names the file in which the data is (C18)."""
+"""A response that has no data but names the file with the data (C18)."""
 
 _ENVELOPES: Final = {clark(ns, "Envelope"): ns for ns in (SOAP11, SOAP12)}
 _HEADER: Final = clark(HDR, "header")
@@ -38,7 +38,7 @@ _END_TAG = re.compile(
     rb"</(?:[^\s<>/:]+:)?Envelope\s*>\s*(?:<!--(?:(?!-->).)*-->\s*|<\?(?:(?!\?>).)*\?>\s*)*", re.DOTALL
 )
 _PLAIN: Final = ("empty", "damaged gzip", "no element")
-"""How the reasons of errors begin that are not about the XML itself."""
+"""The beginnings of error texts that are not about the XML itself."""
 _DIGITS = re.compile(r"\d{1,18}", re.ASCII)
 _TRUTH: Final = {"true": True, "1": True, "false": False, "0": False}
 _KINDS: Final = {"REQUEST": REQUEST, "RESPONSE": RESPONSE, "ERROR": FAULT, "NOTIFICATION": NOTIFICATION}
@@ -47,15 +47,15 @@ _SUFFIXES: Final = (("Request", REQUEST), ("Response", RESPONSE), ("Exception", 
 
 @dataclass(frozen=True, slots=True)
 class EnvelopeFacts:
-    """One envelope without its objects.
+    """The facts about an envelope, without its objects.
 
     Attributes:
         kind: response, request, fault, notification, or bulk response.
-        correlation_id: as it came, None where absent or empty.
-        batch_number: batchSequenceNumber, None where absent or no number.
-        end_of_reply: batchSequenceEndOfReply, None where absent or no boolean.
-        body_tag: Clark name of the first element of the SOAP body, empty where the body is empty.
-        header: text of the header fields by XML name, absent ones left out.
+        correlation_id: as received; None if absent or empty.
+        batch_number: batchSequenceNumber; None if absent or not a number.
+        end_of_reply: batchSequenceEndOfReply; None if absent or not a boolean.
+        body_tag: Clark name of the first element of the SOAP body; empty if the body is empty.
+        header: text of the header fields by XML name, without absent fields.
     """
 
     kind: str
@@ -67,10 +67,10 @@ class EnvelopeFacts:
 
 
 def soap_namespace(root: etree._Element, source: str | None = None) -> str:
-    """The SOAP namespace of an envelope (C52: 1.1 and 1.2 are read).
+    """Return the SOAP namespace of an envelope (C52: 1.1 and 1.2 are read).
 
     Raises:
-        EnvelopeError: the element is no SOAP envelope.
+        EnvelopeError: the element is not a SOAP envelope.
     """
     namespace = _ENVELOPES.get(str(root.tag))
     if namespace is None:
@@ -79,19 +79,19 @@ def soap_namespace(root: etree._Element, source: str | None = None) -> str:
 
 
 def soap_body(root: etree._Element) -> etree._Element | None:
-    """The SOAP body of an envelope, None where there is none (yet).
+    """Return the SOAP body of an envelope; None if there is none (yet).
 
     Raises:
-        EnvelopeError: the element is no SOAP envelope.
+        EnvelopeError: the element is not a SOAP envelope.
     """
     return root.find(clark(soap_namespace(root), "Body"))
 
 
 def envelope_facts(root: etree._Element, source: str | None = None) -> EnvelopeFacts:
-    """The facts of an envelope, of which the body may still be growing behind its first element.
+    """Return the facts about an envelope. Its tree may still be incomplete after the first element of the body.
 
     Raises:
-        EnvelopeError: no SOAP, no body, no MTOSI header, or neither header nor body says what kind of message it is.
+        EnvelopeError: not SOAP, no body, no MTOSI header, or neither header nor body says what kind of message it is.
     """
     namespace = soap_namespace(root, source)
     body = soap_body(root)
@@ -127,7 +127,10 @@ def envelope_facts(root: etree._Element, source: str | None = None) -> EnvelopeF
 
 
 def _names_files(fields: Mapping[str, str]) -> bool:
-    """Whether a response is the reply of BulkResponse; the documents in its files are numbered, or name no file."""
+    """Whether a response is a reply of BulkResponse that names files.
+
+    The documents in these files have a batch number or name no file, so they are no such replies.
+    """
     bulk = fields.get("communicationPattern") == "BulkResponse"
     return bulk and "fileLocationURI" in fields and "batchSequenceNumber" not in fields
 
@@ -144,7 +147,7 @@ def _texts(header: etree._Element | None) -> dict[str, str]:
 
 
 def _kind(fields: Mapping[str, str], tag: str) -> str | None:
-    """What the message says it is; where msgType says nothing usable, what its names end in."""
+    """Return the kind of a message by its msgType, otherwise by the endings of body element and msgName."""
     kind = _KINDS.get(fields.get("msgType", "").upper())
     if kind is not None:
         return kind
@@ -159,12 +162,12 @@ def _kind(fields: Mapping[str, str], tag: str) -> str | None:
 
 
 def scan_head(path: str) -> EnvelopeFacts:
-    """The facts of an envelope, read from its head, and proof that it does not end early.
+    """Return the facts about an envelope from its head, and check that the file does not end early.
 
-    A file that is damaged between head and end is not found here; `verify` finds it.
+    Damage between head and end is not found here; `verify` finds it.
 
     Raises:
-        XmlError: not well-formed as far as was looked, ends early, a DTD, no SOAP, no MTOSI header, wrong kind.
+        XmlError: head or end is not well-formed, the file ends early, a DTD, not SOAP, no MTOSI header, wrong kind.
         SpoolError: the file cannot be read.
     """
     with opened(path) as stream:
@@ -177,10 +180,10 @@ def scan_head(path: str) -> EnvelopeFacts:
 
 
 def _head(stream: IO[bytes], path: str) -> tuple[etree._Element, bool]:
-    """The root of an envelope, as soon as the first element of the body has begun, or ended if it is a fault.
+    """Parse an envelope until the first element of the body has begun or, if it is a fault, has ended.
 
     Returns:
-        The root, and whether all of the stream was read.
+        The root, and whether the whole stream was read.
     """
     parser = etree.XMLPullParser(events=("start", "end"), **HARDENED)
     root: etree._Element | None = None
@@ -219,7 +222,7 @@ def _check_start(data: bytes, path: str) -> None:
 
 
 def _ends_well(stream: IO[bytes]) -> bool:
-    """Whether the last bytes are the end tag of an envelope, with nothing but comments behind it."""
+    """Whether a stream ends with the end tag of an envelope, or with comments and processing instructions after it."""
     if not isinstance(stream, io.BufferedReader):
         tail = b""
         while data := stream.read(CHUNK):
@@ -242,10 +245,10 @@ class _Nothing:
 
 
 def verify(path: str, whole_file_bytes: int) -> None:
-    """Parse a file to its end, to know that it can be parsed.
+    """Check that a file can be parsed to its end.
 
     Raises:
-        XmlError: it cannot; with the line.
+        XmlError: it cannot be parsed; the error has the line.
         SpoolError: the file cannot be read.
     """
     data = read_whole(path, whole_file_bytes)
@@ -266,7 +269,7 @@ def verify(path: str, whole_file_bytes: int) -> None:
 
 
 def reject_of(error: XmlError | SpoolError, path: str, data: bytes | None = None) -> Reject:
-    """A typed error as a reject of a file, or of a message, `data`, that is in no file."""
+    """Return an error as a reject of a file, or of a message `data` that is in no file."""
     if isinstance(error, SpoolError):
         return unreadable(error, path)
     text = error.message
@@ -277,7 +280,7 @@ def reject_of(error: XmlError | SpoolError, path: str, data: bytes | None = None
 
 
 def _ends_early(document: str | bytes) -> bool:
-    """Whether a document that is not well-formed has no fault but that it stops: all of it could go on.
+    """Whether a document that is not well-formed is only cut off: all that is there is the beginning of one that is.
 
     Args:
         document: path of the file, or the bytes.

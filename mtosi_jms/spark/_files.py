@@ -1,16 +1,16 @@
-"""The files of a landing: a spool, a folder, a file or a glob; finding them, and opening them by path.
+"""The files of a landing: finding them in spools, folders, files or globs, and opening them by path.
 
-A folder is read recursively; its `*.xml` and `*.xml.gz` files are input, and `*.zip`, `*.tar`, `*.tar.gz` and `*.tgz`
-for the former inside them, in any case of letters. Nothing else is: sidecars, acknowledgement logs and half-written
-files of a spool have other endings or begin with a dot. A file that is named outright is input whatever it is called.
-A document in an archive is a file of its own, called `ARCHIVE!/MEMBER`.
+A folder is read recursively. Its input are `*.xml` and `*.xml.gz` files, and those inside `*.zip`, `*.tar`, `*.tar.gz`
+and `*.tgz`, in upper or lower case. All other files are ignored: sidecars, acknowledgement logs and half-written files
+of a spool have other endings or begin with a dot. A path that names a file directly is input with any name. A document
+in an archive is a file of its own, called `ARCHIVE!/MEMBER`.
 
-On a Hadoop file system Spark lists and reads (`_hadoop`); what it has read is lent to this module under the name of the
-file, and the rest is the same.
+On a Hadoop file system Spark lists and reads the files (`_hadoop`). It lends each file to this module under its name;
+everything else is the same.
 
-A reply of BulkResponse names a file (C18). Whoever writes into a landing chooses that name, so nothing is followed
-unless the option `bulkFiles` says below which folders, and what is not followed is listed. A file that was followed
-does not lead to others.
+A reply of BulkResponse names a file (C18). Anyone who writes into the landing can choose that name, so only files below
+the folders of the option `bulkFiles` are followed, and the other replies are listed. A file that was followed does not
+lead to further files.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from mtosi_jms.bulk import DEFAULT_BOUNDS, GZIP_MAGIC, SEPARATOR, Archive, Bound
 from mtosi_jms.errors import ArchiveError, ConfigError, FileLocationError, MalformedXmlError, MtosiError, SpoolError
 
 CHUNK: Final = 64 * 1024
-"""How much of a file is read at once where it is not read whole."""
+"""Bytes that are read at once from a file that is not read as a whole."""
 _ARCHIVES: Final = (".zip", ".tar", ".tar.gz", ".tgz")
 NOT_THERE: Final = "no such file or folder"
 _NOT_ALLOWED: Final = "names a file that is not read: the option bulkFiles does not allow any"
@@ -41,7 +41,7 @@ _NOT_ALLOWED: Final = "names a file that is not read: the option bulkFiles does 
 
 @dataclass(frozen=True, slots=True)
 class Reject:
-    """A file, or a folder, from which no message could be read; `line` is that of the fault, from 1.
+    """A file or folder from which no message could be read; `line` is the line of the fault, from 1.
 
     `file` is empty for a message that is in no file.
     """
@@ -56,13 +56,13 @@ class Reject:
 
 
 def unreadable(error: SpoolError, file: str) -> Reject:
-    """The reject of a file that cannot be opened, or of an archive that is refused."""
+    """Return the reject of a file that cannot be opened, or of an archive that is refused."""
     return Reject(file, None, error.reason if isinstance(error, ArchiveError) else f"cannot be read: {error.reason}")
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What lies in a landing: absolute paths, sorted, each once, with sizes in bytes; and what cannot be read."""
+    """The documents of a landing, as sorted absolute paths with sizes in bytes, each once, and what cannot be read."""
 
     files: tuple[tuple[str, int], ...]
     rejects: tuple[Reject, ...]
@@ -70,12 +70,12 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Sieve:
-    """Which of the files that are found are input; the names of Spark's options for files.
+    """The conditions on files that are input, from Spark's options for files.
 
     Attributes:
-        name: pattern of the file's name as `pathGlobFilter` has it, already as a regular expression.
-        deep: whether folders in folders are looked into.
-        after, before: bounds of the time of the last change, in milliseconds since 1970, exclusive.
+        name: a regular expression for the name of the file, made from `pathGlobFilter`.
+        deep: whether folders inside folders are read.
+        after, before: exclusive bounds of the time of the last change, in milliseconds since 1970.
     """
 
     name: re.Pattern[str] | None = None
@@ -88,8 +88,8 @@ class Sieve:
 
         Args:
             path: of the file.
-            time: of its last change in milliseconds; None asks this machine, where it matters.
-            named: whether it was named outright, so that its name may end in anything.
+            time: of its last change in milliseconds; with None, this machine is asked if a bound needs it.
+            named: whether a path of the landing names the file directly, so that it may have any ending.
         """
         name = path.rpartition("/")[2]
         if not (named or _is_input_name(name)) or (self.name is not None and not self.name.fullmatch(name)):
@@ -99,7 +99,7 @@ class Sieve:
         try:
             changed = os.stat(path).st_mtime_ns // 1_000_000 if time is None else time  # noqa: PTH116
         except OSError:
-            return True  # whoever opens it says what is wrong
+            return True  # opening the file will report the error
         return (self.after is None or changed > self.after) and (self.before is None or changed < self.before)
 
 
@@ -107,10 +107,10 @@ ALL_FILES: Final = Sieve()
 
 
 def find_files(paths: Iterable[str], sieve: Sieve = ALL_FILES) -> Found:
-    """The files of a landing, given as folders, files, globs, or `file:` URLs of them.
+    """Find the documents of a landing, given as folders, files, globs, or `file:` URLs of them.
 
     Raises:
-        SpoolError: a path or glob that leads to nothing, or that cannot be read.
+        SpoolError: a path does not exist or cannot be read, or a glob matches nothing.
         ConfigError: a path on another file system.
     """
     files: dict[str, int] = {}
@@ -121,7 +121,12 @@ def find_files(paths: Iterable[str], sieve: Sieve = ALL_FILES) -> Found:
 
 
 def input_files(paths: Iterable[str], rejects: list[Reject], sieve: Sieve = ALL_FILES) -> Iterator[str]:
-    """The files on disk of a landing, absolute, archives unopened; `rejects` takes folders that cannot be read.
+    """Yield the absolute paths of the files of a landing, without opening archives.
+
+    Args:
+        paths: as `find_files` takes them.
+        rejects: folders that cannot be read are added to it.
+        sieve: conditions on the files.
 
     Raises:
         SpoolError, ConfigError: as `find_files`.
@@ -133,12 +138,12 @@ def input_files(paths: Iterable[str], rejects: list[Reject], sieve: Sieve = ALL_
 def follow(
     replies: Iterable[tuple[str, str]], folders: Sequence[str], rejects: list[Reject]
 ) -> tuple[dict[str, int], list[Reject]]:
-    """The documents in the files that replies of BulkResponse name, with sizes, and the replies that are not followed.
+    """Return the documents in the files that replies of BulkResponse name, with sizes, and the replies not followed.
 
     Args:
         replies: path of each reply, and its fileLocationURI.
-        folders: below which files may be read; where there is none, nothing is followed.
-        rejects: takes replies whose file cannot be read, and files that cannot.
+        folders: files below these folders may be read; without folders no reply is followed.
+        rejects: replies and files that cannot be read are added to it.
     """
     if not folders:
         return {}, [Reject(path, None, _NOT_ALLOWED) for path, _ in replies]
@@ -155,7 +160,7 @@ def follow(
 
 
 def local_path(path: str) -> str:
-    """A path of this machine, absolute; `file:` URLs are taken apart.
+    """Return a path or a `file:` URL as an absolute path of this machine.
 
     Raises:
         ConfigError: a URL of another file system.
@@ -170,19 +175,19 @@ def local_path(path: str) -> str:
 
 
 def placed(path: str) -> str:
-    """A path of this machine, absolute; the URL of another file system as it is."""
+    """Return an absolute path for a path of this machine; a URL of another file system is returned unchanged."""
     return path if scheme_of(path) not in ("", "file") else local_path(path)
 
 
 def scheme_of(path: str) -> str:
-    """The scheme of a URL in small letters, empty for a path of this machine."""
+    """Return the scheme of a URL in lower case; empty for a path of this machine."""
     scheme, separator, _ = path.partition(":")
     is_url = separator and (scheme.lower() == "file" or ("//" in path and len(scheme) > 1 and scheme.isalnum()))
     return scheme.lower() if is_url else ""
 
 
 def documents_of(path: str, rejects: list[Reject]) -> dict[str, int]:
-    """The documents of a file with their sizes in bytes: the file itself, or what is in it if it is an archive."""
+    """Return the documents of a file with their sizes in bytes: the file itself, or the members of an archive."""
     try:
         lent = _LENT.get(path)
         size = Path(path).stat().st_size if lent is None else lent.size
@@ -236,12 +241,12 @@ def _folder(path: str, rejects: list[Reject], sieve: Sieve) -> Iterator[str]:
 
 
 def _is_input_name(name: str) -> bool:
-    """Whether a file of this name is input when it is found in a folder."""
+    """Whether a file with this name is input if it is found in a folder."""
     return is_document_name(name) or (name.lower().endswith(_ARCHIVES) and not name.startswith("."))
 
 
 def split_member(path: str) -> tuple[str, str]:
-    """A path as archive and member; the member is empty for a file that is none."""
+    """Split a path into archive and member; the member is empty if the path is a file that is not in an archive."""
     archive, separator, member = path.partition(SEPARATOR)
     while separator and path not in _LENT and not os.path.exists(path):  # noqa: PTH110
         if archive in _LENT or os.path.isfile(archive):  # noqa: PTH113
@@ -252,7 +257,7 @@ def split_member(path: str) -> tuple[str, str]:
 
 
 def disk_file(path: str, files: Container[str]) -> str | None:
-    """Of some files the one that a document is in: itself, or an archive; no file system is asked."""
+    """Return the one of some files that a document is in: itself or an archive. No file system is asked."""
     if path in files:
         return path
     parts = path.split(SEPARATOR)
@@ -262,11 +267,11 @@ def disk_file(path: str, files: Container[str]) -> str | None:
 
 @contextmanager
 def opened(path: str) -> Iterator[IO[bytes]]:
-    """A landed file for reading, `FILE` or `ARCHIVE!/MEMBER`, decompressed where it is gzip, whatever its name.
+    """Open a document, `FILE` or `ARCHIVE!/MEMBER`, for reading; gzip is decompressed whatever the name is.
 
     Raises:
-        SpoolError: it cannot be read.
-        ArchiveError: the archive is damaged or unsafe, or more comes out of it than is allowed, while it is read.
+        SpoolError: the document cannot be read.
+        ArchiveError: the archive is damaged or unsafe, or its content is larger than allowed.
         MalformedXmlError: the compressed data is damaged or ends early.
     """
     file, member = split_member(path)
@@ -289,7 +294,7 @@ def opened(path: str) -> Iterator[IO[bytes]]:
 
 @dataclass(frozen=True, slots=True)
 class Lent:
-    """What somebody else has read of a file: its bytes, a copy on this machine, or why it cannot be read."""
+    """The content of a file that Spark has read: its bytes, a copy on this machine, or why it cannot be read."""
 
     size: int
     content: bytes | Path | SpoolError
@@ -300,7 +305,7 @@ _LENT: Final[dict[str, Lent]] = {}
 
 @contextmanager
 def lent(path: str, content: Lent) -> Iterator[None]:
-    """While this lasts, a file is what was lent under its name. For the one thread of a worker of Spark's."""
+    """Make lent content readable under a path while the block runs. For Spark workers, which have one thread."""
     _LENT[path] = content
     try:
         yield
@@ -309,10 +314,10 @@ def lent(path: str, content: Lent) -> Iterator[None]:
 
 
 def _on_disk(path: str) -> str:
-    """The file of this machine that is read for a path.
+    """Return the file of this machine that has the content of a path.
 
     Raises:
-        SpoolError: whoever lent it could not read it.
+        SpoolError: Spark could not read the file that it lends.
     """
     found = _LENT.get(path)
     if found is None:
@@ -323,11 +328,11 @@ def _on_disk(path: str) -> str:
 
 
 def raw_bytes(path: str) -> IO[bytes]:
-    """A file for reading, its bytes as they lie there.
+    """Open a file for reading, without decompression.
 
     Raises:
-        SpoolError: whoever lent it could not read it.
-        OSError: it cannot be opened.
+        SpoolError: Spark could not read the file that it lends.
+        OSError: the file cannot be opened.
     """
     found = _LENT.get(path)
     if found is not None and isinstance(found.content, bytes):
@@ -344,7 +349,7 @@ def _unzipped(raw: IO[bytes], path: str) -> IO[bytes]:
 
 
 def read_whole(path: str, limit: int) -> bytes | None:
-    """All bytes of a file, as `opened` gives them; None if they are more than `limit`."""
+    """Return all bytes of a file, as `opened` gives them; None if there are more than `limit`."""
     with opened(path) as stream:
         data = stream.read(limit + 1)
     return None if len(data) > limit else data
@@ -357,11 +362,11 @@ class _Kept:
 
 
 class ArchiveShelf:
-    """Open archives by file; threads may share it.
+    """A cache of open archives; threads may share it.
 
-    An archive that was opened stays open for the next of its members while somebody holds the shelf: the table of
-    contents is read once, and a TAR inside GZIP unpacked once, for each reading of a partition and not for each
-    member. One archive at most is kept that is not being read.
+    While `held` runs, the archive that was read last stays open for its next member. So its table of contents is read
+    once for a partition, not once for each member, and a TAR inside GZIP is unpacked once. At most one archive is kept
+    open that nobody reads.
     """
 
     def __init__(self) -> None:
@@ -375,7 +380,7 @@ class ArchiveShelf:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """While this lasts the archive that was read last stays open."""
+        """Keep the archive that was read last open while the block runs."""
         with self._lock:
             self._holders += 1
         try:
@@ -387,11 +392,11 @@ class ArchiveShelf:
 
     @contextmanager
     def archive(self, path: str) -> Iterator[Archive]:
-        """A file as an archive, open.
+        """Open a file as an archive, or use the open one.
 
         Raises:
-            ArchiveError: damaged, unsafe or too large.
-            SpoolError: it cannot be read.
+            ArchiveError: the archive is damaged, unsafe or too large.
+            SpoolError: the file cannot be read.
         """
         key = _identity(path)
         with self._lock:
@@ -418,7 +423,7 @@ SHELF: Final = ArchiveShelf()
 
 
 def _identity(path: str) -> tuple[str, int, int]:
-    """A file as it is now: one that was replaced is another."""
+    """Return a key for a file in its present state; a replaced or changed file has another key."""
     try:
         facts = Path(_on_disk(path)).stat()
     except OSError as error:

@@ -1,6 +1,6 @@
-"""Errors in Spark's Python processes: what is wrong first, and then where.
+"""Errors in Spark's Python processes: the message first, then the traceback.
 
-Spark hands the caller what Python prints of an exception, and Python prints its traceback first, which is long.
+Spark gives the caller the text that Python prints for an exception, and Python prints the long traceback first.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ _HIDE: Final = "SPARK_HIDE_TRACEBACK"
 
 @contextmanager
 def error_first() -> Iterator[None]:
-    """Has Spark tell an error of ours in one line, above its traceback, where this is a process of Spark's.
+    """In a Python process of Spark, let Spark show the message of an `MtosiError` above its traceback.
 
-    Spark is told to leave the traceback out, which then is a note of the error's. The process ends with the error, so
-    the setting says nothing about others.
+    The setting tells Spark to leave the traceback out, and a note of the error has it instead. The process ends with
+    the error, so the setting affects no other error.
     """
     try:
         yield

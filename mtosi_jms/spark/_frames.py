@@ -1,10 +1,10 @@
-"""DataFrames of envelopes from anywhere: their objects as rows, and their ledger.
+"""DataFrames of envelopes from any source: their objects as rows, and their ledger.
 
     parse_messages(kafka_df, "ME", column="value", keep=("topic", "partition", "offset"))
 
-gives the columns that the source gives, for envelopes from anywhere. What only the planning of a landing can know is
-null there: `source_file` and `complete`. Duplicates stay in: `ledger` counts them, and `body_digest` of MESSAGE rows
-tells them.
+gives the same columns as the source `mtosi`. `source_file` and `complete` are null, because only the planning of a
+landing knows them. Duplicates are not removed: `ledger` counts them, and equal `body_digest` of MESSAGE rows shows
+them.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _FACTS: Final = (
     "duplicate_files",
     "header_timestamp",
 )
-"""The columns of messages that the ledger is made from."""
+"""The columns of messages from which the ledger is made."""
 
 
 def parse_messages(
@@ -55,24 +55,24 @@ def parse_messages(
     columns: Sequence[str] = (),
     keep: Sequence[str] = (),
 ) -> DataFrame:
-    """Rows out of a DataFrame whose column holds whole envelopes, from Kafka, a table, or `binaryFile`.
+    """Return the objects in a column of whole envelopes as rows. The envelopes may come from Kafka, a table or files.
 
     Args:
         df: the messages.
-        object_type: as the source's option `objectType`.
+        object_type: as the option `objectType` of the source.
         column: string or binary column with the envelopes.
-        mode: as the source's option; a rejected message gives a row only with `corrupt_column`.
+        mode: as the option of the source; a rejected message gives a row only with `corrupt_column`.
         corrupt_column: name of a column for the reasons of rejected messages.
-        message_types: which messages objects are taken from.
-        stubs: generated packages, joined by commas, asked before the shipped stubs.
-        columns: names of the columns to give, all by default; the others are not decoded.
-        keep: columns of `df` to repeat beside each row, in front of it.
+        message_types: the kinds of messages whose objects are read.
+        stubs: generated packages, joined by commas; they take precedence over the shipped stubs.
+        columns: names of the columns to return, by default all; other columns are not decoded.
+        keep: columns of `df` that are put in front of each row.
 
     Returns:
-        The columns of the source for `object_type`, or `columns` out of them; `source_file` and `complete` are null.
+        The columns of the source for `object_type`, or those named in `columns`; `source_file` and `complete` are null.
 
     Raises:
-        ConfigError: a column that `df` or the rows have not, an option that does not fit, a name that is taken.
+        ConfigError: a column that `df` or the rows do not have, an option that does not fit, or a name that is taken.
     """
     given = {"objectType": object_type, "mode": mode, "messageTypes": message_types, "stubs": stubs, "path": "-"}
     if corrupt_column is not None:
@@ -135,30 +135,31 @@ class _Parser:
 
 
 def envelope_bytes(value: str | bytes | bytearray | None) -> bytes:
-    """An envelope in a column as bytes; null as none."""
+    """Return an envelope of a column as bytes; null gives empty bytes."""
     return value.encode("utf-8", "surrogatepass") if isinstance(value, str) else bytes(value or b"")
 
 
 def ledger(df: DataFrame, column: str = "body", *, timeout: float | None = None) -> DataFrame:
-    """The ledger of sequences over messages: one row a sequence, of a stream one for each time that it is released.
+    """Return the ledger of some messages: one row for each sequence, on a stream one for each release of a sequence.
 
-    On a stream a sequence is released when it is complete, or when nothing of it came for `timeout`, with what is
-    missing. It is remembered for the same time again: what comes then gives another row, with the next `revision`. The
-    clock is that of the stream's watermark (`df.withWatermark`), without one that of the machine.
+    A stream releases a sequence when it is complete, or when no message of it has arrived for `timeout`; the row then
+    says what is missing. The stream remembers the sequence for another `timeout`. If a message arrives in that time,
+    there is another row with the next `revision`. Time is measured by the watermark of the stream (`df.withWatermark`),
+    or by the clock of the machine if the stream has no watermark.
 
     Args:
-        df: messages, never object rows: what the source gives for objectType MESSAGE, or any DataFrame with a
-            column of whole envelopes (each row without a correlationId is then a sequence of its own).
-        column: the column of envelopes where `df` does not come from objectType MESSAGE.
-        timeout: seconds; needed on a stream, and of no meaning elsewhere.
+        df: messages, not rows of objects: the rows of objectType MESSAGE, or any DataFrame with a column of whole
+            envelopes (each row without a correlationId is then a sequence of its own).
+        column: the column of envelopes, if `df` does not have the columns of objectType MESSAGE.
+        timeout: seconds; required on a stream, and ignored elsewhere.
 
     Returns:
-        The fields of `ReplySequence` as columns (`source` is `source_file`; in `conflicts`, -1 stands for a message
-        without a number), on a stream also `revision`, from 1. Envelopes that are rejected make no sequence: read them
-        with `parse_messages`.
+        The fields of `ReplySequence` as columns (`source` is `source_file`; in `conflicts`, -1 is a message without a
+        number), on a stream also `revision`, from 1. Rejected envelopes make no sequence: read them with
+        `parse_messages`.
 
     Raises:
-        ConfigError: `df` has neither the columns of objectType MESSAGE nor `column`; on a stream also no `timeout`, a
+        ConfigError: `df` has neither the columns of objectType MESSAGE nor `column`; on a stream also: no `timeout`, a
             session whose state store is not RocksDB, or PySpark before 4.1.
     """
     streaming = df.isStreaming
@@ -195,7 +196,7 @@ def ledger(df: DataFrame, column: str = "body", *, timeout: float | None = None)
 
 
 def _reckon_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """What the workers run: grouped facts in, sequences out."""
+    """What the workers run: make sequences from grouped facts."""
     for batch in batches:
         found = [sequence for group in batch.to_pylist() for sequence in reckon(_receipts(group))]
         yield pa.RecordBatch.from_pylist([values_of(LEDGER, one) for one in found], schema=schema_of(LEDGER))

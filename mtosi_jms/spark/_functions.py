@@ -1,13 +1,13 @@
-"""SQL functions for envelopes in any column: of Kafka, a Delta table or files, in batches and in streams.
+"""SQL functions for envelopes in any column, from Kafka, a Delta table or files, in batches and in streams.
 
     register_functions(spark)
     spark.sql("SELECT m.offset, o.name_text FROM messages m, LATERAL mtosi_objects(m.value, 'ME') o")
 
 | function | gives |
 |---|---|
-| `mtosi_header(body)` | a struct of what the header says, null for what is no envelope |
-| `mtosi_error(body)` | why it is none, as `line: reason`; null for an envelope |
-| `mtosi_objects(body, type[, columns])` | a table: the rows that `parse_messages` gives |
+| `mtosi_header(body)` | a struct with the fields of the header; null if `body` is not an envelope |
+| `mtosi_error(body)` | why `body` is not an envelope, as `line: reason`; null for an envelope |
+| `mtosi_objects(body, type[, columns])` | a table with the rows that `parse_messages` gives |
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def register_functions(spark: SparkSession) -> None:
     """Register `mtosi_header`, `mtosi_error` and `mtosi_objects` with a session, for SQL and `expr`.
 
     Raises:
-        ConfigError: PySpark before 4.1, which has no such functions on Arrow data.
+        ConfigError: PySpark before 4.1, which has no Arrow functions of this kind.
     """
     make = getattr(f, "arrow_udf", None)
     if make is None:
@@ -58,7 +58,7 @@ def register_functions(spark: SparkSession) -> None:
 
 
 def header_of(bodies: pa.Array) -> pa.Array:
-    """`mtosi_header` of a batch."""
+    """Compute `mtosi_header` for a batch."""
     return pa.array(map(_header, bodies.to_pylist()), type=_HEADER)
 
 
@@ -71,7 +71,7 @@ def _header(body: Body) -> dict[str, Any] | None:
 
 
 def error_of(bodies: pa.Array) -> pa.Array:
-    """`mtosi_error` of a batch."""
+    """Compute `mtosi_error` for a batch."""
     return pa.array(map(_error, bodies.to_pylist()), type=pa.string())
 
 
@@ -86,13 +86,13 @@ def _error(body: Body) -> str | None:
 
 @dataclass
 class Analyzed(AnalyzeResult):
-    """What a call of `mtosi_objects` gives, and the options that its rows are read with."""
+    """The columns of a call of `mtosi_objects`, and the options for reading its rows."""
 
     given: dict[str, str] = field(default_factory=dict)
 
 
 class Objects:
-    """`mtosi_objects`: its columns follow from the object type, so both arguments behind the body are literals."""
+    """The table function `mtosi_objects`. Its columns depend on `type` and `columns`, so both must be literals."""
 
     def __init__(self, analyzed: Analyzed) -> None:
         options = SourceOptions.parse(analyzed.given)
@@ -100,16 +100,16 @@ class Objects:
 
     @staticmethod
     def analyze(body: AnalyzeArgument, type: AnalyzeArgument, columns: AnalyzeArgument | None = None) -> Analyzed:
-        """The columns of a call.
+        """Return the columns of a call.
 
         Raises:
-            ConfigError: an object type or a column that there is not, or one that is no literal.
+            ConfigError: an object type or a column that does not exist, or an argument that is not a literal.
         """
         with error_first():
             return _analyzed(type, columns)
 
     def eval(self, body: Body, type: str, columns: str | None = None) -> Iterator[tuple[Any, ...]]:
-        """The rows of one envelope; none of what is no envelope."""
+        """Yield the rows of one envelope; none if `body` is not an envelope."""
         try:
             self._reader.message(envelope_bytes(body))
         except XmlError:

@@ -1,7 +1,8 @@
-"""Files of any Hadoop file system as DataFrames: listed and read in the tasks of Spark.
+"""Files of any Hadoop file system as DataFrames; Spark's tasks list and read them.
 
-Spark's Python workers have no Hadoop. `HadoopFiles.java` has, and is compiled in the session by Janino, the compiler
-that Spark brings along for its own generated code: so there is no jar to build, ship or match with a version of Spark.
+Spark's Python workers have no Hadoop, so `HadoopFiles.java` runs in Java tasks. The session compiles it with Janino,
+the compiler that Spark includes for its own generated code. So there is no jar to build, ship or match with a version
+of Spark.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 PART_BYTES: Final = 256 * 1024
-"""Most of a file that is in one row."""
+"""The largest part of a file in one row, in bytes."""
 _LISTED: Final = (
     StructType()
     .add("path", "string")
@@ -37,7 +38,7 @@ _LISTED: Final = (
     .add("named", "boolean")
     .add("error", "string")
 )
-"""What lies in folders: URL, bytes, milliseconds since 1970; a row with an error stands for what cannot be listed."""
+"""Listed files and folders: URL, size in bytes, time in milliseconds since 1970; or an error of one not listed."""
 _PARTS: Final = StructType().add("path", "string").add("part", "binary").add("last", "boolean").add("error", "string")
 _CLASS: Final = "mtosi_jms.HadoopFiles"
 _ROOTS, _FOLDERS, _CONTENTS = range(3)
@@ -48,7 +49,7 @@ class HadoopFiles:
     """The file systems that a session's Hadoop settings open: `s3a:`, `abfss:`, `hdfs:`, `file:` and others."""
 
     def __init__(self, spark: SparkSession) -> None:
-        """Compile what the tasks run, once for each application.
+        """Compile the code of the tasks, once for each application.
 
         Raises:
             ConfigError: a session of Spark Connect, whose client has no Java.
@@ -67,43 +68,43 @@ class HadoopFiles:
         self._conf = spark._jsc.broadcast(jvm.org.apache.spark.util.SerializableConfiguration(conf))
 
     def roots(self, paths: Sequence[str]) -> DataFrame:
-        """What paths and globs lead to: files, and what lies in folders; `_LISTED` has the columns.
+        """List the files that paths and globs lead to, and the content of folders; `_LISTED` has the columns.
 
-        A file that is named outright is `named`.
+        `named` is true for a file that a path names directly.
         """
         rows = self._spark.createDataFrame([(path,) for path in paths], "path string")
         return self._run(_ROOTS, rows, _LISTED)
 
     def below(self, folders: DataFrame) -> DataFrame:
-        """The files in and below the folders of a column `path`, in the same columns."""
+        """List the files in and below the folders of a column `path`, with the same columns."""
         return self._run(_FOLDERS, folders.select("path"), _LISTED)
 
     def contents(self, files: DataFrame) -> DataFrame:
-        """Files in parts of at most `PART_BYTES`, in order: path, part, last, error, facts.
+        """Read files in parts of at most `PART_BYTES`, in order, with the columns path, part, last, error, facts.
 
         Args:
-            files: path, size in bytes, time in milliseconds as they were listed, and facts to hand on with the first
-                part of each file.
+            files: path, size in bytes and time in milliseconds, as listed; and `facts`, which the first part of each
+                file repeats.
         """
         kept = files.select("path", "size", "time", "facts")
         facts = StructField("facts", kept.schema["facts"].dataType)
         return self._run(_CONTENTS, kept, StructType([*_PARTS.fields, facts]))
 
     def remove(self, path: str) -> None:
-        """Remove a file, if it is still there; the driver does it.
+        """Remove a file on the driver, if it still exists.
 
         Raises:
-            SpoolError: that cannot be done.
+            SpoolError: the file cannot be removed.
         """
         with _reporting(path):
             file = self._path(path)
             file.getFileSystem(self._settings).delete(file, False)
 
     def move(self, path: str, archive: str) -> None:
-        """Move a file below a folder, under its own path, if it is still there; the driver does it.
+        """Move a file on the driver, if it still exists, to its own path below the folder `archive`.
 
         Raises:
-            SpoolError: that cannot be done.
+            SpoolError: the file cannot be moved.
         """
         with _reporting(path):
             file = self._path(path)
@@ -146,13 +147,13 @@ def _reporting(path: str) -> Iterator[None]:
 
 
 def java_reason(error: Exception) -> str:
-    """What an error says, that of Java if it is one, in one line."""
+    """Return the text of an error, or of the Java error in it, as one line."""
     said = error.java_exception.toString() if isinstance(error, Py4JJavaError) else error
     return str(said).strip().partition("\n")[0] or type(error).__name__
 
 
 def _compile(context: SparkContext) -> Any:
-    """The constructor of the Java class, which goes to the executors in a jar."""
+    """Compile the Java class, send it to the executors in a jar, and return its constructor."""
     jvm: Any = context._jvm
     compiler = jvm.org.codehaus.janino.SimpleCompiler()
     compiler.setParentClassLoader(jvm.Thread.currentThread().getContextClassLoader())

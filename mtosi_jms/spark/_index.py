@@ -1,7 +1,7 @@
-"""The index of a stream: each file that was seen has a position, from 1, in the order in which files were first seen.
+"""The index of a stream. Each file has a position, from 1, in the order in which the stream first saw the files.
 
-One SQLite file, which one process has at a time. What `add` was given outlives a crash of process and machine when it
-returns. docs/design/streams.md has the tables and what a kill leaves.
+The index is a SQLite file, which one process at a time has open. When `add` returns, its files survive a crash of the
+process or the machine. docs/design/streams.md explains the tables and what remains after a kill.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from mtosi_jms.jms.ids import random_id
 from mtosi_jms.spark._landing import PlannedFile
 
 FORMAT: Final = 1
-"""Of the index and of offsets."""
+"""The version of the format of the index and of offsets."""
 _APPLICATION: Final = 0x4D545349
 _REMEMBERED: Final = 1_000_000
-"""Trimmed messages whose keys are kept."""
+"""The number of trimmed messages whose keys are kept."""
 _AT_ONCE: Final = 500
 _SCHEMA: Final = (
     "CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
@@ -38,13 +38,13 @@ _SCHEMA: Final = (
 
 @dataclass(frozen=True, slots=True)
 class SeenFile:
-    """A file as it was when it was first seen.
+    """The state of a file when the stream first saw it.
 
     Attributes:
         path: absolute path.
         size: in bytes.
-        modified_ns: when it was changed last, nanoseconds since 1970 UTC.
-        key: identifies the message in it; None where nothing does.
+        modified_ns: time of its last change in nanoseconds since 1970 UTC.
+        key: identifies the message in it; None if nothing does.
     """
 
     path: str
@@ -54,10 +54,10 @@ class SeenFile:
 
     @classmethod
     def look(cls, path: str, key: str | None = None) -> SeenFile:
-        """The file as it is now.
+        """Return the present state of a file.
 
         Raises:
-            SpoolError: it cannot be read.
+            SpoolError: the file cannot be read.
         """
         try:
             facts = os.stat(path)  # noqa: PTH116 - a landing has many files
@@ -66,7 +66,7 @@ class SeenFile:
         return cls(path, facts.st_size, facts.st_mtime_ns, key)
 
     def changed(self) -> str:
-        """What has become of it since; empty: nothing."""
+        """Say what has happened to the file since; empty if nothing."""
         try:
             now = self.look(self.path)
         except SpoolError as error:
@@ -77,11 +77,11 @@ class SeenFile:
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """What `StreamIndex.add` did.
+    """The result of `StreamIndex.add`.
 
     Attributes:
-        changed: files that have a position, and are not as they were.
-        copies: files whose key another one has; they have no position.
+        changed: files that have a position and have changed since they got it.
+        copies: files with the key of another file; they get no position.
     """
 
     changed: tuple[str, ...]
@@ -89,22 +89,22 @@ class Added:
 
 
 class StreamIndex:
-    """Positions of files; see above.
+    """The positions of files; see the module docstring.
 
     Args:
-        path: the file; made if it is not there.
-        of: what the stream reads, such as the paths of a landing. An index is of one thing for ever.
-        patience: seconds to wait while another process has it.
+        path: the SQLite file; made if it does not exist.
+        of: what the stream reads, such as the paths of a landing. An index never changes this.
+        patience: seconds to wait while another process has the index open.
 
     Attributes:
-        path: the same.
-        id: tells it from all other indexes.
+        path: as the argument.
+        id: a unique identifier of the index.
 
     Raises:
-        ConfigError: it is of something else, or of another version.
-        SpoolInUseError: another query has it.
-        JournalDamageError: it is damaged.
-        SpoolError: it cannot be read or written.
+        ConfigError: the file is the index of another stream, not an index, or of another version.
+        SpoolInUseError: another query has the index open.
+        JournalDamageError: the index is damaged.
+        SpoolError: the index cannot be read or written.
     """
 
     def __init__(self, path: str | os.PathLike[str], of: str, *, patience: float = 10.0) -> None:
@@ -139,26 +139,26 @@ class StreamIndex:
 
     @property
     def last(self) -> int:
-        """The last position; 0 where there is none."""
+        """The last position; 0 if there is none."""
         with self._reporting():
             return int(self._one("SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'file'")[0])
 
     @property
     def trimmed(self) -> int:
-        """The position up to which files were given up; 0: none."""
+        """The position up to which files were trimmed; 0 if none were."""
         with self._reporting():
             return int(self._meta("trimmed"))
 
     def offset(self, position: int) -> dict[str, Any]:
-        """The offset of a position, for Spark's checkpoint."""
+        """Return the offset of a position, for Spark's checkpoint."""
         return {"format": FORMAT, "index": self.id, "position": position}
 
     def position(self, offset: Mapping[str, Any]) -> int:
-        """The position of an offset.
+        """Return the position of an offset.
 
         Raises:
-            ConfigError: the checkpoint is another version's, another index's or another source's.
-            JournalDamageError: the index has lost positions, such as an older copy of it.
+            ConfigError: the checkpoint belongs to another version, another index or another source.
+            JournalDamageError: the index lacks positions, for example because it is an older copy.
         """
         position = offset.get("position")
         if offset.get("format") != FORMAT or type(position) is not int:
@@ -174,7 +174,7 @@ class StreamIndex:
         return position
 
     def add(self, files: Iterable[SeenFile]) -> Added:
-        """Give positions to files that have none, in their order; synced."""
+        """Give positions to files that have none, in the given order, and sync the index."""
         changed: list[str] = []
         copies: list[str] = []
         with self._reporting(), self._transaction():
@@ -203,12 +203,12 @@ class StreamIndex:
         return True
 
     def has(self, path: str) -> bool:
-        """Whether a file has a position, and was not trimmed."""
+        """Whether a file has a position and was not trimmed."""
         with self._reporting():
             return self._database.execute("SELECT 1 FROM file WHERE path = ?", (path,)).fetchone() is not None
 
     def file_of(self, document: str) -> SeenFile | None:
-        """The file that a document is in, itself or an archive, if it has a position and was not trimmed."""
+        """Return the file that a document is in (itself or an archive), if it has a position and was not trimmed."""
         parts = document.split(SEPARATOR)
         names = [SEPARATOR.join(parts[:end]) for end in range(len(parts), 0, -1)]
         marks = ",".join("?" * len(names))
@@ -218,10 +218,10 @@ class StreamIndex:
         return next((found[name] for name in names if name in found), None)
 
     def files(self, start: int, end: int) -> list[SeenFile]:
-        """The files after one position up to another.
+        """Return the files after the position `start` up to the position `end`.
 
         Raises:
-            JournalDamageError: some of them were trimmed.
+            JournalDamageError: some of these files were trimmed.
         """
         if start < end and start < self.trimmed:
             raise JournalDamageError(
@@ -234,18 +234,18 @@ class StreamIndex:
             return [SeenFile(*row) for row in self._database.execute(query, (start, end)) if row[0] is not None]
 
     def keep(self, start: int, end: int, documents: Sequence[PlannedFile]) -> None:
-        """Note what the planning of a batch has found, for batches that come later."""
+        """Store the messages that the planning of a batch has found, for later batches."""
         with self._reporting(), self._transaction():
             self._database.execute("DELETE FROM document WHERE position > ? AND position <= ?", (start, end))
             rows = [(end, found.correlation_id, json.dumps(asdict(found))) for found in documents]
             self._database.executemany("INSERT INTO document VALUES (?, ?, ?)", rows)
 
     def earlier(self, position: int) -> EarlierDocuments:
-        """What batches up to a position have found."""
+        """Return the messages of batches up to a position."""
         return EarlierDocuments(self, position)
 
     def documents(self, correlation_id: str, position: int) -> list[PlannedFile]:
-        """The messages of a correlationId in batches up to a position."""
+        """Return the messages with a correlationId in batches up to a position."""
         query = "SELECT facts FROM document WHERE correlation_id = ? AND position <= ?"
         with self._reporting():
             found = [json.loads(text) for (text,) in self._database.execute(query, (correlation_id, position))]
@@ -262,7 +262,7 @@ class StreamIndex:
             self._database.execute("UPDATE meta SET value = ? WHERE name = 'trimmed'", (str(trimmed),))
 
     def close(self) -> None:
-        """Let go of it; may be called again."""
+        """Close the index; may be called again."""
         self._database.close()
 
     def _meta(self, name: str) -> str:
@@ -298,7 +298,7 @@ class StreamIndex:
 
 
 class EarlierDocuments(Mapping[str, Sequence[PlannedFile]]):
-    """What earlier batches have found, by correlationId; read when it is asked for."""
+    """The messages of earlier batches by correlationId; each is read from the index when it is needed."""
 
     def __init__(self, index: StreamIndex, position: int) -> None:
         self._index = index

@@ -1,9 +1,9 @@
-"""The plan of a landing: what each file is, which are duplicates, which sequences are complete, what is rejected.
+"""The plan of a landing: what each file is, which files are duplicates or rejects, which sequences are complete.
 
-Planning reads the head and the end of each file that will be read later, and the whole of those only that will not
-(requests, faults) or whose key (kind, correlationId, batchSequenceNumber) another file has too. It holds a few small
-facts for each file and nothing of its content. Files are taken in the order of their paths, so that of several copies
-always the same one is kept, wherever partitions lie.
+Planning reads only the head and the end of a file that will be read later. It reads a whole file if nothing else will
+(requests, faults), or if another file has the same key (kind, correlationId, batchSequenceNumber). It keeps a few small
+facts about each file and none of its content. Files are ordered by path, so among several copies it always keeps the
+same one, however the files are partitioned.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ class PlannedFile:
     """One message of a landing.
 
     Attributes:
-        path: absolute path, of a document in an archive `ARCHIVE!/MEMBER`.
-        size: bytes on disk, of a document in an archive bytes in it.
+        path: absolute path; `ARCHIVE!/MEMBER` for a document in an archive.
+        size: bytes on disk; for a document in an archive, bytes in the archive.
         kind: response, request, fault, notification or bulk response.
         correlation_id, batch_number, end_of_reply: see `EnvelopeFacts`.
         body_tag: Clark name of the first element of the body.
-        complete: whether the sequence of the message is complete; None for what belongs to none.
-        duplicates: files that hold the same message and are left out.
-        timestamp: that of the header as text, None where it is absent.
+        complete: whether the sequence of the message is complete; None if it belongs to no sequence.
+        duplicates: other files with the same message, which are left out.
+        timestamp: the timestamp of the header as text; None if absent.
     """
 
     path: str
@@ -67,7 +67,7 @@ class PlannedFile:
 
 
 Scanned = tuple[PlannedFile, "str | None"] | Reject | None
-"""What `scan` gives."""
+"""The result of `scan`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +75,10 @@ class Plan:
     """A planned landing.
 
     Attributes:
-        files: the messages to read, each once, by path.
-        rejects: what cannot be read as a message, by path.
+        files: the messages to read, each once, ordered by path.
+        rejects: files that cannot be read as a message, ordered by path.
         sequences: the ledger.
-        counts: how many messages of each kind lie there, duplicates included.
+        counts: number of messages of each kind, duplicates included.
         unfollowed: replies of BulkResponse whose files are not read, and why.
     """
 
@@ -97,7 +97,7 @@ class Plan:
         """Read a plan that `save` wrote.
 
         Raises:
-            ConfigError: there is none, or it is damaged.
+            ConfigError: the file does not exist or is damaged.
         """
         try:
             document = json.loads(Path(path).read_text(encoding="utf-8"))
@@ -121,12 +121,12 @@ def _sequence(item: dict[str, Any]) -> ReplySequence:
 def plan_landing(
     options: SourceOptions, found: Found | None = None, known: Mapping[str, Sequence[PlannedFile]] | None = None
 ) -> Plan:
-    """Look at a landing; with the option `correlationId` the plan knows of nothing else but rejects.
+    """Plan a landing. With the option `correlationId` the plan has only messages with this id, and all rejects.
 
     Args:
         options: of the load.
-        found: the files to look at, by default all of the landing.
-        known: as `plan_scanned`.
+        found: the files to plan; by default all files of the landing.
+        known: as in `plan_scanned`.
 
     Raises:
         SpoolError: the landing does not exist or cannot be read.
@@ -147,15 +147,14 @@ def plan_scanned(
     recalled: Iterable[str] = (),
     digests: Digests | None = None,
 ) -> Plan:
-    """The plan of documents that were looked at.
+    """Make the plan of scanned documents.
 
     Args:
-        scanned: what `scan` gave, and further rejects.
+        scanned: results of `scan`, and further rejects.
         options: of the load.
-        known: messages that an earlier plan has looked at, by correlationId: they come along with any other message of
-            their sequence.
-        recalled: correlationIds whose known messages come along in any case.
-        digests: tells copies; by default out of the files of this machine.
+        known: messages of earlier plans, by correlationId. They are in the plan if a new message has their id.
+        recalled: correlationIds whose known messages are in the plan in any case.
+        digests: computes digests to find copies; by default from the files of this machine.
     """
     rejects: list[Reject] = []
     files, replies = _parted(scanned, rejects)
@@ -176,7 +175,10 @@ def plan_scanned(
 
 
 def _parted(scanned: Iterable[Scanned], rejects: list[Reject]) -> tuple[list[PlannedFile], list[tuple[str, str]]]:
-    """The messages, and the path and the fileLocationURI of each reply of BulkResponse; `rejects` takes the others."""
+    """Split scanned documents into messages and replies of BulkResponse (path and fileLocationURI).
+
+    Rejects are added to `rejects`.
+    """
     found: list[PlannedFile] = []
     replies: list[tuple[str, str]] = []
     for each in scanned:
@@ -190,12 +192,12 @@ def _parted(scanned: Iterable[Scanned], rejects: list[Reject]) -> tuple[list[Pla
 
 
 def scanned_path(scanned: Scanned) -> str:
-    """The document that was looked at; empty for one that is not asked for."""
+    """Return the path of a scanned document; empty for a message that the options do not ask for."""
     return scanned.file if isinstance(scanned, Reject) else scanned[0].path if scanned is not None else ""
 
 
 def scan_file(path: str, options: SourceOptions) -> Iterator[Scanned]:
-    """Look at each document of a file that is asked for, as `scan`; what cannot be opened is a reject."""
+    """Scan each document of a file; yield the messages that the options ask for, and rejects."""
     rejects: list[Reject] = []
     scanned = (scan(document, size, options) for document, size in documents_of(path, rejects).items())
     yield from (each for each in scanned if each is not None)
@@ -203,10 +205,10 @@ def scan_file(path: str, options: SourceOptions) -> Iterator[Scanned]:
 
 
 def scan(path: str, size: int, options: SourceOptions) -> Scanned:
-    """Look at the head and the end of a file, and where that is asked for at all of it.
+    """Read the head and the end of a file, or the whole file if the options or its kind require that.
 
     Returns:
-        The message, and the file that it names if it is a reply of BulkResponse; why it is none; or None for a message
+        The message, with the file that it names if it is a reply of BulkResponse; or a reject; or None for a message
         that the options do not ask for.
     """
     try:
@@ -223,23 +225,24 @@ def scan(path: str, size: int, options: SourceOptions) -> Scanned:
 
 
 Digests = Callable[[Sequence[PlannedFile]], Iterable[tuple[PlannedFile, "str | Reject"]]]
-"""What the bodies of files say (`body_digest`) whose key another file has too, or why it cannot be told."""
+"""Computes the `body_digest` of files that share their key with another file, or a reject if that is impossible."""
 
 
 def settle(
     scanned: Iterable[PlannedFile], rejects: list[Reject], digests: Digests
 ) -> tuple[list[PlannedFile], list[ReplySequence]]:
-    """Part messages from their copies, and reckon which sequences are complete.
+    """Remove copies of messages, and find out which sequences are complete.
 
-    Messages of different correlationIds have nothing to do with each other, so this may be done for some at a time.
+    Messages of different correlationIds do not affect each other, so any number of correlationIds may be settled at a
+    time.
 
     Args:
-        scanned: the messages by path.
-        rejects: takes files that turn out to be damaged.
-        digests: tells copies.
+        scanned: the messages, ordered by path.
+        rejects: files that turn out to be damaged are added to it.
+        digests: computes digests to find copies.
 
     Returns:
-        The messages to read by path, and the ledger.
+        The messages to read, ordered by path, and the ledger.
     """
     kept, receipts = _without_duplicates(scanned, rejects, digests)
     sequences = reckon(receipts)
@@ -253,7 +256,7 @@ def settle(
 def _without_duplicates(
     scanned: Iterable[PlannedFile], rejects: list[Reject], digests: Digests
 ) -> tuple[list[PlannedFile], list[Receipt]]:
-    """The files to read, and what the ledger needs to know of all of them."""
+    """Return the files to read without duplicates, and what the ledger needs to know about all files."""
     groups: dict[tuple[str, str | None, int | None], list[PlannedFile]] = {}
     kept: list[PlannedFile] = []
     for file in scanned:
@@ -276,7 +279,7 @@ def _without_duplicates(
 def _by_body(
     group: list[PlannedFile], rejects: list[Reject], told: Mapping[str, str | Reject]
 ) -> dict[str, list[PlannedFile]]:
-    """The files of one key by what their bodies say; a file that turns out to be damaged is rejected."""
+    """Group the files of one key by the digests of their bodies; a damaged file is added to `rejects`."""
     if len(group) == 1:
         return {group[0].path: group}
     bodies: dict[str, list[PlannedFile]] = {}
@@ -290,7 +293,7 @@ def _by_body(
 
 
 def read_digests(files: Sequence[PlannedFile], whole_file_bytes: int) -> Iterator[tuple[PlannedFile, str | Reject]]:
-    """`Digests` out of the files; of those that are the same to the byte only one is parsed."""
+    """Compute `Digests` from files of this machine; among files with the same bytes only one is parsed."""
     known: dict[str, str] = {}
     for file in files:
         try:
@@ -312,10 +315,10 @@ def _receipt(file: PlannedFile, digest: str) -> Receipt | None:
 
 
 def readable(plan: Plan, options: SourceOptions) -> list[PlannedFile]:
-    """The files that the options leave to be read.
+    """Return the files that have to be read with these options.
 
     Raises:
-        ExchangeError: `onIncomplete=fail` and some sequence is incomplete.
+        ExchangeError: `onIncomplete=fail` and a sequence is incomplete.
     """
     if options.on_incomplete is OnIncomplete.FAIL:
         check_complete(found for found in plan.sequences if options.asks_for(found.correlation_id))
@@ -326,10 +329,10 @@ def readable(plan: Plan, options: SourceOptions) -> list[PlannedFile]:
 
 
 def partition(files: Sequence[PlannedFile], most: int | None) -> list[tuple[PlannedFile, ...]]:
-    """Files dealt out to partitions of about equal size, the same way every time.
+    """Distribute files to partitions of about equal size, always in the same way.
 
-    There are at most `most`: by default twice the processors of this machine, and more only where a partition would
-    exceed 512 MB. A partition holds no less than 1 MB while there are others.
+    There are at most `most` partitions. By default there are two for each processor of this machine, fewer if a
+    partition would have less than 1 MB, more if one would have more than 512 MB.
     """
     total = sum(file.size for file in files)
     wanted = most or max(min(2 * (os.cpu_count() or 1), math.ceil(total / _SMALL)), math.ceil(total / _LARGE))

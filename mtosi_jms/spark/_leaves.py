@@ -2,11 +2,11 @@
 
 | XSD | Arrow |
 |---|---|
-| all kinds of string, enumerations, QName, unions, time, duration, gYear and its like | string, as written |
+| all string types, enumerations, QName, unions, time, duration, gYear and similar types | string, as written |
 | boolean | bool |
-| byte, short, int and unsigned ones below 2^31 | int32 |
+| byte, short, int, and unsigned types below 2^31 | int32 |
 | long, unsignedInt | int64 |
-| integer and other unbounded ones, unsignedLong | decimal128(38, 0) |
+| integer and other unbounded types, unsignedLong | decimal128(38, 0) |
 | decimal | decimal128(38, 18) |
 | float, double | float64 |
 | date | date32 |
@@ -47,7 +47,7 @@ NIL: Final = clark(XSI, "nil")
 NILS: Final = ("true", "1")
 
 ITEM: Final = "element"
-"""Name of the item field of lists, the one that Spark uses."""
+"""Name of the item field of lists, as Spark names it."""
 
 _TYPES: Final = {
     "string": pa.string(),
@@ -65,12 +65,12 @@ _BOOLEANS: Final = {"true": True, "false": False, "1": True, "0": False}
 
 
 def list_type(item: pa.DataType) -> pa.DataType:
-    """A list the way Spark names it."""
+    """Return a list type with Spark's name for its items."""
     return pa.list_(pa.field(ITEM, item))
 
 
 def arrow_type(simple: SimpleType) -> pa.DataType:
-    """The Arrow type of a simple type."""
+    """Return the Arrow type of a simple type."""
     if isinstance(simple, ListType):
         return list_type(arrow_type(simple.item))
     if simple.arrow == "decimal":
@@ -86,7 +86,7 @@ def _is_whole(simple: SimpleType) -> bool:
 
 
 def codes(simple: SimpleType) -> Mapping[str, Any] | None:
-    """The stored value of each valid text, where there are few of them: booleans and enumerations."""
+    """Return the stored value of each valid text of a boolean or an enumeration; None for other types."""
     if isinstance(simple, EnumType):
         return {str(member.value): str(member.value) for member in simple.cls}
     if simple.arrow == "boolean" and simple.facets is None:
@@ -95,9 +95,9 @@ def codes(simple: SimpleType) -> Mapping[str, Any] | None:
 
 
 def storer(simple: SimpleType) -> Callable[[Any], Any]:
-    """A function from the Python value of a simple type to what its column stores.
+    """Return a function from the Python value of a simple type to the value that its column stores.
 
-    It raises ValueError for a value that the column cannot hold.
+    The function raises ValueError for a value that the column cannot hold.
     """
     if isinstance(simple, ListType):
         item = storer(simple.item)
@@ -136,10 +136,10 @@ def _decimal(value: Any, scale: int) -> Decimal:
 
 
 def _timestamp(value: dt.datetime) -> dt.datetime:
-    """The moment in UTC.
+    """Return a time in UTC.
 
     Raises:
-        ValueError: it lies outside the years 1 to 9999 once its zone is taken off.
+        ValueError: the time in UTC is outside the years 1 to 9999.
     """
     if value.tzinfo is None:
         return value.replace(tzinfo=dt.UTC)
@@ -150,10 +150,10 @@ def _timestamp(value: dt.datetime) -> dt.datetime:
 
 
 def from_text(simple: SimpleType) -> Callable[[str], Any]:
-    """A function from text to what the column stores.
+    """Return a function from text to the value that the column stores.
 
-    It raises ValueError for anything that a reader would have to report: text that is not valid, an unknown
-    enumeration value, a facet that does not hold.
+    The function raises ValueError for text that a reader has to report: invalid text, an unknown enumeration value, a
+    violated facet.
     """
     store = storer(simple)
 
@@ -170,7 +170,7 @@ def from_text(simple: SimpleType) -> Callable[[str], Any]:
 
 
 def xml_text(value: Any) -> str:
-    """An element, kept XML or an object of an element's class as XML text that stands for itself."""
+    """Return an element, kept XML or an object of the class of an element as self-contained XML text."""
     if isinstance(value, etree._Element):
         return RawXml.from_element(value).xml.decode()
     if isinstance(value, RawXml):
@@ -181,7 +181,7 @@ def xml_text(value: Any) -> str:
 
 
 def texts_of(element: etree._Element, skip: frozenset[str] = frozenset()) -> list[tuple[str, str]]:
-    """All texts below an element as (path, text) pairs, children with a local name in `skip` left out."""
+    """Return all texts below an element as (path, text) pairs, without children whose local name is in `skip`."""
     texts = _Texts()
     texts.attributes(element, "")
     for child in element:
@@ -191,7 +191,7 @@ def texts_of(element: etree._Element, skip: frozenset[str] = frozenset()) -> lis
 
 
 class _Texts:
-    """Texts by path while they are collected."""
+    """Collects texts by path."""
 
     def __init__(self) -> None:
         self.found: dict[str, str] = {}
@@ -218,38 +218,40 @@ class _Texts:
 
 
 class Odd(Exception):
-    """An object holds something that the fast path does not settle."""
+    """An object has content that the fast path cannot handle; the lenient reader then decodes it."""
 
 
 class Builder(Protocol):
-    """What all builders of columns offer."""
+    """The methods of all builders of columns."""
 
     type: pa.DataType
 
     def take(self, element: etree._Element, row: int) -> None:
-        """Put an element's content at a row.
+        """Store the content of an element at a row.
 
         Raises:
-            Odd: there is more to say about it than a column can.
+            Odd: the content needs a warning, or does not fit the column.
         """
 
     def put(self, value: Any, row: int, element: etree._Element | None, notes: list[str]) -> None:
-        """Put a decoded value at a row.
+        """Store a decoded value at a row.
 
         Args:
-            element: the element that it came from, where it is at hand.
-            notes: takes a sentence about each value that the column cannot hold; it is null then.
+            value: the value.
+            row: its number.
+            element: the element of the value, if known.
+            notes: gets a sentence about each value that the column cannot hold; the value is then null.
         """
 
     def truncate(self, row: int) -> None:
-        """Forget this row and all behind it."""
+        """Remove this row and all later rows."""
 
     def finish(self, rows: int) -> pa.Array:
-        """The column as an array of so many rows; the builder is empty again."""
+        """Return the column as an array with this number of rows, and empty the builder."""
 
 
 class Values:
-    """Python values of an Arrow type by row; rows that get none are null."""
+    """Python values of an Arrow type by row; rows without a value are null."""
 
     def __init__(self, type_: pa.DataType) -> None:
         self.type = type_
@@ -297,7 +299,7 @@ class Leaf(Values):
         self.add(self.read_text(text) if value is None else value, row)
 
     def read(self, element: etree._Element) -> Any:
-        """The stored value of an element of simple type; None for nil.
+        """Return the stored value of an element of simple type; None for nil.
 
         Raises:
             Odd: attributes, child elements, or text that needs a warning.
@@ -312,7 +314,7 @@ class Leaf(Values):
         return self.read_text(str(element.text or ""))
 
     def read_text(self, text: str) -> Any:
-        """The stored value of a text.
+        """Return the stored value of a text.
 
         Raises:
             Odd: text that needs a warning.
@@ -332,14 +334,14 @@ class Leaf(Values):
 
 
 class Xml(Values):
-    """An element kept as XML text: content without a schema, or a type that holds itself."""
+    """An element kept as XML text: content without a schema, or a recursive type."""
 
     def __init__(self) -> None:
         super().__init__(pa.string())
 
     def take(self, element: etree._Element, row: int) -> None:
         if find_element(str(element.tag)) is not None:
-            raise Odd  # decoding finds what is to be warned of in an element of a known class
+            raise Odd  # an element of a known class is decoded, because that finds the warnings
         self.add(xml_text(element), row)
 
     def put(self, value: Any, row: int, element: etree._Element | None, notes: list[str]) -> None:
@@ -348,7 +350,7 @@ class Xml(Values):
 
 
 class Present(Values):
-    """An element whose type has no content: whether it is there."""
+    """An element whose type has no content; the column says whether it is present."""
 
     def __init__(self) -> None:
         super().__init__(pa.bool_())
@@ -367,7 +369,7 @@ class Extensions(Values):
     """Open content, such as vendorExtensions, as a map of its texts.
 
     Attributes:
-        raw: the column beside it: the XML as it came.
+        raw: the second column, with the XML as received.
     """
 
     def __init__(self) -> None:
@@ -405,7 +407,7 @@ class Extensions(Values):
 
 
 class Skip:
-    """Takes the place of a builder that nobody asked for."""
+    """Replaces the builder of a column that is not needed."""
 
     def take(self, element: etree._Element, row: int) -> None:
         """Do nothing."""

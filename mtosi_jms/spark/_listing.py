@@ -1,6 +1,6 @@
-"""The files of a landing as they were listed, for whoever remembers which were read: the driver plans what is new.
+"""A listing of a landing, for loads and streams that remember which files were read. The driver plans the new ones.
 
-On this machine the driver looks at files itself. On a Hadoop file system Spark's tasks do (`_engine.EngineListing`).
+On this machine the driver lists and reads the files; on a Hadoop file system Spark's tasks do (`EngineListing`).
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _AT_ONCE: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """A file that was looked at.
+    """A file that was read.
 
     Attributes:
         path: of the file.
-        sha256: of its bytes as they lie there.
-        scanned: what is in it.
+        sha256: of its bytes, without decompression.
+        scanned: its messages and rejects.
     """
 
     path: str
@@ -37,7 +37,7 @@ class Looked:
 
 
 class Listing(Protocol):
-    """A landing as it was listed."""
+    """A listed landing."""
 
     @property
     def files(self) -> Mapping[str, SeenFile]:
@@ -45,13 +45,13 @@ class Listing(Protocol):
 
     @property
     def rejects(self) -> tuple[Reject, ...]:
-        """What cannot be listed."""
+        """Folders and files that cannot be listed."""
 
     def look(self, paths: Iterable[str], options: SourceOptions) -> Iterator[Looked]:
         """Read some of the files.
 
         Raises:
-            SpoolError: one cannot be read, or is gone.
+            SpoolError: a file cannot be read, or is gone.
         """
 
     def plan(
@@ -61,17 +61,17 @@ class Listing(Protocol):
         known: Mapping[str, tuple[PlannedFile, ...]],
         recalled: Iterable[str],
     ) -> Plan:
-        """As `plan_scanned`, of documents in these files."""
+        """Plan documents in these files, as `plan_scanned` does."""
 
 
 class LocalListing:
     """A landing on this machine's file systems."""
 
     def __init__(self, options: SourceOptions) -> None:
-        """List it.
+        """List the landing.
 
         Raises:
-            SpoolError: it does not exist or cannot be read.
+            SpoolError: the landing does not exist or cannot be read.
         """
         self.files: dict[str, SeenFile] = {}
         rejects: list[Reject] = []
@@ -100,10 +100,10 @@ class LocalListing:
 
 
 def checksum(path: str) -> str:
-    """SHA-256 of the bytes of a file as they lie there.
+    """Return the SHA-256 of the bytes of a file, without decompression.
 
     Raises:
-        SpoolError: it cannot be read.
+        SpoolError: the file cannot be read.
     """
     digest = hashlib.sha256()
     try:

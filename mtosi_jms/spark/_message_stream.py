@@ -1,10 +1,10 @@
-"""Streams of messages: `readStream.format("mtosi-jms")`, live from a JMS provider by way of a spool.
+"""Streams of messages: `readStream.format("mtosi-jms")` receives from a JMS provider into a spool and reads the spool.
 
     spark.dataSource.register(MessageStreamSource)
     spark.readStream.format("mtosi-jms").option("url", "stomp://broker:61613").option("destination", "queue:INVENTORY")
          .load("spool/")
 
-docs/design/streams.md tells how.
+docs/design/streams.md explains how.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ _CONNECT: Final = "connect."
 RECEIVER_OPTIONS: Final = (
     "url", "destination", "selector", "durable", "shared", "names", "consumers", "maxSpooledMessages", "drainSeconds",
 )  # fmt: skip
-"""The options of a stream of messages beside those of any stream."""
+"""The options that only a stream of messages has."""
 INDEX: Final = "_stream.db"
-"""The index of a spool, in its folder, unless the option `index` names another file."""
+"""The name of the index in the folder of a spool, unless the option `index` names another file."""
 
 
 class MessageStreamSource(DataSource):
-    """Inventory objects, or messages, live from a JMS provider, each once; the path is a spool's folder.
+    """A stream of inventory objects or messages from a JMS provider, each once; the path is the folder of a spool.
 
-    The options are those of `InventorySource`, those of its streams, and those of the provider: docs/spark.md lists
-    them. Needs `spark.readStream`.
+    It takes the options of `InventorySource`, of its streams, and of the provider; docs/spark.md lists them. It needs
+    `spark.readStream`.
     """
 
     def __init__(self, options: Mapping[str, str]) -> None:
@@ -80,15 +80,15 @@ class MessageStreamSource(DataSource):
         return "mtosi-jms"
 
     def schema(self) -> StructType:
-        """The columns, as those of the format `mtosi`.
+        """Return the columns, as the format `mtosi` has them.
 
         Raises:
-            ConfigError: an object type, a stubs package or one of `columns` that there is not.
+            ConfigError: an object type, a stubs package or one of `columns` does not exist.
         """
         return from_arrow_schema(full_schema(self._settings))
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """There is none.
+        """Refuse to read a batch.
 
         Raises:
             ConfigError: always.
@@ -96,10 +96,10 @@ class MessageStreamSource(DataSource):
         raise ConfigError("mtosi-jms is for readStream; spark.read.format('mtosi') reads what lies in a spool")
 
     def streamReader(self, schema: StructType) -> FileStream:  # noqa: N802
-        """A reader of messages that are received while it runs.
+        """Return a reader of messages that are received while it runs.
 
         Raises:
-            ConfigError: a column that there is not, or of another type.
+            ConfigError: `schema` has a column that does not exist or has another type.
         """
         columns = narrowed(full_schema(self._settings), schema)
         made = admitted(SpoolStream)(self._settings, self._options, columns)
@@ -109,7 +109,7 @@ class MessageStreamSource(DataSource):
 
 
 class SpoolStream(FileStream):
-    """A spool that fills."""
+    """A stream of the messages in a spool, which a receiver or another program fills."""
 
     def __init__(self, settings: SourceOptions, options: StreamOptions, schema: pa.Schema) -> None:
         super().__init__(settings, options, schema)
@@ -119,34 +119,34 @@ class SpoolStream(FileStream):
         self._receiver: Receiver | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """What a worker needs; it does not need to know where messages come from."""
+        """Return the state that a worker needs; it does not receive messages."""
         return {**super().__getstate__(), "_from": None, "_landing": None, "_receiver": None}
 
     def receive_from(self, options: ReceiverOptions | None, drain: float) -> None:
-        """Have messages received from a provider; None: others fill the spool.
+        """Set the provider from which messages are received.
 
         Args:
-            options: of the provider.
-            drain: seconds without a message after which all that was there has come.
+            options: of the provider; None if another program fills the spool.
+            drain: after this many seconds without a message, the provider is assumed to have no more.
         """
         self._from, self._drain = options, drain
 
     @property
     def folder(self) -> str:
-        """The spool."""
+        """The folder of the spool."""
         return local_path(self.settings.paths[0])
 
     def open_index(self) -> StreamIndex:
-        """The index of the spool; the spool is made if it is not there."""
+        """Open the index of the spool; make the spool if it does not exist."""
         self._landing = DurableLanding(self.folder)
         path = self.options.index or str(Path(self.folder) / INDEX)
         return StreamIndex(path, json.dumps(["spool", self.folder]), patience=self.options.patience)
 
     def look(self, index: StreamIndex) -> None:
-        """Give positions to messages that are new; copies of earlier ones are removed.
+        """Give positions to new messages, and remove copies of earlier ones.
 
         Raises:
-            MtosiError: what ended the receiver.
+            MtosiError: the error that ended the receiver.
             SpoolError: the spool cannot be listed.
         """
         self._receive(bounded=True)
@@ -157,14 +157,17 @@ class SpoolStream(FileStream):
             self.remove(Path(copy))
 
     def available(self) -> int:
-        """The last position of all that the provider has now, whatever the bound."""
+        """Receive all messages that the provider has, even beyond `maxSpooledMessages`; return the last position."""
         index = self.index
         self._receive(bounded=False)
         self.look(index)
         return index.last
 
     def _receive(self, *, bounded: bool) -> None:
-        """Receive, from the first call on; that one waits for what is there."""
+        """Start the receiver at the first call, which waits for the messages that the provider has.
+
+        If not `bounded`, every call waits for them.
+        """
         if self._from is None or self._landing is None:
             return
         begins = self._receiver is None
@@ -186,7 +189,7 @@ class SpoolStream(FileStream):
         path.with_suffix(".json").unlink(missing_ok=True)
 
     def stop(self) -> None:
-        """End the receiver, and let go of the index."""
+        """Stop the receiver, and close the index."""
         if self._receiver is not None:
             self._receiver.stop()
             self._receiver = None
@@ -197,7 +200,7 @@ class SpoolStream(FileStream):
 
 
 def key_of(entry: SpoolEntry) -> str | None:
-    """What tells a message from all others, and not from a copy of it; None where nothing does."""
+    """Return a key that a message and its copies share, and no other message; None if there is none."""
     if entry.facts is None or entry.sha256 is None:
         return None
     own = entry.facts.properties.get(DUPLICATE_ID)
@@ -209,10 +212,10 @@ def key_of(entry: SpoolEntry) -> str | None:
 
 
 def check_names(given: Mapping[str, str]) -> None:
-    """See that all options are known.
+    """Check that all options are known.
 
     Raises:
-        ConfigError: one is not.
+        ConfigError: an option is unknown.
     """
     known = {*SourceOptions.names(), *StreamOptions.names(MOST_MESSAGES), *RECEIVER_OPTIONS}
     unknown = sorted(set(given) - {name.lower() for name in known})
@@ -247,7 +250,7 @@ def _flag(name: str, text: str) -> bool:
 
 
 def _value(text: str) -> object:
-    """The value of an option of the connection: a number, true or false, null, or a text."""
+    """Return the value of an option of the connection: a number, true or false, null, or a text."""
     try:
         value = json.loads(text)
     except ValueError:

@@ -1,7 +1,8 @@
-"""Rows of messages by the native core, odd objects and other messages by Python, in one order.
+"""Rows of messages, made by the native core. Python makes those that the core leaves out; the order stays the same.
 
-The native core knows the columns by what is sent here: the builders of `_structs` and `_leaves` as data, and the routes
-of `inventory` for each message. See docs/design/native.md.
+This module describes the columns to the native core: it sends the builders of `_structs` and `_leaves` as data, and the
+routes of `inventory` for each message. An object or message that the core leaves to Python is *odd*. See
+docs/design/native.md.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ _BOUNDS: Final = (DEFAULT_LIMITS.max_depth, DEFAULT_LIMITS.max_attributes, DEFAU
 _MOST_OCTETS: Final = 64 * 1024 * 1024
 _PIECE: Final = 1024 * 1024
 
-# The columns that tell of objects, numbered as in `rows.rs`; the names of parents are the items of their list.
+# The columns of facts about objects, numbered as in `rows.rs`; _PARENT is the column of the items of _PARENTS.
 _LABEL, _NAME, _PARENTS, _PARENT, _LINE, _POSITION, _IS_NODE = range(7)
 _FACTS: Final = {
     "object_type": (_LABEL, pa.string()),
@@ -59,7 +60,7 @@ _Names = Mapping[str, str]
 
 
 class _Plan:
-    """The builders of columns as data; see `rows.rs` for the form."""
+    """The builders of columns as data; `rows.rs` describes the form."""
 
     def __init__(self) -> None:
         self.columns: list[tuple[str, list[int]]] = []
@@ -74,7 +75,7 @@ class _Plan:
             self._column(str(kind), [int(number) for number in of])
 
     def data(self) -> dict[str, Any]:
-        """What goes to the columns."""
+        """Return what the core needs to fill the columns: leaves, classes and open content."""
         return {"leaves": self._leaf_data, "classes": self._classes, "opens": self._opens}
 
     def _column(self, kind: str, of: list[int]) -> int:
@@ -82,7 +83,7 @@ class _Plan:
         return len(self.columns) - 1
 
     def add(self, builder: Builder) -> int:
-        """The number of the column of a builder, which is described if it is new."""
+        """Return the number of the column of a builder; a new builder is described first."""
         known = self.ids.get(id(builder))
         if known is None:
             known = self.ids[id(builder)] = self._described(builder)
@@ -160,7 +161,7 @@ class _Plan:
 
 
 def _layout(kind: pa.DataType, plan: _Plan) -> tuple[str, list[int]]:
-    """How a column of simple values is laid out."""
+    """Return the layout of a column of simple values."""
     if pa.types.is_list(kind):
         return "map", [plan._column(*_layout(kind.value_type, plan))]
     if pa.types.is_string(kind) or pa.types.is_binary(kind):
@@ -169,7 +170,7 @@ def _layout(kind: pa.DataType, plan: _Plan) -> tuple[str, list[int]]:
 
 
 def _form(leaf: Leaf) -> tuple[int, int, int]:
-    """How texts become what a column holds, as far as that needs no Python."""
+    """Return how the core turns texts into the values of a column, and their bounds; `_ASKED` if it must ask Python."""
     simple: SimpleType = leaf.simple
     if simple.plain:
         return _PLAIN, 0, 0
@@ -180,7 +181,7 @@ def _form(leaf: Leaf) -> tuple[int, int, int]:
 
 
 def _number(value: Any) -> Any:
-    """A value of a column as the native core takes it: text, octets, or the octets of a number as an integer."""
+    """Return a value of a column in the form of the native core: text, octets, or a number as an integer."""
     if isinstance(value, dt.datetime):
         return (value - _EPOCH) // _MICROSECOND
     if isinstance(value, dt.date):
@@ -194,12 +195,12 @@ def _number(value: Any) -> Any:
 
 
 class _Bridge:
-    """What the native core asks.
+    """Answers the questions of the native core.
 
     Attributes:
-        kinds: the classes of objects that it has a number for.
-        references: the names of lists of references that it has a number for.
-        nested: the elements of bodies, met so far, that have the nested layout.
+        kinds: the classes of objects that the core knows, by their numbers.
+        references: the names of lists of references that the core knows, by their numbers.
+        nested: the body elements found so far that have the nested layout.
     """
 
     def __init__(self, plan: _Plan, builder: RowBuilder, routes: Routes) -> None:
@@ -212,7 +213,7 @@ class _Bridge:
         self._open = Extensions()
 
     def store(self, number: int, text: str) -> Any:
-        """What the column of a leaf holds of a text, None where that is odd."""
+        """Return the value of a text in the column of a leaf; None if the text is odd."""
         leaf = self._plan.leaves[number]
         try:
             value = leaf.codes.get(text) if leaf.codes else None
@@ -221,7 +222,11 @@ class _Bridge:
             return None
 
     def open(self, document: bytes) -> tuple[list[tuple[str, str]], str] | None:
-        """The texts in open content, which is the one element below a root, and its XML; None where it is odd."""
+        """Return the texts of open content and its XML; None if it is odd.
+
+        Args:
+            document: a root with the element of the open content as its only child.
+        """
         try:
             self._open.take(parse_xml(document)[0], 0)
         except (Odd, XmlError):
@@ -232,13 +237,16 @@ class _Bridge:
         return found
 
     def body(self, tag: str) -> tuple[list[Any] | None, list[Any]]:
-        """The routes of a message, that of its first element first, and the kinds of objects that are new in them."""
+        """Return the routes of a message and the new kinds of objects in them; the first route is that of `tag`.
+
+        The routes are None if Python has to read the message.
+        """
         table, first = self._routes.for_tag(tag)
         known = len(self.kinds)
         if table is None or self._routes.wanted(table) or is_object(table):
             return None, []
         routes = [first]
-        for route in routes:  # it grows
+        for route in routes:  # the loop adds routes to the list
             for step in route.steps.values():
                 if step not in routes:
                     routes.append(step)
@@ -291,9 +299,9 @@ def _index(items: list[Any], item: Any) -> int:
 
 
 class NativeRows:
-    """Rows of messages in document order, made natively as far as that goes.
+    """Rows of messages in document order, made by the native core where possible.
 
-    The rows of the builder, which Python adds, stand among them where they were added.
+    Rows that Python adds to the builder keep their place among them.
     """
 
     def __init__(self, module: Any, builder: RowBuilder, routes: Routes) -> None:
@@ -307,7 +315,7 @@ class NativeRows:
         self._forget()
 
     def _renew(self) -> None:
-        """Let the core begin with nothing learnt."""
+        """Start with a new core, which has learnt nothing yet."""
         self._bridge = _Bridge(self._plan, self._builder, self._routes)
         self._core = self._module.Rows(self._bridge, self._plan.columns, self._plan.data())
         self._is_worn = False
@@ -315,8 +323,8 @@ class NativeRows:
     def _forget(self) -> None:
         self._made = 0  # rows of the core
         self._octets = 0
-        self._python = 0  # rows of the builder that have their place
-        self._order: list[tuple[bool, int, int]] = []  # whether by Python, the first row, behind the last
+        self._python = 0  # rows of the builder that are in `_order`
+        self._order: list[tuple[bool, int, int]] = []  # whether by Python, the first row, the row after the last
         self._count = 0
         self._runs: list[tuple[int, Mapping[str, Any]]] = []
         self._related: dict[int, dict[str, list[str]]] = {}
@@ -324,12 +332,12 @@ class NativeRows:
 
     @property
     def rows(self) -> int:
-        """How many rows wait for the next batch."""
+        """The number of rows that wait for the next batch."""
         return self._count + self._builder.rows - self._python
 
     @property
     def is_large(self) -> bool:
-        """Whether the rows take so much memory that it is time for a batch."""
+        """Whether the rows need so much memory that a batch should be taken."""
         return self._octets >= _MOST_OCTETS
 
     def _place(self, by_python: bool, first: int, end: int) -> None:
@@ -342,12 +350,12 @@ class NativeRows:
         self._count += end - first
 
     def _follow(self) -> None:
-        """Give the rows that Python added their places."""
+        """Add the rows that Python made to the order."""
         self._place(True, self._python, self._builder.rows)
         self._python = self._builder.rows
 
     def _read(self, data: bytes, is_first: bool, is_last: bool, is_dry: bool) -> tuple[int, dict[str, Any] | None]:
-        """Let the core read a piece of a message: its first row, and what it found."""
+        """Let the core read a piece of a message; return its first row, and what the core found."""
         self._follow()
         first = self._made
         try:
@@ -362,10 +370,10 @@ class NativeRows:
 
         Args:
             data: the message.
-            values: gives the values of the columns that are the same in all its rows; None where it has no rows.
+            values: gives the values of the columns that are the same in all its rows; None if it has no rows.
 
         Returns:
-            Whether they were added; if not, the message has to be read from its tree.
+            False if the message has to be read from its tree.
         """
         first, found = self._read(data, True, True, False)
         facts = _facts(data, found["content"]) if found is not None and found["content"] else None
@@ -375,14 +383,14 @@ class NativeRows:
         return facts is not None
 
     def is_sound(self, stream: IO[bytes]) -> bool:
-        """Whether there is no doubt that a message is well-formed to its end."""
+        """Whether the core is sure that a message is well-formed to its end."""
         return all(count is not None for count in self._pieces(stream, {}, None))
 
     def stream(self, stream: IO[bytes], body_tag: str, same: Mapping[str, Any]) -> Iterator[int | None]:
-        """Add the objects of a message piece by piece; pauses for full batches to be taken.
+        """Add the objects of a message piece by piece. It pauses after each piece, so that full batches can be taken.
 
-        Gives the number of objects so far; at last None where the rest has to be read by Python, as all of a message
-        in the nested layout has to be: what a node says of its object comes behind the objects inside it.
+        Yields the number of objects so far. A None at the end means that Python has to read the rest. It always has to
+        read a message in the nested layout, because the facts of a node come after the objects inside it.
 
         Args:
             stream: the message.
@@ -398,7 +406,7 @@ class NativeRows:
             more = stream.read(size)
             held += more
             is_last = not more
-            end = len(held) if is_last else held.rfind(b">") + 1  # there it cuts no character, and no start tag
+            end = len(held) if is_last else held.rfind(b">") + 1  # a cut here splits no character and no start tag
             first, found = self._read(held[:end], is_first, is_last, body_tag is None)
             if found is None or body_tag in self._bridge.nested:
                 yield None
@@ -414,7 +422,7 @@ class NativeRows:
                 return
 
     def _take(self, data: bytes, found: dict[str, Any], first: int, same: Mapping[str, Any], *, whole: bool) -> int:
-        """Give the rows of a piece their places, odd ones by Python among them; how many there are."""
+        """Add the rows of a piece to the order, odd ones by Python among them; return their number."""
         self._runs[-1] = self._made - first, same
         for row, key, names in found["related"]:
             self._related.setdefault(row, {}).setdefault(self._bridge.references[key], []).extend(names)
@@ -452,7 +460,7 @@ class NativeRows:
         self._builder.add(hit, odd["position"], Origin(odd["line"], odd["lines_before"], relations, path))
 
     def flush(self) -> pa.RecordBatch:
-        """The rows so far as a batch."""
+        """Return the rows so far as a batch."""
         self._follow()
         python = self._builder.flush()
         if not self._made:
@@ -472,7 +480,7 @@ class NativeRows:
         return joined.to_batches()[0] if joined.num_rows else native.slice(0, 0)
 
     def _taken(self) -> pa.RecordBatch:
-        """The rows of the core, those without meaning too."""
+        """Return the rows of the core, including rows that are not in the order."""
         builder, plan = self._builder, self._plan
         wanted: dict[str, tuple[int, pa.DataType]] = {}
         for name, columns in builder.structs.items():
@@ -496,7 +504,7 @@ class NativeRows:
         return pa.RecordBatch.from_arrays([arrays[name] for name in builder.schema.names], schema=builder.schema)
 
     def _rare(self, name: str, kind: pa.DataType, is_node: pa.BooleanArray) -> pa.Array:
-        """A column that few rows have a value for."""
+        """Return a column in which few rows have a value."""
         held: Mapping[int, Any] = self._quality if name == "quality" else {}
         if name == "related":
             held = {row: list(related.items()) for row, related in self._related.items()}
@@ -515,12 +523,12 @@ class NativeRows:
 
 
 def _entries(kind: pa.DataType) -> pa.DataType:
-    """What the items of a map are."""
+    """Return the type of the entries of a map."""
     return pa.struct([kind.key_field, kind.item_field])
 
 
 def _facts(data: bytes, content: tuple[int, int]) -> EnvelopeFacts | None:
-    """What an envelope says without the content of its body's first element; None where there is something wrong."""
+    """Return the facts about an envelope, read without the content of its first body element; None if it is wrong."""
     start, end = content
     try:
         return envelope_facts(parse_xml(data[:start] + data[end:]))
@@ -529,7 +537,7 @@ def _facts(data: bytes, content: tuple[int, int]) -> EnvelopeFacts | None:
 
 
 def _array(kind: pa.DataType, taken: tuple[int, int, list[bytes | None], list[Any]]) -> pa.Array:
-    """An array of what the core gave for a column."""
+    """Return an array from the buffers that the core gave for a column."""
     length, nulls, octets, inside = taken
     buffers = [None if part is None else pa.py_buffer(part) for part in octets]
     if pa.types.is_struct(kind):
@@ -542,6 +550,6 @@ def _array(kind: pa.DataType, taken: tuple[int, int, list[bytes | None], list[An
 
 
 def native_rows(builder: RowBuilder, routes: Routes) -> NativeRows | None:
-    """What makes rows natively; None where the Python core runs."""
+    """Return a maker of native rows; None if the Python core is used."""
     module = native_module()
     return NativeRows(module, builder, routes) if module is not None else None

@@ -1,6 +1,6 @@
-"""The options of the source `mtosi`: strings from Spark into one frozen value, validated once.
+"""The options of the source `mtosi`: Spark's strings, validated once and turned into one frozen value.
 
-Names are compared without case, as Spark does. An option that does not exist is an error.
+Names are compared without case, as Spark does. An unknown option is an error.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from mtosi_jms.spark._files import Sieve
 
 
 class Mode(Enum):
-    """What becomes of a rejected file (Spark's names)."""
+    """What happens to a rejected file (Spark's names)."""
 
     PERMISSIVE = "PERMISSIVE"
     DROPMALFORMED = "DROPMALFORMED"
@@ -29,7 +29,7 @@ class Mode(Enum):
 
 
 class OnIncomplete(Enum):
-    """What becomes of the rows of an incomplete sequence."""
+    """What happens to the rows of an incomplete sequence."""
 
     WARN = "warn"
     FILTER = "filter"
@@ -37,7 +37,7 @@ class OnIncomplete(Enum):
 
 
 class Verify(Enum):
-    """How much of each file planning looks at."""
+    """How much of each file planning reads."""
 
     ENDS = "ends"
     FULL = "full"
@@ -78,7 +78,7 @@ def _correlation_id(name: str, text: str) -> str:
 
 
 def _object_types(name: str, text: str) -> tuple[str, ...]:
-    """Object types joined by commas, each once; short names in capitals whatever their case."""
+    """Split object types at commas; each type stays once, and short names become upper case."""
     shorts = {*OBJECT_TYPES, MESSAGE, ALL}
     names = tuple(dict.fromkeys(word.upper() if word.upper() in shorts else word for word in _words(name, text)))
     if not names:
@@ -96,10 +96,10 @@ def _message_types(name: str, text: str) -> frozenset[str]:
 
 
 def whole_number(name: str, text: str) -> int:
-    """The value of an option that is a number of things.
+    """Return the value of an option that is a positive whole number.
 
     Raises:
-        ConfigError: it is no whole number of at least 1.
+        ConfigError: the text is not a whole number of at least 1.
     """
     if not text.isdecimal() or int(text) < 1:
         raise ConfigError(f"{name} is {text!r}; it must be a whole number of at least 1")
@@ -129,7 +129,7 @@ _BRACES: Final = re.compile(r"\{([^{}]*)\}")
 
 
 def _glob(name: str, text: str) -> re.Pattern[str] | None:
-    """A pattern of file names as Hadoop has them: `*`, `?`, `[a-z]`, `[^a]`, `{one,other}`."""
+    """Return the regular expression for a Hadoop glob of file names: `*`, `?`, `[a-z]`, `[^a]`, `{one,other}`."""
     if not text:
         return None
     patterns = [text.replace("[^", "[!")]
@@ -145,7 +145,7 @@ def _flag(name: str, text: str) -> bool:
 
 
 def _moment(name: str, text: str) -> int | None:
-    """A time in milliseconds since 1970, UTC where it names no zone."""
+    """Return a time in milliseconds since 1970; a time without a zone is taken as UTC."""
     if not text:
         return None
     try:
@@ -156,7 +156,7 @@ def _moment(name: str, text: str) -> int | None:
 
 
 def _option(name: str, read: Callable[[str, str], object]) -> Mapping[str, Any]:
-    """That an option sets a field: `read` takes its name and its text; None stands for the default."""
+    """Return the metadata of a field that an option sets: `read` gets name and text, and gives None for the default."""
     return {"option": name, "read": read}
 
 
@@ -166,49 +166,49 @@ class SourceOptions:
 
     # `path`: a spool, a folder (read recursively), a file or a glob; several as a JSON list in `paths`. Required.
     paths: tuple[str, ...]
-    # ME, EQ, EH, PTP, CTP, FTP, TL, OS, MD, TMD, a class of the stubs by name, several joined by commas, MESSAGE (a row
-    # an envelope), or ALL (long form).
+    # ME, EQ, EH, PTP, CTP, FTP, TL, OS, MD, TMD, the name of a class of the stubs, several of these joined by commas,
+    # MESSAGE (one row for each envelope), or ALL (long form).
     object_types: tuple[str, ...] = field(default=("ME",), metadata=_option("objectType", _object_types))
-    # Names of the columns to give, joined by commas, in this order; the others are not decoded. The column of corrupt
-    # records, which has an option of its own, needs no mention.
+    # Names of the columns to return, joined by commas, in this order; other columns are not decoded. The column of
+    # corrupt records has an option of its own and need not be named.
     columns: tuple[str, ...] = field(default=(), metadata=_option("columns", _columns))
-    # Only messages with this one, compared as it came, blanks included; what cannot be read at all is rejected as ever,
-    # since nobody knows whose it is.
+    # Only messages with this correlationId, compared with its white space. Files that cannot be read are rejected all
+    # the same, because their correlationId is unknown.
     correlation_id: str | None = field(default=None, metadata=_option("correlationId", _correlation_id))
-    # DROPMALFORMED: no row for a rejected file; FAILFAST: the first one ends the job.
+    # DROPMALFORMED: no row for a rejected file; FAILFAST: the first rejected file ends the job.
     mode: Mode = field(default=Mode.PERMISSIVE, metadata=_option("mode", _choice(Mode)))
-    # Adds this column; PERMISSIVE then gives a row for each rejected file, with its reason.
+    # Adds this column; with PERMISSIVE each rejected file then gives a row with the reason in it.
     corrupt_column: str | None = field(default=None, metadata=_option("columnNameOfCorruptRecord", _text))
     # warn: rows of incomplete sequences are marked; filter: they are left out; fail.
     on_incomplete: OnIncomplete = field(
         default=OnIncomplete.WARN, metadata=_option("onIncomplete", _choice(OnIncomplete))
     )
-    # Which messages objects are taken from: RESPONSE, NOTIFICATION, REQUEST, joined by commas.
+    # The kinds of messages whose objects are read: RESPONSE, NOTIFICATION, REQUEST, joined by commas.
     message_types: frozenset[str] = field(
         default=frozenset({"response"}), metadata=_option("messageTypes", _message_types)
     )
-    # Generated packages to import, joined by commas; they are asked before the shipped stubs.
+    # Generated packages to import, joined by commas; they take precedence over the shipped stubs.
     stubs: tuple[str, ...] = field(default=(), metadata=_option("stubs", _words))
-    # Most partitions to make; by default their number follows the size of the landing.
+    # The largest number of partitions; by default the number depends on the size of the landing.
     partitions: int | None = field(default=None, metadata=_option("numPartitions", _count))
     # Rows in an Arrow batch.
     batch_rows: int = field(default=10_000, metadata=_option("batchRows", _count))
-    # full: parse every file while planning, so that the marks of complete sequences also know of files that break off
-    # in the middle; ends: look at their heads and ends only. By default full where `onIncomplete` is filter or fail.
+    # full: parse every file while planning, so that `complete` is right even if files are damaged in the middle; ends:
+    # read only heads and ends of files. The default is full if `onIncomplete` is filter or fail, otherwise ends.
     verify: Verify = field(default=Verify.ENDS, metadata=_option("verify", _choice(Verify)))
-    # Larger files are streamed instead of being held in memory.
+    # Larger files are streamed instead of held in memory.
     whole_file_bytes: int = field(default=8 * 1024 * 1024, metadata=_option("wholeFileBytes", _count))
-    # Folder, or several as a JSON list, below which files are read that replies of BulkResponse in the landing name
-    # (C18, experimental); by default none is.
+    # A folder, or several as a JSON list: files below it are read if a reply of BulkResponse in the landing names them
+    # (C18, experimental). By default no such file is read.
     bulk_files: tuple[str, ...] = field(default=(), metadata=_option("bulkFiles", _folders))
     # Only files whose name matches this pattern: `*.xml`, `{ems1,ems2}-*`.
     name_glob: re.Pattern[str] | None = field(default=None, metadata=_option("pathGlobFilter", _glob))
-    # false: only what lies in the folders themselves, not what lies in folders in them.
+    # false: only files directly in the folders, not those in folders inside them.
     recursive: bool = field(default=True, metadata=_option("recursiveFileLookup", _flag))
-    # Only files that were last changed after, or before, this time: 2026-01-31T00:00:00, UTC where it names no zone.
+    # Only files that were last changed after, or before, this time: 2026-01-31T00:00:00; without a zone it is in UTC.
     modified_after: int | None = field(default=None, metadata=_option("modifiedAfter", _moment))
     modified_before: int | None = field(default=None, metadata=_option("modifiedBefore", _moment))
-    # A plan made before (`Plan.save`), read in place of the folder.
+    # A saved plan (`Plan.save`) that is used instead of planning the folder.
     plan_file: str | None = field(default=None, metadata=_option("planFile", _text))
 
     @property
@@ -218,7 +218,7 @@ class SourceOptions:
 
     @property
     def sieve(self) -> Sieve:
-        """Which of the files that are found are input."""
+        """The conditions on files that are input."""
         return Sieve(self.name_glob, self.recursive, self.modified_after, self.modified_before)
 
     def reads(self, kind: str) -> bool:
@@ -226,7 +226,7 @@ class SourceOptions:
         return self.object_types == (MESSAGE,) or kind in self.message_types
 
     def asks_for(self, correlation_id: str | None) -> bool:
-        """Whether messages of a correlationId, None for those without one, are asked for at all."""
+        """Whether the options ask for messages with a correlationId, or, with None, for messages without one."""
         return self.correlation_id is None or self.correlation_id == correlation_id
 
     @classmethod
@@ -236,7 +236,7 @@ class SourceOptions:
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> SourceOptions:
-        """The options that Spark hands over.
+        """Return the options from the strings that Spark passes.
 
         Raises:
             ConfigError: an unknown option, a value that does not fit, or no path.
@@ -268,10 +268,10 @@ _SPARKS: Final = frozenset({_PROVIDER, "location", "owner", "external", "is_mana
 
 
 def own_options(options: Mapping[str, str]) -> dict[str, str]:
-    """The options that are meant for the source, their names in small letters.
+    """Return the options that are meant for the source, with their names in lower case.
 
-    Of a table in a catalog Spark hands over the table's properties too, its own and the user's; what was given as an
-    option stands there a second time, behind `option.`. Names with a dot are never ours.
+    For a table in a catalog Spark also passes the properties of the table, its own and the user's. These repeat each
+    option with the prefix `option.`. Names with a dot are never options of the source.
     """
     given = {name.lower(): value for name, value in options.items()}
     if not is_of_catalog(options):
@@ -281,17 +281,17 @@ def own_options(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def names_landing(own: Mapping[str, str]) -> bool:
-    """Whether options, as `own_options` gives them, say what to read."""
+    """Whether options, as `own_options` returns them, say what to read."""
     return any(own.get(name) for name in ("path", "paths", "planfile"))
 
 
 def is_of_catalog(options: Mapping[str, str]) -> bool:
-    """Whether options are those of a table in a catalog."""
+    """Whether options belong to a table in a catalog."""
     return any(name.lower() == _PROVIDER for name in options)
 
 
 def hint(unknown: str, known: Iterable[str]) -> str:
-    """What to say of a name that is not known: the nearest one, or all."""
+    """Return a hint for an unknown name: the most similar known name, or all known names."""
     folded = {name.casefold(): name for name in known}
     near = difflib.get_close_matches(unknown.casefold(), folded, n=1)
     return f"; did you mean {folded[near[0]]}?" if near else f"; there are {', '.join(folded.values())}"

@@ -1,7 +1,7 @@
-"""Files of a partition into record batches: one file open at a time, parsed, walked, forgotten. No Spark here.
+"""The readers: they turn the files of a partition into record batches, one file at a time. This module needs no Spark.
 
-A file is taken whole or not at all: up to `wholeFileBytes` it is parsed before its first row is made, and a larger one
-is parsed to its end once before it is streamed.
+A file gives all its rows or none. A file up to `wholeFileBytes` is parsed before its first row is made; a larger file
+is parsed to its end once and then streamed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _BATCH_BYTES: Final = 16 * 1024 * 1024
 
 
 def reader_for(options: SourceOptions, schema: pa.Schema) -> Reader:
-    """The reader of the asked object types, for some or all of the columns of `full_schema`, the stubs being loaded."""
+    """Return the reader of the object types, for some or all columns of `full_schema`. The stubs must be loaded."""
     if options.object_types == (MESSAGE,):
         return MessageReader(options, schema)
     return ObjectReader(options, schema)
@@ -43,10 +43,10 @@ class Reader(ABC):
         self.options = options
 
     def read(self, files: Iterable[PlannedFile], rejects: Sequence[Reject] = ()) -> Iterator[pa.RecordBatch]:
-        """The rows of some files, then those of rejects that are known already.
+        """Yield the rows of some files, then the rows of known rejects.
 
         Raises:
-            MtosiError: in mode FAILFAST, the first file that is rejected.
+            MtosiError: in mode FAILFAST, for the first file that is rejected.
         """
         with SHELF.held():
             for file in files:
@@ -73,7 +73,7 @@ class Reader(ABC):
         """Add one envelope that is in no file.
 
         Raises:
-            XmlError: it is none.
+            XmlError: `data` is not an envelope.
         """
         for _ in self._held(data, None):
             pass
@@ -92,24 +92,24 @@ class Reader(ABC):
     @property
     @abstractmethod
     def rows(self) -> int:
-        """How many rows wait for the next batch."""
+        """The number of rows that wait for the next batch."""
 
     @property
     def full(self) -> bool:
-        """Whether it is time for a batch."""
+        """Whether a batch should be taken now."""
         return self.rows >= self.options.batch_rows
 
     @abstractmethod
     def flush(self) -> pa.RecordBatch:
-        """The rows so far as a batch."""
+        """Return the rows so far as a batch."""
 
     @abstractmethod
     def _held(self, data: bytes, file: PlannedFile | None) -> Iterator[None]:
-        """Add an envelope in memory; pauses between rows, for full batches to be taken."""
+        """Add an envelope in memory; it pauses between rows, so that full batches can be taken."""
 
     @abstractmethod
     def _large(self, file: PlannedFile) -> Iterator[None]:
-        """Add an envelope that is too large to hold; pauses in the same way."""
+        """Add an envelope that is too large for memory; it pauses in the same way."""
 
     @abstractmethod
     def _add_reject(self, reject: Reject) -> None:
@@ -117,14 +117,14 @@ class Reader(ABC):
 
 
 class ObjectReader(Reader):
-    """Reads objects of the asked types.
+    """Reads objects of some types.
 
     Attributes:
-        by_python: how many rows Python made, those of rejects among them.
+        by_python: number of rows that Python made, including those of rejects.
     """
 
     def __init__(self, options: SourceOptions, schema: pa.Schema, core: str | None = None) -> None:
-        """Prepare to read, the stubs being loaded; `core` is `native` or `python`, by default the one that runs."""
+        """Prepare to read. The stubs must be loaded. `core` is `native` or `python`; by default the one in use."""
         super().__init__(options)
         self._routes = Routes(wanted(options.object_types))
         self._builder = RowBuilder(schema, options.object_types, options.corrupt_column)
@@ -159,7 +159,7 @@ class ObjectReader(Reader):
                 yield
 
     def _same(self, facts: EnvelopeFacts, file: PlannedFile | None) -> dict[str, Any] | None:
-        """What all rows of a message share; None where it has none."""
+        """Return the values that all rows of a message share; None if it gives no rows."""
         return values_of(OF_MESSAGE, Message(facts, file)) if self.options.reads(facts.kind) else None
 
     def _large(self, file: PlannedFile) -> Iterator[None]:
@@ -185,7 +185,7 @@ class ObjectReader(Reader):
                     yield
 
     def _is_sound(self, path: str) -> bool:
-        """Whether the native core has no doubt that a file is well-formed."""
+        """Whether the native core is sure that a file is well-formed."""
         if self._native is None:
             return False
         with opened(path) as stream:
@@ -199,7 +199,7 @@ class ObjectReader(Reader):
 
 
 class MessageReader(Reader):
-    """Reads messages, one row each; digests, counts and bodies are made only if they are among the columns."""
+    """Reads messages, one row each. Digests, counts and bodies are made only if their columns are needed."""
 
     def __init__(self, options: SourceOptions, schema: pa.Schema) -> None:
         """Prepare to read messages into the columns of a schema."""
@@ -239,7 +239,7 @@ class MessageReader(Reader):
         yield
 
     def _large(self, file: PlannedFile) -> Iterator[None]:
-        digest = body_digest(file.path, self.options.whole_file_bytes)  # reads it to its end, whoever asked for it
+        digest = body_digest(file.path, self.options.whole_file_bytes)  # checks the whole file, too
         facts = scan_head(file.path)
 
         def count() -> Counter[str]:

@@ -1,4 +1,7 @@
-"""Receives messages into a spool while a stream reads it: written, synced, then acknowledged. No Spark here."""
+"""The receiver fills a spool while a stream reads it. It writes and syncs each message, then acknowledges it.
+
+This module needs no Spark.
+"""
 
 from __future__ import annotations
 
@@ -23,28 +26,28 @@ from mtosi_jms.transport import AckMode, Backoff, Consumer, connect
 _log = logging.getLogger(__package__)
 
 _LOOK: Final = 0.1
-"""Seconds between looks at whether to stop, and at whether there is room again."""
+"""Seconds between checks whether to stop and whether the spool has room again."""
 _GOODBYE: Final = 30.0
 _BACKOFF: Final = Backoff(initial=0.5, maximum=15.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReceiverOptions:
-    """Where messages come from.
+    """The source of messages and the limits of receiving.
 
     Attributes:
         url: of the provider, without a password.
         destination: `queue:NAME`, `topic:NAME` or a name of `names`.
-        selector: which messages; empty: all.
-        durable: name of a durable subscription; empty: none.
-        shared: whether the subscription is a shared one.
-        names: file with a naming context; empty: none.
-        consumers: how many receive, each over a connection of its own.
-        most: entries of the spool from which on nothing is received.
+        selector: selects messages; empty for all.
+        durable: name of a durable subscription; empty for none.
+        shared: whether the subscription is shared.
+        names: file with a naming context; empty for none.
+        consumers: number of consumers, each with a connection of its own.
+        most: receiving pauses when the spool has this many entries.
         connection: further options of `mtosi_jms.connect`.
 
     Raises:
-        ConfigError: an option that would show a secret, or options that do not go together.
+        ConfigError: an option that would show a secret, or options that exclude each other.
     """
 
     url: str
@@ -71,12 +74,12 @@ class ReceiverOptions:
 class Receiver:
     """Threads that receive into a spool until `stop`.
 
-    A lost connection is made again for ever. What stops all is a first connection that cannot be made, a login that is
-    refused, options that do not fit, and a spool that cannot be written; `check` raises it.
+    They reconnect a lost connection without end. All threads stop if a first connection fails, a login is refused,
+    options do not fit, or the spool cannot be written; `check` then raises the error.
 
     Args:
-        options: where messages come from.
-        landing: keeps them.
+        options: the source of messages.
+        landing: writes them into the spool.
     """
 
     def __init__(self, options: ReceiverOptions, landing: DurableLanding) -> None:
@@ -88,7 +91,7 @@ class Receiver:
         self._is_bounded = True
         self._failure: MtosiError | None = None
         self._quiet: dict[int, float] = {}
-        """For how many seconds each connected thread has waited for a message, and none came."""
+        """The seconds that each connected thread has waited without a message."""
         self._threads = [
             threading.Thread(target=self._run, args=(number,), name=f"mtosi-receiver-{number}", daemon=True)
             for number in range(options.consumers)
@@ -100,19 +103,19 @@ class Receiver:
             thread.start()
 
     def check(self) -> None:
-        """See that it is at work.
+        """Check that the receiver still works.
 
         Raises:
-            MtosiError: what ended it.
+            MtosiError: the error that ended it.
         """
         if self._failure is not None:
             raise self._failure
 
     def drain(self, quiet: float, *, bounded: bool = True) -> None:
-        """Wait until no message has come for some seconds, or, where it is `bounded`, the spool is full.
+        """Wait until no message has arrived for `quiet` seconds or, if `bounded`, the spool is full.
 
         Raises:
-            MtosiError: what ended the receiver.
+            MtosiError: the error that ended the receiver.
         """
         self._is_bounded = bounded
         while not (self._is_quiet(quiet) or (bounded and self._is_full())):
@@ -128,7 +131,7 @@ class Receiver:
         return len(waited) == len(self._threads) and 0 < min(waited) >= quiet
 
     def stop(self) -> None:
-        """End all threads; what was not acknowledged comes again. May be called again."""
+        """Stop all threads; the provider redelivers messages that were not acknowledged. May be called again."""
         self._stop.set()
         deadline = time.monotonic() + _GOODBYE
         for thread in self._threads:
@@ -185,11 +188,11 @@ class Receiver:
             self._landing.land(delivery.message)
             try:
                 delivery.acknowledge()
-            except (TransportError, IllegalStateError) as error:  # it comes again, and the index knows it then
+            except (TransportError, IllegalStateError) as error:  # the index recognizes the redelivery
                 _log.debug("a message in the spool was not acknowledged: %s", error)
 
     def _waited(self, number: int, seconds: float | None) -> None:
-        """Note that a thread has waited for nothing; None: that it has a message, or is connected."""
+        """Note that a thread has waited some seconds without a message; None if it has one, or has just connected."""
         with self._lock:
             self._quiet[number] = 0.0 if seconds is None else self._quiet.get(number, 0.0) + seconds
 

@@ -1,4 +1,4 @@
-"""Rows under construction: objects go in one by one, record batches come out."""
+"""The builder of rows: it takes objects one by one and gives record batches."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ _NAME: Final = frozenset({"name"})
 
 
 def wanted(object_types: Sequence[str]) -> Callable[[ClassTable], bool]:
-    """Which classes' instances become rows, the stubs being loaded.
+    """Return a condition that says whether objects of a class become rows. The stubs must be loaded.
 
     Raises:
-        ConfigError: an object type that no stub knows.
+        ConfigError: no stub has one of the object types.
     """
     if object_types == (ALL,):
         return is_object
@@ -52,13 +52,13 @@ def wanted(object_types: Sequence[str]) -> Callable[[ClassTable], bool]:
 
 
 class Origin(NamedTuple):
-    """Where an object stands whose octets were parsed by themselves.
+    """The place in its message of an object that was parsed separately.
 
     Attributes:
         line: of the object.
-        lines_before: lines of the message before those octets.
-        relations: what its inventory node says besides; None for flat objects.
-        path: gives the path of its element; None where that is not known.
+        lines_before: number of lines of the message before the parsed octets.
+        relations: references and quality from its inventory node; None for flat objects.
+        path: gives the path of its element; None if that is unknown.
     """
 
     line: int
@@ -68,16 +68,16 @@ class Origin(NamedTuple):
 
 
 class RowBuilder:
-    """Takes objects and rejected files, gives record batches.
+    """Takes objects and rejected files, and gives record batches.
 
     Attributes:
-        rows: how many rows wait for the next batch.
-        paths: of the message's elements where all of it is in memory, None where it is read piece by piece; `begin`
-            sets None.
+        rows: number of rows that wait for the next batch.
+        paths: of the elements of a message that is in memory; None for a message that is read piece by piece. `begin`
+            sets it to None.
     """
 
     def __init__(self, schema: pa.Schema, object_types: tuple[str, ...], corrupt: str | None = None) -> None:
-        """Prepare for the columns of a schema, some or all of those of the object types, and that of rejects."""
+        """Prepare the columns of a schema: some or all columns of the object types, and the column of rejects."""
         self.rows = 0
         self.paths: ElementPaths | None = None
         self.schema = schema
@@ -103,7 +103,7 @@ class RowBuilder:
         self._position = 0
 
     def begin(self, values: Mapping[str, Any]) -> None:
-        """Start the rows of another message; `values` are those of the columns that are the same in all of them."""
+        """Start the rows of another message; `values` has the columns that are the same in all of them."""
         self._end_run()
         self.paths = None
         self._scopes = Scopes()
@@ -121,7 +121,7 @@ class RowBuilder:
         Args:
             hit: the object.
             position: its number in the message, by default the next one.
-            origin: where it stands, if its element is of no document that has all of the message.
+            origin: its place in the message, if its element was parsed separately.
         """
         row = self.rows
         self.rows += 1
@@ -138,7 +138,7 @@ class RowBuilder:
             objects.rare["quality"][row] = relations.quality
 
     def _content(self, hit: Hit, row: int, origin: Origin | None) -> str | None:
-        """Put in the attributes of an object; its full name."""
+        """Store the attributes of an object; return its full name."""
         element = hit.element
         if element is None:
             return hit.name
@@ -159,7 +159,7 @@ class RowBuilder:
         return hit.name or name or given_name(element, hit.table) or None
 
     def struct_of(self, table: ClassTable) -> Struct | None:
-        """The columns that objects of a class go to, None where there are none."""
+        """Return the columns for objects of a class; None if there are none."""
         if table not in self._by_table:
             fitting = (struct for struct in self.structs.values() if _fits(table, struct.table))
             self._by_table[table] = next(fitting, None)
@@ -168,7 +168,7 @@ class RowBuilder:
     def _decoded(
         self, table: ClassTable, element: etree._Element, struct: Struct, row: int, origin: Origin | None
     ) -> None:
-        """The general way: decode the object, put it in, and keep what has no column."""
+        """Store an object the general way: decode it, store its values, and keep content that has no column."""
         before = origin.lines_before if origin else 0
         issues = Issues(paths=self.paths or ElementPaths(), lines_before=before)
         if origin and origin.path:
@@ -195,7 +195,7 @@ class RowBuilder:
         self.rows += 1
 
     def flush(self) -> pa.RecordBatch:
-        """The rows so far as a batch; the message goes on."""
+        """Return the rows so far as a batch; the message may continue afterwards."""
         self._end_run()
         arrays: dict[str, pa.Array] = {}
         for name, struct in self.structs.items():
@@ -214,12 +214,12 @@ class RowBuilder:
 
 
 def _fits(table: ClassTable, struct: ClassTable) -> bool:
-    """Whether objects of a class go into the columns of another: derived from it, or of the same object type."""
+    """Whether objects of a class fit the columns of another class: derived from it, or of the same object type."""
     return issubclass(table.cls, struct.cls) or (is_object(table) and label_of(table) == label_of(struct))
 
 
 def _names_at(struct: Struct, first: int, count: int) -> list[str | None]:
-    """The text forms of the names that were just put in at the last rows, None for a row without one."""
+    """Return the names in the last `count` rows, from row `first` on, as text; None for a row without a name."""
     names: list[str | None] = [None] * count
     name = struct.field("name")
     rdn = name.fields.get("rdn") if isinstance(name, Struct) else None
@@ -247,7 +247,7 @@ def _warning(found: XmlWarning) -> dict[str, Any]:
 
 
 def _unknown(value: Any, path: str) -> Iterator[dict[str, str]]:
-    """What an object carries besides its fields: kept elements, attributes and text."""
+    """Yield the content of an object that has no field: kept elements, attributes and text."""
     if isinstance(value, list):
         for number, item in enumerate(value, start=1):
             yield from _unknown(item, path if number == 1 else f"{path}[{number}]")
@@ -266,7 +266,7 @@ def _unknown(value: Any, path: str) -> Iterator[dict[str, str]]:
 
 
 def _beyond(element: etree._Element, table: ClassTable, columns: ClassTable) -> Iterator[dict[str, str]]:
-    """The child elements that a derived class has and the columns have not."""
+    """Yield the child elements that a derived class has but the columns do not."""
     known = {field.name for field in columns.fields}
     slots = plan_of(table).slots
     for child in element:
@@ -280,7 +280,7 @@ def _join(path: str, name: str) -> str:
 
 
 def constant(runs: list[tuple[int, Any]], kind: pa.DataType) -> pa.Array:
-    """A column of few values, each for a run of rows."""
+    """Return a column in which each value is repeated for a run of rows."""
     if 0 < len(runs) <= _FEW and not pa.types.is_nested(kind):
         chunks = [pa.repeat(pa.scalar(value, type=kind), count) for count, value in runs]
         return chunks[0] if len(chunks) == 1 else pa.concat_arrays(chunks)

@@ -2,8 +2,8 @@
 
     rows.where(selector_column("MTOSI_msgType = 'RESPONSE' AND MTOSI_batchSequenceNumber > 1", rows))
 
-Which values are alike decides what a comparison gives, so the types of the columns must be known: they come from the
-schema. A text column that stands for a number or a boolean of Table 2 is read as one, as R15 has it (C62).
+The result of a comparison depends on the types of both sides, so the types of the columns must be known; they come from
+the schema. A text column for a number or a boolean of Table 2 is read as a number or boolean, as R15 requires (C62).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 Columns: TypeAlias = Mapping[str, str] | Callable[[str], str | None]
 
 PROPERTIES: Final = "properties"
-"""The map or struct column in which names are looked up that have no column of their own."""
+"""The map or struct column with the values of names that have no column of their own."""
 
 PROPERTY_COLUMNS: Final[Mapping[str, str]] = {
     **{f"MTOSI_{field}": column for field, column in HEADER_COLUMNS.items()},
@@ -68,23 +68,24 @@ _MOST: Final = 5000
 
 
 def selector_column(selector: Selector | str, rows: DataFrame | t.StructType, columns: Columns | None = None) -> Column:
-    """A selector as a boolean column.
+    """Return a selector as a boolean column.
 
     Args:
-        selector: parsed, or its text.
-        rows: the rows that are to be asked, or their schema.
-        columns: where the values of identifiers are: a mapping or a function from a name to a column, `struct.field`
-            and `map.key` included. What it does not tell (None) is looked for in this order: a column of the name, the
-            column of messages, objects or alarms that holds the property, a key or field of a column `properties`.
+        selector: a parsed selector, or its text.
+        rows: the rows to select from, or their schema.
+        columns: a mapping or a function from an identifier to the column with its value; `struct.field` and `map.key`
+            are allowed. If it gives None, the value is taken from the first of these that exists: a column with the
+            name of the identifier; the column of messages, objects or alarms for this property; a key or field of a
+            column `properties`.
 
     Returns:
-        True, false or null for each row, as `Selector.matches` gives True, False or None for the row's properties. A
-        text that is not the number or boolean that Table 2 asks for is null.
+        True, false or null for each row, as `Selector.matches` gives True, False or None for the properties of the row.
+        Text that is not the number or boolean that Table 2 requires is null.
 
     Raises:
-        SelectorError: the text is no selector.
-        ConfigError: an identifier without a column, a column of a type that no property has, or arithmetic that grows
-            beyond what is reasonable for a query.
+        SelectorError: the text is not a selector.
+        ConfigError: an identifier without a column, a column of a type that no property has, or arithmetic that is too
+            large for a query.
     """
     tree = (parse(selector) if isinstance(selector, str) else selector).tree
     if tree is None:
@@ -116,13 +117,13 @@ _TYPES: Final[tuple[tuple[tuple[type[t.DataType], ...], _Kind], ...]] = (
 
 @dataclass(frozen=True, slots=True)
 class _Value:
-    """An operand: whole numbers are bigint columns whatever their width in Java.
+    """An operand. Whole numbers are bigint columns, whatever their type in Java.
 
     Attributes:
-        kind: what it is like.
-        column: its value; of UNLIKE only whether it is null counts.
-        literal: the value itself where the text has it.
-        size: how many parts the column has, some of them several times.
+        kind: its type.
+        column: its value; for UNLIKE it only matters whether the value is null.
+        literal: the value of a literal.
+        size: number of parts of the column expression; a part that occurs several times counts each time.
     """
 
     kind: _Kind
@@ -132,14 +133,14 @@ class _Value:
 
 
 class _Names:
-    """Where the values of identifiers are."""
+    """Finds the columns with the values of identifiers."""
 
     def __init__(self, schema: t.StructType, columns: Columns | None) -> None:
         self._schema = schema
         self._columns = columns
 
     def value(self, name: str) -> _Value:
-        """The column of an identifier, typed as the property is."""
+        """Return the column of an identifier, with the type of the property."""
         column, kind = self._found(name)
         row = BY_PROPERTY.get(name)
         if row is None or row.kind is str:
@@ -172,7 +173,7 @@ class _Names:
         return column, kind
 
     def _path(self, name: str) -> Sequence[str]:
-        """The steps from the row to the value."""
+        """Return the path from the row to the value."""
         given = self._columns
         told = given(name) if callable(given) else given.get(name) if given is not None else None
         if told is not None:
@@ -238,14 +239,14 @@ class _Translator:
 
 
 def _unlike(*values: _Value) -> Column:
-    """False, or null where one of the values is."""
+    """Return false, or null if one of the values is null."""
     return functools.reduce(lambda one, other: one | other, (value.column.isNull() for value in values)) & f.lit(
         None
     ).cast("boolean")
 
 
 def _joined(word: str, terms: list[Column]) -> Column:
-    """All terms joined in a tree as flat as can be: a list of thousands must not become as deep."""
+    """Join terms in a balanced tree, so that thousands of terms do not make an expression thousands of levels deep."""
     while len(terms) > 1:
         pairs = [terms[at : at + 2] for at in range(0, len(terms), 2)]
         terms = [
@@ -255,7 +256,7 @@ def _joined(word: str, terms: list[Column]) -> Column:
 
 
 def _pattern(pattern: Pattern) -> str:
-    """The pattern with Spark's own escape character."""
+    """Return the pattern with Spark's escape character."""
     return "%".join(
         "".join("_" if one is None else f"\\{one}" if one in "%_\\" else one for one in segment)
         for segment in pattern.segments()
@@ -295,7 +296,7 @@ def _compared(sign: ComparisonSign, left: _Value, right: _Value) -> Column:
 
 
 def _compared_doubles(sign: ComparisonSign, left: _Value, right: _Value) -> Column:
-    """As Java compares: what is not a number equals nothing, where Spark has it equal itself and exceed all others."""
+    """Compare as Java does: NaN equals nothing. For Spark, NaN equals itself and is larger than all other values."""
     verdict = _SIGNS[sign](left.column.cast("double"), right.column.cast("double"))
     doubtful = [f.isnan(one.column) for one in (left, right) if one.kind is _Kind.DOUBLE and one.literal is None]
     if not doubtful:
@@ -309,7 +310,7 @@ def _signed(sign: SignWord, value: _Value) -> _Value:
         return _Value(_Kind.UNLIKE, value.column)
     if sign == "+":
         return value
-    if value.kind is _Kind.DOUBLE:  # zero takes the sign, which a difference would lose
+    if value.kind is _Kind.DOUBLE:  # keeps the sign of zero, which 0 - x would lose
         return _Value(_Kind.DOUBLE, -value.column, size=value.size)
     return _calculated("-", _literal(0), value)
 
@@ -348,13 +349,13 @@ def _double_result(sign: str, left: _Value, right: _Value) -> Column:
         return result
     if right.literal:
         return first / second
-    # By zero: infinite, with the signs of both, or not a number. Spark would raise, or give null.
+    # Division by zero gives infinity, with the signs of both, or NaN. Spark would raise an error or give null.
     infinite = f.when(second.cast("string").startswith("-"), float("-inf")).otherwise(float("inf"))
     return f.when(second == 0.0, first * infinite).otherwise(first / f.nullif(second, f.lit(0.0)))
 
 
 def _whole_result(sign: str, left: _Value, right: _Value, kind: _Kind) -> Column:
-    """Wrapped around at 32 or 64 bits; reckoned in what cannot overflow, since Spark would raise."""
+    """Return a result that wraps around at 32 or 64 bits. A wider type computes it, since Spark raises on overflow."""
     width = "bigint" if kind is _Kind.INT else "decimal(38,0)"
     first, second = left.column.cast(width), right.column.cast(width)
     if sign == "/":
@@ -363,7 +364,7 @@ def _whole_result(sign: str, left: _Value, right: _Value, kind: _Kind) -> Column
         result = _OPERATIONS[sign](first, second)
     if kind is _Kind.INT:
         return result.bitwiseAND(f.lit(2**32 - 1)).bitwiseXOR(f.lit(2**31)) - f.lit(2**31)
-    if sign == "/":  # the one quotient that does not fit is cut to 64 bits by Spark
+    if sign == "/":  # only one quotient does not fit, and Spark cuts it to 64 bits
         return result.cast("bigint")
     shift = f.lit(Decimal(-LONG_MIN))
     return (f.pmod(result + shift, f.lit(Decimal(2**64))) - shift).cast("bigint")

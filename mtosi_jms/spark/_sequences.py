@@ -1,19 +1,20 @@
-"""Completeness of reply sequences: what arrived, what is missing, what came twice (P32, C23, C58, C59, C60).
+"""Completeness of reply sequences: what arrived, what is missing, what arrived twice (P32, C23, C58, C59, C60).
 
 The rules, which hold for every reader of a landing:
 
-- A sequence is all responses with one correlationId, compared as it came, blanks included. A response without a
-  correlationId is a sequence of its own.
+- A sequence is all responses with one correlationId, compared with its white space. A response without a correlationId
+  is a sequence of its own.
 - A duplicate has the key (correlationId, batchSequenceNumber) and the body of another message. The same key with
-  another body is a conflict: both are kept.
-- Numbers start at 1, or at 0 where a 0 was seen (C23). The batch with the end-of-reply mark says how many there are.
+  another body is a conflict: both messages are kept.
+- Numbers start at 1, or at 0 if a 0 has arrived (C23). The batch with the end-of-reply mark says how many there are.
 - A response without a number that is alone in its sequence is complete (C58).
-- Complete means: the end is known, every number up to it is there, none is beyond it, and no fault ended the exchange.
-- The first and the last time are those of the headers' timestamps, of responses and faults alike, in UTC; one without a
-  zone is taken as UTC. A message without a timestamp, or with one that cannot be read, has no say in them; where none
-  has, both are unknown. Of copies that a reader removed only the one that it kept counts.
+- Complete means: the end is known, every number up to it has arrived, no number is beyond it, and no fault ended the
+  exchange.
+- The first and the last time are the earliest and the latest timestamp in the headers of responses and faults, in UTC;
+  a timestamp without a zone is taken as UTC. Messages without a readable timestamp are ignored; if no message has one,
+  both times are unknown. If a reader has removed copies, only the copy that it kept counts.
 
-The ledger of a landing is what `reckon` makes of its messages, one row a sequence.
+The ledger of a landing is the result of `reckon` for its messages: one row for each sequence.
 """
 
 from __future__ import annotations
@@ -28,24 +29,24 @@ from mtosi_jms.errors import ExchangeError
 from mtosi_jms.xmlbind import parse_date_time, parse_loose_date_time
 
 NO_FILE: Final = "#"
-"""How the origin of a message begins that is in no file."""
+"""The beginning of the origin of a message that is in no file."""
 LISTED: Final = 1000
-"""Most missing numbers that are listed; a wrong batch number of four billion must not make a list of that length."""
+"""No more missing numbers than this are listed: a wrong batch number of four billion must not make a list as long."""
 
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """One message as far as completeness is concerned.
+    """The facts about one message that its completeness depends on.
 
     Attributes:
-        correlation_id: the header's correlationId as it came; None where it is absent.
-        batch_number: batchSequenceNumber, None where it is absent.
-        end: batchSequenceEndOfReply, None where it is absent.
-        digest: anything equal for equal bodies and different for different ones.
-        source: file or other origin; tells sequences without a correlationId apart.
-        copies: how many times this very message was found; more than one where a reader already removed duplicates.
-        fault: the message is a fault: it ends the exchange and is no batch (C59).
-        time: the header's timestamp with its zone (`time_of`), None where it is absent or cannot be read.
+        correlation_id: correlationId of the header, as received; None if absent.
+        batch_number: batchSequenceNumber; None if absent.
+        end: batchSequenceEndOfReply; None if absent.
+        digest: a text that is equal for equal bodies and different for different ones.
+        source: file or other origin; identifies a sequence without a correlationId.
+        copies: how often this message was found; more than 1 if a reader has already removed duplicates.
+        fault: whether the message is a fault, which ends the exchange and is not a batch (C59).
+        time: timestamp of the header, with a zone (`time_of`); None if absent or unreadable.
     """
 
     correlation_id: str | None
@@ -63,19 +64,19 @@ class ReplySequence:
     """What is known about one sequence of replies.
 
     Attributes:
-        correlation_id: as it came, None for a response without one.
-        source: origin of a response without a correlationId, else None.
-        batches: how many different batches arrived.
-        expected: how many there should be, None while the end was not seen.
+        correlation_id: as received; None for a response without one.
+        source: origin of a response without a correlationId; otherwise None.
+        batches: number of different batches that arrived.
+        expected: number of batches that should arrive; None while the end is unknown.
         received: the batch numbers that arrived, sorted, each once; empty for a response without numbers.
         missing: numbers known to be missing, sorted; the first 1000 of them.
         missing_count: how many numbers are known to be missing.
-        duplicates: how many copies were more than enough.
-        conflicts: numbers that arrived with different bodies; None stands for a response without a number.
+        duplicates: number of superfluous copies.
+        conflicts: numbers that arrived with different bodies; None is a response without a number.
         unexpected: numbers beyond the end of the reply.
-        faults: how many faults carried this correlationId.
-        complete: see the module's rules.
-        first_time, last_time: see the module's rules.
+        faults: number of faults with this correlationId.
+        complete: see the rules in the module docstring.
+        first_time, last_time: see the rules in the module docstring.
     """
 
     correlation_id: str | None
@@ -95,7 +96,7 @@ class ReplySequence:
 
     @property
     def source_file(self) -> str | None:
-        """The file of a response without a correlationId; None where there is one, or the response is in no file."""
+        """The file of a response without a correlationId; None for other sequences, or for a response in no file."""
         return None if self.source is None or self.source.startswith(NO_FILE) else self.source
 
 
@@ -103,10 +104,10 @@ SequenceKey = tuple[str | None, str | None]
 
 
 def time_of(timestamp: str | None) -> dt.datetime | None:
-    """The timestamp of a header in UTC; None where it is absent, unreadable, or out of the calendar's range.
+    """Return the timestamp of a header in UTC; None if it is absent, unreadable, or not within the years 1 to 9999.
 
     Args:
-        timestamp: the text: xsd:dateTime, or one of the other forms that are seen in the field (C03).
+        timestamp: the text: xsd:dateTime, or one of the other forms that real systems send (C03).
     """
     for parse in (parse_date_time, parse_loose_date_time):
         try:
@@ -118,17 +119,17 @@ def time_of(timestamp: str | None) -> dt.datetime | None:
 
 
 def time_text(time: dt.datetime | None) -> str | None:
-    """A time of the ledger for JSON and for people: `2024-01-01T00:00:00Z`."""
+    """Return a time of the ledger as text for JSON and for people: `2024-01-01T00:00:00Z`."""
     return None if time is None else time.isoformat().replace("+00:00", "Z")
 
 
 def sequence_key(correlation_id: str | None, source: str) -> SequenceKey:
-    """What tells sequences apart: the correlationId, or the origin where there is none."""
+    """Return the key of a sequence: the correlationId, or the origin without one."""
     return (None, source) if correlation_id is None else (correlation_id, None)
 
 
 def reckon(receipts: Iterable[Receipt]) -> list[ReplySequence]:
-    """The sequences that these messages make, sorted by correlationId, those without one last.
+    """Return the sequences of some messages, sorted by correlationId, those without one last.
 
     Args:
         receipts: messages in any order.
@@ -147,10 +148,10 @@ def reckon(receipts: Iterable[Receipt]) -> list[ReplySequence]:
 
 
 def check_complete(sequences: Iterable[ReplySequence]) -> None:
-    """What `onIncomplete=fail` asks for.
+    """Check, for `onIncomplete=fail`, that all sequences are complete.
 
     Raises:
-        ExchangeError: some sequence is incomplete; the text names each, and what it lacks.
+        ExchangeError: a sequence is incomplete; the text names the first ten, and what they lack.
     """
     lacking = [found for found in sequences if not found.complete]
     if lacking:
@@ -160,7 +161,7 @@ def check_complete(sequences: Iterable[ReplySequence]) -> None:
 
 
 def describe(found: ReplySequence) -> str:
-    """One sequence and what it lacks, for people."""
+    """Return a text for people about one sequence and what it lacks."""
     name = repr(found.correlation_id) if found.correlation_id is not None else found.source or "without correlationId"
     lacks: list[str] = []
     if found.missing_count:
@@ -224,7 +225,7 @@ class _Group:
 
 
 class _Gaps:
-    """The numbers that are missing, found without counting through them."""
+    """The missing numbers, found without counting through all numbers."""
 
     def __init__(self, numbers: Sequence[int], end: int | None) -> None:
         self.base = 0 if numbers and numbers[0] == 0 else 1

@@ -1,11 +1,11 @@
 """A Spark session on this machine, and the checks of PySpark and Java.
 
-The session runs on this machine only: loopback addresses, no web UI, no output but errors. All its files are in one
-folder, which is removed when the session stops. An application that has a session does not need this; it registers the
-source with its own: `spark.dataSource.register(InventorySource)`.
+The session runs on this machine only: it uses loopback addresses, has no web UI and prints errors only. All its files
+are in one folder, which is removed when the session stops. An application with a session of its own does not need this
+module; it registers the source with `spark.dataSource.register(InventorySource)`.
 
-Java compiles with its quick compiler alone (`-XX:TieredStopAtLevel=1`): a job of a minute takes half the processor
-time, one of an hour a quarter more where it is Java that computes. Options of the caller come later, and win.
+Java uses only its quick compiler (`-XX:TieredStopAtLevel=1`): a job of a minute then takes half the processor time, a
+job of an hour a quarter more if most of its work is in Java. Options of the caller come after this one and override it.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 
 JAVA_MINIMUM: Final = 17
 SPARK_MINIMUM: Final = (4, 0)
-"""The first PySpark that has what is used here: a Python data source API whose readers give Arrow batches."""
+"""The first PySpark with a Python data source API whose readers give Arrow batches."""
 STATE_STORE: Final = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-"""Where the ledger of a stream keeps its state; Spark's default store cannot hold it."""
+"""The state store that the ledger of a stream needs; Spark's default store does not support it."""
 
 _JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
 _LOGGING: Final = """\
@@ -55,19 +55,20 @@ appender.err.layout.pattern = spark %p %c{1}: %m%n%ex{short}
 def local_session(
     name: str = "mtosi-jms", *, cores: int | None = None, settings: Mapping[str, str] | None = None
 ) -> Iterator[SparkSession]:
-    """A Spark session on this machine with the sources `mtosi` and `mtosi-jms` registered.
+    """Provide a Spark session on this machine with the sources `mtosi` and `mtosi-jms` registered.
 
-    At the end it is stopped, its Java process ended and its files removed. What Spark and its workers write to standard
-    error goes to one of these files; where Java does not start, the end of it is in the error.
+    At the end of the block the session is stopped, its Java process ends and its files are removed. Standard error of
+    Spark and its workers goes to one of these files; if Java does not start, the error has the last line of it.
 
     Args:
         name: of the application.
-        cores: processors to use, by default all.
-        settings: further settings of Spark; `spark.driver.extraJavaOptions` is added to the session's own.
+        cores: number of processors; by default all.
+        settings: further settings of Spark; `spark.driver.extraJavaOptions` is added to the options of the session.
 
     Raises:
         MissingExtraError: PySpark is not installed.
-        ConfigError: no Java that runs Spark, it does not start, PySpark too old, or Spark is active in this process.
+        ConfigError: there is no suitable Java or it does not start, PySpark is too old, or this process already has an
+            active Spark.
     """
     import pyspark
     from pyspark import SparkContext
@@ -101,7 +102,7 @@ def local_session(
 
 
 def _outliving(error: Exception) -> Exception:
-    """An error of the same public class that has its text: those of Spark and py4j ask Java for it, which ends."""
+    """Return an error of the same public class with the text in it; Spark's errors ask Java for it, which is ending."""
     from py4j.protocol import Py4JError
     from pyspark import errors
 
@@ -112,12 +113,12 @@ def _outliving(error: Exception) -> Exception:
 
 @contextmanager
 def _java(name: str, cores: int | None, folder: Path, settings: Mapping[str, str]) -> Iterator[tuple[SparkConf, Any]]:
-    """A Java process of our own, told where to put its files; ended with the block."""
+    """Start a Java process that puts its files into a folder, and end it with the block."""
     from pyspark import SparkConf, SparkContext
     from pyspark.errors import PySparkRuntimeError
     from pyspark.java_gateway import launch_gateway
 
-    # Left alone, Spark's workers run whatever `python3` is on PATH.
+    # By default Spark's workers run the `python3` on PATH, whatever it is.
     os.environ |= {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     log_file = folder / "log4j2.properties"
@@ -142,7 +143,7 @@ def _java(name: str, cores: int | None, folder: Path, settings: Mapping[str, str
 
 
 def _half_downloaded(words: str) -> str:
-    """Spark takes a description without a jar, as Maven leaves them, for a package that is there."""
+    """Return advice if Maven has left a .pom without a .jar: Spark believes that such a package is complete."""
     found = re.search(r"download failed: ([^#]+)#([^;]+);([^!]+)!", words)
     if not found:
         return ""
@@ -151,27 +152,27 @@ def _half_downloaded(words: str) -> str:
 
 
 def _last_words(errors: Path) -> str:
-    """The last line that a process wrote, other than the places of a Java trace, which are set in."""
+    """Return the last line of a file of errors that is not indented, as the lines of a Java stack trace are."""
     lines = errors.read_text(errors="replace").splitlines()
     return next((line for line in reversed(lines) if line.strip() and not line[0].isspace()), "")
 
 
 def _python_path() -> str:
-    """What lets another process import what this one can: a checkout, or a generated package beside it."""
+    """Return the PYTHONPATH with which another process can import what this one can, such as a generated package."""
     installed = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
     own = [entry or str(Path.cwd()) for entry in sys.path if entry not in installed and Path(entry).is_dir()]
     return os.pathsep.join(dict.fromkeys(own))
 
 
 def _utf8_locale() -> dict[str, str]:
-    """What has Java read and write file names in UTF-8, as Python does."""
+    """Return the environment variables that make Java use UTF-8 for file names, as Python does."""
     spoken = next(filter(None, (os.environ.get(name) for name in ("LC_ALL", "LC_CTYPE", "LANG"))), "")
     return {} if "utf" in spoken.lower() else {"LC_ALL": "C.UTF-8"}
 
 
 @contextmanager
 def _environment(**variables: str) -> Iterator[None]:
-    """Sets environment variables for processes that the block starts."""
+    """Set environment variables for processes that the block starts."""
     before = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
     try:
@@ -185,7 +186,7 @@ def _environment(**variables: str) -> Iterator[None]:
 
 
 def _end(gateway: Any) -> None:
-    """End the Java process: it ends by itself when its standard input does."""
+    """End the Java process by closing its standard input; kill it if that does not end it."""
     gateway.shutdown()
     process: subprocess.Popen[bytes] | None = getattr(gateway, "proc", None)
     if process is None:
@@ -213,10 +214,10 @@ def _settings(folder: Path, log_file: Path) -> dict[str, str]:
         "spark.local.dir": str(folder),
         "spark.sql.warehouse.dir": (folder / "warehouse").as_uri(),
         "spark.sql.session.timeZone": "UTC",
-        # Spark's default, INT96, names no zone, and Parquet has given it up.
+        # Spark's default, INT96, has no time zone, and is deprecated in Parquet.
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
-        # An object with its nested fields has more than the 100 that Spark compiles code for by default.
+        # By default Spark compiles code for at most 100 fields; objects with their nested fields have more.
         "spark.sql.codegen.maxFields": "2000",
         STATE_STORE: ROCKSDB,
         "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
@@ -226,10 +227,10 @@ def _settings(folder: Path, log_file: Path) -> dict[str, str]:
 
 
 def pyspark_version() -> str:
-    """The version of the PySpark that an import would give, without importing it; empty where it cannot be told.
+    """Return the version of PySpark without importing it; empty if it is unknown.
 
-    It is read from PySpark's own file, since not every PySpark was installed as a distribution: a cluster's lies in its
-    `SPARK_HOME`, as a folder or as an archive.
+    It is read from a file of PySpark, because not every PySpark is installed as a distribution: that of a cluster is in
+    its `SPARK_HOME`, as a folder or as an archive.
     """
     spec = importlib.util.find_spec("pyspark")
     read = getattr(spec.loader, "get_data", None) if spec is not None else None
@@ -244,7 +245,7 @@ def pyspark_version() -> str:
 
 
 def check_version(version: str) -> None:
-    """See that a PySpark is new enough; a version that does not begin with numbers is let through.
+    """Check that a PySpark is new enough. A version that does not begin with numbers is accepted.
 
     Raises:
         ConfigError: it is too old.
@@ -257,10 +258,10 @@ def check_version(version: str) -> None:
 
 
 def check_java() -> None:
-    """See that there is a Java that runs Spark.
+    """Check that there is a Java that can run Spark.
 
     Raises:
-        ConfigError: there is none; the text says how to get it.
+        ConfigError: there is none, or it is too old; the text says how to install one.
     """
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home) / "bin" / "java") if home else shutil.which("java")

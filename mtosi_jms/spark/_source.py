@@ -1,10 +1,10 @@
-"""The batch source `mtosi`: landed envelopes as rows, by Spark's Python Data Source API.
+"""The source `mtosi`: landed envelopes as rows, with Spark's Python Data Source API.
 
     spark.dataSource.register(InventorySource)
     spark.read.format("mtosi").option("objectType", "ME").load("landing/")
 
-Planning runs in a Python process of the driver; each partition holds the paths of several files and a few facts about
-each, and a worker has one of them open at a time.
+Planning runs in a Python process of the driver. Each partition has the paths of some files and a few facts about each.
+A worker opens one file at a time.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ _CARRIED: Final = "mtosi.options"
 
 
 class InventorySource(DataSource):
-    """Inventory objects, or messages, out of landed MTOSI envelopes; the options are those of `SourceOptions`.
+    """Inventory objects or messages from landed MTOSI envelopes; the options are those of `SourceOptions`.
 
-    Of a table in a catalog Spark tells the options when it asks for the columns, and when it reads the table columns
-    only. So the options travel with the first column. A filter of Spark's never narrows what is read: Spark keeps what
-    one DataFrame pushed for all that are made of the same `load`.
+    For a table in a catalog Spark passes the options when it asks for the columns, but only the columns when it reads
+    the table. So the metadata of the first column carries the options. Filters of Spark are not pushed down to this
+    source, because Spark would keep the filter of one DataFrame for all others that come from the same `load`.
     """
 
     def __init__(self, options: Mapping[str, str]) -> None:
@@ -65,10 +65,10 @@ class InventorySource(DataSource):
         return "mtosi"
 
     def schema(self) -> StructType:
-        """The columns of the object types asked for, and that of corrupt records where an option names it.
+        """Return the columns of the object types, and the column of corrupt records if an option names it.
 
         Raises:
-            ConfigError: no path, or an object type, a stubs package or one of `columns` that there is not.
+            ConfigError: no path, or an object type, a stubs package or one of `columns` does not exist.
         """
         schema = from_arrow_schema(full_schema(SourceOptions.parse(self._given)))
         if self._in_catalog:
@@ -76,10 +76,10 @@ class InventorySource(DataSource):
         return schema
 
     def reader(self, schema: StructType) -> InventoryReader:
-        """A reader for all columns or for those that `.schema(...)` names.
+        """Return a reader for all columns or for those that `.schema(...)` names.
 
         Raises:
-            ConfigError: no path, or a column that there is not, or of another type; an option of streams.
+            ConfigError: no path, a column that does not exist or has another type, or an option of streams.
         """
         if self._of_stream:
             raise ConfigError(f"the option {next(iter(self._of_stream))!r} is for readStream")
@@ -88,10 +88,10 @@ class InventorySource(DataSource):
         return InventoryReader(settings, narrowed(full_schema(settings), schema))
 
     def streamReader(self, schema: StructType) -> FileStream:  # noqa: N802
-        """A reader of a landing that grows.
+        """Return a reader of a landing that grows.
 
         Raises:
-            ConfigError: as `reader`; an option that is not for streams.
+            ConfigError: as `reader`, or an option that is not for streams.
         """
         settings, options = SourceOptions.parse(self._given), StreamOptions.parse(self._of_stream)
         for path in (*settings.paths, *filter(None, (options.archive,))):
@@ -101,10 +101,10 @@ class InventorySource(DataSource):
 
 
 def narrowed(full: pa.Schema, schema: StructType) -> pa.Schema:
-    """The columns that a Spark schema asks for, as Arrow fields.
+    """Return the columns of a Spark schema as Arrow fields.
 
     Raises:
-        ConfigError: a column that there is not, or of another type.
+        ConfigError: the schema has a column that does not exist or has another type.
     """
     types = {field.name: field.dataType for field in from_arrow_schema(full)}
     fields = []
@@ -121,7 +121,7 @@ def narrowed(full: pa.Schema, schema: StructType) -> pa.Schema:
 
 @dataclass
 class FilesPartition(InputPartition):
-    """Files that one task reads, one after the other, and what planning rejected already."""
+    """The files that one task reads one after the other, and rejects of planning."""
 
     files: tuple[PlannedFile, ...]
     rejects: tuple[Reject, ...] = ()
@@ -135,11 +135,11 @@ class InventoryReader(DataSourceReader):
         self._schema = schema
 
     def partitions(self) -> list[InputPartition]:
-        """The files dealt out.
+        """Plan the landing, and distribute its files to partitions.
 
         Raises:
-            MtosiError: nothing to read there; in mode FAILFAST, something is rejected; with `onIncomplete=fail`,
-                something is incomplete.
+            MtosiError: the landing does not exist or cannot be read; in mode FAILFAST, a file is rejected; with
+                `onIncomplete=fail`, a sequence is incomplete.
         """
         with error_first():
             return self._partitions()
@@ -160,7 +160,7 @@ class InventoryReader(DataSourceReader):
         return made
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
-        """The rows of one partition as Arrow batches."""
+        """Yield the rows of one partition as Arrow batches."""
         if not isinstance(partition, FilesPartition):
             return
         with error_first():

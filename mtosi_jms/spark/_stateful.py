@@ -1,14 +1,14 @@
-"""Completeness over time: what `ledger` and `latest_alarms` keep between the batches of a stream.
+"""The state that `ledger` and `latest_alarms` keep between the batches of a stream.
 
-Both keep it in Spark's own state (`transformWithState`): it is part of the query's checkpoint, so a query that was
-killed continues where it was. Time is that of the stream's watermark, where there is one, else that of the machine.
+Both use Spark's state (`transformWithState`). It is part of the checkpoint of the query, so a killed query continues
+where it was. Time is measured by the watermark of the stream, or by the clock of the machine without a watermark. A key
+is *silent* while no row of it arrives.
 
-    ledger           the receipts of a sequence, until it has been silent for the timeout and was released, and silent
-                     for the timeout once more
-    latest_alarms    the place in the order of the last report of each alarm, until the alarm is cleared and then silent
-                     for the timeout
+    ledger           keeps the receipts of a sequence until it was released and has then been silent for the timeout
+    latest_alarms    keeps the order values of the last report of each alarm, until the alarm is cleared and has then
+                     been silent for the timeout
 
-The rules of completeness are those of `reckon`, which gets the same receipts as it does for a landing.
+The rules of completeness are those of `reckon`, which gets the same receipts as for a landing.
 """
 
 from __future__ import annotations
@@ -35,21 +35,22 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.stateful_processor import ExpiredTimerInfo, StatefulProcessorHandle, TimerValues
 
 EVENT: Final = "_event"
-"""The event time of a row in milliseconds, null without a watermark. It is a number, so Spark drops no row for it."""
+"""The column with the event time of a row in milliseconds, null without a watermark. Because it is a number, Spark does
+not drop rows that are late."""
 REVISION: Final = "revision"
-"""The column that a ledger of a stream has besides: 1 for the release of a sequence, more for each correction."""
+"""A further column of the ledger of a stream: 1 for the first release of a sequence, one more for each later one."""
 
 _DELAY: Final = "spark.watermarkDelayMs"
 _RECEIPT: Final = "batch_number long, end boolean, digest string, copies long, fault boolean, time string"
 _ALONE: Final = 64
-"""Groups for rows without a key, which need no state: enough to keep all tasks busy."""
+"""The number of groups for rows without a key, which need no state; enough to keep all tasks busy."""
 
 
 def check_stateful(df: DataFrame, timeout: float | None, function: str) -> int:
-    """See that state can be kept for a stream; the timeout in milliseconds.
+    """Check that a stream can keep state; return the timeout in milliseconds.
 
     Raises:
-        ConfigError: no timeout, PySpark before 4.1, no protobuf, or a session that keeps its state elsewhere.
+        ConfigError: no timeout, PySpark before 4.1, no protobuf, or a session whose state store is not RocksDB.
     """
     if timeout is None or timeout <= 0:
         raise ConfigError(f"{function}() of a stream needs timeout=SECONDS, more than 0: it bounds what is kept")
@@ -64,9 +65,9 @@ def check_stateful(df: DataFrame, timeout: float | None, function: str) -> int:
 
 
 def with_event(df: DataFrame) -> DataFrame:
-    """A stream with its event time as the column `EVENT`: that of the column which has a watermark.
+    """Add the event time of a stream as the column `EVENT`, taken from the column with the watermark.
 
-    That column is an ordinary one then, since Spark drops rows that are late by a column with a watermark.
+    That column loses its watermark, because Spark would otherwise drop rows that are late.
     """
     marked = next((field.name for field in df.schema if _DELAY in field.metadata), None)
     if marked is None:
@@ -81,10 +82,10 @@ def has_watermark(df: DataFrame) -> bool:
 
 
 def ledger_of_stream(messages: DataFrame, timeout: int, *, event_time: bool) -> DataFrame:
-    """The ledger of a stream.
+    """Return the ledger of a stream.
 
     Args:
-        messages: the fields of `Receipt`, the time as text, and `EVENT`.
+        messages: the fields of `Receipt`, with the time as text, and `EVENT`.
         timeout: milliseconds.
         event_time: whether the stream has a watermark.
     """
@@ -96,12 +97,12 @@ def ledger_of_stream(messages: DataFrame, timeout: int, *, event_time: bool) -> 
 def latest_of_stream(
     alarms: DataFrame, order: Sequence[str], identity: str, timeout: int, *, event_time: bool
 ) -> DataFrame:
-    """The last states of a stream of alarms: a row each time that there is a newer one.
+    """Return the last states of a stream of alarms: a row for each report that is newer than all before it.
 
     Args:
         alarms: rows of alarms, and `EVENT`.
-        order: the columns that tell which report is newer, the most important one first; null is the oldest.
-        identity: the column that tells alarms apart.
+        order: the columns that order reports, the most important one first; null is the oldest.
+        identity: the column that identifies an alarm.
         timeout: milliseconds.
         event_time: whether the stream has a watermark.
     """
@@ -115,7 +116,7 @@ def latest_of_stream(
 
 
 def _grouped(df: DataFrame, key: str, *spread: str) -> GroupedData:
-    """Rows by key; those without one spread over a few groups."""
+    """Group rows by key; rows without a key are spread over a few groups."""
     own = f.when(f.col(key).isNull(), f.pmod(f.xxhash64(*spread), f.lit(_ALONE)))
     return df.withColumn("_own", own).groupBy(key, "_own")
 
@@ -125,7 +126,7 @@ def _time_mode(event_time: bool) -> str:
 
 
 class _Aging(StatefulProcessor):
-    """State that goes when its key has been silent for the timeout: one timer for each key."""
+    """State with a timer for each key, which expires when the key has been silent for the timeout."""
 
     def __init__(self, timeout: int, event_time: bool) -> None:
         self._timeout = timeout
@@ -136,7 +137,7 @@ class _Aging(StatefulProcessor):
         self._timer = handle.getValueState("timer", "at long")
 
     def close(self) -> None:
-        """What there is belongs to Spark."""
+        """Do nothing: Spark owns the state."""
 
     def handleInputRows(  # noqa: N802
         self,
@@ -160,18 +161,18 @@ class _Aging(StatefulProcessor):
 
     @abstractmethod
     def _alone(self, rows: Iterator[Row]) -> Iterator[Row]:
-        """What rows without a key give; nothing is kept of them."""
+        """Return the rows that rows without a key give; no state is kept for them."""
 
     @abstractmethod
     def _known(self, key: str, rows: Iterator[Row], now: TimerValues) -> Iterator[Row]:
-        """What rows of a key give."""
+        """Return the rows that new rows of a key give."""
 
     @abstractmethod
     def _silent(self, key: str, now: TimerValues) -> Iterator[Row]:
-        """What a key gives that has been silent for the timeout."""
+        """Return the rows that a key gives when it has been silent for the timeout."""
 
     def _wait(self, now: TimerValues, events: Iterable[int | None] = ()) -> None:
-        """Have the key time out after now, and after the last of some event times."""
+        """Restart the timeout of the key, from the present time or the last of some event times if that is later."""
         self._stop_waiting()
         clock = now.getCurrentWatermarkInMs() if self._event_time else now.getCurrentProcessingTimeInMs()
         at = max([clock, *(event for event in events if event is not None)]) + self._timeout
@@ -186,7 +187,7 @@ class _Aging(StatefulProcessor):
 
 
 class _Ledger(_Aging):
-    """Releases a sequence when it is complete or silent for the timeout, and again whenever it changes after that."""
+    """Releases a sequence when it is complete or silent for the timeout, and again whenever rows arrive later."""
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         super().init(handle)
@@ -194,7 +195,7 @@ class _Ledger(_Aging):
         self._revision = handle.getValueState("revision", "number long")
 
     def _alone(self, rows: Iterator[Row]) -> Iterator[Row]:
-        """Each response without a correlationId is a sequence, and nothing else can belong to it."""
+        """Release each response without a correlationId: it is a sequence of its own."""
         for row in rows:
             yield from (_released(found, 1) for found in reckon([_receipt(None, _facts(row), row.source)]))
 
@@ -216,7 +217,7 @@ class _Ledger(_Aging):
         for sequence in found:
             yield self._release(sequence, 1)
             self._wait(now)
-        if not found:  # released before, or faults alone, which make no sequence
+        if not found:  # released before, or only faults, which make no sequence
             self._receipts.clear()
             self._revision.clear()
 
@@ -229,7 +230,7 @@ class _Ledger(_Aging):
 
 
 def _facts(row: Row) -> tuple[Any, ...]:
-    """What the state keeps of a message."""
+    """Return the facts about a message that the state keeps."""
     return row.batch_number, row.end, row.digest, row.copies, row.fault, row.time
 
 
@@ -243,7 +244,7 @@ def _released(found: ReplySequence, revision: int) -> Row:
 
 
 class _Latest(_Aging):
-    """Gives the report of an alarm that is newer than all before it."""
+    """Gives each report of an alarm that is newer than all before it."""
 
     def __init__(
         self, timeout: int, event_time: bool, order: tuple[tuple[str, str], ...], columns: tuple[str, ...]
@@ -286,7 +287,7 @@ class _Latest(_Aging):
 
 
 def _plain(value: Any) -> Any:
-    """A value as the state keeps it: a time as microseconds, since the state knows no zones."""
+    """Return a value in the form of the state, with a time as microseconds, because the state has no time zones."""
     if not isinstance(value, dt.datetime):
         return value
     return (value.replace(tzinfo=value.tzinfo or dt.UTC) - _EPOCH) // dt.timedelta(microseconds=1)

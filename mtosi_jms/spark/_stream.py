@@ -1,8 +1,8 @@
-"""Objects out of a message that is too large to hold, in constant memory.
+"""Objects from a message that is too large for memory, in constant memory.
 
-The parser reports only the elements that the routes of the message's class name; each object is handed out when it
-ends and is then forgotten. An inventory node is handed out at its end, after the objects inside it, because its
-references come last; its number is the one it would have had.
+The parser reports only the elements that the routes of the class of the message name. Each object is yielded when its
+element ends, and is then removed from the tree. An inventory node is yielded at its end, after the objects inside it,
+because its references come last; its number is still that of its place in document order.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class _Frame:
     inner: Above | None = None
 
     def inside(self) -> Above:
-        """What stands above the objects in this element, settled when the first of them begins."""
+        """Return what is above the objects in this element. It is computed when the first of them begins."""
         if self.route.node is None:
             return self.above
         if self.inner is None:
@@ -40,10 +40,10 @@ class _Frame:
 
 
 def stream_objects(stream: IO[bytes], body_tag: str, routes: Routes, source: str) -> Iterator[tuple[int, Hit]]:
-    """The objects that are wanted in an envelope, each with its number among them in document order, from 1.
+    """Yield the wanted objects of an envelope, each with its number in document order, from 1.
 
     Raises:
-        XmlError: not well-formed; objects before the fault were handed out, so verify the file first.
+        XmlError: not well-formed. Objects before the fault have been yielded by then, so verify the file first.
     """
     walker = _Walker(body_tag, routes)
     tags = walker.tags()
@@ -59,7 +59,7 @@ def stream_objects(stream: IO[bytes], body_tag: str, routes: Routes, source: str
 
 
 class _Walker:
-    """Keeps the open frames and forgets what is done."""
+    """Keeps the open frames, and removes elements that are done."""
 
     def __init__(self, body_tag: str, routes: Routes) -> None:
         self._body_tag = body_tag
@@ -71,7 +71,7 @@ class _Walker:
         self._scopes = Scopes()
 
     def tags(self) -> list[str] | None:
-        """The elements that matter; None for all, where the message is of no known class."""
+        """Return the elements that the parser must report; None for all, if no stub knows the message."""
         table, route = self._routes.for_tag(self._body_tag)
         if table is None:
             return None
@@ -88,7 +88,7 @@ class _Walker:
         return sorted(found)
 
     def start(self, element: etree._Element) -> None:
-        """An element begins."""
+        """Handle the start of an element."""
         self._forget(element)
         if self._object is not None:
             return
@@ -112,14 +112,14 @@ class _Walker:
             self._enter(element, top)
 
     def _passed_over(self, element: etree._Element, top: _Frame, route: Route) -> bool:
-        """Whether an element stands in a branch that the class knows and that leads nowhere."""
+        """Whether an element is in a branch that the class knows and that leads to no object."""
         branch = element
         while (parent := branch.getparent()) is not None and parent is not top.element:
             branch = parent
         return route.knows(str(branch.tag))
 
     def _enter(self, element: etree._Element, top: _Frame | None) -> None:
-        """An element that no route names: an object, a message, or an unknown wrapper."""
+        """Handle the start of an element that no route names: an object, a message, or an unknown wrapper."""
         table, route = self._routes.for_tag(str(element.tag))
         if table is not None and self._routes.wanted(table):
             self._open_object(element, table, top)
@@ -140,7 +140,7 @@ class _Walker:
         self._frames.append(frame)
 
     def end(self, element: etree._Element) -> Iterator[tuple[int, Hit]]:
-        """An element ends: the object that is complete now, if any."""
+        """Handle the end of an element; yield the object that is complete now, if any."""
         if self._object is not None:
             number, start, table = self._object
             if element is start:
@@ -161,7 +161,7 @@ class _Walker:
         self._done.append(element)
 
     def _forget(self, element: etree._Element) -> None:
-        """Take elements that are done out of the tree, as soon as a later one has begun."""
+        """Remove elements that are done from the tree, now that a later element has begun."""
         for done in self._done:
             parent = done.getparent()
             if parent is not None:

@@ -1,7 +1,7 @@
-"""Streams of files: `readStream.format("mtosi")`. Offsets are positions in an index; docs/design/streams.md.
+"""Streams of files: `readStream.format("mtosi")`. Offsets are positions in an index; see docs/design/streams.md.
 
-`latestOffset`, `partitions` and `commit` run in one Python process of the driver for as long as the query does, `read`
-runs on the workers.
+`latestOffset`, `partitions` and `commit` run in one Python process of the driver, which lives as long as the query.
+`read` runs on the workers.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ CLEAN: Final = ("off", "delete", "archive")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamOptions:
-    """The options of a stream besides those of `SourceOptions`.
+    """The options of a stream, in addition to those of `SourceOptions`.
 
     Attributes:
-        index: file of the index; empty where it is not given.
-        most: files or messages in a batch; None: all.
-        clean: what becomes of files when their batch is done with: off, delete or archive.
+        index: file of the index; empty if not given.
+        most: the largest number of files or messages in a batch; None for all.
+        clean: what happens to files after their batch: off, delete or archive.
         archive: folder for `archive`.
-        keeps_changed: a file that has changed is a reject, and no error.
-        patience: seconds to wait for an index that another process has.
+        keeps_changed: whether a file that has changed is a reject instead of an error.
+        patience: seconds to wait for an index that another process has open.
     """
 
     index: str = ""
@@ -63,10 +63,10 @@ class StreamOptions:
 
     @classmethod
     def parse(cls, given: Mapping[str, str], *, most: str = MOST_FILES, clean: str = "off") -> StreamOptions:
-        """The options of a stream among others, whose names are in small letters.
+        """Return the options of a stream.
 
         Args:
-            given: of the load.
+            given: options of the load, with names in lower case.
             most: name of the option that limits a batch.
             clean: default of `cleanSource`.
 
@@ -94,10 +94,10 @@ class StreamOptions:
 
 
 def seconds(name: str, text: str) -> float:
-    """The value of an option that is a time.
+    """Return the value of an option that is a number of seconds.
 
     Raises:
-        ConfigError: it is no number of at least 0.
+        ConfigError: the text is not a number of at least 0.
     """
     try:
         value = float(text)
@@ -109,10 +109,10 @@ def seconds(name: str, text: str) -> float:
 
 
 def check_streamable(settings: SourceOptions, options: StreamOptions) -> None:
-    """See that options of a load and of a stream can hold for a stream.
+    """Check that the options of a load and of a stream are possible for a stream.
 
     Raises:
-        ConfigError: they cannot.
+        ConfigError: an option is not.
     """
     if settings.on_incomplete is not OnIncomplete.WARN:
         raise ConfigError(
@@ -129,7 +129,7 @@ def check_streamable(settings: SourceOptions, options: StreamOptions) -> None:
 
 @dataclass
 class StreamPartition(InputPartition):
-    """Files that one task reads, as they were when they were first seen, and what planning has rejected."""
+    """The files that one task reads, their states when the stream first saw them, and rejects of planning."""
 
     files: tuple[PlannedFile, ...]
     seen: tuple[SeenFile, ...] = ()
@@ -142,7 +142,7 @@ class FileStream(DataSourceStreamReader, ABC):
     Args:
         settings: of the load.
         options: of the stream.
-        schema: the columns asked for.
+        schema: the columns to read.
     """
 
     def __init__(self, settings: SourceOptions, options: StreamOptions, schema: pa.Schema) -> None:
@@ -154,34 +154,39 @@ class FileStream(DataSourceStreamReader, ABC):
         self._end: int | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """What a worker needs."""
+        """Return the state that a worker needs, without the index."""
         return {**self.__dict__, "_index": None}
 
     @abstractmethod
     def open_index(self) -> StreamIndex:
-        """The index, made if it is not there."""
+        """Open the index; make it if it does not exist."""
 
     @abstractmethod
     def look(self, index: StreamIndex) -> None:
-        """Give positions to what is new.
+        """Give positions to new files.
 
         Raises:
-            MtosiError: it cannot be looked at.
+            MtosiError: the files cannot be listed.
         """
 
     @property
     def index(self) -> StreamIndex:
-        """The index, opened at the first use."""
+        """The index, which is opened at the first use."""
         if self._index is None:
             self._index = self.open_index()
         return self._index
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
-        """Where a query without a checkpoint begins: with what is there."""
+        """Return where a query without a checkpoint begins: after the files that were trimmed."""
         return self.index.offset(self.index.trimmed)
 
     def newest(self, start: int | None, most: int | None) -> int:
-        """Look for news; the last position of a batch of at most so many files."""
+        """Look for new files, and return the last position of a batch.
+
+        Args:
+            start: the position before the batch; None for the end of the last planned batch.
+            most: the largest number of files in the batch; None for all.
+        """
         index = self.index
         if self._end is None:
             self.look(index)
@@ -191,19 +196,19 @@ class FileStream(DataSourceStreamReader, ABC):
         return end if most is None else max(start, min(end, start + most))
 
     def available(self) -> int:
-        """The last position of all that is there now."""
+        """Look for new files, and return the last position."""
         self.look(self.index)
         return self.index.last
 
     def latestOffset(self) -> dict[str, Any]:  # noqa: N802
-        """The end of the next batch."""
+        """Return the end of the next batch."""
         return self.index.offset(self.newest(None, self.options.most))
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
-        """The files between two offsets, dealt out; the same ones each time.
+        """Plan the files between two offsets, and distribute them to partitions; always the same files.
 
         Raises:
-            MtosiError: a file has changed or is gone; in mode FAILFAST, something is rejected.
+            MtosiError: a file has changed or is gone; in mode FAILFAST, a file is rejected.
             ConfigError, JournalDamageError: the offsets do not fit the index.
         """
         first, last = self.index.position(start), self.index.position(end)
@@ -227,10 +232,11 @@ class FileStream(DataSourceStreamReader, ABC):
         return made
 
     def _plan(self, files: Sequence[SeenFile], first: int, last: int) -> tuple[list[Reject], list[PlannedFile]]:
-        """What is rejected of a batch, and the messages to read, each once in the whole stream."""
+        """Return the rejects of a batch, and the messages to read, each once in the whole stream."""
         earlier = self.index.earlier(first)
         plan, new = self.look_at(files, earlier)
-        # A message that an earlier batch has had comes along for the sake of its sequence, and so do its copies.
+        # The plan also has messages of earlier batches, because their sequences need them. They and their copies are
+        # not read again.
         kept = [file for file in plan.files if earlier.asked.isdisjoint((file.path, *file.duplicates))]
         self.index.keep(first, last, [replace(file, complete=None) for file in kept])
         for reply in plan.unfollowed:
@@ -239,10 +245,13 @@ class FileStream(DataSourceStreamReader, ABC):
         return [reject for reject in plan.rejects if reject.file in new], wanted
 
     def look_at(self, files: Sequence[SeenFile], earlier: EarlierDocuments) -> tuple[Plan, set[str]]:
-        """Plan some files, with messages of earlier batches; and the documents that are in them.
+        """Plan some files together with messages of earlier batches.
+
+        Returns:
+            The plan, and the paths of the documents in these files.
 
         Raises:
-            SpoolError: a file has changed, and that is no reject.
+            SpoolError: a file has changed, and `keeps_changed` is false.
         """
         gone: list[Reject] = []
         sound: list[str] = []
@@ -258,20 +267,20 @@ class FileStream(DataSourceStreamReader, ABC):
         return plan_landing(self.settings, found, earlier), new
 
     def lost(self, path: str, what: str) -> Reject:
-        """The reject of a file that is not as it was.
+        """Return the reject of a file that has changed or is gone.
 
         Raises:
-            SpoolError: that is no reject, but an error.
+            SpoolError: `keeps_changed` is false.
         """
         if not self.options.keeps_changed:
             raise file_changed(path, what)
         return Reject(path, None, what)
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
-        """The rows of one partition as Arrow batches.
+        """Yield the rows of one partition as Arrow batches.
 
         Raises:
-            SpoolError: a file has changed since the stream has listed it.
+            SpoolError: a file has changed since the stream listed it.
         """
         if not isinstance(partition, StreamPartition):
             return
@@ -281,7 +290,7 @@ class FileStream(DataSourceStreamReader, ABC):
         _check(partition.seen)
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Do away with files whose batch is done with, where the options say so."""
+        """Remove or archive the files of finished batches, if the options say so."""
         last = self.index.position(end)
         start = self.index.trimmed
         if self.options.clean == "off" or last <= start:
@@ -291,10 +300,10 @@ class FileStream(DataSourceStreamReader, ABC):
         self.index.trim(last)
 
     def clean(self, path: str) -> None:
-        """Remove or archive a file, if it is still there.
+        """Remove or archive a file, if it still exists.
 
         Raises:
-            SpoolError: that cannot be done.
+            SpoolError: the file cannot be removed or moved.
         """
         try:
             if self.options.clean == "delete":
@@ -307,20 +316,20 @@ class FileStream(DataSourceStreamReader, ABC):
             raise SpoolError(path, error.strerror or str(error)) from error
 
     def stop(self) -> None:
-        """Let go of the index."""
+        """Close the index."""
         if self._index is not None:
             self._index.close()
             self._index = None
 
 
 class LandingStream(FileStream):
-    """A landing that grows."""
+    """A stream of the files of a landing."""
 
     def open_index(self) -> StreamIndex:
-        """The index that the option names.
+        """Open the index that the option `index` names.
 
         Raises:
-            ConfigError: none is named.
+            ConfigError: the option is missing.
         """
         if not self.options.index:
             raise ConfigError(
@@ -332,10 +341,10 @@ class LandingStream(FileStream):
         return StreamIndex(self.options.index, json.dumps(paths), patience=self.options.patience)
 
     def look(self, index: StreamIndex) -> None:
-        """Give positions to files that are new, the oldest first.
+        """Give positions to new files, the oldest first.
 
         Raises:
-            SpoolError: the landing cannot be listed; a file has changed that has a position.
+            SpoolError: the landing cannot be listed, or a file with a position has changed.
         """
         found, rejects = self.listed()
         for reject in rejects:
@@ -347,23 +356,23 @@ class LandingStream(FileStream):
             _log.warning("%s has changed since the stream has listed it; it is not read again", path)
 
     def listed(self) -> tuple[list[SeenFile], Sequence[Reject]]:
-        """The files that are there, and what cannot be listed.
+        """Return the files of the landing, and rejects of folders that cannot be listed.
 
         Raises:
-            SpoolError: nothing can.
+            SpoolError: the landing cannot be listed at all.
         """
         listing = LocalListing(self.settings)
         return list(listing.files.values()), listing.rejects
 
 
 def _free(target: Path) -> Path:
-    """A name that no file has yet: this one, or with a number in front."""
+    """Return a path that does not exist yet: `target`, or the same with a number in front of its name."""
     names = (target.with_name(f"{number}-{target.name}") for number in count(2))
     return next(path for path in chain((target,), names) if not path.exists())
 
 
 def file_changed(path: str, what: str) -> SpoolError:
-    """What is said of a file that is not as it was."""
+    """Return the error about a file that has changed or is gone."""
     return SpoolError(
         path,
         f"{what}. Write files elsewhere and move them into the landing, new content under a new name; "
@@ -379,7 +388,7 @@ def _check(files: Iterable[SeenFile]) -> None:
 
 
 def admitted(kind: type[FileStream]) -> type[FileStream]:
-    """The kind of stream for this version of PySpark: from 4.2 on Spark says where a batch starts, and its limit."""
+    """Return the class of stream for this version of PySpark: since 4.2 Spark passes start and limit of a batch."""
     try:
         admission: Any = importlib.import_module("pyspark.sql.streaming.datasource")
     except ModuleNotFoundError:
@@ -391,7 +400,7 @@ def _with_limits(kind: type[FileStream], admission: Any) -> type[FileStream]:
     base: Any = kind
 
     class Admitted(base):  # type: ignore[misc]
-        """With start and limit of each batch, and AvailableNow in several batches."""
+        """A stream that gets start and limit of each batch, and supports AvailableNow in several batches."""
 
         def latestOffset(self, start: dict[str, Any], limit: Any) -> dict[str, Any]:  # noqa: N802
             most = limit.max_files if isinstance(limit, admission.ReadMaxFiles) else None

@@ -1,11 +1,11 @@
-"""Builder builders: an element of a known class goes straight into Python lists, one a column, and from there to Arrow.
+"""Builders of columns: an element of a known class goes directly into Python lists, one for each column, then to Arrow.
 
-Each builder is made once from the table that the stub class carries. Rows are numbered; a builder whose list is
-shorter than the row number has nulls there, so that fields which a document leaves out cost nothing.
+Each builder is made once, from the table of a stub class. Rows are numbered. If the list of a builder is shorter than a
+row number, the value of that row is null, so fields that a document leaves out cost nothing.
 
-`take` takes only what the schema foresees. Whatever else it meets raises `Odd`; the row is then taken back
-(`truncate`), decoded the general way (`xmlbind`), and put in from the object (`put`). So both ways give the rows that
-`xmlbind.decode` gives. The native core fills the same columns: `_native_rows` sends it these builders as data.
+`take` accepts only what the schema allows. Anything else raises `Odd`: the row is then removed (`truncate`), the object
+is decoded the general way (`xmlbind`), and its values are stored (`put`). So both ways give the same rows as
+`xmlbind.decode`. The native core fills the same columns: `_native_rows` sends it these builders as data.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from mtosi_jms.xmlbind.columns import OBJECT, Slot, plan_of
 
 
 class Many:
-    """A field that may occur several times: a list, empty where the element does not occur."""
+    """A field that may occur several times: a list, which is empty if the element does not occur."""
 
     def __init__(self, inner: Builder) -> None:
         self.inner = inner
@@ -45,7 +45,7 @@ class Many:
         self.items = 0
 
     def next(self, row: int) -> int:
-        """The number of a new item of a row."""
+        """Add an item to a row, and return its number."""
         rows = self.rows
         if not rows or rows[-1] != row:
             rows.append(row)
@@ -78,7 +78,7 @@ class Many:
 
 
 class Step(NamedTuple):
-    """Where a child element goes: its order, whether it repeats, whether it is required, and its builder."""
+    """What is done with a child element: its order, whether it repeats, whether it is required, and its builder."""
 
     order: int
     many: bool
@@ -91,15 +91,15 @@ class Struct:
 
     Attributes:
         table: the table of its class.
-        fields: builders by column name, in schema order, open content with its `..._raw` beside it.
-        present: the rows in which the object is there.
-        text: the builder of simple content, None where the class has none.
+        fields: builders by column name, in schema order; open content is followed by its `..._raw`.
+        present: the rows in which the object is present.
+        text: the builder of simple content; None if the class has none.
         type: the struct type.
-        places: builders by field; those of fields that nobody asked for are left out.
+        places: builders by field, without fields that are not needed.
         steps: what is done with a child element, by Clark name.
         attributes: builders of attributes by Clark name.
-        must: the attributes that have to be there.
-        required: how many elements have to be there.
+        must: the required attributes.
+        required: number of required elements.
         is_ordered: whether the elements come in the order of their fields.
         nillable: whether the element may be nil.
     """
@@ -170,10 +170,10 @@ class Struct:
             raise Odd
 
     def _take_attributes(self, element: etree._Element, row: int) -> bool:
-        """Take the attributes; false if the element is nil and so has no content.
+        """Store the attributes; return false if the element is nil, so that it has no content.
 
         Raises:
-            Odd: an attribute that the schema does not know, xsi:type, a value with a warning, one that is missing.
+            Odd: an attribute that the schema does not know, xsi:type, a value with a warning, or a missing attribute.
         """
         if self.nillable and element.get(NIL) in NILS:
             if len(element.keys()) == 1 and not len(element) and not element.text:
@@ -208,10 +208,10 @@ class Struct:
             raise Odd
 
     def _take_wild(self, child: etree._Element, row: int) -> None:
-        """A child for a wildcard.
+        """Store a child that belongs to a wildcard.
 
         Raises:
-            Odd: there is none, it does not admit the child or is full, or the child is of a known class.
+            Odd: there is no wildcard, it does not admit the child or is full, or the child is of a known class.
         """
         wildcards = self._plan.wildcards
         if self._wild is None or len(wildcards) != 1 or self._plan.heads:
@@ -238,7 +238,7 @@ class Struct:
             column.truncate(row)
 
     def arrays(self, rows: int) -> dict[str, pa.Array]:
-        """The columns by name, and the builders empty again."""
+        """Return the columns by name, and empty the builders."""
         self.present = []
         for column in self._hidden:
             column.finish(rows)
@@ -254,7 +254,10 @@ class Struct:
         return pa.StructArray.from_arrays(list(self.arrays(rows).values()), fields=list(self.type), mask=mask)
 
     def narrow(self, names: Collection[str], hidden: Collection[str] = ()) -> None:
-        """Leave out the columns that nobody asked for, `hidden` ones apart; their elements are passed over."""
+        """Leave out columns that are not in `names`; their elements are skipped.
+
+        The columns in `hidden` are still filled, but not returned.
+        """
         for name, column in list(self.places.items()):
             raw = f"{name}_raw" if isinstance(column, Extensions) else name
             if name in names or raw in names or name in hidden:
@@ -268,7 +271,7 @@ class Struct:
         self.type = self._type()
 
     def field(self, name: str) -> Builder | None:
-        """The builder of one field, None if there is none."""
+        """Return the builder of a field; None if there is none."""
         return self.places.get(name)
 
 
@@ -278,7 +281,7 @@ def _refuse_text(text: str | None) -> None:
 
 
 def _element_column(slot: Slot, trail: tuple[ClassTable, ...]) -> Builder:
-    """The builder of one occurrence of a child element."""
+    """Return the builder of one occurrence of a child element."""
     if isinstance(slot.target, SimpleType):
         return Leaf(slot.target, nillable=slot.field.nillable)
     if slot.kind != OBJECT or slot.field.head or slot.target in trail:

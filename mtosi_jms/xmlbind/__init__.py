@@ -190,21 +190,21 @@ def decode(
 
     Args:
         data: a document, or an element that lxml parsed.
-        cls: class of the object; None to find it by the element's name in the registered packages.
-        warnings: a list to append to: one `XmlWarning` for each departure from the schema.
-        strict: raise `DecodeError` where `warnings` would get its first entry.
+        cls: class of the object; None to find it by the name of the element in the registered packages.
+        warnings: a list that gets one `XmlWarning` for each departure from the schema.
+        strict: raise `DecodeError` instead of the first warning.
         source: name of the document for errors.
         limits: bounds on a document given as bytes or text; an lxml element is not checked.
 
     Returns:
-        An instance of `cls`, or of the class found. `RawXml` where no registered package has the element. A `Nil`
-        where a known element has xsi:nil="true".
+        An instance of `cls`, or of the class found. `RawXml` if no registered package has the element. A `Nil` if a
+        known element has xsi:nil="true".
 
     Raises:
         MalformedXmlError: the document is not well-formed.
         ForbiddenXmlError: it has a DOCTYPE or entity references, or exceeds `limits`.
         DecodeError: in strict mode.
-        ConfigError: `data` is no bytes, text or lxml element, or `cls` is no generated class.
+        ConfigError: `data` is not bytes, text or an lxml element, or `cls` is not a generated class.
     """
     if cls is not None and not hasattr(cls, "__xml__"):
         raise ConfigError(f"cls must be a generated class, not {cls!r}")
@@ -237,7 +237,7 @@ def to_element(obj: Any) -> etree._Element:
     Raises:
         EncodeError: as for `encode`.
     """
-    return etree.fromstring(encode_object(obj), make_parser(Limits(huge=True)))  # our own octets need no bounds
+    return etree.fromstring(encode_object(obj), make_parser(Limits(huge=True)))  # our own output needs no bounds
 
 
 def read_xml(path: str | Path, *, limits: Limits = DEFAULT_LIMITS) -> etree._Element:

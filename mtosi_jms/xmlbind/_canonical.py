@@ -1,7 +1,7 @@
-"""The exclusive canonical form of an element, which is how unknown elements are kept.
+"""The exclusive canonical form of an element, in which unknown elements are kept.
 
-libxml2 can write it, but copies all namespaces in scope for each element, writes namespace names as they are (a `&`
-among them), and has no form for relative ones. lxml's elements do not tell the prefixes of attributes: XPath does.
+libxml2 could write it, but it copies all namespaces in scope for each element, does not escape namespace names (not
+even a `&`), and fails for relative ones. Elements of lxml do not give the prefixes of attributes, so XPath finds them.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from mtosi_jms.xmlbind._scopes import Scopes, attributes_of, declared_by
 _PREFIX = re.compile(r"(?<![\w.\-])[\d.\-]*+([^\W\d][\w.\-]*+):(?=[^\W\d]|\*)")
 
 Spaces = dict[str, str]
-"""Namespaces by prefix, the default one's empty."""
+"""Namespaces by prefix; the prefix of the default namespace is empty."""
 Undo = list[tuple[str, str | None]]
-"""Prefixes that a start tag declares, with what they stood for before."""
+"""The prefixes that a start tag declares, with their namespaces before that."""
 
 
 def canonical(element: etree._Element, scopes: Scopes) -> bytes:
-    """An element with every namespace that it needs, in UTF-8; comments and processing instructions are left out.
+    """Return an element with all namespaces that it needs, in UTF-8, without comments and processing instructions.
 
-    Needed are the namespaces of its names, and of the prefixes that its content refers to (`xsi:type="v:T"`,
-    `/me:me[1]`) as far as they are declared.
+    It needs the namespaces of its names, and those of declared prefixes that its content refers to (`xsi:type="v:T"`,
+    `/me:me[1]`).
 
     Args:
         element: an element of any lxml parser.
         scopes: of its document.
 
     Raises:
-        ForbiddenXmlError: it holds entity references.
+        ForbiddenXmlError: the element contains entity references.
     """
     referred = _referred(element)
     own = scopes.of(element).among(referred) if referred else {}
@@ -51,22 +51,22 @@ def canonical(element: etree._Element, scopes: Scopes) -> bytes:
 
 
 def declaration(prefix: str, namespace: str) -> str:
-    """A namespace declaration as an attribute, a blank before it.
+    """Return a namespace declaration as an attribute, with a blank before it.
 
     Args:
         prefix: empty for the default namespace.
-        namespace: its name, any text.
+        namespace: its name, which may be any text.
     """
     return f' xmlns{":" if prefix else ""}{prefix}="{_attribute_text(namespace)}"'
 
 
 def _tree(apex: etree._Element, referred: set[str], own: Spaces) -> str:
-    """An element with others in it.
+    """Return an element that contains others.
 
     Args:
         apex: the element.
-        referred: prefixes that are declared in it, and that content refers to.
-        own: what it has to declare beside the namespaces of its names.
+        referred: prefixes that are declared inside it and that its content refers to.
+        own: namespaces that it has to declare in addition to those of its names.
     """
     in_force: Spaces = {}
     name, tag, undo = _start(apex, in_force, own)
@@ -84,7 +84,7 @@ def _tree(apex: etree._Element, referred: set[str], own: Spaces) -> str:
             key = (tag, child.prefix)
             namespace, called = names.get(key) or names.setdefault(key, _name(child))
             plain = not referred and in_force.get(key[1] or "", "") == namespace and not child.keys()
-            if plain and not len(child):  # most elements are no more than a name and a text
+            if plain and not len(child):  # most elements are only a name and a text
                 put(f"<{called}>{_escaped(text)}</{called}>" if text else f"<{called}></{called}>")
                 if tail := child.tail:
                     put(_escaped(tail))
@@ -114,25 +114,25 @@ def _tree(apex: etree._Element, referred: set[str], own: Spaces) -> str:
 
 
 def _own(node: etree._Element, referred: set[str]) -> Spaces:
-    """What an element itself declares of some prefixes."""
+    """Return the declarations of an element for some prefixes."""
     declared = declared_by(node)
     return {prefix: space for prefix, space in declared.items() if prefix in referred} if declared else declared
 
 
 def _name(node: etree._Element) -> tuple[str, str]:
-    """The namespace of an element, and its name as it is written."""
+    """Return the namespace of an element, and its name with its prefix."""
     tag, prefix = str(node.tag), node.prefix
     namespace, _, local = tag[1:].rpartition("}") if tag[0] == "{" else ("", "", tag)
     return namespace, f"{prefix}:{local}" if prefix else local
 
 
 def _start(node: etree._Element, in_force: Spaces, own: Spaces) -> tuple[str, str, Undo]:
-    """The name of an element, its start tag, and what that declares.
+    """Return the name of an element, its start tag, and the prefixes that the start tag declares.
 
     Args:
         node: the element.
-        in_force: what was declared around it; what it declares is added.
-        own: what it has to declare beside the namespaces of its names, if that is not in force.
+        in_force: namespaces declared around it; the declarations of the element are added.
+        own: namespaces that it has to declare in addition to those of its names, unless they are in force.
     """
     namespace, name = _name(node)
     prefix = node.prefix or ""
@@ -156,7 +156,7 @@ def _start(node: etree._Element, in_force: Spaces, own: Spaces) -> tuple[str, st
 
 
 def _attributes(node: etree._Element, in_force: Spaces, undo: Undo) -> str:
-    """The attributes of an element, by namespace and name."""
+    """Return the attributes of an element, ordered by namespace and name."""
     given = attributes_of(node)
     if len(given) == 1 and given[0][0][0] != "{":
         return f' {given[0][0]}="{_attribute_text(given[0][1])}"'
@@ -178,7 +178,7 @@ def _attributes(node: etree._Element, in_force: Spaces, undo: Undo) -> str:
 
 @lru_cache(256)
 def _nth_name(at: int) -> Any:
-    """What tells the name, prefix included, of an element's attribute; they are numbered from 1."""
+    """Return the XPath for the name, with prefix, of the attribute of an element with this number, from 1."""
     return etree.XPath(f"name(@*[{at}])", smart_strings=False, regexp=False)
 
 
@@ -207,7 +207,7 @@ def _escaped(text: str) -> str:
 
 
 def _referred(apex: etree._Element) -> set[str]:
-    """Prefixes that content, not names, may refer to; the empty one where an xsi:type refers to the default namespace.
+    """Return the prefixes that content may refer to; the empty one if an xsi:type refers to the default namespace.
 
     Raises:
         ForbiddenXmlError: there are entity references.

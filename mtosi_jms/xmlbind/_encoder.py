@@ -1,8 +1,8 @@
-"""From an object to XML text: schema order, fixed prefixes, every namespace declared once at the root.
+"""The encoder: from an object to XML text in the order of the schema, with fixed prefixes that the root declares.
 
-Emission is strict: a missing required field, a value of the wrong type, outside its facets, or two alternatives of
-one choice are an `EncodeError` with the path. What was read goes out as it came: kept elements where they stood, and
-breaches that the document had too.
+Writing is strict: a missing required field, a value of a wrong type or outside its facets, or two alternatives of one
+choice raise an `EncodeError` with the path. But an object that was read is written as it was: with kept elements in
+their places, and with the faults that its document already had.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ _YES: Final = ("true", "1")
 
 
 class Writer:
-    """Writes objects into one text whose namespaces are declared by whoever closes it.
+    """Writes objects into one text. The caller has to declare the namespaces on an element around it.
 
     Attributes:
-        parts: pieces so far: text, or bytes of UTF-8 that were looked over.
-        names: the namespaces that the pieces need, to be declared on an element around them.
+        parts: pieces so far: text, or bytes of UTF-8 that were already checked.
+        names: the namespaces that the caller has to declare.
     """
 
     def __init__(self) -> None:
@@ -69,7 +69,7 @@ class Writer:
         """Write an object as the element of its own name.
 
         Raises:
-            EncodeError: the object cannot become valid XML.
+            EncodeError: the object cannot be written as valid XML.
         """
         if isinstance(obj, RawXml):
             self.parts.append(obj.xml.decode("utf-8"))
@@ -87,7 +87,7 @@ class Writer:
             raise EncodeError("nested too deep, or an object that holds itself", type(obj).__name__) from None
 
     def content(self) -> bytes:
-        """All pieces, in UTF-8.
+        """Return all pieces, in UTF-8.
 
         Raises:
             EncodeError: a character that XML does not allow.
@@ -101,7 +101,7 @@ class Writer:
         raise EncodeError(f"character {character} is not allowed in XML", place)
 
     def _own_tag(self, obj: XmlObject, table: ClassTable) -> tuple[str, str]:
-        """The tag of an object that stands for itself, and its xsi:type where its class is that of a derived type."""
+        """Return the tag of a root object, and its xsi:type if its class is that of a derived type."""
         if table.element is None:
             extras = extras_of(obj)
             if extras is None or not extras.element:
@@ -194,12 +194,12 @@ class Writer:
         self._object(value, table, tag, attributes)
 
     def piece(self, out: Out, value: Any, depth: int) -> bytes | None:
-        """The element of a value, for the native core; None where it cannot be written there.
+        """Return the element of a value, for the native core; None if the value cannot be encoded.
 
         Args:
-            out: its field.
+            out: the field of the value.
             value: the value.
-            depth: how many objects are around it.
+            depth: number of objects that contain it.
         """
         outer, self.parts, around, self._depth = self.parts, [], self._depth, depth
         try:
@@ -211,11 +211,11 @@ class Writer:
             self.parts, self._depth = outer, around
 
     def leave_to_python(self) -> None:
-        """Write all that follows without the native core: it is written once more to say where something is wrong."""
+        """Write everything from now on without the native core: a second pass in Python finds the place of an error."""
         self._native = None
 
     def _place(self, out: Out, value: XmlObject, table: ClassTable, target: ClassTable) -> tuple[str, str]:
-        """Tag and xsi:type of a value whose class is not the declared one."""
+        """Return tag and xsi:type of a value whose class is not the declared one."""
         if out.field.refers and table.tag != out.field.tag and substitutes(table, out.field.tag):
             return self._own_tag(value, table)
         declared = target.declared
@@ -269,7 +269,7 @@ class Writer:
             raise EncodeError(f"no {kind.name}: {error}") from None
 
     def _qualified(self, value: Any) -> str:
-        """The text of a Clark name, or of a list of them."""
+        """Return the text of a Clark name, or of a list of Clark names."""
         return " ".join(self.names.qualified(name) for name in (value if isinstance(value, (list, tuple)) else [value]))
 
     def _character_content(self, obj: Any, plan: WritePlan, extras: Extras) -> str:
@@ -324,14 +324,14 @@ class Writer:
         return text + self._beside(extras.attributes, written) if extras.attributes else text
 
     def attributes(self, attributes: Mapping[str, str], written: AbstractSet[str] = frozenset()) -> str:
-        """Attributes as they are written, a blank before each; their namespaces are noted.
+        """Return attributes as text, with a blank before each; add their namespaces to `names`.
 
         Args:
-            attributes: Clark name to text; an xsi:type as a Clark name.
-            written: names of those that the element has besides, as they are written.
+            attributes: texts by Clark name; the value of an xsi:type is a Clark name.
+            written: names with prefix of other attributes of the element.
 
         Raises:
-            EncodeError: a name or a value that no parser would take, or one that the element has already.
+            EncodeError: a name or a value that no parser would accept, or a name that the element already has.
         """
         if not isinstance(attributes, Mapping):
             raise EncodeError(f"attributes: a mapping is needed, not {type(attributes).__name__}")
@@ -346,14 +346,14 @@ class Writer:
         return "".join([f' {name}="{escape_attribute(value)}"' for name, value in named.items()])
 
     def _beside(self, attributes: Mapping[str, str], written: AbstractSet[str] = frozenset()) -> str:
-        """Attributes of an element that has a value, written as by `attributes`."""
+        """Return attributes of an element that has a value, as `attributes` does."""
         made = self.attributes(attributes, written)
         if attributes.get(XSI_NIL, "").strip() in _YES:
             raise EncodeError("xsi:nil says that there is nothing here: give Nil as the value")
         return made
 
     def _with_order(self, obj: Any, plan: WritePlan, extras: Extras) -> None:
-        """Write an object whose content has a model, or that was read with something to keep."""
+        """Write an object whose class has a content model, or that was read with extras."""
         values = dict(zip((out.name for out in plan.outs), plan.get(obj), strict=True))
         for out in plan.outs:
             value = values[out.name]
@@ -376,7 +376,7 @@ class Writer:
         self._in_order(order, values, plan, extras)
 
     def _in_order(self, order: list[str], values: dict[str, Any], plan: WritePlan, extras: Extras) -> None:
-        """Write values one by one, with what was kept between them."""
+        """Write values one by one, with the elements and texts that were kept between them."""
         used: dict[str, int] = {}
         between = Between(extras)
         self.parts += between.after(None)
@@ -406,7 +406,7 @@ class Writer:
 
 
 def _joined(parts: Sequence[str | bytes]) -> bytes | None:
-    """All pieces in UTF-8; None where a text among them holds a character that XML does not allow."""
+    """Return all pieces in UTF-8; None if a text has a character that XML does not allow."""
     found: list[bytes] = []
     for kind, run in groupby(parts, type):
         if kind is bytes:
@@ -423,10 +423,10 @@ def _joined(parts: Sequence[str | bytes]) -> bytes | None:
 
 
 def encode_object(obj: Any) -> bytes:
-    """A document with an object as its root element, UTF-8 with XML declaration.
+    """Return a document with an object as its root element, in UTF-8 with an XML declaration.
 
     Raises:
-        EncodeError: the object cannot become valid XML; with the path.
+        EncodeError: the object cannot be written as valid XML; the error has the path.
     """
     writer = Writer()
     writer.root(obj)

@@ -1,7 +1,7 @@
-"""The fast path of reading: documents as most of them are, with nothing to report.
+"""The fast path of reading, for documents with nothing to report, as most are.
 
-Everything is settled beforehand in a dictionary from tag to what is to be done. Whatever does not fit raises, and the
-object is read again by the slow path, which keeps and reports it.
+A dictionary says for each tag what to do. Anything that does not fit raises an exception. The object is then read again
+by the slow path, which keeps and reports what does not fit.
 """
 
 from __future__ import annotations
@@ -30,30 +30,30 @@ _LONGEST_KNOWN: Final = 64
 
 
 class Reader(Protocol):
-    """What the fast path needs of the reader of a document.
+    """The methods of the reader of a document that the fast path uses.
 
     Attributes:
-        attributed: whether any element that is read may have attributes.
+        attributed: whether any of the elements may have attributes.
     """
 
     attributed: bool
 
     def child(self, child: etree._Element, slot: Slot) -> Any:
-        """The value of a child that is an object or stays XML; None if it can only be kept as XML."""
+        """Return the value of a child that is an object or stays XML; None if it can only be kept as XML."""
 
 
 class Odd(Exception):
-    """Something that the fast path does not settle."""
+    """An element that the fast path cannot read."""
 
 
 NOT_PLAIN: Final = (Odd, KeyError, ValueError, ArithmeticError)
-"""What the fast path raises when it gives up."""
+"""The exceptions of the fast path when it gives up."""
 
 
 class Known(dict[Any, Any]):
-    """Texts of a simple type with their values; a text that is asked for the first time is converted.
+    """A cache of the values of texts of a simple type.
 
-    The values of an inventory repeat, so the last conversions are remembered, up to a bound.
+    The values of an inventory repeat, so the first conversions are remembered, up to a limit.
     """
 
     def __init__(self, kind: SimpleType) -> None:
@@ -68,21 +68,21 @@ class Known(dict[Any, Any]):
 
 
 class Itself(dict[Any, Any]):
-    """Texts of simple content of type string: each is its own value."""
+    """The values of texts of type string: each text is its own value."""
 
     def __missing__(self, text: str | None) -> str:
         return text or ""
 
 
 class FastPlan:
-    """What the fast path knows of one class.
+    """The facts about a class that the fast path uses.
 
     Attributes:
-        slots: by Clark name: field, code, position, the position that what follows has to exceed (one less than its own
-            where the field is a list), target. None until the class is first met.
+        slots: by Clark name: field, code, position, the position that the next element must exceed (for a list one less
+            than its own), target. None until the class is first used.
         plan: the plan of the slow path.
-        able: whether objects of the class may be read this way.
-        required: names of fields that must have been found.
+        able: whether the fast path can read objects of the class.
+        required: names of required fields.
     """
 
     __slots__ = ("able", "cls", "plan", "required", "slots")
@@ -95,7 +95,7 @@ class FastPlan:
         self.slots: dict[Any, tuple[str, int, int, int, Any]] | None = None
 
     def fill(self) -> dict[Any, tuple[str, int, int, int, Any]]:
-        """The slots, made at first need."""
+        """Make the slots."""
         slots = {tag: _fast_slot(slot) for tag, slot in self.plan.slots.items()}
         self.slots = slots
         return slots
@@ -124,10 +124,10 @@ def _code(slot: Slot) -> tuple[int, Any]:
 
 
 def is_plain(plan: Plan) -> bool:
-    """Whether the elements of a class are one sequence of known ones, so that the fast path can read them.
+    """Whether the content of a class is a sequence of known elements, so that the fast path can read it.
 
-    A wildcard beside them does no harm, as what it takes is unknown here and goes the slow way; every resource has one
-    for the ITU's states, and hardly any document uses it.
+    The class may also have a wildcard: its elements are unknown to the fast path, so objects with such elements are
+    read by the slow path. Every resource has a wildcard for the ITU's states, which hardly any document uses.
     """
     free = {wild.name for wild in plan.wildcards}
     counted = [name for name, _, _ in plan.bounded if name not in free]
@@ -136,31 +136,31 @@ def is_plain(plan: Plan) -> bool:
 
 
 def fast_plan(table: ClassTable) -> FastPlan:
-    """The fast plan of a table, made at first use."""
+    """Return the fast plan of a table; it is made at first use."""
     if table.fast is None:
         table.fast = FastPlan(plan_of(table))
     made: FastPlan = table.fast
     return made
 
 
-# One loop on purpose: every call in it would be paid for each element of an inventory. All objects take their elements
-# from one iterator over the document; that a leaf has children is seen when some are left over at the end.
+# This is one loop on purpose: a function call in it would cost time for each element of an inventory. All objects take
+# their elements from one iterator over the document. If a leaf has children, some elements are left over at the end.
 def read_fast(  # noqa: C901, PLR0912
     element: etree._Element, elements: Iterator[etree._Element], plan: FastPlan, reader: Reader
 ) -> Any:
-    """The object of an element without attributes.
+    """Return the object of an element without attributes.
 
-    Whether there are attributes at all is asked once for the whole document: for each element it would take as long as
-    its text.
+    Whether there are attributes at all is checked once for the whole document: a check of each element would take as
+    long as reading its text.
 
     Args:
         element: the element.
-        elements: all nodes that follow it in the document; those inside it are taken from here.
+        elements: an iterator over all nodes that follow it in the document; those inside the element are taken from it.
         plan: the plan of its class, which must be plain.
-        reader: reads what has to be read in another way.
+        reader: reads children that the fast path does not read itself.
 
     Raises:
-        NOT_PLAIN: the slow path has to read it.
+        NOT_PLAIN: the slow path has to read the element.
     """
     text = element.text
     if text is not None and text.strip(BLANKS):
@@ -213,7 +213,7 @@ def _with_attributes(child: etree._Element, elements: Iterator[etree._Element], 
 
 
 def _other(child: etree._Element, elements: Iterator[etree._Element], slot: Slot, reader: Reader) -> Any:
-    """The value of an element that is read in another way; what is inside it is passed over."""
+    """Return the value of a child that the reader reads; the iterator skips the elements inside it."""
     if len(child):
         inside = sum(1 for _ in child.iter()) - 1
         deque(islice(elements, inside), maxlen=0)

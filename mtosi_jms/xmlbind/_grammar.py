@@ -1,8 +1,8 @@
 """Content models that are more than one sequence of different elements: choices, repeated and nested groups.
 
-A group is `(kind, min, max, items)` with kind `seq`, `choice` or `all` and max None for unbounded. An item is a
-nested group, a field name, or `(field name, min, max)` with the occurrence inside one round of its group. A bare name
-stands once in a choice, takes one occurrence a round in a repeated sequence, and all there are otherwise.
+A group is `(kind, min, max, items)`. Its kind is `seq`, `choice` or `all`; its max is None for unbounded. An item is a
+nested group, a field name, or `(field name, min, max)` with the number of occurrences in one round of its group. A bare
+field name takes one occurrence in a choice, one in each round of a repeated sequence, and otherwise all occurrences.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ _MOST_SEARCHED: Final = 60
 
 
 class Grammar:
-    """A content model as what it is: a language whose words are orders of fields.
+    """A content model as a formal language: its words are the orders of fields that it allows.
 
     Attributes:
         model: the content model.
-        names: the fields in it, in its order, each once.
+        names: its fields, in the order of the model, each once.
     """
 
     def __init__(self, model: Group) -> None:
@@ -33,7 +33,7 @@ class Grammar:
         self._pattern = re.compile(self._expression(model, repeated=False))
 
     def _expression(self, item: Any, *, repeated: bool) -> str:
-        # Possessive: content models are deterministic, and nothing may make a document's order slow to check.
+        # The quantifiers are possessive: content models are deterministic, and no document must make a check slow.
         if not is_group(item):
             letter = self._letters[item_name(item)]
             if isinstance(item, str):
@@ -52,22 +52,22 @@ class Grammar:
         return f"(?:{'|'.join(parts)}){_times(least, most)}"
 
     def _entered(self, item: Any, *, repeated: bool) -> str:
-        """An alternative, entered only where it has something to take."""
+        """Return the expression of an alternative that only matches if one of its first fields comes next."""
         letters = "".join(sorted(self._letters[name] for name in _firsts(item)))
         return f"(?=[{letters}]){self._expression(item, repeated=repeated)}" if letters else "(?!)"
 
     def allows(self, order: Sequence[str]) -> bool:
-        """Whether fields may stand in an order; of `all` groups only what stands in them is checked, not how often."""
+        """Whether the model allows an order of fields. The number of occurrences in an `all` group is not checked."""
         if self._pattern.fullmatch("".join(self._letters[name] for name in order)) is not None:
             return True
-        # A loop of two or three in a loop: which of them goes on only shows later.
+        # For nested repetitions, only a search finds out which of them a field belongs to.
         return len(order) <= _MOST_SEARCHED and len(order) in _ends(self.model, order, 0, repeated=False)
 
     def order(self, counts: Mapping[str, int]) -> list[str]:
-        """The order in which values are written: one name for each value, also where the model cannot hold them all.
+        """Return the order in which values are written: one name for each value, even if the model does not allow all.
 
         Args:
-            counts: how many values each field has.
+            counts: number of values of each field.
         """
         own = self._own(counts)
         order = emission_order(self.model, own)
@@ -76,10 +76,10 @@ class Grammar:
         return order + [name for name, count in counts.items() for _ in range(count - order.count(name))]
 
     def problem(self, counts: Mapping[str, int]) -> str | None:
-        """What the model objects to in a set of values, None if nothing.
+        """Return why the model does not allow these values; None if it does.
 
         Args:
-            counts: how many values each field has.
+            counts: number of values of each field.
         """
         for name, count in counts.items():
             if count and name not in self._letters:
@@ -117,17 +117,17 @@ def is_group(item: Any) -> bool:
 
 
 def item_name(item: Any) -> str:
-    """The field that an item names."""
+    """Return the field of an item that is not a group."""
     return item if isinstance(item, str) else str(item[0])
 
 
 def _alternative(item: Any) -> Any:
-    """An item of a choice, its occurrence written out."""
+    """Return an item of a choice with its occurrence."""
     return (item, 1, 1) if isinstance(item, str) else item
 
 
 def _firsts(item: Any) -> set[str]:
-    """The fields that an item may begin with."""
+    """Return the fields with which an item may begin."""
     if not is_group(item):
         return {item_name(item)}
     kind, _, _, items = item
@@ -140,7 +140,7 @@ def _firsts(item: Any) -> set[str]:
 
 
 def names_of(item: Any) -> Iterator[str]:
-    """The fields below an item, in the order of the model; a field may come more than once."""
+    """Yield the fields of an item, in the order of the model; a field may occur more than once."""
     if is_group(item):
         for inner in item[3]:
             yield from names_of(inner)
@@ -149,11 +149,11 @@ def names_of(item: Any) -> Iterator[str]:
 
 
 def emission_order(model: Group, counts: Mapping[str, int]) -> list[str]:
-    """The order in which values are written: one name for each value.
+    """Return the order in which values are written: one name for each value.
 
     Args:
         model: the content model.
-        counts: how many values each field has.
+        counts: number of values of each field.
     """
     left = {name: count for name, count in counts.items() if count}
     order: list[str] = []
@@ -205,12 +205,12 @@ def _present(item: Any, counts: Mapping[str, int]) -> bool:
 
 
 def missing(group: Group, counts: Mapping[str, int], only: str = "") -> str | None:
-    """What is required by a group, or by the groups of one kind in it, and is not there; None if nothing.
+    """Return a text about a required field that has no value; None if all have one.
 
     Args:
         group: the content model.
-        counts: how many values each field has.
-        only: kind of group to look at; empty for all of them.
+        counts: number of values of each field.
+        only: check only groups of this kind; empty for all.
     """
     kind, least, _, items = group
     if not _present(group, counts) and least == 0:
@@ -244,7 +244,7 @@ def _needed(items: tuple[Any, ...]) -> str:
 
 
 def _ends(item: Any, order: Sequence[str], start: int, *, repeated: bool) -> set[int]:
-    """Where a stretch of an order that an item takes may end, all ways tried."""
+    """Return all positions at which a part of an order that matches an item may end, if it begins at `start`."""
     if is_group(item):
         least, most = item[1], item[2]
         repeated = repeated or most is None or most > 1
@@ -273,7 +273,7 @@ def _once(item: Any, order: Sequence[str], start: int, *, repeated: bool) -> set
 
 
 def _search(model: Group, counts: Mapping[str, int]) -> list[str] | None:
-    """An order that the model allows, found by trying; None if there is none, or too much would have to be tried."""
+    """Search for an order that the model allows; None if there is none, or if the search would take too long."""
     search = _Search(counts)
     if search.total > _MOST_SEARCHED:
         return None
@@ -284,7 +284,7 @@ def _search(model: Group, counts: Mapping[str, int]) -> list[str] | None:
 
 
 class _Search:
-    """Walks through the words of a content model that use up a set of values."""
+    """Enumerates the orders that a content model allows for a set of values."""
 
     def __init__(self, counts: Mapping[str, int]) -> None:
         self._counts = counts
@@ -292,7 +292,7 @@ class _Search:
         self.total = sum(counts.values())
 
     def words(self, item: Any, before: list[str], *, repeated: bool) -> Iterator[list[str]]:
-        """The orders that begin with `before` and go on with an item, the longest first."""
+        """Yield the orders that begin with `before` and continue with an item, the longest first."""
         self._steps += 1
         if self._steps > _SEARCH_STEPS:
             return
@@ -312,7 +312,7 @@ class _Search:
                 if len(order) > len(before):
                     yield from self._rounds(group, order, done + 1, repeated=repeated)
                 elif done < least:
-                    done = least  # an empty round can be had as often as needed
+                    done = least  # empty rounds count as often as needed
         if done >= least:
             yield before
 

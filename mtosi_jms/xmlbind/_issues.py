@@ -1,6 +1,7 @@
-"""What was read leniently: one typed warning for each thing that does not fit the schema.
+"""Warnings of lenient reading: one typed warning for each departure from the schema.
 
-Reading keeps what it cannot place and says so here; `strict=True` turns the first of them into a `DecodeError`.
+The reader keeps content that does not fit and adds a warning. With `strict=True` the first warning is raised as a
+`DecodeError` instead.
 """
 
 from __future__ import annotations
@@ -22,10 +23,11 @@ class XmlWarning:
     """One departure of a document from its schema, or of a header from the rules.
 
     Attributes:
-        rule: short id of what was found (`unknown-element`, `bad-value`, `missing-element`, a rule such as `R16`).
-        message: what is wrong and what became of it.
-        path: element path with local names, positions among equal siblings counted from 1.
-        line: line in the document, from 1, or None.
+        rule: short id of the kind of departure (`unknown-element`, `bad-value`, `missing-element`, or a rule such as
+            `R16`).
+        message: what is wrong, and what the reader did with it.
+        path: element path with local names, and positions from 1 among siblings of the same name.
+        line: line in the document, from 1; None if unknown.
     """
 
     rule: str
@@ -42,12 +44,12 @@ _LONGEST_SHOWN: Final = 60
 
 
 def shown(text: str, element: etree._Element, name: str = "") -> str:
-    """A text of a document as a warning shows it: shortened, or masked where it may be a credential (C55).
+    """Return a text of a document for a warning: shortened, or masked if it may be a credential (C55).
 
     Args:
         text: the text.
-        element: the element that it stands in; its name counts, and those of the elements around it.
-        name: of the attribute that it is the value of.
+        element: the element that contains it; its name and those of its ancestors tell whether it is a credential.
+        name: name of the attribute, for the value of an attribute.
     """
     names = (split_clark(str(node.tag))[1] for node in (element, *element.iterancestors()))
     if is_secret(name) or any(map(is_secret, names)):
@@ -56,7 +58,7 @@ def shown(text: str, element: etree._Element, name: str = "") -> str:
 
 
 class _Children:
-    """The children of one element, counted by name from the first to the last one asked for."""
+    """The children of an element, counted by name up to the last child whose path was needed."""
 
     __slots__ = ("_coming", "_is_known", "_last", "_parent", "_passed", "_totals", "path")
 
@@ -70,25 +72,25 @@ class _Children:
         self._last: etree._Element | None = None
 
     def step(self, child: etree._Element) -> str:
-        """The path of a child."""
+        """Return the path of a child."""
         tag = child.tag
         number = self._number(child, tag)
         local = split_clark(str(tag))[1]
         return f"{self.path}/{local}[{number}]" if number else f"{self.path}/{local}"
 
     def _number(self, child: etree._Element, tag: Any) -> int:
-        """The position of a child among those of its name; 0 where it is the only one."""
+        """Return the position of a child among those of the same name; 0 if it is the only one."""
         if not self._is_known:
             self._is_known = True
             number = 1 + sum(1 for _ in child.itersiblings(tag, preceding=True))
             return 0 if number == 1 and next(child.itersiblings(tag), None) is None else number
-        if self._totals is None:  # asked again: it is worth a look at all of them
+        if self._totals is None:  # the second call: now it is worth counting all children
             self._totals = Counter([sibling.tag for sibling in self._parent])
         if self._totals[tag] == 1:
             return 0
         if child is not self._last and not self._count_to(child):
             self._passed.clear()
-            self._coming = iter(self._parent)  # it stands before the last one, or is the first
+            self._coming = iter(self._parent)  # this child comes before the last one, or is the first
             self._count_to(child)
         return self._passed[tag]
 
@@ -104,8 +106,7 @@ class _Children:
 class ElementPaths:
     """Paths of elements of one document, `/Envelope/Body/notify/message[2]`.
 
-    What was counted once is remembered: a warning in each of a hundred thousand siblings, of one name or of as many,
-    costs no more than a look at each.
+    Counts are remembered, so warnings in each of a hundred thousand siblings, whatever their names, take linear time.
     """
 
     def __init__(self) -> None:
@@ -114,10 +115,10 @@ class ElementPaths:
         self._above = ""
 
     def start_at(self, element: etree._Element, path: str) -> None:
-        """Take the path of an element from the caller: of a document that is not kept whole only he knows it.
+        """Set the path of an element, for a document that is not in memory as a whole.
 
         Args:
-            element: paths below it begin with its own; what was remembered of others is forgotten.
+            element: paths of elements below it begin with its path. All remembered counts are forgotten.
             path: its path.
         """
         self._known.clear()
@@ -125,7 +126,7 @@ class ElementPaths:
         self._above = path
 
     def of(self, element: etree._Element) -> str:
-        """The path of an element from its root; local names, positions where there are equal siblings."""
+        """Return the path of an element from the root: local names, with positions if siblings have the same name."""
         children = self._known.get(element.getparent()) if element is not self._top else None
         if children is not None:
             return children.step(element)
@@ -151,14 +152,14 @@ class ElementPaths:
 
 @dataclass(slots=True)
 class Issues:
-    """Collects the warnings of one reading.
+    """Collects the warnings of a reader.
 
     Attributes:
-        strict: whether the first warning is raised as a `DecodeError` instead of being kept.
-        found: the warnings, in document order as far as the reading goes.
+        strict: whether the first warning is raised as a `DecodeError` instead of kept.
+        found: the warnings, in the order in which the reader found them.
         source: name of the document for error texts.
-        paths: of its elements; several readings of one document may share them.
-        lines_before: lines of the document before the part that the elements are parsed of.
+        paths: of the elements; several readers of one document may share them.
+        lines_before: number of lines of the document before the part that was parsed.
     """
 
     strict: bool = False
@@ -180,7 +181,7 @@ class Issues:
             self.tell(rule, message, self.paths.of(element), line + self.lines_before if line else line)
 
     def tell(self, rule: str, message: str, path: str, line: int | None) -> None:
-        """Keep one warning about a place that the caller knows, or raise it.
+        """Keep one warning about a given place, or raise it.
 
         Raises:
             DecodeError: in strict mode.
@@ -195,13 +196,13 @@ class Issues:
 
 @dataclass(slots=True)
 class Once(Issues):
-    """Issues of elements that may be read twice, by themselves and inside a larger object: reported once."""
+    """Issues of elements that may be read twice, separately and inside a larger object; each is reported once."""
 
     _told: set[tuple[etree._Element, str, str]] = field(default_factory=set)
     _fresh: list[tuple[etree._Element, str, str]] = field(default_factory=list)
 
     def add(self, rule: str, message: str, element: etree._Element | None = None) -> None:
-        """Keep one warning about an element, or raise it; nothing where it was reported before."""
+        """Keep one warning about an element, or raise it, unless it was reported before."""
         if element is not None:
             if (element, rule, message) in self._told:
                 return
@@ -209,7 +210,7 @@ class Once(Issues):
         Issues.add(self, rule, message, element)
 
     def read(self, *, again: bool) -> None:
-        """What was read since the last call will be read again, or will not."""
+        """Note whether the elements that were read since the last call will be read again."""
         if again:
             self._told.update(self._fresh)
         else:
@@ -218,5 +219,5 @@ class Once(Issues):
 
     @property
     def told(self) -> bool:
-        """Whether something was reported of an element that will be read again."""
+        """Whether there is a warning about an element that will be read again."""
         return bool(self._told)

@@ -1,7 +1,7 @@
 """Lexical forms of the XSD built-in types: text to Python value and back.
 
-`parse_x` raises ValueError for text that is not in the lexical space; `format_x` writes the form that we emit.
-Dates are parsed by the forms of XML Schema, not by Python's ISO 8601 reader, which allows others.
+`parse_x` raises ValueError for text that is not in the lexical space; `format_x` writes the form that we use.
+Dates must have the forms of XML Schema; Python's ISO 8601 parser, which accepts others, is not used.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _EPOCH_RE = re.compile(r"\d{10}(?:\d{3})?", re.ASCII)
 _FARTHEST_ZONE = 14 * 60
 _LONGEST_DURATION = 80
 _STARTS = ((1696, 9), (1697, 2), (1903, 3), (1903, 7))
-_EXACT = Context(prec=100)  # Decimal's own 28 digits would round what a duration may say
+_EXACT = Context(prec=100)  # the 28 digits of Decimal's default context would round some durations
 
 
 _MOMENT_RE = re.compile(
@@ -47,18 +47,18 @@ _LEAP_YEAR = 1972
 
 
 class Moment:
-    """The time that a date, a time or a part of one means, for comparing alone.
+    """The time of a date, a time or a part of one, for comparisons only.
 
-    Two of which only one has a time zone are in no order if they are within 14 hours of each other.
+    If only one of two moments has a time zone and they are within 14 hours of each other, neither is less.
     """
 
     __slots__ = ("_seconds", "_text", "_zoned")
 
     def __init__(self, text: str) -> None:
-        """Read any of XML Schema's forms.
+        """Read a text in any form of XML Schema.
 
         Raises:
-            ValueError: it is none of them.
+            ValueError: the text has none of these forms.
         """
         match = _MOMENT_RE.fullmatch(text)
         if not match:
@@ -97,22 +97,22 @@ class Moment:
 
 
 def _span(year: int, month: int, months: int) -> int:
-    """Days in some months from the first of one."""
+    """Return the number of days in some months, from the first day of a month on."""
     years, last = divmod(month - 1 + months, 12)
     return _days(year + years, last + 1, 1) - _days(year, month, 1)
 
 
 def _days(year: int, month: int, day: int) -> int:
-    """Days since some day long ago, in the Gregorian calendar without end."""
+    """Return the number of days since a fixed day, in the proleptic Gregorian calendar."""
     year, month = (year - 1, month + 9) if month < 3 else (year, month - 3)
     return 365 * year + year // 4 - year // 100 + year // 400 + (153 * month + 2) // 5 + day
 
 
 @dataclass(frozen=True, slots=True)
 class Duration:
-    """An xsd:duration: months and seconds do not convert into each other, so both are kept.
+    """An xsd:duration. Months and seconds cannot be converted into each other, so it has both.
 
-    Durations are ordered as far as months of any length leave it certain: `P1M` is neither less nor more than `P30D`.
+    A duration is less than another only if it is for months of any length: `P1M` is neither less nor more than `P30D`.
 
     Attributes:
         months: years and months, in months.
@@ -135,14 +135,14 @@ class Duration:
         return other <= self
 
     def _lengths(self) -> list[Decimal]:
-        """Seconds from each of the four days that XML Schema compares durations by."""
+        """Return the duration in seconds from each of the four days with which XML Schema compares durations."""
         return [_EXACT.add(self.seconds, 86400 * _span(*start, self.months)) for start in _STARTS]
 
     def to_timedelta(self) -> dt.timedelta:
-        """The duration as a timedelta.
+        """Return the duration as a timedelta.
 
         Raises:
-            ConfigError: it holds months, which have no fixed length, or more than Python's timedelta can.
+            ConfigError: the duration has months, which have no fixed length, or is too long for a timedelta.
         """
         if self.months:
             raise ConfigError("a duration with years or months has no fixed length")
@@ -252,7 +252,7 @@ def _micros(fraction: str | None) -> int:
 
 
 def parse_date_time(text: str) -> dt.datetime:
-    """`2026-11-20T17:30:00Z`; digits beyond the microsecond are cut, 24:00:00 is the next day's midnight."""
+    """`2026-11-20T17:30:00Z`; digits beyond microseconds are cut off, 24:00:00 is midnight of the next day."""
     match = _DATE_TIME_RE.fullmatch(text)
     if not match:
         raise ValueError("not a dateTime of the form yyyy-mm-ddThh:mm:ss")
@@ -267,10 +267,10 @@ def parse_date_time(text: str) -> dt.datetime:
 
 
 def parse_loose_date_time(text: str) -> dt.datetime:
-    """The forms seen in the field besides XML Schema's: ITU text, a zone without colon, seconds since 1970 (C03).
+    """Other forms that real systems send: ITU text, a zone without colon, seconds or milliseconds since 1970 (C03).
 
     Raises:
-        ValueError: none of these.
+        ValueError: the text has none of these forms.
     """
     if match := _ITU_RE.fullmatch(text):
         year, month, day, hour, minute, second = (int(part) for part in match.groups()[:6])
@@ -299,7 +299,7 @@ def _zone_text(value: dt.datetime | dt.time) -> str:
 
 
 def format_date_time(value: dt.datetime) -> str:
-    """ISO form with `Z` for UTC and a fraction only where there is one."""
+    """ISO form with `Z` for UTC, and with a fraction only if there is one."""
     if not isinstance(value, dt.datetime):
         raise TypeError(f"a datetime is needed, not {type(value).__name__}")
     if type(value) is dt.datetime and value.tzinfo is dt.UTC:  # as nearly all are
@@ -310,7 +310,7 @@ def format_date_time(value: dt.datetime) -> str:
 
 
 def parse_date(text: str) -> dt.date:
-    """`2026-11-20`; a time zone is checked and left to the kept lexical form."""
+    """`2026-11-20`; a time zone is checked but not part of the value."""
     match = _DATE_RE.fullmatch(text)
     if not match:
         raise ValueError("not a date of the form yyyy-mm-dd")
@@ -363,7 +363,7 @@ def parse_duration(text: str) -> Duration:
 
 
 def format_duration(value: Duration | dt.timedelta) -> str:
-    """The canonical form; `PT0S` for nothing."""
+    """The canonical form; `PT0S` for an empty duration."""
     if isinstance(value, dt.timedelta):
         value = Duration(0, Decimal(value // dt.timedelta(microseconds=1)) / 1_000_000)
     if not isinstance(value, Duration):
@@ -421,7 +421,7 @@ def parse_string(text: str) -> str:
 
 
 def format_string(value: str) -> str:
-    """The text itself; an enumeration member gives its value."""
+    """The text itself; for an enumeration member its value."""
     if not isinstance(value, str):
         raise TypeError(f"a str is needed, not {type(value).__name__}")
     return str(value)

@@ -1,8 +1,8 @@
-"""The native core: which one runs, and what it asks of Python.
+"""The choice of the core, and the bridge between the native core and Python.
 
-The distribution mtosi-jms-native makes objects straight from the octets of a document. It knows classes by what is
-sent here, once a class. What it does not settle it leaves: single elements to the lenient reader, whole documents to
-the tree.
+The native core (the distribution mtosi-jms-native) makes objects directly from the octets of a document. This module
+describes each class to it once. It leaves *odd* content to Python: single elements to the lenient reader, whole
+documents to the reader that works on a tree.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from mtosi_jms.xmlbind._writeplan import OBJECT as WRITTEN_OBJECT
 from mtosi_jms.xmlbind._writeplan import PLAIN, SIMPLE, Out, write_plan
 
 VARIABLE: Final = "MTOSI_JMS_CORE"
-"""The environment variable that chooses: `python` or `native`."""
+"""The environment variable that chooses the core: `python` or `native`."""
 
 CONTRACT: Final = 3
-"""What the two sides agree upon; a native core of another number is not used."""
+"""The version of the interface between the two sides; a native core with another number is not used."""
 
 _MODULE: Final = "mtosi_jms_native"
 _ELEMENTS, _TEXT, _OTHER = range(3)
@@ -47,11 +47,11 @@ _ANY_TYPE: Final = clark(XSD, "anyType")
 
 
 class Core(NamedTuple):
-    """Which core reads documents.
+    """The core that reads documents.
 
     Attributes:
         name: `native` or `python`.
-        reason: why it is this one.
+        reason: why this core was chosen.
     """
 
     name: Literal["native", "python"]
@@ -59,21 +59,21 @@ class Core(NamedTuple):
 
 
 class _Bridge:
-    """What the native core asks."""
+    """Answers the questions of the native core."""
 
     nil: Final = NIL
 
     def find(self, tag: str, package: str | None) -> ClassTable | None:
-        """The table of a root's class; a package that is named is asked before all others."""
+        """Return the table of the class of a root; `package` takes precedence over all other packages."""
         cls = find_element(tag, package)
         return cls.__xml__ if cls is not None else None
 
     def extras(self, attributes: dict[str, str]) -> Extras:
-        """What an object carries that has attributes its class has no fields for."""
+        """Return the extras of an object with attributes for which its class has no fields."""
         return Extras(attributes=attributes)
 
     def describe(self, table: ClassTable) -> tuple[Any, ...]:
-        """A class as data; see `plans.rs` for the form."""
+        """Return a class as data; `plans.rs` describes the form."""
         plan = plan_of(table)
         cls = table.cls
         names = _names(cls)
@@ -94,7 +94,7 @@ class _Bridge:
         return head, absent or [], slots, attributes, text
 
     def describe_writing(self, table: ClassTable) -> tuple[Any, ...]:
-        """A class as data for writing; see `writer.rs` for the form."""
+        """Return a class as data for writing; `writer.rs` describes the form."""
         plan = write_plan(table)
         names = _names(table.cls)
         numbers = {name: number for number, name in enumerate(names)}
@@ -105,8 +105,8 @@ class _Bridge:
         return table.cls, plan, descriptors, attributes, text, outs, plan.reading.grammar is not None
 
     def describe_kind(self, kind: SimpleType) -> tuple[Any, ...]:
-        """A simple type as data for writing: what the native core may write itself, the class and the members of an
-        enumeration, and what writes all else."""
+        """Return a simple type as data for writing: the form that the native core may write itself, the class and the
+        members of an enumeration, and the function that writes other values."""
         if isinstance(kind, EnumType):
             return (
                 None,
@@ -119,7 +119,7 @@ class _Bridge:
         return form, None, kind.format
 
     def order(self, table: ClassTable, counts: Sequence[int]) -> list[int] | None:
-        """The order of fields that a content model asks for; None where it does not allow so many of each."""
+        """Return the order of fields in a content model; None if the model does not allow these numbers of each."""
         plan = write_plan(table)
         grammar = plan.reading.grammar
         held = {out.name: count for out, count in zip(plan.outs, counts, strict=True) if count}
@@ -129,7 +129,7 @@ class _Bridge:
         return [numbers[name] for name in grammar.order(held)]
 
     def allows(self, table: ClassTable, order: Sequence[int]) -> bool:
-        """Whether the content model allows a document order of fields, and nothing is to be kept about it."""
+        """Whether the content model allows the order of fields in a document, so that it need not be kept."""
         plan = plan_of(table)
         names = _names(table.cls)
         found = [names[number] for number in order]
@@ -145,7 +145,7 @@ class _Bridge:
         return not (plan.interleaved and found != plan.grammar.order(counts))
 
     def derived(self, table: ClassTable, slot: Slot | None, name: str) -> ClassTable | None:
-        """The table that an xsi:type asks for: the declared one where it says what is known, None where it is odd."""
+        """Return the table that an xsi:type names, which may be the declared one; None if the xsi:type is odd."""
         declared = table.declared
         if name == declared.type_qname and declared.type_name:
             return table
@@ -161,19 +161,19 @@ class _Bridge:
 
 
 def _names(cls: Any) -> list[str]:
-    """The fields of a class as they are numbered: `extras` first."""
+    """Return the fields of a class in the order of their numbers: `extras` first."""
     return ["extras", *(field.name for field in fields(cls) if field.name != "extras")]
 
 
 def _descriptors(cls: Any, names: Sequence[str]) -> list[Any] | None:
-    """The descriptors of the fields; None for a class that has other ways than slots."""
+    """Return the descriptors of the fields; None for a class whose fields are not all plain slots."""
     plain = cls.__getattribute__ is object.__getattribute__ and not cls.__dictoffset__
     found = [_EXTRAS if name == "extras" else getattr(cls, name, None) for name in names]
     return found if plain and all(type(one) is MemberDescriptorType for one in found) else None
 
 
 def _absent(cls: Any, plan: Plan, names: Sequence[str]) -> list[tuple[Any, int]] | None:
-    """The descriptors of the fields, and what each is where the document does not have it; None for an odd class."""
+    """Return the descriptors of the fields, and the value of each that a document lacks; None for an odd class."""
     known = {field.name: field for field in fields(cls)}
     descriptors = _descriptors(cls, names)
     plain = cls.__new__ is object.__new__ and cls.__setattr__ is object.__setattr__
@@ -210,7 +210,7 @@ def _slot_data(tag: str, slot: Slot, numbers: dict[str, int]) -> tuple[Any, ...]
 
 
 def _kind(slot: Slot) -> SimpleType | None:
-    """The simple type of a field, None where a text is its own value."""
+    """Return the simple type of a field; None if a text is its own value."""
     return None if slot.kind == STRING else slot.target
 
 
@@ -223,7 +223,7 @@ class _Again:
         native: the native module.
 
     Attributes:
-        told: what was reported, in document order.
+        told: the warnings, in document order.
     """
 
     def __init__(self, data: bytes, limits: Limits, native: Any) -> None:
@@ -237,7 +237,10 @@ class _Again:
         batches: Sequence[tuple[bytes, int, Sequence[tuple[int, int, Slot]]]],
         attributes: Sequence[tuple[int, int, ClassTable, Sequence[str]]],
     ) -> list[Any] | None:
-        """The values of odd elements; None where the tree has to say what they are. See `reader.rs` for the form."""
+        """Return the values of odd elements; None if the whole document has to be read from its tree.
+
+        `reader.rs` describes the form of the arguments.
+        """
         values: list[Any] = []
         issues = Issues()
         reported: list[tuple[int, list[XmlWarning]]] = []
@@ -280,10 +283,10 @@ class _Again:
         return values
 
     def tell(self, warnings: list[XmlWarning] | None, *, strict: bool, source: str | None) -> None:
-        """Append what was reported to a list.
+        """Append the warnings to a list.
 
         Raises:
-            DecodeError: in strict mode, for the first of it.
+            DecodeError: in strict mode, for the first warning.
         """
         if strict and self.told:
             first = self.told[0]
@@ -301,11 +304,11 @@ _CHOSEN: tuple[Core, _Native | None] | None = None
 
 
 def core() -> Core:
-    """Which core reads documents in this process, and why.
+    """Return the core that reads documents in this process, and why it was chosen.
 
     Raises:
-        ConfigError: the environment asks for a core that there is not.
-        MissingExtraError: it asks for the native core, which is not installed.
+        ConfigError: the environment asks for an unknown core, or for a native core of another release.
+        MissingExtraError: the environment asks for the native core, which is not installed.
     """
     return _chosen()[0]
 
@@ -318,7 +321,7 @@ def _chosen() -> tuple[Core, _Native | None]:
 
 
 def native_module() -> Any | None:
-    """The native module, None where the Python core runs.
+    """Return the native module; None if the Python core is used.
 
     Raises:
         ConfigError, MissingExtraError: as `core`.
@@ -348,17 +351,17 @@ def _choose(wish: str) -> tuple[Core, _Native | None]:
 
 
 def native_writer() -> Any:
-    """What writes objects natively, as `Core.encode` of the native core; None without it."""
+    """Return the function that writes objects natively, `Core.encode`; None without the native core."""
     native = _chosen()[1]
     return native.reader.encode if native is not None else None
 
 
 def native_stream(lookup: Callable[[ClassTable | None, str], tuple[ClassTable | None, bool]], limits: Limits) -> Any:
-    """What reads objects natively out of a document that comes piece by piece; None without the native core.
+    """Return a native reader of objects from a document that arrives in pieces; None without the native core.
 
     Args:
-        lookup: gives the table of an element's class, and whether it is an object asked for; by the table of the class
-            above it and its name.
+        lookup: gets the table of the class above an element, and its name; returns the table of its class, and whether
+            the caller wants it as an object.
         limits: bounds on the document.
     """
     native = _chosen()[1]
@@ -374,9 +377,9 @@ def read_natively(
     source: str | None,
     limits: Limits,
 ) -> Any:
-    """The object of a document; None where it has to be read from the tree, without a trace of the attempt.
+    """Return the object of a document; None, without any warnings, if the document has to be read from its tree.
 
-    Arguments as those of `decode`.
+    The arguments are those of `decode`.
 
     Raises:
         DecodeError: in strict mode.
@@ -392,14 +395,15 @@ def read_natively(
 
 
 class Enveloped(NamedTuple):
-    """What an envelope holds that has nothing beside a header and a body.
+    """The content of an envelope with nothing but a header and a body.
 
     Attributes:
         header, body: the objects.
-        namespace: that of SOAP.
-        warnings: what did not fit the schemas.
-        cuts: where the header begins and ends, the name in the start tag of the body's element begins and ends, and the
-            name in its end tag begins; None where other things than header and name cannot stay as they are.
+        namespace: the namespace of SOAP.
+        warnings: departures from the schemas.
+        cuts: offsets of the begin and the end of the header, of the begin and the end of the name in the start tag of
+            the body element, and of the begin of the name in its end tag; None if an envelope with another header or
+            name cannot keep all other octets.
     """
 
     header: Any
@@ -412,12 +416,12 @@ class Enveloped(NamedTuple):
 def read_enveloped(
     data: bytes, header: type[XmlObject], package: str | None, *, strict: bool, source: str | None, limits: Limits
 ) -> Enveloped | None:
-    """The objects of an envelope; None where it has to be read from the tree, without a trace of the attempt.
+    """Return the objects of an envelope; None, without any warnings, if it has to be read from its tree.
 
     Args:
         data: the envelope.
-        header: class of the header's element.
-        package: generated package whose classes come before those of all others.
+        header: class of the element of the header.
+        package: generated package that takes precedence over all others.
         strict, source, limits: as for `decode`.
 
     Raises:

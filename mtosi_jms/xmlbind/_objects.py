@@ -1,18 +1,18 @@
 """Bound objects: the base of generated classes, names of managed objects, and their form as plain Python values.
 
-The plain form is made of what JSON has: dicts, lists, str, int, float, bool and None. `from_dict` gives back an object
-that equals the one that `to_dict` was called on, whatever the document had that the schema does not know.
+The plain form only has the types of JSON: dicts, lists, str, int, float, bool and None. `from_dict` returns an object
+that equals the one on which `to_dict` was called, even if that has content that the schema does not know.
 
 | value | plain form |
 |---|---|
-| field that is None, or an empty list | left out; a required one is None |
+| field that is None, or an empty list | left out; None for a required field |
 | text, boolean, integer, finite float | itself |
-| enumeration, decimal, date, time, duration, binary, INF and NaN | the text that XML has |
-| distinguished name | `MD=EMS1/ME=NE-7`; a dict where that would lose something |
+| enumeration, decimal, date, time, duration, binary, INF and NaN | its text in XML |
+| distinguished name | `MD=EMS1/ME=NE-7`; a dict if that text would lose something |
 | object | a dict by field names |
-| object of another class than the field's | the same with `@type` (its xsi:type) or `@element`, both as Clark names |
-| object of another package than would be found first | the same with `@package` |
-| `Nil` | `{"@nil": "true"}`, and `@attributes` where there are some |
+| object of another class than that of the field | also with `@type` (its xsi:type) or `@element`, as Clark names |
+| object whose class a search by that name would not find | also with `@package` |
+| `Nil` | `{"@nil": "true"}`, with `@attributes` if there are any |
 | `RawXml` | `{"@xml": "<text of the element/>"}` |
 | `extras` | `@extras`, a dict by the names of its attributes |
 """
@@ -37,33 +37,33 @@ N = TypeVar("N", bound="DistinguishedNameMixin")
 
 @dataclass(slots=True, kw_only=True)
 class XmlObject:
-    """Base of every generated class: a value with typed fields and, out of band, what the schema does not know.
+    """Base of all generated classes: a value with typed fields, and with extras that the schema does not know.
 
     Attributes:
-        extras: kept unknown content and original lexical forms; None if there is none.
+        extras: kept unknown content and original lexical forms; None if there are none.
     """
 
     __xml__: ClassVar[ClassTable]
     _document: ClassVar[Callable[[XmlObject], bytes]]
-    """Writes an object; set by the encoder, which stands above this module."""
+    """Writes an object; the encoder, which imports this module, sets it."""
 
     extras: Extras | None = field(default=None, repr=False)
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        # Not super(): a slotted dataclass is made twice and the cell of __class__ still names the first one.
+        # No super(): a dataclass with slots is made twice, and its cell of __class__ still has the first class.
         table = cls.__dict__.get("__xml__")
         if table is not None:
             table.cls = cls
 
     def unknown_elements(self) -> list[RawXml]:
-        """The child elements that the schema does not know or whose content does not fit, in document order."""
+        """Return the child elements that the schema does not know or whose content does not fit, in document order."""
         return [kept.xml for kept in self.extras.elements] if self.extras else []
 
     def to_dict(self) -> dict[str, Any]:
-        """The object as plain Python values; see the table of this module for the form of each.
+        """Return the object as plain Python values; the module docstring has a table of their forms.
 
         Raises:
-            EncodeError: a field holds what is no value of XML; with the path of the attribute.
+            EncodeError: a field has a value that XML cannot have; the error has the path of the attribute.
         """
         try:
             return _plain_fields(self)
@@ -71,27 +71,28 @@ class XmlObject:
             raise EncodeError("nested too deep, or an object that holds itself", type(self).__name__) from None
 
     def to_json(self, indent: int | None = None) -> str:
-        """The object as JSON text; as `to_dict`.
+        """Return the result of `to_dict` as JSON text.
 
         Args:
-            indent: blanks for each level; None for one line.
+            indent: number of blanks for each level; None for one line.
         """
         return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False, allow_nan=False)
 
     def to_xml(self) -> bytes:
-        """The object as an XML document, UTF-8 with XML declaration.
+        """Return the object as an XML document, in UTF-8 with an XML declaration.
 
         Raises:
-            EncodeError: it is no object of an element's class, or cannot become valid XML; with the path.
+            EncodeError: the class is not that of an element, or the object cannot be written as valid XML; the error
+                has the path.
         """
         return XmlObject._document(self)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """The object of plain values, as `to_dict` gives them.
+        """Return the object of plain values, as `to_dict` returns them.
 
         Raises:
-            DecodeError: the values do not fit the class; with the path of the one at fault.
+            DecodeError: a value does not fit the class; the error has its path.
             ConfigError: the class is not a generated one.
         """
         table = getattr(cls, "__xml__", None)
@@ -108,9 +109,9 @@ class XmlObject:
 
 @total_ordering
 class DistinguishedNameMixin:
-    """An MTOSI name. Its text form is `MD=EMS1/ME=NE-7`, with `/`, `=` and `%` in a part written `%2F`, `%3D`, `%25`.
+    """An MTOSI name. Its text form is `MD=EMS1/ME=NE-7`; `/`, `=` and `%` in a part are written `%2F`, `%3D`, `%25`.
 
-    Names can be sorted, by their parts, and be keys of a dict as long as nobody changes them.
+    Names are ordered by their parts, and can be keys of a dict as long as they are not changed.
     """
 
     __slots__ = ()
@@ -124,13 +125,13 @@ class DistinguishedNameMixin:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """The name that a text form stands for.
+        """Return the name of a text form.
 
         Args:
             text: `TYPE=value` parts joined by `/`.
 
         Raises:
-            EncodeError: no text, a part without type or `=`, or a `%` that starts no escape.
+            EncodeError: not a text, a part without type or `=`, or a `%` that does not begin an escape.
         """
         if not isinstance(text, str):
             raise EncodeError(f"a name is text, not {type(text).__name__}")
@@ -157,14 +158,14 @@ class DistinguishedNameMixin:
 
 
 def as_name(value: str | N, cls: type[N]) -> N:
-    """A distinguished name, given as such or by its text form.
+    """Return a distinguished name for a name or its text form.
 
     Args:
-        value: a name of the class, which is given back as it is, or `MD=EMS1/ME=NE-7`.
-        cls: the class wanted, such as `NamingAttributeType`.
+        value: a name of the class, which is returned unchanged, or text such as `MD=EMS1/ME=NE-7`.
+        cls: the class of the name, such as `NamingAttributeType`.
 
     Raises:
-        EncodeError: neither of them, or text of another form.
+        EncodeError: `value` is neither of them, or text of another form.
     """
     if isinstance(value, cls):
         return value
@@ -178,7 +179,7 @@ _UNESCAPES = {code.lower(): char for char, code in _ESCAPES.items()}
 
 
 def escape_name_part(text: str | None) -> str:
-    """One part of a name's text form, its `/`, `=` and `%` escaped."""
+    """Return a part of the text form of a name, with `/`, `=` and `%` escaped."""
     return "".join(_ESCAPES.get(char, char) for char in text or "")
 
 
@@ -191,24 +192,24 @@ def _unescape(text: str) -> str:
 
 
 def find_element(tag: str, root: str | None = None) -> type[XmlObject] | None:
-    """The class of a global element, None if no registered package has it.
+    """Return the class of a global element; None if no registered package has it.
 
     Args:
         tag: Clark name of the element.
-        root: a package to ask before all others.
+        root: a package that takes precedence over all others.
     """
     found: type[XmlObject] | None = find_class(tag, "__elements__", root)
     return found
 
 
 def find_type(tag: str, root: str | None = None) -> type[Any] | None:
-    """The class of a named type, None if no registered package has it; arguments as `find_element`."""
+    """Return the class of a named type; None if no registered package has it. Arguments as for `find_element`."""
     found: type[Any] | None = find_class(tag, "__types__", root)
     return found
 
 
 def find_simple(tag: str, root: str) -> SimpleType | None:
-    """The simple type of a Clark name, built in or of a generated package; None if there is none."""
+    """Return the simple type of a Clark name, built in or from a generated package; None if there is none."""
     kind = builtin_type(tag) or simple_type(find_type(tag, root))
     found = find_class(tag, "__simple__", root) if kind is None else None
     if found is not None:
@@ -271,7 +272,7 @@ def _plain_text(kind: SimpleType, value: Any) -> Any:
 
 
 def _is_text(name: Any) -> bool:
-    """Whether the text form of a name says all of it."""
+    """Whether the text form of a name has all of its content."""
     try:
         return bool(type(name).parse(str(name)) == name)
     except (EncodeError, AttributeError, TypeError):
@@ -279,7 +280,7 @@ def _is_text(name: Any) -> bool:
 
 
 def _class_name(table: ClassTable, root: str) -> dict[str, str]:
-    """What says which class an object has that a field alone does not tell."""
+    """Return the entries that name the class of an object, if it is not the class of its field."""
     if table.element is not None:
         named, found = {"@element": str(table.tag)}, find_element(str(table.tag), root)
     elif table.type_name:
@@ -319,7 +320,7 @@ def _plain_leaf(obj: XmlObject, name: str, at: int, leaf: Leaf) -> dict[str, Any
 
 
 def _held(obj: XmlObject, name: str, at: int) -> Any:
-    """The value of a field that a record in `Extras.leaves` speaks of."""
+    """Return the value of a field to which an entry of `Extras.leaves` belongs."""
     value = getattr(obj, name, None)
     if isinstance(value, list) and obj.__xml__.field(name).many:
         return value[at] if at < len(value) else None
@@ -331,7 +332,7 @@ def _simple_of(table: ClassTable, name: str) -> SimpleType:
 
 
 def _object(data: Any, table: ClassTable, path: str) -> Any:
-    """The object of a dict; of another class than the table's where the dict says so."""
+    """Return the object of a dict, which may name another class than that of the table."""
     if not isinstance(data, Mapping):
         raise DecodeError(f"a dict is needed, not {type(data).__name__}", path=path)
     table = _class_of(data, table, path)
@@ -353,7 +354,7 @@ def _object(data: Any, table: ClassTable, path: str) -> Any:
 
 
 def _class_of(data: Mapping[str, Any], table: ClassTable | None, path: str) -> ClassTable:
-    """The class that a dict says it has, else the declared one."""
+    """Return the class that a dict names, otherwise the declared class."""
     for key, find in (("@element", find_element), ("@type", find_type)):
         if key in data:
             try:

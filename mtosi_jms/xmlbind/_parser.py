@@ -1,6 +1,6 @@
 """The one hardened XML parser: no DTD, no entities, no network, bounded depth and size.
 
-A document that is not well-formed or ends early is always an error; nothing of it is recovered.
+A document that is not well-formed or ends early is always an error; the parser recovers no part of it.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ class Limits:
     """Bounds on untrusted XML.
 
     Attributes:
-        max_bytes: largest document, bytes.
-        max_depth: deepest nesting of elements. libxml2's own bound of 256 holds besides.
-        max_attributes: most attributes of one element; reading them costs the square of their number.
-        max_namespaces: most namespace declarations in scope of one element, its own and those of all around it. Each
-            name may have to be looked up among them. A program that declares every namespace of MTOSI has 200; how
-            many there are in the whole document is not bounded, for some declare the same few on each object.
-        huge: lift libxml2's bounds on text length (10 MB) and depth; `max_depth` still holds.
+        max_bytes: largest size of a document in bytes.
+        max_depth: deepest nesting of elements. The bound of libxml2, 256, applies as well.
+        max_attributes: most attributes of one element; the time to read them grows with the square of their number.
+        max_namespaces: most namespace declarations in the scope of one element: its own and those of its ancestors.
+            Each name may have to be looked up among them. A program that declares all namespaces of MTOSI has 200. The
+            number in a whole document is not limited, because some programs declare the same few on each object.
+        huge: lift the bounds of libxml2 on text length (10 MB) and depth; `max_depth` still applies.
     """
 
     max_bytes: int = 256 * 1024 * 1024
@@ -44,11 +44,11 @@ _DEPTH_BY_PATH: Final = 250
 _DEPTH = re.compile(r"depth", re.IGNORECASE)
 _TOO_BIG = re.compile(r"too (?:big|long|large)|limit exceeded|huge|amplification|entity reference loop", re.IGNORECASE)
 _ADVICE = re.compile(r",? *(?:use|try|see) (?:XML_PARSE_HUGE(?: option)?|xmlCtxt\w+)")
-"""What libxml2 tells programmers, not users."""
+"""Advice of libxml2 for programmers, which users cannot follow."""
 _ODD_PREFIX = re.compile(r"xmlns:([^\s:]+): '.*' is not a valid URI\Z", re.DOTALL)
 _DECLARATION = re.compile(r"^\ufeff?<\?xml\s[^>]*\?>")
 _ASCII_BASED = re.compile(r"utf-?8|(?:us-)?ascii|iso-?8859|latin|windows-", re.IGNORECASE)
-"""Encodings in which a name's octets are those of ASCII; of others only the tree tells."""
+"""Encodings in which the octets of ASCII characters are those of ASCII; for others the tree has to be checked."""
 _DECLARED = re.compile(rb"[ \t\r\n]xmlns(?::[^\s=<>\"'/]+)?\s*\Z")
 _LONGEST_PREFIX: Final = 64
 _MOST_SIGNS: Final = 100
@@ -56,7 +56,8 @@ _MARK: Final = b"\xef\xbb\xbf"
 _PROLOG = re.compile(rb"\s*(?:<\?.*?\?>\s*|<!--.*?-->\s*)*(<!DOCTYPE)?", re.DOTALL)
 
 
-# Not `collect_ids=False`: it makes libxml2 load the external subset of a DTD, and so read files that a document names.
+# Do not set `collect_ids=False`: libxml2 would then load the external subset of a DTD, that is, files that a document
+# names.
 HARDENED: Final[dict[str, bool]] = {
     "resolve_entities": False,
     "load_dtd": False,
@@ -67,27 +68,27 @@ HARDENED: Final[dict[str, bool]] = {
     "remove_pis": True,
     "recover": False,
 }
-"""Settings that every parser of what others wrote gets."""
+"""The settings of all parsers of untrusted documents."""
 
 
 def make_parser(limits: Limits = DEFAULT_LIMITS) -> etree.XMLParser:
-    """A fresh lxml parser with the hardened settings; comments and processing instructions are left out."""
+    """Return a new lxml parser with the hardened settings; it leaves out comments and processing instructions."""
     return etree.XMLParser(huge_tree=limits.huge, **HARDENED)
 
 
 def make_pull_parser(limits: Limits = DEFAULT_LIMITS) -> etree.XMLPullParser:
-    """As `make_parser`, for a document that comes piece by piece: with the events of elements and namespaces."""
+    """Return a pull parser with the same settings, for a document in pieces; it gives element and namespace events."""
     events = ("start-ns", "start", "end", "end-ns")
     return etree.XMLPullParser(events=events, huge_tree=limits.huge, **HARDENED)
 
 
 def read_document(path: str | Path, *, limits: Limits = DEFAULT_LIMITS) -> bytes:
-    """The bytes of a file, unpacked where they are gzip, whatever its name.
+    """Return the bytes of a file; gzip is decompressed whatever the name is.
 
     Args:
         path: the file.
-        limits: one byte more than they allow is read at most: that tells a file that is too large, and a device ends
-            there too.
+        limits: at most one byte more than they allow is read. This is enough to recognize a file that is too large, and
+            it also stops at devices without end.
 
     Raises:
         MalformedXmlError: damaged gzip.
@@ -113,14 +114,14 @@ def parse_xml(
     """Parse one document and return its root.
 
     Args:
-        data: the document; text is taken as Unicode, its encoding declaration ignored.
+        data: the document; an encoding declaration in text is ignored.
         source: name of the document for error texts.
-        limits: bounds on size and depth.
-        odd_prefixes: where it is given, prefixes that nothing uses may stand for what is no URI (C09); they are added
-            here, and the tree does not have them. Without it libxml2's error counts.
+        limits: bounds on the document.
+        odd_prefixes: if given, unused prefixes may be declared for names that are not URIs (C09). They are added to
+            this list, and the tree does not have them. Without the list, the error of libxml2 is raised.
 
     Raises:
-        MalformedXmlError: not well-formed, empty, or ending early; with the line.
+        MalformedXmlError: not well-formed, empty, or ending early; the error has the line.
         ForbiddenXmlError: a document type declaration, or more size, depth, attributes or namespace declarations than
             `limits` allow.
     """
@@ -142,7 +143,7 @@ def parse_xml(
     except (ValueError, LookupError, UnicodeError) as error:
         raise MalformedXmlError(str(error), source=source, line=1) from None
     check_tree(root, limits, source)
-    # Few documents have so many: the others need no look at the tree.
+    # Counting in the octets is fast. Only the few documents with many equals signs need a check of the tree.
     is_ascii_based = _ASCII_BASED.match(root.getroottree().docinfo.encoding or "") is not None
     given = raw.count(b"=")
     if not is_ascii_based or given > limits.max_attributes:
@@ -153,8 +154,9 @@ def parse_xml(
 
 
 def may_have_attributes(raw: bytes, root: etree._Element) -> bool:
-    """Whether a document may have attributes besides declarations of namespaces: a look at its few equals signs, which
-    takes no time.
+    """Whether a document may have attributes other than namespace declarations.
+
+    This is a fast check of its equals signs, as most documents have few of them.
 
     Args:
         raw: the document.
@@ -173,10 +175,10 @@ def may_have_attributes(raw: bytes, root: etree._Element) -> bool:
 def _without_odd_prefixes(
     raw: bytes, log: etree._ListErrorLog, limits: Limits
 ) -> tuple[etree._Element, list[str]] | None:
-    """The tree of a document whose one fault are declarations of unused prefixes for what is no URI, and the prefixes.
+    """Return the tree of a document whose only fault are unused prefixes for names that are not URIs, and the prefixes.
 
-    Figure 12 writes xmlns:schemaLocation for xsi:schemaLocation. To XML such a document is well-formed, and libxml2 in
-    its recovery mode makes the whole tree of it. Any other entry in either log means that something else is wrong.
+    Figure 12 writes xmlns:schemaLocation for xsi:schemaLocation. Such a document is well-formed XML, and libxml2 makes
+    its whole tree in recovery mode. If either log has another entry, something else is wrong, and the result is None.
     """
     told = [_ODD_PREFIX.match(entry.message or "") for entry in log]
     if not told or None in told:
@@ -195,13 +197,13 @@ def _declared_prefixes(root: etree._Element) -> set[str]:
 
 
 def to_bytes(data: bytes | bytearray | memoryview | str) -> bytes:
-    """A document as bytes: text as UTF-8, without a declaration that would call it something else.
+    """Return a document as bytes: text becomes UTF-8, and its XML declaration, which may name another encoding, is cut.
 
     Args:
-        data: text, or anything that holds bytes.
+        data: text, or a bytes-like object.
 
     Raises:
-        ConfigError: neither of them.
+        ConfigError: `data` is neither of them.
     """
     if isinstance(data, (bytes, bytearray, memoryview)):
         return bytes(data)
@@ -215,10 +217,10 @@ def refuse_doctype(head: bytes, source: str | None = None) -> None:
     """Refuse a document type declaration before any parser sees it.
 
     Args:
-        head: the start of the document, its prolog at least.
+        head: the beginning of the document, with at least its prolog.
 
     Raises:
-        ForbiddenXmlError: there is one.
+        ForbiddenXmlError: there is a document type declaration.
     """
     if head[:2] in (b"\xff\xfe", b"\xfe\xff") or b"\0" in head[:4]:
         head = _wide_to_ascii(head)
@@ -229,12 +231,12 @@ def refuse_doctype(head: bytes, source: str | None = None) -> None:
 
 
 def _wide_to_ascii(head: bytes) -> bytes:
-    """The ASCII part of UTF-16 or UTF-32 text: enough to look for a declaration in the prolog."""
+    """Return the ASCII part of UTF-16 or UTF-32 text, which is enough to find a declaration in the prolog."""
     return head.removeprefix(b"\xff\xfe").removeprefix(b"\xfe\xff").replace(b"\0", b"")
 
 
 def check_tree(root: etree._Element, limits: Limits, source: str | None = None) -> None:
-    """Refuse what the parser let through: an internal DTD, entity references, too much depth.
+    """Refuse a tree with a document type declaration, or with elements nested deeper than allowed.
 
     Raises:
         ForbiddenXmlError: with the reason.
@@ -261,10 +263,10 @@ def _refuse_declarations(root: etree._Element, limits: Limits, source: str | Non
 
 
 class Declared:
-    """Counts the namespace declarations in scope, by the events of a parser or a walk.
+    """Counts the namespace declarations in scope, from the events of a parser or a walk.
 
     Args:
-        limits: how many there may be.
+        limits: the largest number.
         source: name of the document for errors.
     """
 
@@ -276,10 +278,10 @@ class Declared:
         self._number = 0
 
     def note(self, event: str, element: Any) -> None:
-        """Take an event: start-ns, end-ns, or start, which tells the element that the declarations stand in.
+        """Take an event: start-ns, end-ns, or the start of the element with the declarations.
 
         Raises:
-            ForbiddenXmlError: there are too many.
+            ForbiddenXmlError: there are too many declarations.
         """
         if event == "start-ns":
             self._number += 1
@@ -291,10 +293,10 @@ class Declared:
 
 
 def refuse_dtd(element: etree._Element, source: str | None = None) -> None:
-    """Refuse a document in which the parser met a document type declaration.
+    """Refuse a document in which the parser found a document type declaration.
 
     Raises:
-        ForbiddenXmlError: it did.
+        ForbiddenXmlError: there is one.
     """
     docinfo = element.getroottree().docinfo
     if docinfo.internalDTD is not None or docinfo.doctype:
@@ -302,7 +304,7 @@ def refuse_dtd(element: etree._Element, source: str | None = None) -> None:
 
 
 def too_deep(limits: Limits, source: str | None, line: int | None) -> ForbiddenXmlError:
-    """The error of a document that is nested deeper than is allowed."""
+    """Return the error for a document that is nested deeper than allowed."""
     return ForbiddenXmlError(f"nested deeper than {limits.max_depth} elements", source=source, line=line)
 
 
@@ -319,10 +321,10 @@ def _first_deeper_than(root: etree._Element, depth: int) -> etree._Element | Non
 
 
 def syntax_error(error: etree.XMLSyntaxError, source: str | None) -> MalformedXmlError | ForbiddenXmlError:
-    """Map lxml's syntax error to ours, keeping the line."""
+    """Return our error for a syntax error of lxml, with its line."""
     message = (error.msg or str(error)).strip()
     line = error.lineno
-    if not line and (logged := error.error_log.last_error) is not None:  # a parser that is fed says less than its log
+    if not line and (logged := error.error_log.last_error) is not None:  # a fed parser's log says more than its error
         message, line = logged.message, logged.line
     message = re.sub(r", line \d+, column \d+.*$", "", message, flags=re.DOTALL)
     message = _ADVICE.sub("", message.replace("\n", " ")).strip(" ;")

@@ -1,4 +1,4 @@
-"""What the decoder runs on: the table of a class, compiled once into tag-to-slot dictionaries."""
+"""The plans of the decoder: the table of a class, compiled once into dictionaries from tags to slots."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ KEEP: Final = 3
 
 
 class Slot(NamedTuple):
-    """Where a child element or attribute goes.
+    """The place of a child element or attribute in an object.
 
     Attributes:
         name: Python name of the field.
@@ -39,7 +39,7 @@ class Slot(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Wildcard:
-    """An xsd:any of a class: which namespaces it admits, how many elements, and how they are treated."""
+    """An xsd:any of a class: which namespaces and how many elements it admits, and how they are processed."""
 
     name: str
     namespaces: str
@@ -49,11 +49,11 @@ class Wildcard:
     target: str = ""
 
     def admits(self, namespace: str, target: str | None = None) -> bool:
-        """Whether an element of a namespace may stand here.
+        """Whether the wildcard admits an element of a namespace.
 
         Args:
-            namespace: the element's.
-            target: the target namespace of the schema that has the wildcard, if not the one known.
+            namespace: of the element.
+            target: the target namespace of the schema with the wildcard; by default that of the wildcard.
         """
         if self.namespaces == "##any":
             return True
@@ -72,21 +72,21 @@ class Plan:
     """The compiled table of one class.
 
     Attributes:
-        cls: the class; called with everything at once.
+        cls: the class; it is called once with all values.
         slots: child elements by Clark name, members of substitution groups included.
-        rivals: other slots of children whose names several fields admit, by Clark name.
+        rivals: further slots of children that several fields admit, by Clark name.
         attributes: attributes by Clark name.
         text: simple content; None if there is none.
         mixed: name of the field of mixed content; None if there is none.
-        wildcards: where elements of other schemas may stand.
-        content: names of the fields that stand between the tags.
+        wildcards: places for elements of other schemas.
+        content: names of the fields for child elements.
         required: names of fields that a document must have.
-        dropped: names of fields that a base requires and a restriction has no place for.
-        lists: those of them that are lists.
-        bounded: lists whose length counts besides: name, least, most.
-        grammar: the content model, None where the content is one sequence.
-        ordered: whether the content is one sequence, so that order can be checked by number.
-        interleaved: whether a repeated group holds several fields, so that document order must be kept.
+        dropped: names of fields that a base class requires and a restriction removes.
+        lists: names of fields of `content` that are lists.
+        bounded: lists with a smallest or largest length: name, least, most.
+        grammar: the content model; None if the content is one sequence.
+        ordered: whether the content is one sequence, so that numbers are enough to check the order.
+        interleaved: whether a repeated group has several fields, so that the document order must be kept.
     """
 
     def __init__(self, table: ClassTable) -> None:
@@ -105,7 +105,7 @@ class Plan:
         for order, field in enumerate(table.fields):
             if field not in dropped:
                 self._add(field, order if self.ordered else 0)
-        for field in dropped:  # what is found of it is too much, unless another field may have it
+        for field in dropped:  # its elements are too many, unless another field takes them
             if field.kind != "any":
                 self._add(field, 0)
         self.content = tuple(field.name for field in table.fields if field.kind in ("element", "any"))
@@ -122,7 +122,7 @@ class Plan:
         )
 
     def unknown_attribute(self, tag: str) -> str | None:
-        """What a warning says of an attribute that the class has no place for; None where the element may have it."""
+        """Return the warning about an attribute without a field; None if the element may have the attribute."""
         namespace, local = split_clark(tag)
         if tag in self.attributes:
             return f"attribute {local} is prohibited: kept as it came"
@@ -153,22 +153,22 @@ class Plan:
             self._offer(tag, slot._replace(kind=OBJECT, target=member))
 
     def _offer(self, tag: str, slot: Slot) -> None:
-        """Let children of a name go to a slot, unless they go to another one before it."""
+        """Assign children with a name to a slot; if another slot already has them, the slot becomes its rival."""
         if self.slots.setdefault(tag, slot) is not slot:
             self.rivals.setdefault(tag, []).append(slot)
 
     def counts(self, values: Mapping[str, Any]) -> dict[str, int]:
-        """How many values each field of the content has.
+        """Return the number of values of each field of the content that has any.
 
         Args:
-            values: what is bound, by field; None and nothing are the same.
+            values: values by field; a missing value and None are the same.
         """
         held = ((name, values.get(name)) for name in self.content)
         counts = {name: len(value) if name in self.lists else 1 for name, value in held if value is not None}
         return {name: count for name, count in counts.items() if count}
 
     def head_for(self, cls: type[XmlObject]) -> Slot | None:
-        """The slot of a substitution head that a class unknown to the generator may stand for."""
+        """Return the slot of the substitution head that an element may replace, if the generator did not know it."""
         for slot in self.heads:
             if slot.kind == OBJECT and substitutes(cls.__xml__, slot.field.tag):
                 return slot
@@ -185,7 +185,7 @@ def _slot(field: Field, order: int) -> Slot:
 
 
 def substitutes(table: ClassTable, head: str) -> bool:
-    """Whether a chain of substitution groups leads from an element to a head, by name."""
+    """Whether a chain of substitution groups leads from an element to a head, given by name."""
     seen: set[str] = set()
     current: ClassTable | None = table
     while current is not None and current.substitutes and current.substitutes not in seen:
@@ -197,7 +197,7 @@ def substitutes(table: ClassTable, head: str) -> bool:
 
 
 def _interleaves(group: Group, repeated: bool = False) -> bool:
-    """Whether a repeated group of the model holds more than one item, or a field occurs twice in it."""
+    """Whether a repeated group of the model has more than one field, or a field occurs twice in the model."""
     kind, _, most, items = group
     repeated = repeated or kind == "all" or most is None or most > 1
     names = list(names_of(group))
@@ -207,7 +207,7 @@ def _interleaves(group: Group, repeated: bool = False) -> bool:
 
 
 def plan_of(table: ClassTable) -> Plan:
-    """The compiled plan of a table, made at first use."""
+    """Return the compiled plan of a table; it is made at first use."""
     if table.plan is None:
         table.plan = Plan(table)
     made: Plan = table.plan

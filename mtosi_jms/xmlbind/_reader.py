@@ -1,7 +1,7 @@
-"""From an lxml element to an object: by the fast reader where nothing is odd, leniently otherwise.
+"""From an lxml element to an object: the fast reader first, the lenient reader for everything that it cannot read.
 
-The lenient reader keeps whatever does not fit the schema (as a value where one can be made, as XML otherwise) and
-reports it as a warning with path and line.
+The lenient reader keeps content that does not fit the schema, as a value if possible, otherwise as XML. It reports each
+departure as a warning with path and line.
 """
 
 from __future__ import annotations
@@ -42,18 +42,19 @@ def decode_root(
     *,
     attributed: bool = True,
 ) -> Any:
-    """The object of an element that stands for itself.
+    """Return the object of a root element.
 
     Args:
         element: the root.
-        cls: its class; None to find it by the element's name, `RawXml` if no registered package knows it.
-        issues: takes the warnings.
-        package: package to look in before all others.
-        scopes: of the document, where more than one element of it is read.
-        attributed: whether it may have attributes; True where that is not known.
+        cls: its class; None to find it by the name of the element. If no registered package has it, the result is
+            `RawXml`.
+        issues: gets the warnings.
+        package: package that takes precedence over all others.
+        scopes: of the document, if more than one of its elements is read.
+        attributed: whether elements may have attributes; True if unknown.
 
     Raises:
-        DecodeError: in strict mode, at the first warning; always where the nesting is too deep to follow.
+        DecodeError: in strict mode, at the first warning; in any mode if elements are nested too deep.
     """
     try:
         return Reader(issues, attributed and bool(_HAS_ATTRIBUTES(element)), scopes).root(element, cls, package)
@@ -62,16 +63,16 @@ def decode_root(
 
 
 def without_comments(element: etree._Element) -> etree._Element:
-    """An element as our own parser gives it: comments and processing instructions left out.
+    """Return an element without comments and processing instructions, as our own parser gives it.
 
     Args:
-        element: an element of any lxml parser; not changed.
+        element: an element of any lxml parser; it is not changed.
 
     Returns:
-        The element itself, or a copy without them.
+        The element itself if it has none of them, otherwise a copy.
 
     Raises:
-        ForbiddenXmlError: it holds entity references.
+        ForbiddenXmlError: the element contains entity references.
     """
     if next(element.iter(etree.Entity, etree.Comment, etree.PI), None) is None:
         return element
@@ -80,7 +81,7 @@ def without_comments(element: etree._Element) -> etree._Element:
     steps = [
         node.getparent().index(node) for node in (element, *element.iterancestors()) if node.getparent() is not None
     ]
-    twin = copy.deepcopy(element.getroottree()).getroot()  # all of it: what stands outside declares prefixes
+    twin = copy.deepcopy(element.getroottree()).getroot()  # the whole tree: ancestors declare prefixes
     for step in reversed(steps):
         twin = twin[step]
     etree.strip_tags(twin, etree.Comment, etree.PI)
@@ -91,8 +92,8 @@ class Reader:
     """Reads the objects of one document.
 
     Attributes:
-        issues: takes the warnings.
-        attributed: whether any element that is read may have attributes.
+        issues: gets the warnings.
+        attributed: whether any of the elements may have attributes.
         scopes: the namespaces in scope.
     """
 
@@ -105,7 +106,7 @@ class Reader:
         self._failures: dict[FastPlan, int] = {}
 
     def root(self, element: etree._Element, cls: type[XmlObject] | None, package: str | None = None) -> Any:
-        """The object of an element that stands for itself."""
+        """Return the object of a root element."""
         if cls is None:
             cls = find_element(str(element.tag), package)
             if cls is None:
@@ -115,23 +116,23 @@ class Reader:
         return self._named(value, element) if table.element is not None else value
 
     def kept(self, element: etree._Element) -> RawXml:
-        """An element that stays XML."""
+        """Return an element as XML."""
         return RawXml.from_element(element, self.scopes)
 
     def _named(self, value: Any, element: etree._Element) -> Any:
-        """The object with its element's name beside it, where the class that an xsi:type named does not say it."""
+        """Add the name of the element to the extras of an object whose class is that of an xsi:type."""
         if isinstance(value, XmlObject) and value.__xml__.element is None:
             value.extras = value.extras or Extras()
             value.extras.element = str(element.tag)
         return value
 
     def free(self, element: etree._Element, root: str, *, skip: bool = False) -> XmlObject | RawXml:
-        """What stands where any element may: an object if its name is known, XML otherwise.
+        """Return an element of a wildcard or of mixed content: an object if its name is known, otherwise XML.
 
         Args:
             element: the element.
-            root: package to look in before all others.
-            skip: leave it as XML in any case.
+            root: package that takes precedence over all others.
+            skip: keep it as XML in any case.
         """
         cls = None if skip else find_element(str(element.tag), root)
         if cls is None:
@@ -140,7 +141,7 @@ class Reader:
         return self.kept(element) if isinstance(value, Nil) else value
 
     def child(self, child: etree._Element, slot: Slot) -> Any:
-        """The value of a child that is an object or stays XML; None if it can only be kept as XML."""
+        """Return the value of a child that is an object or stays XML; None if it can only be kept as XML."""
         if slot.kind == KEEP:
             return self.kept(child)
         member = child.tag != slot.field.tag
@@ -150,7 +151,7 @@ class Reader:
         return self._named(value, child) if member else value
 
     def object(self, element: etree._Element, table: ClassTable, *, nillable: bool, block: tuple[str, ...] = ()) -> Any:
-        """The object of an element whose declared class is known; NIL or RawXml where it is nil."""
+        """Return the object of an element whose declared class is known; a Nil or RawXml if it is nil."""
         if element.keys() or table.abstract:
             return self._with_attributes(element, table, nillable=nillable, block=block)
         return self._plain(element, table)
@@ -158,7 +159,7 @@ class Reader:
     def _plain(self, element: etree._Element, table: ClassTable) -> Any:
         plan = fast_plan(table)
         failures = self._failures.get(plan, 0)
-        # Peers that are odd are odd in every object: after some failures only every so often one is tried again.
+        # A peer whose objects are odd makes all of them odd. After some failures the fast path is only tried sometimes.
         if not plan.able or (failures >= _PATIENCE and failures % _RETRY):
             self._failures[plan] = failures + 1
             return self._simple(element, plan) or self.slowly(element, table)
@@ -177,7 +178,7 @@ class Reader:
         return self.slowly(element, table)
 
     def _simple(self, element: etree._Element, plan: FastPlan) -> Any:
-        """The object of an element of simple content, where its text is known; None otherwise."""
+        """Return the object of an element with simple content if the value of its text is known; otherwise None."""
         slot = plan.plan.text
         if slot is None or len(element) or len(plan.required) > 1:
             return None
@@ -185,19 +186,19 @@ class Reader:
         return plan.cls(**{slot.name: value}) if value is not None else None
 
     def slowly(self, element: etree._Element, table: ClassTable, attributes: Iterable[tuple[str, str]] = ()) -> Any:
-        """The object of an element by the slow path.
+        """Return the object of an element, read by the slow path.
 
         Args:
             element: the element.
             table: the table of its class.
-            attributes: its attributes, without xsi:nil and without an xsi:type that was obeyed.
+            attributes: its attributes, without an xsi:type that gave the class.
         """
         return Keeper(element, plan_of(table), self).read(attributes)
 
     def _with_attributes(
         self, element: etree._Element, table: ClassTable, *, nillable: bool, block: tuple[str, ...]
     ) -> Any:
-        """The object of an element with attributes: nil, a type of its own, or plain attributes."""
+        """Return the object of an element with attributes: xsi:nil, xsi:type, or others."""
         attributes = dict(attributes_of(element))
         if XSI_NIL in attributes:
             if attributes[XSI_NIL].strip() in _YES:
@@ -220,7 +221,7 @@ class Reader:
         return value
 
     def nil(self, element: etree._Element, *, nillable: bool) -> Nil | RawXml:
-        """The value of an element with xsi:nil; XML where it has content all the same."""
+        """Return the value of an element with xsi:nil; XML if it has content anyway."""
         if not nillable:
             self.issues.add("nil", "xsi:nil on an element that is not nillable", element)
         if len(element) or (element.text or "").strip(BLANKS):
@@ -231,14 +232,17 @@ class Reader:
         return Nil(others, text) if others or text != "true" else NIL
 
     def not_nil(self, element: etree._Element, text: str, *, nillable: bool) -> None:
-        """Report an xsi:nil that is not true, where it should not be or is no boolean; it is kept as an attribute."""
+        """Report an xsi:nil with a value that is not a boolean, or on an element that is not nillable.
+
+        It is kept as an attribute.
+        """
         if text.strip() not in _NO:
             self.issues.add("bad-value", f"xsi:nil {shown(text, element)}: not a boolean", element)
         elif not nillable:
             self.issues.add("nil", "xsi:nil on an element that is not nillable", element)
 
     def attributes_of(self, element: etree._Element, but: str = "") -> Iterable[tuple[str, str]]:
-        """The attributes of an element, an xsi:type as a Clark name."""
+        """Yield the attributes of an element; the value of an xsi:type becomes a Clark name."""
         for name, text in attributes_of(element):
             if name == XSI_TYPE:
                 yield name, self.scopes.qname(text, element) or text
@@ -248,13 +252,13 @@ class Reader:
     def derived(
         self, element: etree._Element, text: str, table: ClassTable, block: tuple[str, ...] = ()
     ) -> ClassTable | None:
-        """The table that an xsi:type names; None where it cannot be obeyed, or says what is known.
+        """Return the table that an xsi:type names; None if it names the declared type or cannot be used.
 
         Args:
-            element: the element that has it.
+            element: the element with the xsi:type.
             text: its value.
-            table: the declared one.
-            block: derivations that the place does not allow.
+            table: the declared table.
+            block: derivations that the field does not allow.
         """
         name = self.scopes.qname(text, element)
         if name is None:
@@ -287,11 +291,11 @@ _MISSING: Final = object()
 
 
 class Keeper:
-    """Reads one element whose class is settled.
+    """Reads one element of a known class leniently.
 
     Attributes:
-        values: what was bound, by field.
-        kept: what else there was, None where there was nothing.
+        values: the bound values by field.
+        kept: extras that were kept; None if there are none.
     """
 
     __slots__ = ("_before", "_last", "_order", "element", "kept", "plan", "reader", "values")
@@ -308,16 +312,16 @@ class Keeper:
 
     @property
     def extras(self) -> Extras:
-        """What is kept, made at first need."""
+        """The extras, which are made at first use."""
         if self.kept is None:
             self.kept = Extras()
         return self.kept
 
     def read(self, attributes: Iterable[tuple[str, str]]) -> Any:
-        """The object.
+        """Read the element, and return the object.
 
         Args:
-            attributes: those of the element that have to be bound or kept.
+            attributes: the attributes of the element that have to be bound or kept.
         """
         self.bind_attributes(attributes)
         if self.plan.text is not None:
@@ -344,13 +348,13 @@ class Keeper:
             self._bind(child, slot)
 
     def give(self, child: etree._Element, value: Any) -> None:
-        """Take the value of a child that was read already."""
+        """Store the value of a child that was already read."""
         slot = self.plan.slots[str(child.tag)]
         if self._in_place(child, slot):
             self._put(slot.name, value, many=slot.many)
 
     def so_far(self) -> Any:
-        """The object with what was read of it until now: what is missing is None and not reported."""
+        """Return the object with what was read so far; missing fields are None and not reported."""
         needed = (*self.plan.required, *self.plan.dropped)
         lacking = {name: None for name in needed if name not in self.values and name not in self.plan.lists}
         return self.plan.cls(extras=copy.deepcopy(self.kept), **self.values, **lacking)
@@ -359,7 +363,7 @@ class Keeper:
         self.reader.issues.add(rule, message, self.element if element is None else element)
 
     def bind_attributes(self, attributes: Iterable[tuple[str, str]]) -> None:
-        """Bind or keep the attributes of the element; its children may then come one by one, by `take` and `give`."""
+        """Bind or keep the attributes of the element. Its children may then be passed singly to `take` or `give`."""
         for tag, text in attributes:
             known = self.plan.attributes.get(tag)
             if known is None or not known.field.max:
@@ -440,7 +444,7 @@ class Keeper:
         self._order.append(name)
 
     def _in_place(self, child: etree._Element, slot: Slot) -> bool:
-        """Whether a child may be bound where it stands; if not it was kept as XML."""
+        """Whether a child can be bound; if not, it is kept as XML."""
         if not slot.many and slot.name in self.values:
             self._add("repeated", "more than one where one is allowed: kept as XML", child)
             self._keep(child)
@@ -452,7 +456,7 @@ class Keeper:
         return True
 
     def _leaf(self, child: etree._Element, slot: Slot) -> Any:
-        """The value of a simple element: converted, nil, empty, oddly written; None if it can only be kept as XML."""
+        """Return the value of a simple element; None if it can only be kept as XML."""
         nil = child.get(XSI_NIL)
         if nil is not None and nil.strip() in ("true", "1"):
             value = self.reader.nil(child, nillable=slot.field.nillable)
@@ -478,7 +482,7 @@ class Keeper:
         return value
 
     def _check_type(self, named: str, text: str, element: etree._Element) -> None:
-        """See that a text fits the simple type that an xsi:type names beside the declared one."""
+        """Check that a text also fits the simple type that an xsi:type names."""
         kind = find_simple(named, self.plan.table.module.root)
         if kind is None or kind.qualified:
             return
@@ -490,7 +494,7 @@ class Keeper:
             self._bad_value("value", text, f"{problem}, of the type that xsi:type names", element)
 
     def _convert(self, kind: SimpleType, text: str, element: etree._Element, what: str) -> tuple[Any, bool]:
-        """The value of a text, and whether we would write it the same way; _MISSING where none can be made."""
+        """Return the value of a text (_MISSING if it has none), and whether we would write it in the same way."""
         if kind.qualified:
             return self._names(kind, text, element, what)
         try:
@@ -511,7 +515,7 @@ class Keeper:
         self._add("bad-value", f"{what} {told}: {'it does not fit its type' if told == MASK else problem}", element)
 
     def _names(self, kind: SimpleType, text: str, element: etree._Element, what: str) -> tuple[Any, bool]:
-        """The Clark name, or the list of them, that qualified names mean."""
+        """Return the Clark name, or the list of Clark names, of a text with qualified names."""
         found = [self.reader.scopes.qname(word, element) for word in text.split()]
         names = [name for name in found if name is not None]
         if len(names) < len(found) or (len(found) != 1 and not isinstance(kind, ListType)):
@@ -524,7 +528,7 @@ class Keeper:
         return value, problem is None
 
     def _stray_text(self, text: str, previous: etree._Element | None) -> None:
-        """Character data between elements."""
+        """Keep character data between elements."""
         self._add("stray-text", f"text {shown(text.strip(BLANKS), self.element)} between elements is kept")
         text = text.strip(BLANKS)
         kept = self.extras.elements
@@ -535,7 +539,7 @@ class Keeper:
             self.extras.texts[anchor] = self.extras.texts.get(anchor, "") + text
 
     def _foreign(self, child: etree._Element) -> None:
-        """A child without a slot: a wildcard's, a late member of a substitution group, or unknown."""
+        """Read a child without a slot: for a wildcard, a late member of a substitution group, or unknown."""
         tag = str(child.tag)
         namespace, local = split_clark(tag)
         wildcards = [wild for wild in self.plan.wildcards if wild.admits(namespace)]
@@ -553,7 +557,7 @@ class Keeper:
         self._keep(child)
 
     def _is_wild(self, child: etree._Element, slot: Slot) -> bool:
-        """Whether a child is one too many for its field, and a wildcard takes it."""
+        """Whether a wildcard takes a child because its field already has a value."""
         namespace = split_clark(str(child.tag))[0]
         taken = not slot.many and slot.name in self.values
         return taken and any(wild.admits(namespace) for wild in self.plan.wildcards)
@@ -575,7 +579,7 @@ class Keeper:
         self._put(wild.name, value, many=True)
 
     def _keep(self, child: etree._Element) -> None:
-        """Keep a child as XML, after the value that was bound before it."""
+        """Keep a child as XML, anchored to the value that was bound before it."""
         self.extras.elements.append(Kept(self.reader.kept(child), self._anchor()))
 
     def _anchor(self) -> Anchor:
@@ -589,13 +593,13 @@ class Keeper:
         self.extras.excused |= set(reasons)
 
     def _kept_as(self, name: str) -> int:
-        """How many elements of a field were kept as XML."""
+        """Return how many elements of a field were kept as XML."""
         slots = self.plan.slots
         kept = self.kept.elements if self.kept else ()
         return sum(1 for item in kept if (slot := slots.get(item.xml.tag)) is not None and slot.name == name)
 
     def _absent(self, name: str) -> None:
-        """A required field that the document does not have, or not in a form that can be read."""
+        """Handle a required field without a value, because the document does not have it or it cannot be read."""
         field = self.plan.table.field(name)
         if not field.many:
             self.values[name] = None
@@ -603,7 +607,7 @@ class Keeper:
         unreadable = field.kind == "attribute" and self.kept and field.tag in self.kept.attributes
         maybe = field.head and self.kept and self.kept.elements  # an unknown element may substitute for this one
         if field.kind == "text" or unreadable or maybe or self._kept_as(name):
-            return  # present: what is wrong with it was reported
+            return  # the field is present, and its fault was already reported
         if field.kind == "any":
             self._add("missing-element", "an element that the wildcard requires is missing")
             return
@@ -611,7 +615,7 @@ class Keeper:
         self._add(f"missing-{what}", f"required {what} {field.local} is missing")
 
     def _check_content(self) -> None:
-        """Occurrence of lists, and the content model where it is more than a sequence."""
+        """Check the lengths of lists, and the content model if it is more than a sequence."""
         for name, least, most in self.plan.bounded:
             held = len(self.values.get(name, ()))
             count = held + self._kept_as(name)

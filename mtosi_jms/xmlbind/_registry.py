@@ -1,7 +1,7 @@
-"""Generated packages by namespace: from an element's or a type's QName to its class, importing only what is asked for.
+"""The registry of generated packages: it finds the class of an element or a type, and imports only needed modules.
 
-Packages register when they are imported. A package that was registered later comes first; the shipped profile comes
-last and is loaded at the first look-up, so a user's own package wins where both define a namespace.
+Packages register when they are imported. A package that registered later takes precedence. The shipped profile comes
+last and is loaded at the first look-up, so a user's package wins if both define a namespace.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any, Final
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.namespaces import PREFIXES, XSI, clark, split_clark
 
-# By name: this layer imports no stubs, and while they are generated for the first time there are none.
+# Given by name: this layer imports no stubs, and before they are generated for the first time there are none.
 _PROFILE: Final = "mtosi_jms.stubs"
 
 _packages: dict[str, Mapping[str, str]] = {}
@@ -28,11 +28,11 @@ _lock = threading.Lock()
 
 
 def register_package(root: str, modules: Mapping[str, str]) -> None:
-    """Make a generated package known.
+    """Register a generated package.
 
     Args:
         root: dotted name of the package.
-        modules: target namespace to module path below the root.
+        modules: module paths below the root, by target namespace.
     """
     global _packages
     with _lock:  # a new dictionary: readers in other threads walk over the old one
@@ -42,24 +42,24 @@ def register_package(root: str, modules: Mapping[str, str]) -> None:
 
 
 def registered_packages() -> tuple[str, ...]:
-    """The packages known, the one asked first first."""
+    """Return the registered packages, in the order of precedence."""
     if _PROFILE not in _packages and importlib.util.find_spec(_PROFILE) is not None:
         importlib.import_module(_PROFILE)
     return tuple(reversed(_packages))
 
 
 def modules_of(root: str) -> Mapping[str, str]:
-    """The modules of a registered package, target namespace to module path below the root; empty if it is not known."""
+    """Return the module paths of a registered package by target namespace; empty if the package is unknown."""
     return dict(_packages.get(root, {})) if root in registered_packages() else {}
 
 
 def find_class(tag: Any, table: str, root: str | None) -> Any:
-    """The class of a Clark name, None if no registered package has it.
+    """Return the class of a Clark name; None if no registered package has it.
 
     Args:
         tag: the name.
-        table: what a module lists it in: `__elements__` or `__types__`, or `__simple__` where it has that.
-        root: a package to ask before all others.
+        table: the dictionary of a module that has it: `__elements__`, `__types__`, or `__simple__`.
+        root: a package that takes precedence over all others.
     """
     if not isinstance(tag, str):
         raise ConfigError(f"a Clark name is text, not {type(tag).__name__}")
@@ -73,10 +73,10 @@ def find_class(tag: Any, table: str, root: str | None) -> Any:
 
 
 def module_of(namespace: str, root: str) -> ModuleType | None:
-    """The module of a namespace in one package, None if the package has none.
+    """Return the module of a namespace in a package; None if the package has none.
 
     Raises:
-        ConfigError: the module cannot be imported; the package is damaged.
+        ConfigError: the module cannot be imported, because the package is damaged.
     """
     path = _packages.get(root, {}).get(namespace)
     if path is None:
@@ -92,7 +92,7 @@ def module_of(namespace: str, root: str) -> ModuleType | None:
 
 
 def prefix_for(namespace: str, wish: str = "") -> str:
-    """The prefix that this process writes a namespace with: the wish if it is free, else the wish with a number."""
+    """Return the prefix with which this process writes a namespace: the wish if it is free, or with a number."""
     prefix = _prefixes.get(namespace)
     if prefix is not None:
         return prefix
@@ -111,12 +111,12 @@ def prefix_for(namespace: str, wish: str = "") -> str:
 
 
 def known_prefix(namespace: str) -> str | None:
-    """The prefix that this process writes a namespace with, None for one that no schema brought."""
+    """Return the prefix with which this process writes a namespace; None if it has none yet."""
     return _prefixes.get(namespace)
 
 
 def qualified(namespace: str, local: str) -> str:
-    """A name as it is written, `prefix:local`; the bare local name where there is no namespace."""
+    """Return a name with its prefix, `prefix:local`; without a namespace, the local name."""
     return f"{prefix_for(namespace)}:{local}" if namespace else local
 
 
@@ -126,14 +126,14 @@ XSI_TYPE = clark(XSI, "type")
 
 @cache
 def resolve_class(path: str, root: str) -> Any:
-    """The class that a path names.
+    """Return the class that a path names.
 
     Args:
         path: `module:Class`, relative to the root package.
-        root: dotted name of the package that paths are relative to.
+        root: dotted name of the root package.
 
     Raises:
-        ConfigError: there is no such class; the generated package is damaged or incomplete.
+        ConfigError: there is no such class, because the generated package is damaged or incomplete.
     """
     module_path, _, name = path.partition(":")
     try:

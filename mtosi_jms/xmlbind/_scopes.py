@@ -1,4 +1,4 @@
-"""Namespaces in scope: looked up in time that grows with what an element declares, not with all that is in scope."""
+"""Namespaces in scope. The time of a look-up grows with the declarations of the element, not with all in scope."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _OF_ONE: Final = ("start-ns", "start")
 
 
 class Scope:
-    """The namespaces in scope of an element, by prefix, the default one's empty.
+    """The namespaces in scope of an element, by prefix; the prefix of the default namespace is empty.
 
     Args:
-        own: what the element declares; an empty namespace takes the default one away.
-        outer: what is in scope around it.
+        own: the declarations of the element; an empty namespace removes the default namespace.
+        outer: the scope of its parent.
     """
 
     __slots__ = ("_known", "_outer", "_own")
@@ -29,7 +29,7 @@ class Scope:
         self._known: dict[str, str | None] = dict(own)
 
     def find(self, prefix: str) -> str | None:
-        """The namespace of a prefix; None where it is not declared."""
+        """Return the namespace of a prefix; None if it is not declared."""
         known = self._known
         if prefix not in known:
             scope = self._outer
@@ -39,7 +39,7 @@ class Scope:
         return known[prefix]
 
     def among(self, prefixes: AbstractSet[str]) -> dict[str, str]:
-        """Those of some prefixes that are declared, with their namespaces."""
+        """Return the namespaces of prefixes; undeclared prefixes are left out."""
         if len(prefixes) <= _FEW:
             return {prefix: space for prefix in prefixes if (space := self.find(prefix)) is not None}
         found: dict[str, str] = {}
@@ -55,8 +55,7 @@ _NOTHING: Final = Scope({}, None)
 
 
 class Scopes:
-    """The scopes of one document's elements. Those of parents are remembered, up to a bound, for their children to
-    share."""
+    """The scopes of the elements of one document. Scopes of parents are remembered, up to a limit, for all children."""
 
     __slots__ = ("_known",)
 
@@ -64,13 +63,13 @@ class Scopes:
         self._known: dict[etree._Element, Scope] = {}
 
     def of(self, element: etree._Element) -> Scope:
-        """The namespaces in scope of an element of the document."""
+        """Return the namespaces in scope of an element of the document."""
         parent = element.getparent()
         outer = self._known.get(parent) if parent is not None else _NOTHING
         return _inside(element, outer if outer is not None else self._remembered(parent))
 
     def qname(self, text: str, element: etree._Element) -> str | None:
-        """The Clark name that a text means in the scope of an element; None if it is none or its prefix is unknown."""
+        """Return the Clark name of a qualified name in an element; None if it is no name or its prefix is unknown."""
         prefix, colon, local = text.strip().rpartition(":")
         namespace = self.of(element).find(prefix)
         if colon and not (prefix and namespace):
@@ -94,13 +93,13 @@ class Scopes:
 
 
 def _inside(element: etree._Element, outer: Scope) -> Scope:
-    """The scope of an element inside another one."""
+    """Return the scope of an element inside the scope of its parent."""
     own = declared_by(element)
     return Scope(own, outer) if own else outer
 
 
 def declared_by(element: etree._Element) -> dict[str, str]:
-    """The namespaces that an element itself declares, by prefix."""
+    """Return the namespaces that an element itself declares, by prefix."""
     own: dict[str, str] = {}
     for event, found in etree.iterwalk(element, events=_OF_ONE):
         if event == "start":
@@ -110,7 +109,7 @@ def declared_by(element: etree._Element) -> dict[str, str]:
 
 
 def attributes_of(element: etree._Element) -> list[tuple[str, str]]:
-    """The attributes of an element, Clark name and text; of many in linear time, which lxml's own list is not."""
+    """Return the attributes of an element, Clark name and text, in linear time; lxml's list of many is slower."""
     if len(element.keys()) <= _FEW:
         found: list[tuple[str, str]] = element.items()
         return found

@@ -1,7 +1,7 @@
-"""Simple types as the tables of generated classes name them: a base, its facets, unions, lists and enumerations.
+"""The simple types of generated classes: built-in types, types with facets, unions, lists and enumerations.
 
-Each type offers three things: `exact` (the fast path: valid text in the very form that we would write), `lenient`
-(anything a value can be made of, and what is wrong with it) and `format` (strict, for emission).
+Each type has three methods. `exact` is the fast path: it reads valid text in the form that we would write. `lenient`
+reads any text that has a value, and says what is wrong with it. `format` writes a value and is strict.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ class Facets:
     """Bounds of a restricted simple type; None means no bound.
 
     Attributes:
-        patterns: Python regular expressions; the text must match all of them whole.
-        min_length, max_length: characters, octets or list items.
+        patterns: Python regular expressions; the whole text must match each of them.
+        min_length, max_length: number of characters, octets or list items.
         minimum, maximum: inclusive bounds.
         above, below: exclusive bounds.
-        digits, fraction: most digits in all, most digits after the point.
-        values: allowed texts where an enumeration has no class of its own.
-        allowed: what they mean: equal values may be written in other ways.
+        digits, fraction: most digits in total, and after the point.
+        values: allowed texts, for an enumeration without a class of its own.
+        allowed: the values of these texts, which other texts may have, too.
     """
 
     patterns: tuple[re.Pattern[str], ...] = ()
@@ -50,7 +50,7 @@ class Facets:
     allowed: tuple[Any, ...] = ()
 
     def problem(self, value: Any, text: str) -> str | None:
-        """What the facets object to, None if nothing."""
+        """Return which facet a value violates; None if none."""
         if self.values is not None and text not in self.values and not self._is_allowed(value):
             return "not one of the values listed"
         if any(not pattern.fullmatch(text) for pattern in self.patterns):
@@ -84,16 +84,16 @@ class Facets:
         return None
 
     def _zone_problem(self, value: Any) -> str | None:
-        """What bounds object to of which one alone has a time zone, the value or the bound."""
+        """Return which bound a time violates, if only one of the two has a time zone."""
         if not isinstance(value, (dt.datetime, dt.time)):
             return "not comparable with its bound"
         return self.on_time_line(lambda bound: bound.isoformat())._bound_problem(value.isoformat())
 
     def on_time_line(self, text: Callable[[Any], str]) -> Facets:
-        """The facets with their bounds as times.
+        """Return the facets with their bounds as `Moment`.
 
         Args:
-            text: gives what XML Schema has for a bound.
+            text: gives the text of a bound in a form of XML Schema.
         """
         bounds = {name: bound for name in _BOUNDS if (bound := getattr(self, name)) is not None}
         times: dict[str, Any] = {name: lexical.Moment(text(bound)) for name, bound in bounds.items()}
@@ -111,19 +111,19 @@ class Facets:
 
 
 def _digits(number: Decimal) -> tuple[int, int]:
-    """How many digits a number needs before and after the point, without zeros at either end."""
+    """Return the number of digits before and after the point, without zeros at either end."""
     plain = format(number.copy_abs(), "f") if number.is_finite() else ""
     before, _, after = plain.partition(".")
     return len(before.lstrip("0")), len(after.rstrip("0"))
 
 
 def same(one: Any, other: Any) -> bool:
-    """Whether two values of a type are the same to XML Schema: NaN equals itself."""
+    """Whether two values of a type are equal in XML Schema, where NaN equals itself."""
     return bool(one == other) or (one != one and other != other)
 
 
 def merged(old: Facets | None, new: Facets) -> Facets:
-    """The facets of a type and of one derived from it: the newer bound counts, all patterns hold."""
+    """Return the facets of a derived type: its own bounds override those of the base, and all patterns apply."""
     if old is None:
         return new
     bounds = {name: getattr(new, name) for name in Facets.__slots__ if getattr(new, name) not in (None, ())}
@@ -190,16 +190,16 @@ _BLANKS = re.compile(r"[\t\n\r ]+")
 
 
 class SimpleType:
-    """One simple type of a schema.
+    """A simple type of a schema.
 
     Attributes:
-        name: XSD name for messages.
-        plain: whether any text is a value of itself, so that no conversion is needed.
-        arrow: kind of value for columnar users: string, boolean, integer, long, decimal, double, timestamp, date,
-            binary or list.
-        collapse: whether white space around the text, and runs of it inside, do not count.
-        facets: bounds, None where there are none.
-        known: texts whose exact value is known beforehand, for the fast path.
+        name: XSD name, for messages.
+        plain: whether every text is its own value, so that no conversion is needed.
+        arrow: kind of value in columns: string, boolean, integer, long, decimal, double, timestamp, date, binary or
+            list.
+        collapse: whether white space around the text is removed, and runs of it inside become one blank.
+        facets: bounds; None if there are none.
+        known: values of known texts, for the fast path.
     """
 
     __slots__ = ("_format", "_parse", "_quick", "arrow", "collapse", "facets", "known", "name", "plain")
@@ -215,13 +215,13 @@ class SimpleType:
         facets: Facets | None = None,
         quick: Callable[[str], Any] | None = None,
     ) -> None:
-        """Arguments besides the attributes:
+        """Make a type. These arguments are not attributes:
 
         Args:
-            parse: text, its white space treated, to value.
-            format_: value to text.
-            quick: as `parse` for text in the form that `format_` gives; of other text it may make anything, as what
-                it made is written again and compared.
+            parse: makes a value from text, after the treatment of white space.
+            format_: makes text from a value.
+            quick: like `parse`, but only has to be right for text in the form of `format_`: `exact` writes the value
+                again and compares the texts.
         """
         self.name = name
         self._parse = parse
@@ -234,10 +234,10 @@ class SimpleType:
         self.plain = parse is lexical.parse_string and not collapse and facets is None
 
     def exact(self, text: str) -> Any:
-        """The value of text that is valid and written as we would write it.
+        """Return the value of valid text in the form that we would write.
 
         Raises:
-            ValueError: it is not; `lenient` may still make something of it.
+            ValueError: other text; `lenient` may still find a value.
         """
         value = self._quick(text)
         if self.format(value) != text or (self.collapse and _collapsed(text) != text):
@@ -245,10 +245,10 @@ class SimpleType:
         return value
 
     def lenient(self, text: str) -> tuple[Any, str | None]:
-        """The value of any text that holds one, and what is wrong with it, None if nothing.
+        """Return the value of a text, and what is wrong with it; None if nothing.
 
         Raises:
-            ValueError: no value can be made of it.
+            ValueError: the text has no value.
         """
         text = _collapsed(text) if self.collapse else text
         value = self._parse(text)
@@ -267,7 +267,7 @@ class SimpleType:
         return text
 
     def to_plain(self, value: Any) -> Any:
-        """A value as JSON has it: itself, or its text; facets are not looked at.
+        """Return a value for JSON: itself, or its text. Facets are not checked.
 
         Raises:
             TypeError, ValueError: a value of another type.
@@ -279,10 +279,10 @@ class SimpleType:
         return self._format(value)
 
     def from_plain(self, plain: Any) -> Any:
-        """The value that `to_plain` made this of.
+        """Return the value from which `to_plain` made this.
 
         Raises:
-            TypeError, ValueError: it is no such value.
+            TypeError, ValueError: `plain` is not such a value.
         """
         if not isinstance(plain, str):
             self._format(plain)
@@ -291,8 +291,10 @@ class SimpleType:
 
     @property
     def canonical(self) -> tuple[str, int, int] | None:
-        """What the native core may convert itself, as far as it is written as we would write it: `date`, `dateTime`,
-        or `integer` with its bounds, as far as they go; None of any other type."""
+        """The conversion that the native core can do itself, for text in the form that we would write.
+
+        It is `date`, `dateTime`, or `integer` with its bounds; None for other types.
+        """
         if self._quick in (dt.date.fromisoformat, dt.datetime.fromisoformat) and self.facets is None:
             return ("date" if self._quick == dt.date.fromisoformat else "dateTime"), 0, 0
         facets = self.facets or Facets()
@@ -307,23 +309,23 @@ class SimpleType:
 
     @property
     def qualified(self) -> bool:
-        """Whether the values are qualified names, one or a list, which only namespaces in scope tell."""
+        """Whether the values are qualified names, or lists of them, so that reading needs the namespaces in scope."""
         return False
 
     @property
     def default(self) -> str:
-        """The text that an empty element stands for: itself unless its declaration says otherwise."""
+        """The text that an empty element means: an empty text, unless its declaration has a default."""
         return ""
 
     def breach(self, value: Any, text: str) -> str | None:
-        """What the facets object to in a value and its text, None if nothing."""
+        """Return which facet a value and its text violate; None if none."""
         return self.facets.problem(value, text) if self.facets else None
 
     def bind(self, root: str) -> None:
-        """Tell the type which package the paths in it are relative to."""
+        """Set the package to which paths in the type are relative."""
 
     def restrict(self, name: str, facets: Facets) -> SimpleType:
-        """This type with more facets."""
+        """Return this type with more facets."""
         derived = copy.copy(self)
         derived.name = name
         derived.facets = merged(self.facets, replace(facets, allowed=self._meant(facets.values or ())))
@@ -332,7 +334,7 @@ class SimpleType:
         return derived
 
     def _meant(self, texts: Iterable[str]) -> tuple[Any, ...]:
-        """The values of texts, as far as they have any."""
+        """Return the values of those texts that have one."""
         values: list[Any] = []
         for text in texts:
             with suppress(ValueError):
@@ -345,12 +347,12 @@ def _collapsed(text: str) -> str:
 
 
 class DateTimeType(SimpleType):
-    """xsd:dateTime; the forms of the field that are not XML Schema's are read with a warning (C03)."""
+    """xsd:dateTime; other forms that real systems send are read with a warning (C03)."""
 
     __slots__ = ()
 
     def lenient(self, text: str) -> tuple[Any, str | None]:
-        """As for every simple type, with the forms of `parse_loose_date_time` besides."""
+        """As for every simple type, and also with the forms of `parse_loose_date_time`."""
         try:
             return super().lenient(text)
         except ValueError:
@@ -358,7 +360,7 @@ class DateTimeType(SimpleType):
 
 
 class PartType(SimpleType):
-    """A part of a date, such as xsd:gYear: text whose bounds are the times that are meant."""
+    """A part of a date, such as xsd:gYear: a text whose bounds are compared as times."""
 
     __slots__ = ()
 
@@ -368,7 +370,7 @@ class PartType(SimpleType):
 
 
 class QNameType(SimpleType):
-    """xsd:QName: the value is the Clark name, which the decoder makes of text and namespaces in scope."""
+    """xsd:QName: the value is the Clark name, which the decoder makes from the text and the namespaces in scope."""
 
     __slots__ = ()
 
@@ -378,7 +380,7 @@ class QNameType(SimpleType):
         return True
 
     def breach(self, value: Any, text: str) -> str | None:
-        """As for every simple type, but the values listed are Clark names."""
+        """As for every simple type, but `values` has Clark names."""
         if self.facets is None:
             return None
         if self.facets.values is not None and value not in self.facets.values:
@@ -386,7 +388,7 @@ class QNameType(SimpleType):
         return replace(self.facets, values=None).problem(value, text)
 
     def exact(self, text: str) -> Any:
-        """Never: text alone does not say which name is meant."""
+        """Always raise ValueError: text without namespaces does not give the name."""
         raise ValueError("a qualified name needs the namespaces in scope")
 
 
@@ -406,7 +408,7 @@ class EnumType(SimpleType):
             cls = resolve_class(self._path, root)
             members = {str(member._value_): member for member in cls}
             self.known = {text: member for text, member in members.items() if not self._breach(text)}
-            self._cls = cls  # last: another thread may look while the line above runs
+            self._cls = cls  # must be last: another thread may check it while the line above runs
 
     @property
     def cls(self) -> type[XmlEnum]:
@@ -420,20 +422,20 @@ class EnumType(SimpleType):
         return self._cls
 
     def exact(self, text: str) -> Any:
-        """The member of a listed value."""
+        """Return the member of a listed value."""
         if text not in self.known:
             raise ValueError("not one of the values listed")
         return self.known[text]
 
     def lenient(self, text: str) -> tuple[Any, str | None]:
-        """A listed value with blanks around it is that value; any other text is a member that is not registered."""
+        """Return the member of a text: a listed value, also with blanks around it, otherwise an unregistered member."""
         member = self.known.get(text.strip())
         if member is not None:
             return member, None if text in self.known else "blanks around an enumeration value"
         return self.cls(text), self._breach(text) or f"{text[:60]!r} is not one of the values listed"
 
     def from_plain(self, plain: Any) -> Any:
-        """The member of a text, registered or not."""
+        """Return the member of a text, registered or not."""
         if not isinstance(plain, str):
             raise TypeError(f"text is needed, not {type(plain).__name__}")
         return self.cls(plain)
@@ -442,14 +444,14 @@ class EnumType(SimpleType):
         return self.facets.problem(text, text) if self.facets else None
 
     def restrict(self, name: str, facets: Facets) -> SimpleType:
-        """This enumeration with fewer of its values."""
+        """Return this enumeration with fewer values."""
         derived = EnumType(self._path)
         derived.name = name
         derived.facets = merged(self.facets, facets)
         return derived
 
     def format(self, value: Any) -> str:
-        """The text of a member, registered or not, or of a listed value given as text."""
+        """Return the text of a member, registered or not, or of a listed value that is given as text."""
         if isinstance(value, self.cls) or (isinstance(value, str) and value in self.known):
             text = str(value)
             if problem := self._breach(text):
@@ -459,7 +461,7 @@ class EnumType(SimpleType):
 
 
 class UnionType(SimpleType):
-    """A union: the first member type whose lexical space holds the text."""
+    """A union: a text has the first member type whose lexical space contains it."""
 
     __slots__ = ("members",)
 
@@ -475,14 +477,14 @@ class UnionType(SimpleType):
             member.bind(root)
 
     def exact(self, text: str) -> Any:
-        """The value of text that is valid and written as we would write it."""
+        """Return the value of valid text in the form that we would write."""
         value, problem = self.lenient(text)
         if problem or self.format(value) != text:
             raise ValueError(problem or "not the form that we write")
         return value
 
     def lenient(self, text: str) -> tuple[Any, str | None]:
-        """The value of the first member type that has nothing against the text, else of the first that can read it."""
+        """Return the value in the first member type in which the text is valid, else in the first that reads it."""
         second: tuple[Any, str | None] | None = None
         for member in self.members:
             try:
@@ -497,7 +499,7 @@ class UnionType(SimpleType):
         return second
 
     def to_plain(self, value: Any) -> Any:
-        """A value as a member type has it, such that the union makes the same value of it again."""
+        """Return the plain value of the first member type from which the union makes the same value again."""
         for member in self.members:
             try:
                 plain = member.to_plain(value)
@@ -508,7 +510,7 @@ class UnionType(SimpleType):
         raise ValueError(f"{value!r:.60} fits none of the types of the union")
 
     def from_plain(self, plain: Any) -> Any:
-        """The value that text has in the union; of other values the one of the first member type that takes it."""
+        """Return the value of text in the union; for other plain values, that of the first type that accepts it."""
         if isinstance(plain, str):
             return self.lenient(plain)[0]
         for member in self.members:
@@ -519,7 +521,7 @@ class UnionType(SimpleType):
         raise ValueError(f"{plain!r:.60} fits none of the types of the union")
 
     def format(self, value: Any) -> str:
-        """The text of a value in the first member type that can write it."""
+        """Return the text of a value in the first member type that can write it."""
         for member in self.members:
             try:
                 text = member.format(value)
@@ -542,7 +544,7 @@ class ListType(SimpleType):
         return self.item.qualified
 
     def breach(self, value: Any, text: str) -> str | None:
-        """As for every simple type; lists of qualified names are not held against the values listed."""
+        """As for every simple type, but `values` is not checked for lists of qualified names."""
         if not self.qualified:
             return super().breach(value, text)
         items = (self.item.breach(*pair) for pair in zip(value, text.split(), strict=True))
@@ -558,7 +560,7 @@ class ListType(SimpleType):
         self.item.bind(root)
 
     def exact(self, text: str) -> Any:
-        """The items of text that is valid and written as we would write it."""
+        """Return the items of valid text in the form that we would write."""
         if _collapsed(text) != text:
             raise ValueError("not the form that we write")
         values = [self.item.exact(part) for part in text.split(" ")] if text else []
@@ -567,7 +569,7 @@ class ListType(SimpleType):
         return values
 
     def lenient(self, text: str) -> tuple[Any, str | None]:
-        """The items, and the first thing that is wrong with one of them or with the list."""
+        """Return the items, and the first problem of an item or of the list."""
         text = _collapsed(text)
         items = [self.item.lenient(part) for part in text.split(" ")] if text else []
         values = [value for value, _ in items]
@@ -575,19 +577,19 @@ class ListType(SimpleType):
         return values, problem or (self.facets.problem(values, text) if self.facets else None)
 
     def to_plain(self, value: Any) -> Any:
-        """The items as they are in JSON."""
+        """Return the items for JSON."""
         if not isinstance(value, (list, tuple)):
             raise TypeError(f"a list is needed, not {type(value).__name__}")
         return [self.item.to_plain(part) for part in value]
 
     def from_plain(self, plain: Any) -> Any:
-        """The items."""
+        """Return the items."""
         if not isinstance(plain, (list, tuple)):
             raise TypeError(f"a list is needed, not {type(plain).__name__}")
         return [self.item.from_plain(part) for part in plain]
 
     def format(self, value: Any) -> str:
-        """The items, one blank between them."""
+        """Return the texts of the items, with one blank between them."""
         if not isinstance(value, (list, tuple)):
             raise TypeError(f"a list is needed, not {type(value).__name__}")
         parts = [self.item.format(part) for part in value]
@@ -600,12 +602,12 @@ class ListType(SimpleType):
 
 
 class GivenType(SimpleType):
-    """A simple type in a declaration that gives the value itself: for an element that is empty, or in any case.
+    """A simple type in a declaration with a default or a fixed value.
 
     Args:
         inner: the type.
-        default: the text that an empty element stands for, None if for itself.
-        fixed: the text whose value is the only one allowed, None if any is.
+        default: the text that an empty element means; None for an empty text.
+        fixed: the text of the only allowed value; None if all values are allowed.
 
     Attributes:
         inner: the type.
@@ -630,7 +632,7 @@ class GivenType(SimpleType):
         return self._default or ""
 
     def exact(self, text: str) -> Any:
-        """The value of text that is written as we would write it: never of an empty one that stands for another."""
+        """Return the value of valid text in the form that we would write; an empty text with a default never is."""
         if not text and self._default is not None:
             raise ValueError("the default value stands here")
         value = self.inner.exact(text)
@@ -639,7 +641,7 @@ class GivenType(SimpleType):
         return value
 
     def lenient(self, text: str) -> tuple[Any, str | None]:
-        """The value of a text, or of the default where there is none."""
+        """Return the value of a text, or of the default if the text is empty."""
         value, problem = self.inner.lenient(text or self._default or "")
         return value, problem or self._breach(value)
 
@@ -651,18 +653,18 @@ class GivenType(SimpleType):
         return None if same(value, self._wanted) else f"only {self._fixed!r:.60} is allowed"
 
     def format(self, value: Any) -> str:
-        """The text of a value, which must be the fixed one if there is one."""
+        """Return the text of a value, which must be the fixed value if there is one."""
         text = self.inner.format(value)
         if problem := self._breach(value):
             raise ValueError(problem)
         return text
 
     def to_plain(self, value: Any) -> Any:
-        """As the type has it."""
+        """As for the inner type."""
         return self.inner.to_plain(value)
 
     def from_plain(self, plain: Any) -> Any:
-        """As the type has it."""
+        """As for the inner type."""
         return self.inner.from_plain(plain)
 
 
@@ -675,7 +677,7 @@ def _integer(name: str, minimum: int | None = None, maximum: int | None = None) 
 
 
 def _part(name: str, pattern: str) -> SimpleType:
-    """A part of a date: text that is ordered by the time that it means."""
+    """Return the type of a part of a date: text that is ordered by its time."""
     return PartType(
         name, lexical.parse_string, lexical.format_string, facets=Facets(patterns=(re.compile(pattern + _ZONE),))
     )
@@ -752,13 +754,13 @@ _BUILT_IN: Final[dict[str, SimpleType]] = {
 
 
 def builtin_type(tag: str) -> SimpleType | None:
-    """The built-in type of a Clark name, None if there is none."""
+    """Return the built-in type of a Clark name; None if there is none."""
     namespace, local = split_clark(tag)
     return _BUILT_IN.get(local) if namespace == XSD else None
 
 
 def simple_type(cls: Any) -> SimpleType | None:
-    """The simple type of a generated enumeration; None of any other class."""
+    """Return the simple type of a generated enumeration; None for any other class."""
     if not (isinstance(cls, type) and issubclass(cls, XmlEnum)):
         return None
     return STRING.restrict(cls.__name__, Facets(values=frozenset(str(member) for member in cls)))

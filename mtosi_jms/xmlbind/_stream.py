@@ -28,9 +28,9 @@ Source = str | Path | IO[bytes] | bytes
 _CHUNK: Final = 1 << 16
 _ENOUGH_TO_TELL: Final = 64  # bytes that are enough to detect the encoding
 _MOST_PENDING: Final = 1 << 20
-"""Octets that no object ends in: the native core leaves such a document to the walker."""
+"""If no object ends within this number of octets, the native core leaves the document to the walker."""
 _CLOSED: Final = b"<document/>"
-"""What stands for a document whose root has ended."""
+"""The parser gets this instead of a document whose root has ended."""
 
 
 def iter_decode(
@@ -123,13 +123,13 @@ def _read_objects(
     classes = tuple(dict.fromkeys(classes))
     walker = Walker(make_pull_parser(limits), classes, issues, limits, placed=placed)
     stream = None
-    if len(classes) == 1 and not placed:  # in an object of one class no others are looked for
+    if len(classes) == 1 and not placed:  # an object of a single class is not searched for others
         stream = native_stream(lambda above, tag: _lookup(above, tag, classes), limits)
     return _walk(source, walker, stream)
 
 
 def _lookup(above: ClassTable | None, tag: str, classes: tuple[type[XmlObject], ...]) -> tuple[ClassTable | None, bool]:
-    """The table of an element's class by its place, else by its name, and whether it is an object asked for."""
+    """Return the table of the class of an element, by its parent or its name, and whether it is an object to yield."""
     table = declared(above, tag).table
     return table, table is not None and issubclass(table.cls, classes)
 
@@ -188,11 +188,11 @@ def _walk(source: Source, walker: Walker, stream: Any) -> Iterator[Any]:
 
 
 def _natively(stream: Any, chunks: Iterator[bytes], walker: Walker) -> Generator[Any, None, tuple[bytes, ...] | None]:
-    """The objects that the native core makes.
+    """Yield the objects that the native core makes.
 
     Returns:
-        None at the end of the document. Else the octets that the walker has to go on with before all other chunks; it
-        knows by then what stands around them.
+        None at the end of the document. Otherwise the octets with which the walker continues, before all other chunks;
+        the walker then already knows the open elements around them.
     """
     pending = b""
     taken = 0
@@ -217,7 +217,7 @@ def _natively(stream: Any, chunks: Iterator[bytes], walker: Walker) -> Generator
 
 
 def _handed_over(stream: Any, pending: bytes, walker: Walker, taken: int) -> tuple[bytes, ...]:
-    """Have the walker stand where the native core stopped, on the same line of the document."""
+    """Move the walker to the place where the native core stopped, on the same line of the document."""
     if not taken:
         return (pending,)
     above, line = stream.open()

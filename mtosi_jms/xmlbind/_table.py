@@ -1,7 +1,7 @@
-"""The tables that generated classes carry: fields, content model, names. The decoder and encoder run on them.
+"""The tables of generated classes: fields, content model, names. Decoder and encoder work with them.
 
-A table holds what its class adds; `fields` joins it with the tables of the base classes. What the decoder needs
-(tag to field) and what the encoder needs (field to tag) is compiled once, at first use, and never changes.
+A table has what its class adds to the base class; `fields` joins it with the tables of the base classes. The forms for
+the decoder (tag to field) and the encoder (field to tag) are compiled once, at first use, and never change.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ class Field:
         min, max: occurrence; max None is unbounded.
         ns: namespace, None for that of the owning module; the wildcard's constraint for `any`.
         nillable: whether xsi:nil is allowed.
-        head: whether elements of a substitution group may stand here.
-        members: paths of the element classes that may.
-        process: how a wildcard treats what it finds.
-        block: how a type may not be derived, by `extension` or `restriction`, that xsi:type names in place of its own.
+        head: whether elements of a substitution group may replace the element.
+        members: paths of the classes of these elements.
+        process: how elements of a wildcard are processed.
+        block: the derivations, `extension` or `restriction`, that a type named by xsi:type may not have.
     """
 
     name: str
@@ -83,7 +83,7 @@ class Field:
         return clark(self.namespace, self.local)
 
     def simple(self) -> SimpleType | None:
-        """The simple type of the field, None where it is complex or raw."""
+        """Return the simple type of the field; None if its type is complex or raw."""
         if not isinstance(self.type, SimpleType):
             return None
         self.type.bind(self._root)
@@ -95,12 +95,12 @@ class Field:
         return table
 
     def member_tables(self) -> list[ClassTable]:
-        """The tables of the elements that may substitute for this one."""
+        """Return the tables of the elements that may substitute for this one."""
         return [resolve_class(path, self._root).__xml__ for path in self.members]
 
     @property
     def refers(self) -> bool:
-        """Whether it is a reference to a global element of complex type, for which others may substitute."""
+        """Whether the field refers to a global element of complex type, for which other elements may substitute."""
         return self.head or (self.kind == "element" and isinstance(self.type, str) and self.table().tag == self.tag)
 
     @property
@@ -128,7 +128,7 @@ def E(  # noqa: N802 - short names keep the tables readable
 def A(  # noqa: N802
     name: str, local: str, type_: TypeRef, *, required: bool = False, prohibited: bool = False, ns: str = ""
 ) -> Field:
-    """An attribute; one that is prohibited is one of the base type's that may not be there."""
+    """An attribute; a prohibited one is an attribute of the base type that this type does not allow."""
     return Field(name, local, type_, "attribute", int(required), int(not prohibited), ns)
 
 
@@ -161,7 +161,7 @@ def union(*members: SimpleType) -> UnionType:
 
 
 class ContentOptions(TypedDict, total=False):
-    """What the tables of types and of elements have in common; as the attributes of `ClassTable`."""
+    """The options of the tables of both types and elements; see the attributes of `ClassTable`."""
 
     model: Group | None
     mixed: bool
@@ -172,21 +172,23 @@ class ContentOptions(TypedDict, total=False):
 
 
 class ClassTable:
-    """What one generated class knows of its XML.
+    """The facts about the XML of one generated class.
 
     Attributes:
-        module: the module the class stands in.
-        type_name: local name of the XSD type, empty for anonymous ones.
-        element: local name of the global element, None for types.
+        module: the module of the class.
+        type_name: local name of the XSD type; empty for an anonymous type.
+        element: local name of the global element; None for types.
         own: fields that the class adds.
         cls: the class.
-        abstract: whether no instance may be written as this very type or element.
+        abstract: whether only instances of derived types or of substitutes may be written.
         nillable: whether xsi:nil is allowed at the global element.
-        substitutes: path of the element class whose place this element may take.
-        mixed: whether character data may stand between the elements.
-        restricts: whether the type restricts its base instead of extending it; its model then replaces the base's.
-        block: how a type may not be derived, by `extension` or `restriction`, that xsi:type names in its place.
-        any_attribute: what each xsd:anyAttribute admits, as `ANY` takes it; an attribute must suit all of them.
+        substitutes: path of the class of the element that this element may replace.
+        mixed: whether character data is allowed between the elements.
+        restricts: whether the type restricts its base instead of extending it; its model then replaces that of the
+            base.
+        block: the derivations, `extension` or `restriction`, that a type named by xsi:type may not have.
+        any_attribute: the namespaces that each xsd:anyAttribute admits, in the form of `ANY`; all of them must admit an
+            attribute.
         plan, fast, writing: the compiled forms for reading, for its fast path and for writing; None until `plan_of`,
             `fast_plan` and `write_plan` make them.
     """
@@ -231,7 +233,7 @@ class ClassTable:
 
     @cached_property
     def base(self) -> ClassTable | None:
-        """The table of the class that this one extends, None at the root."""
+        """The table of the class that this one extends; None if there is none."""
         for parent in self.cls.__mro__[1:]:
             if "__xml__" in parent.__dict__:
                 table: ClassTable = parent.__dict__["__xml__"]
@@ -240,7 +242,7 @@ class ClassTable:
 
     @cached_property
     def fields(self) -> tuple[Field, ...]:
-        """All fields in schema order, those of the bases first; a field that was narrowed keeps its place."""
+        """All fields in schema order, those of the base classes first; a restricted field keeps its place."""
         inherited = list(self.base.fields) if self.base else []
         own = {item.name: item for item in self.own}
         merged = [own.pop(item.name, item) for item in inherited]
@@ -248,7 +250,7 @@ class ClassTable:
 
     @cached_property
     def model(self) -> Group | None:
-        """The content model where it is more than one sequence of different elements, None otherwise."""
+        """The content model if it is more than one sequence of different elements, otherwise None."""
         inherited = self.base.model if self.base and not self.restricts else None
         if inherited is None and self.own_model is None:
             return None
@@ -260,36 +262,36 @@ class ClassTable:
         return ("seq", 1, 1, (*before, *own))
 
     def drops(self, field: Field) -> bool:
-        """Whether a field of a base is no part of the content any more, which a restriction has narrowed."""
+        """Whether a restriction has removed a field of a base class from the content."""
         return field.kind in ("element", "any") and self.grammar is not None and field.name not in self.grammar.names
 
     @cached_property
     def attribute_wildcards(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
-        """Where attributes may stand that the class does not name: target namespace and constraints of each type, any
-        of which may let an attribute in."""
+        """The attribute wildcards: target namespace and constraints of each type. One of them is enough to admit an
+        attribute."""
         inherited = self.base.attribute_wildcards if self.base and not self.restricts else ()
         own = ((self.module.namespace, self.any_attribute),) if self.any_attribute else ()
         return (*inherited, *own)
 
     @cached_property
     def grammar(self) -> Grammar | None:
-        """The content model ready to be asked; None if there is none."""
+        """The compiled content model; None if there is none."""
         return Grammar(self.model) if self.model is not None else None
 
     @cached_property
     def declared(self) -> ClassTable:
-        """The table of the type: for an element of a named type that type's, else its own."""
+        """The table of the type: that of the named type for an element with one, otherwise this table."""
         of_named_type = self.element is not None and not self.own and self.own_model is None and not self.mixed
         return self.base if of_named_type and self.base is not None else self
 
     @property
     def tag(self) -> str | None:
-        """Clark name of the global element, None for types."""
+        """Clark name of the global element; None for types."""
         return clark(self.module.namespace, self.element) if self.element is not None else None
 
     @property
     def type_qname(self) -> str | None:
-        """Clark name of the nearest named type, None where all are anonymous."""
+        """Clark name of the nearest named type; None if all are anonymous."""
         table: ClassTable | None = self
         while table is not None and not table.type_name:
             table = table.base
@@ -297,22 +299,22 @@ class ClassTable:
 
     @property
     def any_type(self) -> bool:
-        """Whether the type is xsd:anyType, so that any other may stand in its place."""
+        """Whether the type is xsd:anyType, which any other type may replace."""
         return self.mixed and self.any_attribute == ("##any",) and not self.type_name and len(self.fields) == 1
 
     def admits(self, derived: ClassTable) -> bool:
-        """Whether xsi:type may name a type in place of this one: one derived from it, or any in place of anyType."""
+        """Whether xsi:type may name a type instead of this one: a derived type, or any type if this is anyType."""
         if derived.is_a(self) or self.any_type:
             return True
         simple = self.element is not None and self.base is None and self.own[:1] and self.own[0].kind == "text"
         return bool(simple) and any(item.kind == "text" for item in derived.fields)
 
     def blocks(self, derived: ClassTable, more: tuple[str, ...] = ()) -> bool:
-        """Whether a type may not stand in the place of this one, or of this element's type.
+        """Whether `block` forbids that a type replaces this type, or the type of this element.
 
         Args:
             derived: the type.
-            more: what the place blocks besides.
+            more: further derivations that the field blocks.
         """
         declared = self.declared
         barred = {*self.block, *declared.block, *more}
@@ -325,7 +327,7 @@ class ClassTable:
 
     @property
     def takes_text(self) -> bool:
-        """Whether an element may be of a simple type that it names itself: its own is one, or any type will do."""
+        """Whether xsi:type may name a simple type: the type has simple content or is anyType."""
         return self.any_type or any(item.kind == "text" for item in self.fields)
 
     def is_a(self, other: ClassTable) -> bool:
@@ -333,7 +335,7 @@ class ClassTable:
         return issubclass(self.cls, other.cls)
 
     def field(self, name: str) -> Field:
-        """The field of a Python name.
+        """Return the field with a Python name.
 
         Raises:
             KeyError: there is none.
@@ -345,7 +347,7 @@ class ClassTable:
 
 
 def _content(fields: Sequence[Field]) -> list[str]:
-    """The names of the fields that stand between the tags."""
+    """Return the names of the fields for child elements."""
     return [item.name for item in fields if item.kind in ("element", "any")]
 
 
@@ -355,8 +357,8 @@ class Module:
     Attributes:
         name: dotted name.
         namespace: target namespace.
-        prefix: the prefix that is written for the namespace in this process.
-        root: the package that paths are relative to.
+        prefix: the prefix with which this process writes the namespace.
+        root: the package to which paths are relative.
     """
 
     def __init__(self, name: str, namespace: str, *, prefix: str, root: str) -> None:
@@ -368,7 +370,7 @@ class Module:
     def complex_type(
         self, name: str | None, fields: Sequence[Field] = (), **options: Unpack[ContentOptions]
     ) -> ClassTable:
-        """The table of a complex type; no name for anonymous ones."""
+        """Return the table of a complex type; `name` is None for an anonymous type."""
         return ClassTable(self, fields, type_name=name or "", **options)
 
     def element(
@@ -380,17 +382,17 @@ class Module:
         substitutes: str | None = None,
         **options: Unpack[ContentOptions],
     ) -> ClassTable:
-        """The table of a global element: with its fields, or derived from its named type."""
+        """Return the table of a global element, with fields of its own or derived from its named type."""
         return ClassTable(self, fields, element=name, nillable=nillable, substitutes=substitutes, **options)
 
 
 def simple(base: SimpleType, **facets: Any) -> SimpleType:
-    """A restricted simple type.
+    """Return a restricted simple type.
 
     Args:
         base: the type.
-        facets: `name` and the attributes of `Facets`, patterns as strings; `default` and `fixed`, texts, where the
-            declaration of an element or attribute gives its value.
+        facets: `name` and the attributes of `Facets`, with patterns as strings; also the texts `default` and `fixed` of
+            the declaration of an element or attribute.
     """
     given = facets.pop("default", None), facets.pop("fixed", None)
     if given != (None, None):

@@ -1,4 +1,4 @@
-"""What bound objects hold besides Python's own values: nil, kept XML, enumerations, and what is kept out of band."""
+"""The values of bound objects that are not Python's own: nil, kept XML, enumerations, and extras."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from mtosi_jms.xmlbind._parser import Limits, make_parser, parse_xml
 from mtosi_jms.xmlbind._scopes import Scopes
 
 BLANKS: Final = " \t\r\n"
-"""What XML calls white space; Python knows more of it, which in XML is text."""
+"""The white space of XML; further white space of Python is text in XML."""
 
 _NO_BOUNDS: Final = Limits(huge=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Nil:
-    """The value of an element with `xsi:nil="true"`: present, yet without content. It is false in a condition.
+    """The value of an element with `xsi:nil="true"`: present, but without content. It is false in a condition.
 
     Attributes:
-        attributes: other attributes of the nil element, Clark name to text.
-        text: how xsi:nil was written, `true` or `1`.
+        attributes: texts of other attributes of the nil element, by Clark name.
+        text: the text of xsi:nil, `true` or `1`.
     """
 
     attributes: Mapping[str, str] = field(default_factory=dict)
@@ -50,9 +50,9 @@ NIL: Final = Nil()
 
 @total_ordering
 class RawXml:
-    """An element kept as XML because no class is known for it; it goes out as it came in.
+    """An element that is kept as XML because no class is known for it; it is written as it was read.
 
-    Equality is that of the exclusive canonical form. Instances are immutable and can be pickled.
+    Two are equal if their exclusive canonical forms are. Instances are immutable and can be pickled.
 
     Attributes:
         xml: the element as self-contained UTF-8 XML.
@@ -62,10 +62,10 @@ class RawXml:
     __slots__ = ("tag", "xml")
 
     def __init__(self, xml: bytes) -> None:
-        """Keep XML that stands for itself.
+        """Keep self-contained XML.
 
         Raises:
-            MalformedXmlError: it is no well-formed element.
+            MalformedXmlError: `xml` is not a well-formed element.
         """
         element = parse_xml(xml)
         self.xml: bytes = canonical(element, Scopes())
@@ -73,16 +73,16 @@ class RawXml:
 
     @classmethod
     def from_element(cls, element: etree._Element, scopes: Scopes | None = None) -> RawXml:
-        """Keep an element of a parsed document, with every namespace that it needs.
+        """Keep an element of a parsed document, with all namespaces that it needs.
 
         Args:
             element: an element of any lxml parser; comments and processing instructions in it are left out.
-            scopes: of its document, where more than one element of it is kept.
+            scopes: of its document, if more than one of its elements is kept.
 
         Raises:
-            ConfigError: it is nothing that lxml parsed.
-            MalformedXmlError: it is no element but a comment or the like.
-            ForbiddenXmlError: it holds entity references.
+            ConfigError: `element` is not an lxml element.
+            MalformedXmlError: it is a comment or a processing instruction.
+            ForbiddenXmlError: it contains entity references.
         """
         if not isinstance(element, etree._Element):
             raise ConfigError(f"an element that lxml parsed is needed, not {type(element).__name__}")
@@ -94,8 +94,8 @@ class RawXml:
         return raw
 
     def element(self) -> etree._Element:
-        """A fresh lxml element of this XML."""
-        return etree.fromstring(self.xml, make_parser(_NO_BOUNDS))  # it was bounded when it was parsed first
+        """Return a new lxml element of this XML."""
+        return etree.fromstring(self.xml, make_parser(_NO_BOUNDS))  # the bounds were checked when it was first parsed
 
     @property
     def text(self) -> str:
@@ -124,8 +124,8 @@ class RawXml:
 class XmlEnum(StrEnum):
     """Base of generated enumerations.
 
-    A value that the schema does not list becomes a member that is not registered: `cls("new-value")` is an instance
-    of the class, equal by value, with `is_known` false.
+    A value that the schema does not list becomes an unregistered member: `cls("new-value")` is an instance of the
+    class, compares by value, and has `is_known` false.
     """
 
     @classmethod
@@ -157,12 +157,13 @@ class XmlEnum(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """How a simple value was written, where that differs from how we would write it.
+    """The original text of a simple value, if it differs from the text that we would write.
 
     Attributes:
-        value: the value that was read; the record counts only while the field still holds it.
+        value: the value that was read; the record is only used while the field still has this value.
         text: its text in the document.
-        attributes: attributes that the schema does not know, Clark name to text; xsi:type as a Clark name.
+        attributes: Clark name and text of attributes that the schema does not know; the value of an xsi:type is a Clark
+            name.
     """
 
     value: Any = field(repr=False)  # it may be a credential
@@ -170,24 +171,24 @@ class Leaf:
     attributes: tuple[tuple[str, str], ...] = field(default=(), repr=False)
 
     def holds(self, value: Any) -> bool:
-        """Whether the record still speaks of a value; of NaN, which equals nothing, too."""
+        """Whether the record belongs to a value. NaN counts as equal to itself."""
         if type(self.value) is not type(value):
             return False
         return bool(self.value == value) or (type(value) is float and isnan(value) and isnan(self.value))
 
 
 Anchor = tuple[str, int] | None
-"""Where something stands: after a field's occurrence (from 0); None at the start."""
+"""A place in an object: after a field and its occurrence (from 0); None for the start."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """An element that could not be bound, and where it stood.
+    """An element that could not be bound, and its place.
 
     Attributes:
         xml: the element.
-        after: the field and occurrence (from 0) that it followed, None at the start.
-        tail: character data that followed it where the schema allows none.
+        after: the field and occurrence (from 0) before it; None at the start.
+        tail: character data after it that the schema does not allow.
     """
 
     xml: RawXml
@@ -197,19 +198,20 @@ class Kept:
 
 @dataclass(slots=True, repr=False)
 class Extras:
-    """What an object carries besides its typed fields, so that nothing read is lost. Its `repr` shows names alone: the
-    values may be those of a credential.
+    """The content of an object that its typed fields cannot hold, kept so that nothing is lost.
+
+    Its `repr` shows names only, because the values may be credentials.
 
     Attributes:
         elements: unknown or unreadable child elements, in document order.
-        attributes: unknown or unreadable attributes and those that an xsd:anyAttribute admits, Clark name to text;
-            schema locations stand here too, and an xsi:type that was not obeyed, as a Clark name.
+        attributes: texts by Clark name: unknown or unreadable attributes, attributes that an xsd:anyAttribute admits,
+            schema locations, and an xsi:type that did not give the class (its value is a Clark name).
         leaves: original lexical forms, by (field, occurrence).
         order: field names in document order, for content models in which a repeated group interleaves fields.
-        texts: character data where the schema allows none, by what it followed.
-        excused: what the document broke and may break again when it is written: names of fields that were missing,
-            nil or too often there, and what the content model objected to.
-        element: Clark name of the element that the object stood for, where its class is that of an xsi:type.
+        texts: character data that the schema does not allow, by its place.
+        excused: faults of the document that may be written again: names of fields that were missing, nil or occurred
+            too often, and problems that the content model reported.
+        element: Clark name of the element, if the class of the object is that of an xsi:type.
     """
 
     elements: list[Kept] = field(default_factory=list)
@@ -227,5 +229,5 @@ class Extras:
 
     @property
     def text(self) -> str:
-        """All character data where the schema allows none."""
+        """All character data that the schema does not allow."""
         return "".join([*self.texts.values(), *(kept.tail for kept in self.elements)])

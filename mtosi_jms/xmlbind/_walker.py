@@ -1,8 +1,11 @@
-"""Follows a parser through a document and gives out the objects asked for, in memory that does not grow.
+"""The walker: it follows a parser through a document and yields the wanted objects, in memory that does not grow.
 
-Every open element outside of objects has a frame. What no frame needs any more leaves the tree at once. The tree keeps
-an element only while an object that is asked for as a whole is being read, or while it may be wanted to say what stands
-around an object: those are the parts of open elements that stand once and are no lists, of bounded size.
+Every open element outside of objects has a frame. Elements that no frame needs are removed from the tree at once. The
+tree keeps an element only
+
+- while a wanted object that contains it is being read, or
+- as a *part* of an open element, because it may be needed to describe what is around an object. Parts are children that
+  occur once, are not lists, and have a limited size.
 """
 
 from __future__ import annotations
@@ -30,16 +33,16 @@ U = TypeVar("U", bound=XmlObject)
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """An element around an object, as far as it had been read when the object was met.
+    """An element around an object, with what had been read of it when the object was found.
 
     Attributes:
         tag: Clark name of the element.
-        path: its path, local names, the second and later of equal siblings with their position.
-        line: the line it begins on.
+        path: its path: local names, and positions for the second and later siblings of the same name.
+        line: the line on which it begins.
         value: an object of its class with the fields that had been read: attributes, simple values, and parts that
-            stand once; None where no class is known. What was not there yet, and what is never kept, is None or empty.
-            Objects with the same surroundings share it.
-        left_out: names of the fields that had been met and are not in `value`: lists, and what holds objects asked for.
+            occur once; None if no class is known. Fields that come later or are never kept are None or empty. Objects
+            with the same surroundings share this value.
+        left_out: names of fields that had occurred but are not in `value`: lists, and fields with wanted objects.
     """
 
     tag: str
@@ -51,13 +54,13 @@ class Around:
 
 @dataclass(frozen=True, slots=True)
 class Placed(Generic[T_co]):
-    """An object and where it stood.
+    """An object and its place in the document.
 
     Attributes:
         value: the object.
         tag: Clark name of its element.
         path: path of its element, as in warnings.
-        line: the line that the element begins on.
+        line: the line on which the element begins.
         above: the elements around it, outermost first.
     """
 
@@ -68,13 +71,14 @@ class Placed(Generic[T_co]):
     above: tuple[Around, ...]
 
     def around(self, cls: type[U]) -> U | None:
-        """The nearest object of a class around this one, as far as it had been read.
+        """Return the nearest object of a class around this one, with what had been read of it.
 
-        Either an element around this one is of the class, or it has one part of the class: in the nested inventory
-        layout both `ManagedElementInventoryType` and `ManagedElementType` lead to the managed element.
+        The object is an element around this one, or a part of such an element. In the nested inventory layout, both
+        `ManagedElementInventoryType` and `ManagedElementType` lead to the managed element.
 
         Returns:
-            The object; None where nothing around is of the class, or where the nearest that could be was not there.
+            The object; None if no element around this one has the class or a field of the class, or if that field had
+            no value in the nearest such element.
         """
         for place in reversed(self.above):
             if isinstance(place.value, cls):
@@ -95,21 +99,21 @@ class Placed(Generic[T_co]):
 Classes = tuple[type[XmlObject], ...]
 
 LARGEST_PART: Final = 10_000
-"""Elements in a part of what stands around an object; a larger one is left out, or memory would grow with it."""
+"""The most elements in a part; a larger part is left out, because memory would grow with it."""
 
 _MOST_KNOWN: Final = 4096
 _WRAPPERS: Final = {f"{{{space}}}{name}" for space in (SOAP11, SOAP12) for name in ("Envelope", "Body")}
 
 
 class _Known(NamedTuple):
-    """What an element's name says where it stands."""
+    """The class of an element by its parent or its name, and whether it is nillable."""
 
     table: ClassTable | None
     nillable: bool = False
 
 
 class _Part(NamedTuple):
-    """A part of an open element: read when an object is met for the first time after it."""
+    """A part of an open element. It is read when the next object after it is found."""
 
     element: etree._Element
     path: str
@@ -120,13 +124,13 @@ class _Frame:
     """An open element.
 
     Attributes:
-        table: its class, None where none is known.
+        table: its class; None if unknown.
         path: its path.
-        counts: how many children of each name it has had.
-        left: the classes still looked for inside it.
-        begins: the classes asked for that it is an object of.
-        held: whether what is inside it stays in the tree until it ends.
-        part: whether it is a part that may be wanted of the element above.
+        counts: number of children so far, by name.
+        left: the wanted classes that are still searched inside it.
+        begins: the wanted classes of which it is an object.
+        held: whether its content stays in the tree until it ends.
+        part: whether it is a part of the element above.
     """
 
     __slots__ = ("around", "begins", "counts", "element", "held", "keeper", "known", "left", "left_out", "news",
@@ -150,17 +154,17 @@ class _Frame:
         self.around: Around | None = None
 
     def place(self) -> tuple[str, str, int | None]:
-        """Its name, path and line."""
+        """Return its name, path and line."""
         return str(self.element.tag), self.path, self.element.sourceline
 
     def leave_out(self, name: str) -> None:
-        """A field was met that is not kept."""
+        """Note that a field has occurred that is not kept."""
         if name not in self.left_out:
             self.left_out[name] = None
             self.around = None
 
     def report(self, rule: str, message: str, inner: _Frame) -> None:
-        """A child is not as the class has it: reported if an object is met here, once for each name."""
+        """Note a warning about a child, once for each name. It is reported if an object is found in this element."""
         tag = str(inner.element.tag)
         if tag not in self.odd:
             self.odd.add(tag)
@@ -168,18 +172,18 @@ class _Frame:
 
 
 class Walker:
-    """Gives out the objects asked for.
+    """Yields the wanted objects.
 
     Args:
-        parser: a pull parser, as `make_pull_parser` gives it.
-        classes: what is asked for.
-        issues: takes the warnings.
+        parser: a pull parser from `make_pull_parser`.
+        classes: the wanted classes.
+        issues: gets the warnings.
         limits: bounds the depth.
-        placed: whether what stands around the objects is wanted too; they come as `Placed` then.
+        placed: whether to yield objects as `Placed`, with the elements around them.
 
     Attributes:
         parser: the parser.
-        line: the last line that an element outside of objects began on.
+        line: the last line on which an element outside of objects began.
     """
 
     def __init__(self, parser: Any, classes: Classes, issues: Once, limits: Limits, *, placed: bool) -> None:
@@ -193,19 +197,19 @@ class Walker:
         self._is_declaring = False
         self._reader = Reader(issues)
         self._frames: list[_Frame] = []
-        self._skipping = False  # inside an object in which nothing else is looked for
+        self._skipping = False  # inside an object that is not searched for others
         self._below = 0  # open elements below it
         self._known: dict[tuple[ClassTable | None, str], _Known] = {}
         self._parts: dict[ClassTable, frozenset[str]] = {}
         self._leads: dict[ClassTable, bool] = {}
-        self._large: _Frame | None = None  # the outermost part that is open and held for its own sake
+        self._large: _Frame | None = None  # the outermost open element that is held only because it is a part
         self._size = 0
 
     def go_on(self, above: Sequence[tuple[str, dict[str, int]]]) -> None:
-        """Take what is known of the open elements, whose start tags alone the parser was fed.
+        """Set the facts about the open elements; the parser has only got their start tags.
 
         Args:
-            above: the path of each, and how many children of each name it has had; outermost first.
+            above: the path and the number of children by name of each, outermost first.
         """
         deque(self.found(), maxlen=0)
         for frame, (path, counts) in zip(self._frames, above, strict=False):
@@ -213,13 +217,13 @@ class Walker:
             frame.counts = counts
 
     def again(self, document: bytes, depth: int, path: str, lines_before: int, table: ClassTable) -> Any:
-        """The object that the native core found odd; None where it is nil.
+        """Return an object that the native core left to Python; None if it is nil.
 
         Args:
-            document: the octets of its element, below the start tags of those around it.
-            depth: how many those are.
+            document: the octets of its element, inside the start tags of the elements around it.
+            depth: number of elements around it.
             path: its path.
-            lines_before: how many lines later it stands in the real document.
+            lines_before: number of lines by which it comes later in the real document.
             table: the table of its class.
 
         Raises:
@@ -245,7 +249,7 @@ class Walker:
         return value if isinstance(value, self._classes) else None
 
     def found(self) -> Iterator[Any]:
-        """The objects that became whole since the last call."""
+        """Yield the objects that have ended since the last call."""
         depth = self._limits.max_depth
         for event, element in self.parser.read_events():
             if event != "end" and (event != "start" or self._is_declaring):
@@ -321,13 +325,13 @@ class Walker:
             self._large = None
         if above is not None and frame.part and (value is not None or not frame.begins):
             above.waiting.append(_Part(frame.element, frame.path, value))
-            if self._issues.told and not held:  # objects were found in it: this is the other reading
+            if self._issues.told and not held:  # objects were found in it: this is the second reading
                 self._settle(above)
         elif not held:
             _forget(frame.element, above)
 
     def _object(self, frame: _Frame, table: ClassTable, *, again: bool) -> Any:
-        """The object of a frame that has ended, None where it is nil."""
+        """Return the object of a frame that has ended; None if it is nil."""
         if frame.known.nillable and str(frame.element.get(XSI_NIL)).strip() in ("true", "1"):
             return None
         self._issues.paths.start_at(frame.element, frame.path)
@@ -335,10 +339,10 @@ class Walker:
         self._issues.read(again=again)
         return value if isinstance(value, frame.begins) else None
 
-    # What stands around an object.
+    # The elements around an object.
 
     def _place(self, frame: _Frame, above: _Frame, table: ClassTable | None) -> None:
-        """Settle whether an element may be wanted as a part of the one above."""
+        """Decide whether an element is a part of the one above."""
         if self._large is not None:
             self._size += 1
             if self._size > LARGEST_PART:
@@ -361,7 +365,7 @@ class Walker:
             frame.held = True
 
     def _foreign(self, frame: _Frame, above: _Frame, table: ClassTable) -> None:
-        """A child that the class has no field for: a wildcard's, a late member of a substitution group, or unknown."""
+        """Handle a child without a field: for a wildcard, a late member of a substitution group, or unknown."""
         plan = plan_of(table)
         tag = str(frame.element.tag)
         namespace, local = split_clark(tag)
@@ -376,7 +380,7 @@ class Walker:
         above.report("unknown-element", f"unknown element {local}: objects asked for are taken from it", frame)
 
     def _let_go(self) -> None:
-        """Stop holding a part that is too large; what is whole of it leaves the tree, objects asked for excepted."""
+        """Stop holding a part that is too large; remove its ended elements from the tree, except wanted objects."""
         large, self._large = self._large, None
         at = next(at for at, frame in enumerate(self._frames) if frame is large)
         above = self._frames[at - 1]
@@ -393,7 +397,7 @@ class Walker:
         self._issues.read(again=False)
 
     def _parts_of(self, table: ClassTable) -> frozenset[str]:
-        """The children of a class that are kept to say what stands around an object, by Clark name."""
+        """Return the Clark names of the children of a class that are parts."""
         if table not in self._parts:
             slots = plan_of(table).slots
             self._parts[table] = frozenset(tag for tag, slot in slots.items() if self._is_part(slot))
@@ -407,7 +411,7 @@ class Walker:
         return not _is_list(slot.target) and not self._may_hold(slot.target)
 
     def _may_hold(self, table: ClassTable) -> bool:
-        """Whether the schema has a place for objects asked for somewhere in an element of a class."""
+        """Whether the schema allows wanted objects anywhere inside an element of a class."""
         if table not in self._leads:
             seen: set[ClassTable] = set()
             waiting = [table]
@@ -430,13 +434,13 @@ class Walker:
         return frame.around
 
     def _settle(self, frame: _Frame) -> None:
-        """Read what is known of an open element by now, and say what does not fit."""
+        """Read the parts of an open element so far, and report what does not fit."""
         frame.around = None
         try:
             self._read_parts(frame)
         except RecursionError:
             raise DecodeError("nested too deep", source=self._issues.source, line=frame.element.sourceline) from None
-        if not frame.held:  # else it is read as a whole later, and says it then
+        if not frame.held:  # a held element is read as a whole later, which reports this
             for news in frame.news:
                 self._issues.tell(*news)
         frame.news.clear()
@@ -461,7 +465,7 @@ class Walker:
 
 
 def declared(table: ClassTable | None, tag: str) -> _Known:
-    """The class that an element has by its place, else by its name."""
+    """Return the class of an element by its parent, otherwise by its name."""
     if tag in _WRAPPERS:
         return _Known(None)
     slot = plan_of(table).slots.get(tag) if table is not None else None
@@ -472,14 +476,14 @@ def declared(table: ClassTable | None, tag: str) -> _Known:
 
 
 def _is_list(table: ClassTable) -> bool:
-    """Whether a class is nothing but a list; a name, which is one too, is a value."""
+    """Whether the content of a class is a single list. A name is not a list but a value."""
     plan = plan_of(table)
     only = len(plan.content) == 1 and plan.content[0] in plan.lists
     return only and not issubclass(table.cls, DistinguishedNameMixin)
 
 
 def _forget(element: etree._Element, above: _Frame | None) -> None:
-    """Let go of an element that was read, and of those before it, so that memory does not grow with the document."""
+    """Remove an element that was read, and those before it, so that memory does not grow with the document."""
     element.clear(keep_tail=False)
     if above is None:
         return

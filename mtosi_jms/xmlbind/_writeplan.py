@@ -1,4 +1,4 @@
-"""What the encoder runs on: the names that a text needs, and the table of a class compiled into ready tags."""
+"""The plans of the encoder: the namespaces that a text needs, and the table of a class compiled into finished tags."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from mtosi_jms.xmlbind._values import Anchor, Extras, Kept, Leaf, RawXml
 
 _MOST_TOLD: Final = 256
 _told: dict[tuple[frozenset[WritePlan], frozenset[str], frozenset[str]], str] = {}
-"""What was declared before, by the classes and the namespaces that needed it."""
+"""A cache of declarations, by the classes and the namespaces that need them."""
 
 
 class Names:
     """The namespaces that a text needs.
 
     Attributes:
-        namespaces: those of single names.
-        plans: the plans of the classes that were written; the namespaces of all their names are needed.
+        namespaces: namespaces of single names.
+        plans: the plans of the written classes; the namespaces of all their names are needed.
     """
 
     def __init__(self) -> None:
@@ -40,7 +40,7 @@ class Names:
         self._prefixes: dict[str, str] = {}
 
     def declarations(self, but: frozenset[str] = frozenset()) -> str:
-        """`xmlns:` attributes for the namespaces, in the order of their prefixes.
+        """Return `xmlns:` attributes for the namespaces, in the order of their prefixes.
 
         Args:
             but: namespaces that the caller declares.
@@ -58,9 +58,9 @@ class Names:
         return told
 
     def _prefix(self, namespace: str) -> str:
-        """The prefix of a namespace: that of the process, else one of this text's own.
+        """Return the prefix of a namespace: that of the process, otherwise one for this text only.
 
-        Namespaces that no schema names come from peers; to remember them all would let peers fill the memory.
+        Namespaces that are in no schema come from peers. If the process remembered them, peers could fill its memory.
         """
         prefix = known_prefix(namespace) or self._prefixes.get(namespace)
         if prefix is None:
@@ -68,10 +68,10 @@ class Names:
         return prefix
 
     def qualified(self, tag: str) -> str:
-        """A Clark name as it is written, its namespace noted.
+        """Return a Clark name as it is written, and note its namespace.
 
         Raises:
-            EncodeError: it is no name that a parser would take.
+            EncodeError: it is not a name that a parser would accept.
         """
         namespace, local = _checked(tag)
         if not namespace:
@@ -82,7 +82,7 @@ class Names:
 
 @lru_cache(1024)
 def _checked(tag: Any) -> tuple[str, str]:
-    """Namespace and local name of a Clark name."""
+    """Return namespace and local name of a Clark name, after a check."""
     if not isinstance(tag, str):
         raise EncodeError(f"a name is text, not {type(tag).__name__}")
     try:
@@ -106,7 +106,7 @@ _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 
 class Out(NamedTuple):
-    """How one field is written: tags ready made.
+    """How a field is written, with finished tags.
 
     Attributes:
         name: Python name of the field.
@@ -135,11 +135,13 @@ class WritePlan:
 
     Attributes:
         outs: the fields of the content, in schema order.
-        by_name: the same by name.
-        attributes, text, mixed: as the names say.
-        get: takes the values of `outs` from an object.
-        namespaces: those of the names.
-        reading: the plan for reading, which knows the content model.
+        by_name: the fields of the content by name.
+        attributes: the fields of attributes.
+        text: the field of simple content; None if there is none.
+        mixed: the name of the field of mixed content; None if there is none.
+        get: returns the values of `outs` of an object.
+        namespaces: namespaces of all names.
+        reading: the plan for reading, which has the content model.
     """
 
     def __init__(self, table: ClassTable) -> None:
@@ -180,7 +182,7 @@ def _kind(field: Field) -> tuple[int, Any]:
 
 
 def write_plan(table: ClassTable) -> WritePlan:
-    """The compiled plan of a table, made at first use."""
+    """Return the compiled plan of a table; it is made at first use."""
     if table.writing is None:
         table.writing = WritePlan(table)
     made: WritePlan = table.writing
@@ -188,7 +190,7 @@ def write_plan(table: ClassTable) -> WritePlan:
 
 
 def escape_text(text: str) -> str:
-    """Character data, escaped."""
+    """Return escaped character data."""
     if "&" in text:
         text = text.replace("&", "&amp;")
     if "<" in text:
@@ -201,30 +203,30 @@ def escape_text(text: str) -> str:
 
 
 def escape_attribute(text: str) -> str:
-    """An attribute value, escaped for double quotes."""
+    """Return an attribute value that is escaped for double quotes."""
     text = escape_text(text)
     return text.replace('"', "&quot;").replace("\n", "&#10;").replace("\t", "&#9;")
 
 
 def has_forbidden(data: bytes) -> bool:
-    """Whether a text in UTF-8 holds a character that XML does not allow."""
+    """Whether a text in UTF-8 contains a character that XML does not allow."""
     if len(data.translate(None, _CONTROLS)) != len(data):
         return True
     return 0xEF in data and (b"\xef\xbf\xbe" in data or b"\xef\xbf\xbf" in data)
 
 
 def forbidden_character(text: str) -> str | None:
-    """The first character that XML does not allow, as `U+0000`; None if there is none."""
+    """Return the first character that XML does not allow, in the form `U+0000`; None if there is none."""
     match = _FORBIDDEN.search(text)
     return f"U+{ord(match.group()):04X}" if match else None
 
 
 def forbidden_place(value: Any, path: str = "") -> str | None:
-    """Where in an object a text holds a character that XML does not allow; None if none does.
+    """Return the path of the first text in an object with a character that XML does not allow; None if there is none.
 
     Args:
         value: an object, a list or a text.
-        path: what stands before the place.
+        path: the path of `value`.
     """
     if isinstance(value, str):
         return path if _FORBIDDEN.search(value) else None
@@ -239,7 +241,7 @@ def forbidden_place(value: Any, path: str = "") -> str | None:
 
 
 class Between:
-    """What was kept between the values of one object, by what it followed."""
+    """The elements and texts that were kept between the values of an object, by their places."""
 
     def __init__(self, extras: Extras) -> None:
         self._texts = dict(extras.texts)
@@ -248,28 +250,28 @@ class Between:
             self._kept.setdefault(item.after, []).append(item)
 
     def after(self, anchor: Anchor) -> Iterator[str]:
-        """The pieces that followed something; each is given once."""
+        """Yield the pieces at a place; each piece is yielded once."""
         if text := self._texts.pop(anchor, ""):
             yield escape_text(text)
         for item in self._kept.pop(anchor, ()):
             yield item.xml.xml.decode("utf-8") + escape_text(item.tail)
 
     def rest(self) -> Iterator[str]:
-        """The pieces whose neighbours are gone."""
+        """Yield the pieces whose places no longer exist."""
         for anchor in [*self._texts, *self._kept]:
             yield from self.after(anchor)
 
 
 def is_text(value: Any) -> bool:
-    """Whether a value is text of characters that XML allows."""
+    """Whether a value is text, with characters that XML allows only."""
     return isinstance(value, str) and _FORBIDDEN.search(value) is None
 
 
 def extras_of(obj: XmlObject) -> Extras | None:
-    """What an object carries besides its fields, looked over: anybody may have filled it.
+    """Return the extras of an object after a check, because the program may have changed them.
 
     Raises:
-        EncodeError: it cannot be written.
+        EncodeError: the extras cannot be written.
     """
     extras = obj.extras
     if extras is None:
@@ -313,17 +315,17 @@ _FITTING: Final[dict[str, Callable[[Any], bool]]] = {
     "excused": lambda value: isinstance(value, AbstractSet),
     "element": lambda value: isinstance(value, str),
 }
-"""What each part of `Extras` may hold; names and values of attributes are looked at as they are written."""
+"""Checks of the parts of `Extras`; names and values of attributes are checked when they are written."""
 
 
 def is_excused(obj: XmlObject, reason: str) -> bool:
-    """Whether an object was read with a breach, and so may be written with it."""
+    """Whether an object was read with a fault and may be written with it."""
     extras = extras_of(obj)
     return extras is not None and reason in extras.excused
 
 
 def check_list(out: Out, value: Any, *, excused: bool = False) -> None:
-    """See that a value is a list with as many items as its field takes.
+    """Check that a value is a list with a number of items that its field allows.
 
     Raises:
         EncodeError: it is not.

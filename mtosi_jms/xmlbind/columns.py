@@ -1,6 +1,6 @@
-"""For readers that make no objects of a document, or only some: the plans of classes, envelopes, and the native core.
+"""For readers that make few or no objects from a document: the plans of classes, envelopes, and the native core.
 
-All of this may change with the readers; programs that want objects use `mtosi_jms.xmlbind`.
+These names may change with the readers. Programs that need objects use `mtosi_jms.xmlbind`.
 """
 
 from __future__ import annotations

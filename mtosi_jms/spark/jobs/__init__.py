@@ -1,16 +1,21 @@
-"""The jobs: what an ingested landing becomes. Each has its options, a function that runs it, and its result.
+"""The jobs that make tables from a landing or a snapshot. Each job has options, a run function and a result.
 
-`ingest` makes tables by object type out of a landing, `alarms` a table of alarms. `diff` compares two snapshots, which
-are results of `ingest`; `topology` makes nodes and edges out of one. A job writes its tables into `out` all together or
-not at all, and a summary into `out/_report/`.
+`ingest` makes one table for each object type of a landing, and `alarms` makes a table of alarms. A snapshot is the
+result of an `ingest`: `diff` compares two of them, and `topology` makes nodes and edges from one. A job writes all its
+tables into `out` or none. It writes a summary into `out/_report/`, and beside it an HTML page that shows the result:
+`report.html` for an ingest, otherwise `diff.html` and so on.
 
-All run functions take the options, `spark`, a session with this machine's files at hand (by default one is made and
-stopped again), and `progress`. That is called as `progress(stage, done, tasks)`: with 0 and 0 as each stage begins,
-then with how many of Spark's tasks are done, and of how many. Beside the summary lies a page that shows the result:
-`report.html` of an ingest, `diff.html` and so on of the others. They raise
+All run functions take
+
+- the options;
+- `spark`: a session that can read this machine's files. By default the job makes a session and stops it at the end.
+- `progress`: called as `progress(stage, done, tasks)`, with 0 and 0 when a stage begins, then with the number of Spark
+  tasks that are done and the number of all tasks.
+
+All run functions raise
 
 - ConfigError: options that do not fit, no PySpark or Java, or an `out` that holds tables that this job did not make;
-- SpoolError: what is to be read does not exist, cannot be read or is empty, or `out` cannot be written;
+- SpoolError: the input does not exist, cannot be read or is empty, or `out` cannot be written;
 - SpoolInUseError: another job works on `out`;
 - MtosiError: Spark fails, or a snapshot was replaced while it was read.
 """

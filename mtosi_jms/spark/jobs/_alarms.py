@@ -1,17 +1,17 @@
-"""Alarms as a table: those of notifications and those of answers to `getActiveAlarms`, one row each time one was told.
+"""Alarms as a table, with one row for each report of an alarm.
 
-Columns of ours come first, then the fields of the alarm class as the source types them, then the header, the sequence
-and the place in the landing:
+Alarms are reported in notifications and in answers to `getActiveAlarms`. The table has the columns below, then the
+fields of the alarm class with the types of the source, then the columns of the header, the sequence and the file:
 
 | column | what |
 |---|---|
-| `alarm_key` | the identity of the alarm as JSON: object, layer, cause, extension and qualifier of it, ru, contra |
-| `object_name_text` | full name of the object in trouble, `MD=EMS1/ME=NE-7` |
-| `cause` | the probable cause: its name, or the vendor's own |
-| `active` | whether the trouble lasts: the severity is another than CLEARED; null where it is not told |
+| `alarm_key` | the identity of the alarm as JSON: object, layer, cause with its extension and qualifier, ru, contra |
+| `object_name_text` | full name of the object that has the alarm, `MD=EMS1/ME=NE-7` |
+| `cause` | name of the probable cause, or the vendor's own cause |
+| `active` | false if the severity is CLEARED, true for any other severity, null without a severity |
 
-An alarm is the same as another one when object, layer rate and probable cause are, the latter with its qualifier; this
-is how MTOSI identifies alarms. `alarm_key` is null where object or cause is missing.
+As in MTOSI, two reports are about the same alarm if they have the same object, layer rate and probable cause, including
+its qualifier. `alarm_key` is null if object or cause is missing.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 ALARM: Final = "nra.alm:AlarmType"
-"""The class of the shipped stubs that every alarm is an instance of."""
+"""The class of alarms in the shipped stubs."""
 _MESSAGES: Final = "RESPONSE,NOTIFICATION"
 _CLEARED: Final = "CLEARED"
 _SEVERITIES: Final = ("CRITICAL", "MAJOR", "MINOR", "WARNING", "INDETERMINATE", _CLEARED)
@@ -64,8 +64,8 @@ class AlarmOptions(JobOptions):
 
     Attributes:
         landing: a spool, a folder of envelopes, a file or a glob.
-        object_type: the class of alarms, for stubs that call it otherwise.
-        latest: whether to write the last state of each alarm besides.
+        object_type: the class of alarms, for stubs that have another name for it.
+        latest: whether to write a table with the last state of each alarm, too.
         stubs: generated packages, joined by commas.
     """
 
@@ -77,15 +77,15 @@ class AlarmOptions(JobOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class AlarmResult(JobResult):
-    """What was found.
+    """What a run of the alarms job found.
 
     Attributes:
-        rows: how often an alarm was told.
-        severities: the same by perceived severity.
-        latest: number of different alarms, None where not asked for.
-        active: how many of them last, None where not asked for.
+        rows: number of alarm reports.
+        severities: number of alarm reports by perceived severity.
+        latest: number of different alarms; None without the option `latest`.
+        active: number of different alarms that are active; None without the option `latest`.
         messages: number of messages by kind, duplicates included.
-        rejected: what was rejected.
+        rejected: messages that cannot be read, with reasons.
     """
 
     rows: int
@@ -97,16 +97,16 @@ class AlarmResult(JobResult):
 
 
 def read_alarms(spark: SparkSession, landing: str | Path, *, object_type: str = ALARM, stubs: str = "") -> DataFrame:
-    """The alarms of a landing; see the table of the module.
+    """Return the alarms of a landing, with the columns that the module docstring lists.
 
     Args:
-        spark: a session; the source is registered with it.
+        spark: a session; the function registers the source with it.
         landing: a spool, a folder of envelopes, a file or a glob.
-        object_type: the class of alarms, for stubs that call it otherwise.
+        object_type: the class of alarms, for stubs that have another name for it.
         stubs: generated packages, joined by commas.
 
     Raises:
-        ConfigError: a class that no stub knows, or that is no alarm.
+        ConfigError: no stub has the class, or it is not a class of alarms.
     """
     return alarm_table(
         load(spark, path=str(landing), objectType=object_type, messageTypes=_MESSAGES, stubs=stubs),
@@ -116,19 +116,19 @@ def read_alarms(spark: SparkSession, landing: str | Path, *, object_type: str = 
 def parse_alarms(
     df: DataFrame, column: str = "body", *, object_type: str = ALARM, stubs: str = "", keep: Sequence[str] = ()
 ) -> DataFrame:
-    """The alarms in a DataFrame of envelopes, from Kafka for example; the columns `keep` stand last.
+    """Return the alarms in a DataFrame of envelopes, from Kafka for example; the columns `keep` come last.
 
     Raises:
-        ConfigError: as `parse_messages`, or a class that is no alarm.
+        ConfigError: as `parse_messages`, or the class is not a class of alarms.
     """
     return alarm_table(parse_messages(df, object_type, column, message_types=_MESSAGES, stubs=stubs, keep=keep))
 
 
 def alarm_table(rows: DataFrame) -> DataFrame:
-    """Rows of the alarm class, as the source gives them, with our columns in front.
+    """Put the columns of the module docstring in front of rows of the alarm class, as the source gives them.
 
     Raises:
-        ConfigError: the rows have no name of an object and no severity.
+        ConfigError: the rows lack the column `object_name` or `perceived_severity`.
     """
     if not {"object_name", "perceived_severity"} <= set(rows.columns):
         raise ConfigError("these are no alarms: they have no columns object_name and perceived_severity")
@@ -144,19 +144,20 @@ def alarm_table(rows: DataFrame) -> DataFrame:
 
 
 def latest_alarms(alarms: DataFrame, *, timeout: float | None = None) -> DataFrame:
-    """The last state of each alarm: by the time at its source, then by that of its message, then by its place.
+    """Return the last state of each alarm.
 
-    Alarms that cannot be identified all stay. On a stream each report that is newer than those before it gives a row,
-    so the last row of an `alarm_key` counts. A cleared alarm is forgotten after `timeout` without news of it; an
-    active one is remembered.
+    Reports are ordered by `source_time`, `os_time` and `header_timestamp`, then by their position in the landing. All
+    rows without `alarm_key` stay. On a stream, each report that is newer than the earlier reports of its alarm gives a
+    row, so the last row of an `alarm_key` counts. A stream forgets a cleared alarm after `timeout` without a new
+    report; it never forgets an active alarm.
 
     Args:
-        alarms: what `read_alarms` or `parse_alarms` gave.
-        timeout: seconds, on the clock of the stream's watermark, without one on that of the machine; needed on a
-            stream, and of no meaning elsewhere.
+        alarms: the result of `read_alarms` or `parse_alarms`.
+        timeout: seconds, required on a stream and ignored elsewhere; measured by the watermark of the stream, or by the
+            clock of the machine if the stream has no watermark.
 
     Raises:
-        ConfigError: of a stream, no `timeout`, a session whose state store is not RocksDB, or PySpark before 4.1.
+        ConfigError: for a stream: no `timeout`, a session whose state store is not RocksDB, or PySpark before 4.1.
     """
     names = [name for name in _NEWEST if name in alarms.columns]
     if alarms.isStreaming:
@@ -171,7 +172,7 @@ def latest_alarms(alarms: DataFrame, *, timeout: float | None = None) -> DataFra
 def run_alarms(
     options: AlarmOptions, *, spark: SparkSession | None = None, progress: Progress | None = None
 ) -> AlarmResult:
-    """Write `OUT/alarms/*.parquet`, with `latest` also `OUT/latest/*.parquet`, and `OUT/_report/alarms.json`."""
+    """Write `OUT/alarms/*.parquet`, `OUT/_report/alarms.json` and, with `latest`, `OUT/latest/*.parquet`."""
     source = SourceOptions.parse(
         {
             "path": str(options.landing),
@@ -239,7 +240,7 @@ def _page(result: AlarmResult, options: AlarmOptions, seen: dict[str, Any]) -> R
 def _write(
     job: Job, spark: SparkSession, source: SourceOptions, plan: Plan | EnginePlan, folder: Path, *, latest: bool
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Write the tables; what is in them, in numbers, and what else the page shows."""
+    """Write the tables. Return the numbers of the result, and the charts and tables of the page."""
     rows = landed_by(spark, plan, source, folder).rows(source)
     with job.stage("read and write"):
         alarms = job.write(alarm_table(rows), folder / "alarms")
@@ -261,14 +262,14 @@ def _write(
 
 
 def _field(rows: DataFrame, column: str, name: str) -> Column:
-    """A field of a struct column as text; null where the class has no such field."""
+    """Return a field of a struct column as text; null if the class has no such field."""
     kind = rows.schema[column].dataType if column in rows.columns else None
     there = isinstance(kind, StructType) and name in kind.names
     return (f.col(column).getField(name) if there else f.lit(None)).cast("string")
 
 
 def _cause(rows: DataFrame) -> Column:
-    """The name of the probable cause; where it says that a vendor's own is meant, or nothing, the vendor's own."""
+    """Return the name of the probable cause; if it is missing or stands for a vendor's own cause, the vendor's text."""
     extension = _field(rows, "probable_cause", "extension")
     native = f.col("native_probable_cause") if "native_probable_cause" in rows.columns else f.lit(None)
     name = _field(rows, "probable_cause", "probable_cause")
@@ -276,7 +277,7 @@ def _cause(rows: DataFrame) -> Column:
 
 
 def _key(rows: DataFrame) -> Column:
-    """The identity of an alarm as JSON, null where object or cause is missing."""
+    """Return the identity of an alarm as JSON; null if object or cause is missing."""
     layer = [_field(rows, "layer_rate", name) for name in ("value", "extension")]
     cause = [_field(rows, "probable_cause", name) for name in ("probable_cause", "extension", "qualifier")]
     flags = [f.coalesce(_field(rows, "probable_cause", name), f.lit("false")) for name in ("ru", "contra")]

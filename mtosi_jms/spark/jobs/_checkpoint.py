@@ -1,7 +1,7 @@
-"""The checkpoint of a landing: which of its documents are in the tables, and what later news must know of them.
+"""The checkpoint of a landing: which documents are in the tables, and what later runs must know of these documents.
 
-`OUT/_report/checkpoint.parquet` has one row for each document; docs/design/lake.md says what is in it. It is replaced
-together with the tables or after them, never before.
+`OUT/_report/checkpoint.parquet` has one row for each document; docs/design/lake.md explains it. It is replaced together
+with the tables or after them, never before. *News* is what a landing has and the checkpoint does not.
 """
 
 from __future__ import annotations
@@ -50,13 +50,15 @@ _MESSAGE: Final = ("kind", "correlation_id", "batch_number", "end_of_reply", "bo
 
 @dataclass(frozen=True, slots=True)
 class Closing:
-    """What ended many objects at once.
+    """A deletion or a complete answer, which may end many objects at once.
 
     Attributes:
-        time: when.
-        object_type: of a complete answer, the type of which it has all objects; else empty.
-        name: of a deletion, the full name of the object that took along what is below; else empty.
-        sequence: of a complete answer of this run, its key; a closing that is remembered has none.
+        time: from when on the objects are gone.
+        object_type: for a complete answer: the object type; objects of this type that it does not have are gone.
+            Otherwise empty.
+        name: for a deletion: the full name of the deleted object. All objects below it are deleted, too. Otherwise
+            empty.
+        sequence: for a complete answer that this run read: the key of its sequence. Empty in a saved closing.
     """
 
     time: dt.datetime
@@ -67,7 +69,7 @@ class Closing:
 
 @dataclass(frozen=True, slots=True)
 class FileFacts:
-    """A file as it was when it was looked at: size in bytes, time of its last change, checksum."""
+    """The state of a file when it was read: size in bytes, time of its last change in nanoseconds, checksum."""
 
     size: int
     time_ns: int
@@ -76,7 +78,7 @@ class FileFacts:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A document of a landing: its file, its state, and what its envelope says; nothing of a rejected one."""
+    """A document of a landing: its file, its state, and facts from its envelope (None if it was rejected)."""
 
     file: FileFacts
     state: str
@@ -85,15 +87,16 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """What a landing has that a checkpoint does not.
+    """What a landing has and its checkpoint does not.
 
     Attributes:
         listing: the landing as it is now.
-        scanned: what is in documents that are new.
-        known: documents read before, by correlationId, as far as they are still there.
-        recalled: the correlationIds of documents that wait no longer.
-        changed: documents that were read and have changed since.
-        files: each file of the landing as it is now.
+        scanned: the messages and rejects of new documents.
+        known: by correlationId, documents that an earlier run read and that are still there.
+        recalled: the correlationIds of documents that waited for the rest of their sequences, and now have to be
+            written as they are.
+        changed: documents that an earlier run read and that have changed since.
+        files: the current state of each file of the landing, by path.
     """
 
     listing: Listing
@@ -109,15 +112,15 @@ class News:
         return not (self.scanned or self.listing.rejects or self.recalled)
 
     def facts_of(self, path: str) -> FileFacts | None:
-        """The file that a document is in, if it is one of the landing."""
+        """Return the state of the file that a document is in; None if the landing has no such file."""
         file = disk_file(path, self.files)
         return None if file is None else self.files[file]
 
     def again(self, options: SourceOptions) -> News:
-        """The same documents, looked at once more.
+        """Return the same news after another look at the documents, with other options.
 
         Raises:
-            SpoolError: one cannot be read, or is gone.
+            SpoolError: a document cannot be read, or is gone.
         """
         fresh = {scanned_path(each) for each in self.scanned}
         files = dict.fromkeys(disk_file(path, self.files) for path in fresh)
@@ -126,38 +129,38 @@ class News:
         return replace(self, scanned=tuple(each for each in scanned if scanned_path(each) in fresh))
 
     def plan(self, options: SourceOptions) -> Plan:
-        """The plan of the news, with what cannot be listed, or has changed since it was read, among the rejects."""
+        """Return the plan of the news. Its rejects include files that cannot be listed and `changed` documents."""
         plan = self.listing.plan((*self.listing.rejects, *self.scanned), options, self.known, self.recalled)
         return replace(plan, rejects=(*plan.rejects, *self.changed))
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table as the last run left it: its version, and the columns of which some change told."""
+    """A table as the last run left it: its version, and the columns that attribute changes have set."""
 
     version: str
     told: tuple[str, ...]
 
 
 class Checkpoint:
-    """What earlier runs have read of one landing into one set of tables.
+    """What earlier runs have read from one landing into one set of tables.
 
     Attributes:
-        documents: by path; of a document in an archive `ARCHIVE!/MEMBER`.
-        closings: those that objects which turn up later must know, the oldest first.
+        documents: by path; the path of a document in an archive is `ARCHIVE!/MEMBER`.
+        closings: the oldest first; they also end objects that a later run finds in older messages.
         tables: by object type.
     """
 
     def __init__(self, folder: Path, identity: Mapping[str, Any]) -> None:
-        """Load the checkpoint of a folder, or begin one.
+        """Load the checkpoint of a folder, or begin a new one.
 
         Args:
             folder: `OUT/_report`.
             identity: what the checkpoint belongs to: landing, object types and so on.
 
         Raises:
-            ConfigError: it belongs to something else, or is of another version.
-            SpoolError: it is damaged.
+            ConfigError: the checkpoint there has another identity or another version.
+            SpoolError: the checkpoint there is damaged.
         """
         self._path = folder / CHECKPOINT
         self._identity = dict(identity)
@@ -191,7 +194,7 @@ class Checkpoint:
 
     @property
     def exists(self) -> bool:
-        """Whether there was one."""
+        """Whether the folder had a checkpoint when this one was loaded."""
         return self._stamp is not None
 
     def _now(self) -> tuple[int, int] | None:
@@ -205,21 +208,21 @@ class Checkpoint:
         """Check that no other job has replaced the checkpoint since it was loaded.
 
         Raises:
-            SpoolInUseError: one has.
+            SpoolInUseError: another job has.
         """
         if self._now() != self._stamp:
             raise SpoolInUseError(str(self._path), "another job has replaced the checkpoint meanwhile: try again")
 
     def look(self, listing: Listing, options: SourceOptions, *, since_last: bool) -> News:
-        """Compare a landing with the checkpoint; only files are read that are not as they were.
+        """Compare a landing with the checkpoint. Only files that are new or have changed are read.
 
         Args:
             listing: of the landing.
-            options: of the load; with `onIncomplete=filter` incomplete sequences go on waiting.
-            since_last: whether what was read is left out; by default all is new.
+            options: of the load; with `onIncomplete=filter` documents of incomplete sequences keep waiting.
+            since_last: whether to leave out documents of earlier runs; if false, all documents count as new.
 
         Raises:
-            SpoolError: the landing is empty and was not; a file cannot be read.
+            SpoolError: the landing is empty and was not before, or a file cannot be read.
         """
         if self.documents and not listing.files and not listing.rejects:
             shown = ", ".join(options.paths)
@@ -268,7 +271,7 @@ class Checkpoint:
     def advance(
         self, news: News, plan: Plan, rejects: Iterable[Reject], closings: Iterable[Closing], *, wait: bool
     ) -> Checkpoint:
-        """The checkpoint after a run: what was read is added, what is gone from the landing forgotten."""
+        """Return the checkpoint after a run, with the documents that it read and without those that are gone."""
         after = Checkpoint.__new__(Checkpoint)
         after._path, after._identity, after._stamp = self._path, self._identity, self._stamp
         documents: dict[str, Document] = {}
@@ -284,7 +287,7 @@ class Checkpoint:
                     documents[path] = Document(facts, state, message)
         for reject in rejects:
             if reject in news.changed:
-                continue  # stays as it was read
+                continue  # keep the entry of the run that read it
             if (facts := news.facts_of(reject.file)) is not None:
                 documents[reject.file] = Document(facts, REJECTED, None)
         after.documents = documents
@@ -294,7 +297,7 @@ class Checkpoint:
         return after
 
     def save(self, folder: Path) -> None:
-        """Write the checkpoint into a folder that will be moved in place."""
+        """Write the checkpoint into a staged folder."""
         metadata = {
             "version": VERSION,
             "identity": self._identity,
@@ -311,10 +314,10 @@ class Checkpoint:
 
 
 def check_unchanged(news: News, now: Listing) -> None:
-    """Check that no file has changed while it was read; what was read to its end may go.
+    """Check that no file has changed while it was read. A file may have been deleted since.
 
     Raises:
-        SpoolError: one has; the text names it.
+        SpoolError: a file has changed; the text names it.
     """
     for path, facts in news.files.items():
         seen = now.files.get(path)
@@ -323,7 +326,12 @@ def check_unchanged(news: News, now: Listing) -> None:
 
 
 def _unchanged(known: Sequence[FileFacts], seen: SeenFile) -> FileFacts | None:
-    """What is known of a file by the documents in it, if it has the same size and time."""
+    """Return the known state of a file if it still has the same size and time, otherwise None.
+
+    Args:
+        known: the state of the file, as each document in it has it.
+        seen: the file as it is now.
+    """
     same = [facts for facts in known if (facts.size, facts.time_ns) == (seen.size, seen.modified_ns)]
     return same[0] if same and len({facts.sha256 for facts in known}) == 1 else None
 

@@ -6,17 +6,17 @@ has one row for each object that differs:
 
 | column | what |
 |---|---|
-| `object_type`, `name_text` | which object |
-| `change` | created, deleted, changed, duplicate, unnamed |
-| `attributes` | of a changed object: `attribute`, `old`, `new`; text, or JSON of what is nested; null where absent |
-| `old_copies`, `new_copies` | how many rows of each snapshot have the name; 0 where it has none |
+| `object_type`, `name_text` | the object |
+| `change` | created, deleted, changed, duplicate or unnamed |
+| `attributes` | of a changed object: list of `attribute`, `old`, `new`: text, JSON for nested values, null if absent |
+| `old_copies`, `new_copies` | number of rows with this name in each snapshot |
 
-Objects are the same when their full names are. A name that one snapshot has several times is a `duplicate`, whatever
-its rows hold: it is reported and not compared. Objects without a name are told by their number alone. The columns of
-provenance do not count, nor does what the source derives from the name. A column that one snapshot lacks is not
-compared, and `column_notes` names it.
+Objects are identified by their full names. If a snapshot has several rows with one name, the name is reported as a
+`duplicate` and not compared. Objects without a name are only counted. Columns of provenance, and columns that the
+source derives from the name, are not compared. A column that only one snapshot has is not compared either;
+`column_notes` names it.
 
-Each table is shuffled once, by name; rows travel to the join and nowhere else, and the driver holds counts.
+Spark shuffles each table once, by name, for the join. The driver only receives counts.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ _TABLES: Final = ("changes",)
 
 @dataclass(frozen=True, slots=True)
 class ColumnNote:
-    """A column that the two snapshots do not have alike.
+    """A column that only one snapshot has, or that has different types in the two.
 
     Attributes:
         object_type: of the table.
         column: its name.
-        old: its type in the old snapshot, None where it is not there.
-        new: the same of the new one. With two types the values are compared as text.
+        old: its type in the old snapshot; None if it is not there.
+        new: its type in the new snapshot; None if it is not there. With two types the values are compared as text.
     """
 
     object_type: str
@@ -74,10 +74,10 @@ class DiffOptions(JobOptions):
     """Which snapshots to compare.
 
     Attributes:
-        old: folder of the snapshot before, as `ingest` writes it.
-        new: folder of the snapshot after.
-        object_types: the tables to compare, by default all that either snapshot has.
-        ignore: further columns that do not count.
+        old: folder of the old snapshot, as `ingest` writes it.
+        new: folder of the new snapshot.
+        object_types: the tables to compare; by default all tables of both snapshots.
+        ignore: further columns that are not compared.
     """
 
     old: str | Path
@@ -88,14 +88,14 @@ class DiffOptions(JobOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class DiffResult(JobResult):
-    """What differs, in numbers.
+    """The differences in numbers.
 
     Attributes:
-        types: by object type: rows of `old` and `new`, and the objects by kind of change.
+        types: by object type: number of rows in `old` and `new`, and number of objects by kind of change.
         attributes: by object type: how many objects changed in each attribute.
-        columns: columns that the snapshots do not have alike.
-        old_complete: whether the old snapshot's landing was complete, None where unknown.
-        new_complete: the same of the new one.
+        columns: columns that only one snapshot has, or that have different types.
+        old_complete: whether the landing of the old snapshot was complete; None if unknown.
+        new_complete: whether the landing of the new snapshot was complete; None if unknown.
     """
 
     types: dict[str, dict[str, int]]
@@ -105,7 +105,7 @@ class DiffResult(JobResult):
     new_complete: bool | None
 
     def count(self, kind: str) -> int:
-        """How many objects of all types have a kind of change."""
+        """Return the number of objects, of all types, with this kind of change."""
         return sum(counts[kind] for counts in self.types.values())
 
     def summary(self) -> dict[str, Any]:
@@ -114,16 +114,16 @@ class DiffResult(JobResult):
 
 
 def diff_tables(old: DataFrame, new: DataFrame, object_type: str, *, ignore: Collection[str] = ()) -> DataFrame:
-    """What differs between two tables of one object type; see the table of the module.
+    """Return the differences of two tables of one object type, with the columns that the module docstring lists.
 
     Args:
-        old: the rows before, with the columns that the source gives.
-        new: the rows after.
-        object_type: told in the rows of the result.
-        ignore: further columns that do not count, such as those that `parse_messages` kept.
+        old: the old rows, with the columns that the source gives.
+        new: the new rows.
+        object_type: value of the column `object_type` in the result.
+        ignore: further columns that are not compared, such as those that `parse_messages` kept.
 
     Raises:
-        ConfigError: a table has no column of names.
+        ConfigError: a table has no column `name_text`.
     """
     both = _shared(old, new, ignore)
     left, right = _side(old, "old", both), _side(new, "new", both)
@@ -155,7 +155,7 @@ def diff_tables(old: DataFrame, new: DataFrame, object_type: str, *, ignore: Col
 def column_notes(
     old: DataFrame, new: DataFrame, object_type: str, *, ignore: Collection[str] = ()
 ) -> tuple[ColumnNote, ...]:
-    """The columns that count and that two tables of one object type do not have alike."""
+    """Return the columns that only one of two tables has, or that have different types; see `ColumnNote`."""
     before, after = (_counting(table, ignore) for table in (old, new))
     return tuple(
         ColumnNote(object_type, name, before.get(name), after.get(name))
@@ -172,11 +172,11 @@ def diff_snapshots(
     object_types: Sequence[str] = (),
     ignore: Collection[str] = (),
 ) -> DataFrame:
-    """What differs between two snapshots, all object types in one DataFrame; see the table of the module.
+    """Return the differences of two snapshots, all object types in one DataFrame; see the module docstring.
 
     Raises:
-        SpoolError: a folder that does not exist.
-        ConfigError: a folder without tables, or an object type that neither of them has.
+        SpoolError: a folder does not exist.
+        ConfigError: a folder has no tables, or neither snapshot has one of the object types.
     """
     before, after = Snapshot(old), Snapshot(new)
     tables = [
@@ -261,7 +261,7 @@ def _types(before: Snapshot, after: Snapshot, asked: Sequence[str]) -> list[str]
 
 
 def _pair(spark: SparkSession, before: Snapshot, after: Snapshot, name: str) -> tuple[DataFrame, DataFrame]:
-    """The two tables of an object type, an empty one where a snapshot has none."""
+    """Return the old and the new table of an object type; an empty table if a snapshot has none."""
     old = before.read(spark, name) if name in before.tables else None
     new = after.read(spark, name) if name in after.tables else None
     if old is None:
@@ -271,7 +271,7 @@ def _pair(spark: SparkSession, before: Snapshot, after: Snapshot, name: str) -> 
 
 
 def _counting(table: DataFrame, ignore: Collection[str]) -> dict[str, str]:
-    """Types of the columns that count, by name."""
+    """Return the columns that are compared: their types by name."""
     own = own_columns(table.columns)
     if own["name_text"] not in table.columns:
         raise ConfigError("a table of objects has a column name_text; this one has none")
@@ -289,7 +289,7 @@ def _shared(old: DataFrame, new: DataFrame, ignore: Collection[str]) -> list[str
 
 
 def _side(table: DataFrame, side: str, columns: Sequence[str]) -> DataFrame:
-    """One row a name: how many rows have it, and the content of one of them."""
+    """Return one row for each name: how many rows have it, and the content of one of these rows."""
     name = table[own_columns(table.columns)["name_text"]]
     content = f.struct(*(table[column] for column in columns)) if columns else f.struct(name)
     held = table.select(name.alias("name_text"), content.alias(side))
@@ -304,7 +304,7 @@ def _same(old: DataFrame, new: DataFrame, name: str) -> Column:
 
 
 def _change(old: DataFrame, new: DataFrame, name: str) -> Column:
-    """A column's name, old and new value, where they differ, else null."""
+    """Return the name, old value and new value of a column; null if both values are the same."""
     before = text_of(f.col("old").getField(name), old.schema[name].dataType)
     after = text_of(f.col("new").getField(name), new.schema[name].dataType)
     made = f.struct(f.lit(name).alias("attribute"), before.alias("old"), after.alias("new"))
@@ -312,13 +312,13 @@ def _change(old: DataFrame, new: DataFrame, name: str) -> Column:
 
 
 def _kinds(changes: DataFrame) -> dict[str, int]:
-    """How many objects have each kind of change; of those without a name, how many rows."""
+    """Return how many objects have each kind of change; for `unnamed`, how many rows."""
     number = f.when(f.col("change") == "unnamed", f.col("old_copies") + f.col("new_copies")).otherwise(1)
     found = {row["change"]: row["n"] for row in changes.groupBy("change").agg(f.sum(number).alias("n")).collect()}
     return {kind: found.get(kind, 0) for kind in KINDS}
 
 
 def _attributes(changes: DataFrame) -> dict[str, int]:
-    """How many objects changed in each attribute, the most frequent ones first."""
+    """Return how many objects changed in each attribute, the most frequent attributes first."""
     each = changes.select(f.explode("attributes").alias("a")).groupBy("a.attribute").count()
     return {row["attribute"]: row["count"] for row in each.orderBy(f.desc("count"), "attribute").collect()}

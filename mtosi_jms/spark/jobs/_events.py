@@ -1,7 +1,13 @@
-"""Events as rows: what creations, deletions and changes of attributes or states say of objects.
+"""Events as rows: what notifications of creations, deletions, attribute changes and state changes say about objects.
 
-Each row has four columns of ours in front of those of the object types: `_fact` (full, told, gone, or rejected),
-`_name`, `_time` and `_told`, the columns of which the event gives the value. The message's file is in `source_file`.
+Each row has four columns in front of those of the object types:
+
+- `_fact`: full, told, gone, or rejected;
+- `_name`: the full name of the object; of a rejected event the reason;
+- `_time`: the time of the event;
+- `_told`: the columns that the event sets.
+
+The file of the message is in `source_file`.
 """
 
 from __future__ import annotations
@@ -59,16 +65,16 @@ class _Fact:
 
 
 def event_schema(object_types: Sequence[str]) -> pa.Schema:
-    """The columns of facts about objects of some types."""
+    """Return the columns of facts about objects of some types."""
     return pa.schema([*_FACTS, *row_schema(tuple(object_types))])
 
 
 def event_rows(messages: DataFrame, object_types: Sequence[str], stubs: Sequence[str]) -> DataFrame:
-    """The facts in notifications about objects of some types.
+    """Return the facts that notifications contain about objects of some types.
 
     Args:
         messages: rows of objectType MESSAGE with `body` and `source_file`.
-        object_types: the types whose objects are wanted; a deletion is given whatever its type.
+        object_types: types of the objects; deletions are given for all types.
         stubs: generated packages.
     """
     parser = _EventParser(tuple(object_types), tuple(stubs))
@@ -79,12 +85,12 @@ def event_rows(messages: DataFrame, object_types: Sequence[str], stubs: Sequence
 def event_batches(
     messages: Iterable[pa.RecordBatch], object_types: Sequence[str], stubs: Sequence[str]
 ) -> Iterator[pa.RecordBatch]:
-    """The same as `event_rows`, of batches in this process."""
+    """Return the facts as `event_rows` does, but from record batches and in this process."""
     return _EventParser(tuple(object_types), tuple(stubs))(messages)
 
 
 class _EventParser:
-    """What the workers run."""
+    """Makes facts from batches of messages, in Spark's Python workers or in this process."""
 
     def __init__(self, object_types: tuple[str, ...], stubs: tuple[str, ...]) -> None:
         self._types = object_types
@@ -132,10 +138,10 @@ class _EventParser:
         return facts
 
     def _event(self, event: etree._Element, routes: Routes) -> list[tuple[str, list[str] | None, Hit]]:
-        """What an event says; each with the object that has the values.
+        """Return the facts of an event: kind, the columns that it sets, and the object with the values.
 
         Raises:
-            EnvelopeError: it names no object, or a creation has none.
+            EnvelopeError: a deletion or a change names no object, or a creation contains none.
         """
         kind = _KINDS[logical_name(split_clark(str(event.tag))[1])]
         named = _child(event, "objectName")
@@ -157,7 +163,7 @@ class _EventParser:
         return [(TOLD, _told(hit), replace(hit, name=name)) for hit in hits]
 
     def _alone(self, event: etree._Element, holder: etree._Element, name: str) -> list[Hit]:
-        """Attributes without an object around them, as an object of the type that the event or the name says."""
+        """Return attributes that no object element encloses as an object; the event or the name says its type."""
         label = _text(event, "objectType") or name.rpartition("/")[2].partition("=")[0]
         if label not in self._types:
             return []
@@ -169,14 +175,14 @@ class _EventParser:
 
 
 def _events(body: etree._Element | None) -> Iterator[etree._Element]:
-    """The events in the body of a notification that say something of objects."""
+    """Yield the events in the body of a notification that say something about objects."""
     for element in body.iter() if body is not None else ():
         if isinstance(element.tag, str) and logical_name(split_clark(element.tag)[1]) in _KINDS:
             yield element
 
 
 def _told(hit: Hit) -> list[str]:
-    """The columns of which the element of an object gives the value, xsi:nil included."""
+    """Return the columns that the element of an object sets, including those with xsi:nil."""
     if hit.element is None:
         return []
     slots = plan_of(hit.table).slots

@@ -1,8 +1,8 @@
-"""Columns of Spark made from columns: full names as text, and values of any type in a comparable form.
+"""Spark columns made from other columns: full names as text, and values of any type in a comparable form.
 
-Maps have no order, so they are compared as their sorted entries, at any depth. Open content stands in a table twice, as
-a map of its texts and, in `..._raw` beside it, as the XML that came. The XML may differ by prefixes and blanks that
-mean nothing, so only the map counts.
+Maps have no order, so they are compared as sorted entries, at any depth. A table has open content twice: as a map of
+texts, and as the received XML in a column `..._raw`. The XML may differ in prefixes and white space without meaning, so
+only the map is compared.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _UTC: Final = {"timeZone": "UTC"}
 
 
 def names_type(kind: Any) -> int:
-    """What a column of a Spark type holds: 1 a full name in its steps, 2 a list of such names, 0 anything else."""
+    """Tell what a column of a Spark type holds: 1 for a full name as its steps, 2 for a list of such names, else 0."""
     if not isinstance(kind, StructType) or len(kind) != 1 or not isinstance(kind[0].dataType, ArrayType):
         return 0
     inner = kind[0].dataType.elementType
@@ -40,12 +40,12 @@ def names_type(kind: Any) -> int:
 
 
 def names_in(table: DataFrame, *columns: str) -> Column:
-    """The full names in some columns of names, as one list of texts; empty where there are none."""
+    """Return the full names in some columns of names as one list of texts, which may be empty."""
     return f.concat(f.array().cast(_TEXTS), *(_names(table, column) for column in columns))
 
 
 def name_text(name: Column) -> Column:
-    """A full name as text, written as `name_text` is; null where it has no step."""
+    """Return a full name as text, as in the column `name_text`; null if it has no step."""
 
     def step(rdn: Column) -> Column:
         return f.concat(_escaped(rdn["type"]), f.lit("="), _escaped(rdn["value"]))
@@ -54,7 +54,7 @@ def name_text(name: Column) -> Column:
 
 
 def last_step(name: Column) -> tuple[Column, Column]:
-    """The type and the value of the last step of a full name given as text."""
+    """Return the type and the value of the last step of a full name that is given as text."""
     parts = f.split(f.substring_index(name, "/", -1), "=")
     return _unescaped(f.get(parts, f.lit(0))), _unescaped(f.get(parts, f.lit(1)))
 
@@ -82,18 +82,18 @@ def _unescaped(text: Column) -> Column:
 
 
 def content_fields(kind: StructType) -> list[StructField]:
-    """The fields of a struct without the XML of open content that stands beside its map."""
+    """Return the fields of a struct, without the `..._raw` columns that hold the XML of open content."""
     maps = {field.name for field in kind if isinstance(field.dataType, MapType)}
     return [field for field in kind if not (field.name.endswith("_raw") and field.name.removesuffix("_raw") in maps)]
 
 
 def comparable(value: Column, kind: DataType) -> Column:
-    """A value in a form that Spark compares: maps as sorted entries."""
+    """Return a value in a form that Spark can compare, with maps as sorted entries."""
     return _rebuilt(value, kind, maps=False)
 
 
 def text_of(value: Column, kind: DataType) -> Column:
-    """A value as text: JSON for structs, lists and maps, keys of maps in order; null where it is null."""
+    """Return a value as text: JSON for structs, lists and maps, with sorted map keys; null stays null."""
     if isinstance(kind, StructType | ArrayType | MapType):
         return f.to_json(_rebuilt(value, kind, maps=True), _UTC)
     if isinstance(kind, BinaryType):
@@ -104,7 +104,7 @@ def text_of(value: Column, kind: DataType) -> Column:
 
 
 def _is_plain(kind: DataType) -> bool:
-    """Whether Spark compares values of a type as they are."""
+    """Whether Spark can compare values of a type as they are."""
     if isinstance(kind, ArrayType):
         return _is_plain(kind.elementType)
     if isinstance(kind, StructType):
@@ -113,7 +113,7 @@ def _is_plain(kind: DataType) -> bool:
 
 
 def _rebuilt(value: Column, kind: DataType, *, maps: bool) -> Column:
-    """A value with the maps in it sorted; as maps again, or as lists of their entries."""
+    """Return a value with its maps sorted; with `maps` they stay maps, otherwise they become lists of entries."""
     if _is_plain(kind):
         return value
     if isinstance(kind, MapType):

@@ -1,6 +1,8 @@
-"""An ingest that adds to its tables: only news are read, and merged into what is there.
+"""An ingest that adds to its tables: it reads only news, and merges them into the existing tables.
 
 checkpoint -> news -> plan -> tables of the news (TableWriter) and events -> merge -> commit -> checkpoint
+
+*News* is what the landing has and the checkpoint does not; docs/design/lake.md explains the steps.
 """
 
 from __future__ import annotations
@@ -53,17 +55,17 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 READ: Final = "read"
-"""The folder, in that of the staged tables, of the tables of the news."""
+"""The folder of the tables of the news, inside the folder of the staged tables."""
 _EVENTS: Final = "events"
 _MERGED: Final = "merged"
 _JOINED: Final = "joined"
 FEW: Final = 20_000
-"""Fewer rows of news are merged by one task, whose plan is interpreted: to compile it takes longer."""
+"""Fewer rows of news than this are merged by one task, and Spark interprets its plan: to compile it takes longer."""
 _LOOKED_UP: Final = 1_000_000
-"""More names than this are not looked up in the files of a Parquet table: Spark reads all of it."""
+"""More names than this are not looked up in the files of a Parquet table: Spark then reads the whole table."""
 _SMALL: Final = (2 * 1024 * 1024, 32 * 1024 * 1024)
 _MANY: Final = 64
-"""More files of a Parquet table than this, all below one of the sizes above, are made into fewer."""
+"""This many files of a Parquet table, or more, are joined if all of them are smaller than one of `_SMALL` (bytes)."""
 
 
 @dataclass(frozen=True)
@@ -73,11 +75,11 @@ class Grown:
     Attributes:
         changed: number of rows that were added, replaced or removed, by object type.
         added: new columns by object type.
-        rejects: events that say nothing that can be used.
+        rejects: events that cannot be used, with reasons.
         unnamed: number of objects without a name, which are left out.
         closings: of this run.
-        tables: names of the folders that were made again.
-        foreign: object types whose table something else has changed since the last ingest.
+        tables: names of the folders of Parquet tables that were made again.
+        foreign: object types whose tables were changed since the last ingest, but not by an ingest that finished.
     """
 
     changed: dict[str, int]
@@ -95,9 +97,9 @@ class Growth:
     Args:
         source: of the landing.
         out: folder of the tables.
-        identity: what the checkpoint belongs to besides the source.
-        since_last: whether only what is new since the last run is read.
-        snapshot: whether a complete answer closes what it does not have.
+        identity: further facts that identify the checkpoint, in addition to those of the source.
+        since_last: whether to read only what is new since the last run.
+        snapshot: whether a complete answer closes the objects that it does not have.
         write: merge or append.
     """
 
@@ -133,13 +135,13 @@ class Growth:
         """List the landing, and look at what is new in it.
 
         Args:
-            listed: lists it.
+            listed: lists the landing.
 
         Returns:
-            Whether there is anything to tell.
+            Whether the run has anything to do or to report.
 
         Raises:
-            SpoolError: it cannot be read, or is empty and was not.
+            SpoolError: the landing cannot be read, or is empty and was not before.
         """
         self._list = listed
         source = replace(self._source, verify=Verify.FULL) if self._source.mode is Mode.FAILFAST else self._source
@@ -148,7 +150,7 @@ class Growth:
         return not self.checkpoint.exists or not self.news.empty or bool(self.news.changed)
 
     def plan(self, source: SourceOptions) -> Plan:
-        """The plan of the news; they are looked at once more where they have to be planned again."""
+        """Return the plan of the news; if `source` asks for another verification than before, look at them again."""
         if source.verify is not self._looked:
             self.news = self.news.again(source)
         self._looked = None
@@ -157,9 +159,9 @@ class Growth:
     def merge(  # noqa: PLR0915 - one step after the other
         self, spark: SparkSession, lake: Lake, source: SourceOptions, plan: Plan, written: Written, staged: Staging
     ) -> Grown:
-        """Merge the tables of the news, and the events among them, into the tables; Parquet is only staged.
+        """Merge the tables of the news, and the events among them, into the tables. The results are only staged.
 
-        What the driver must know of the news it reads from their files, without Spark.
+        The driver reads the facts that it needs from the files of the news, without Spark.
 
         Raises:
             SpoolError: a table that an earlier ingest made is gone.
@@ -228,7 +230,11 @@ class Growth:
             )
 
     def _stage(self, lake: Lake, merges: Mapping[str, TableMerge], staged: Staging) -> dict[str, int]:
-        """Write the rows that change aside, and Parquet tables as they will be; the number of such rows by type."""
+        """Write the changed rows to a folder of their own, and stage Parquet tables as they will be.
+
+        Returns:
+            The number of changed rows by object type.
+        """
         changed: dict[str, int] = {}
         for label, merge in merges.items():
             aside = staged.folder / _MERGED / label
@@ -248,7 +254,7 @@ class Growth:
         return changed
 
     def _touched(self, lake: Lake, label: str, merge: TableMerge, folder: Path) -> DataFrame | None:
-        """The part of a table that the news may change: None where they are about objects that are not in it."""
+        """Return the part of a table that the news may change; None if the table has none of their objects."""
         if not merge.exists:
             return None
         if merge.added or merge.closes:
@@ -263,7 +269,7 @@ class Growth:
         return lake.spark.read.parquet(*map(str, files)) if files else None
 
     def _stage_parquet(self, lake: Lake, label: str, merge: TableMerge, staged: Staging, found: Changes) -> None:
-        """Make files of a Parquet table again that hold rows that change, or are many and small; link the others."""
+        """Stage a Parquet table: write files with changed rows and many small files again, and link the others."""
         new = staged.folder / f"{PREFIX}{label}"
         held = sorted(lake.folder(label).glob("*.parquet")) if merge.exists else []
         again = held if merge.added else [path for path in held if path.name in _names_of(found.files)]
@@ -289,7 +295,12 @@ class Growth:
         return lake.spark.read.schema(schema).parquet(str(staged.folder / _MERGED / label))
 
     def check(self, lake: Lake) -> None:
-        """Check before a commit that neither the files, the checkpoint nor the tables have changed meanwhile."""
+        """Check before a commit that files, checkpoint and tables have not changed since they were read.
+
+        Raises:
+            SpoolError: a file has changed.
+            SpoolInUseError: the checkpoint or a table has changed.
+        """
         check_unchanged(self.news, self._list(self._source))
         self.checkpoint.check_alone()
         for label in self._changed:
@@ -299,10 +310,10 @@ class Growth:
                 )
 
     def commit(self, lake: Lake, staged: Staging) -> None:
-        """Commit what was staged to tables of Delta or Iceberg.
+        """Commit the staged rows to tables of Delta or Iceberg.
 
         Raises:
-            SpoolInUseError: another program has committed to the table in the same moment.
+            SpoolInUseError: another program has committed to the table at the same time.
         """
         staged.begin_commits(len(self._changed))
         for label, merge in self._changed.items():
@@ -323,7 +334,7 @@ class Growth:
                 )
 
     def advance(self, lake: Lake, plan: Plan, rejects: Sequence[Reject], grown: Grown, staged: Staging) -> int:
-        """Stage the checkpoint; how many responses wait."""
+        """Stage the checkpoint. Return how many responses wait for the rest of their sequences."""
         after = self.checkpoint.advance(self.news, plan, rejects, grown.closings, wait=self._wait)
         for label in {*self._told, *self._changed}:
             staged_table = staged.folder / f"{PREFIX}{label}"
@@ -355,7 +366,7 @@ class Growth:
         names: Sequence[str],
         times: DataFrame,
     ) -> DataFrame | None:
-        """What the notifications say, written aside."""
+        """Write the facts of the notifications to a folder of their own; None without notifications."""
         files = tuple(file for file in plan.files if file.kind == NOTIFICATION)
         if not files:
             return None
@@ -364,7 +375,7 @@ class Growth:
             source,
             object_types=(MESSAGE,),
             columns=("body", "source_file"),
-            mode=Mode.FAILFAST,  # the plan has read them to their ends: what cannot be read now has changed, or is gone
+            mode=Mode.FAILFAST,  # planning has read these files to their ends: one that fails now has changed
             on_incomplete=OnIncomplete.WARN,
         )
         landed = landed_by(spark, replace(plan, files=files), options, folder)
@@ -384,7 +395,14 @@ class Growth:
     def _answers(
         self, files: Collection[str], sequences: Mapping[str, str], sent: Mapping[str, dt.datetime], label: str
     ) -> list[Closing]:
-        """The complete answers that have objects of a type, in some of their files."""
+        """Return the closings of complete answers that have objects of a type; none without `snapshot`.
+
+        Args:
+            files: the files with objects of the type.
+            sequences: the complete sequence of each file.
+            sent: the time of each message, by file.
+            label: the object type.
+        """
         if not self._snapshot:
             return []
         keys = {sequences[path] for path in files if path in sequences}
@@ -396,7 +414,7 @@ class Growth:
 
 
 def _times(spark: SparkSession, sent: Mapping[str, dt.datetime], sequences: Mapping[str, str]) -> DataFrame:
-    """When each message was sent, and of which complete sequence it is."""
+    """Return for each message its file, its time, and its sequence if that is complete."""
     rows = pa.table(
         {
             "source_file": pa.array(list(sent), pa.string()),
@@ -408,19 +426,22 @@ def _times(spark: SparkSession, sent: Mapping[str, dt.datetime], sequences: Mapp
 
 
 def _names_of(files: Collection[str]) -> set[str]:
-    """The names of files given as URLs."""
+    """Return the names of files that are given as URLs."""
     return {Path(unquote(urlsplit(name).path)).name for name in files}
 
 
 def _many_small(files: Sequence[Path]) -> list[Path]:
-    """The files of a table that are better joined: of about equal size, so that no row is written again and again."""
+    """Return the files of a table that should be joined.
+
+    They are all small, or all below the larger limit, so that a row is not written again each time.
+    """
     sizes = {path: path.stat().st_size for path in files}
     smaller = ([path for path in files if sizes[path] < limit] for limit in _SMALL)
     return next((paths for paths in smaller if len(paths) >= _MANY), [])
 
 
 def _link(old: Path, new: Path) -> None:
-    """Give a file that stays a second name; a copy where the file system has no such thing."""
+    """Link an unchanged file under a second path, or copy it if the file system has no hard links."""
     try:
         os.link(old, new)
     except OSError:
@@ -432,14 +453,14 @@ def _sequence(correlation_id: str | None, path: str) -> str:
 
 
 def _types(source: SourceOptions, written: Written, lake: Lake) -> tuple[str, ...]:
-    """The object types that may have news."""
+    """Return the object types that may have news."""
     if source.object_types != (ALL,):
         return source.object_types
     return tuple(dict.fromkeys((*OBJECT_TYPES, *written.rows, *lake.labels(OBJECT_TYPES))))
 
 
 def _of_type(events: DataFrame, names: Sequence[str], name: str) -> DataFrame:
-    """The events about objects of one type, in its columns."""
+    """Return the events about objects of one type, with the columns of this type."""
     facts = ("_fact", "_name", "_time", "_told")
     told = events.where(~f.col("_fact").isin(GONE, REJECTED))
     if len(names) == 1:

@@ -1,21 +1,22 @@
-"""The job behind `mtosi-jms ingest`: a landing into Parquet by object type, with ledger, rejects and report.
+"""The job behind `mtosi-jms ingest`: it makes Parquet tables by object type from a landing, with a report.
 
     OUT/objectType=ME/*.parquet      typed columns of ME, and so on: one folder for each object type
     OUT/_report/summary.json         what `--json` prints
-    OUT/_report/ledger.jsonl         one line a sequence
-    OUT/_report/rejects.jsonl        one line a rejected file
+    OUT/_report/ledger.jsonl         one line for each sequence
+    OUT/_report/rejects.jsonl        one line for each rejected file
     OUT/_report/report.html
 
-Tables of Delta or Iceberg are committed by Spark in the place of Parquet files. With `write` merge or append the tables
-are not replaced: see `_growth`.
+For tables of Delta or Iceberg, Spark commits a table instead of writing Parquet files. With `write` merge or append the
+job adds to its tables instead of replacing them: see `_growth`.
 
-With ALL, each object type that occurs gets a folder. Types that are named get one even if they have no rows.
+With the object type ALL, each type that has rows gets a folder. Types that are named get one even without rows.
 
-Each file is parsed once. One object type is written as it is read; several are read together, each into a struct
-column of its own, and parted afterwards by Spark. All is made in a folder of its own and moved into place at the end,
-so that a job that fails leaves an earlier result as it was. Planning looks at heads and ends only; when reading then
-finds a file that breaks off in the middle, the landing is planned again with every file parsed, and the tables are made
-again, so that the marks of complete sequences are right.
+Each file is parsed once. A single object type is written as it is read. Several types are read together, each into a
+struct column of its own, and Spark then splits them into tables. Everything is made in a staging folder and moved into
+place at the end, so a job that fails leaves an earlier result unchanged.
+
+Planning reads heads and ends of files only. If reading then finds a file that is damaged in the middle, the landing is
+planned again with every file read to its end, and the tables are made again, so that `complete` is right in all rows.
 """
 
 from __future__ import annotations
@@ -69,17 +70,18 @@ class IngestOptions(JobOptions):
 
     Attributes:
         landing: a spool, a folder of envelopes, a file or a glob.
-        object_type: as the source's option `objectType`, ALL for every type that occurs; not MESSAGE.
-        mode: as the source's option; FAILFAST raises before anything is written.
-        on_incomplete: as the source's option; fail raises before anything is written. `mark` is another word for warn
-            and `wait` one for filter; with `write` merge or append, what waits comes in once its sequence is complete.
+        object_type: as the option `objectType` of the source; ALL for every type that occurs. MESSAGE is not allowed.
+        mode: as the option of the source; FAILFAST raises before anything is written.
+        on_incomplete: as the option of the source; fail raises before anything is written. `mark` is a synonym of warn,
+            and `wait` of filter. With `write` merge or append, responses that wait are written once their sequence is
+            complete.
         stubs: generated packages, joined by commas.
-        bulk_files: folders below which files are read that replies of BulkResponse name (C18, experimental).
-        table: beginning of the names of tables in a catalog of the session, which are `TABLE_me` and so on; by default
-            tables are below `out`, which always has the report and the checkpoint.
-        write: replace the tables; merge: the last state of each object; append: the history of each object.
-        since_last: with merge or append, read only what came since the last ingest.
-        snapshot: with merge or append, objects that a complete answer does not have are closed.
+        bulk_files: folders with the files that replies of BulkResponse may name (C18, experimental).
+        table: prefix of the names of tables in a catalog of the session: `TABLE_me` and so on. By default the tables
+            are below `out`. The report and the checkpoint are always below `out`.
+        write: replace: make the tables anew; merge: keep the last state of each object; append: keep its history.
+        since_last: with merge or append: read only what is new since the last ingest.
+        snapshot: with merge or append: close objects that a complete answer does not have.
     """
 
     landing: str | Path
@@ -96,21 +98,22 @@ class IngestOptions(JobOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class IngestResult(JobResult):
-    """What an ingest brought.
+    """The result of an ingest.
 
     Attributes:
         rows: number of rows by object type.
         sequences: the ledger.
-        rejected: what was rejected.
+        rejected: rejected files, with reasons.
         unfollowed: replies of BulkResponse whose files were not read.
         messages: number of messages by kind, duplicates included.
-        vendors: number of objects by manufacturer, the most frequent ones.
-        changed: with merge or append, number of rows that were added, replaced or removed, by object type.
-        added: with merge or append, columns that the tables did not have before, by object type.
-        unnamed: with merge or append, number of objects without a name, which are left out.
-        foreign: with merge or append, object types whose table something else has changed since the last ingest.
-        waiting: with merge or append, number of responses that wait for the rest of their sequences.
-        submit: what spark-submit has to be told for the format.
+        vendors: number of objects by manufacturer, for the most frequent manufacturers.
+        changed: with merge or append: number of rows that were added, replaced or removed, by object type.
+        added: with merge or append: columns that the tables did not have before, by object type.
+        unnamed: with merge or append: number of objects without a name, which are left out.
+        foreign: with merge or append: object types whose tables were changed since the last ingest, but not by an
+            ingest that finished.
+        waiting: with merge or append: number of responses that wait for the rest of their sequences.
+        submit: the options that spark-submit needs for the format.
         samples: the first rows of each table, for the page.
     """
 
@@ -155,11 +158,12 @@ def _ledger_line(found: ReplySequence) -> dict[str, Any]:
 def run_ingest(
     options: IngestOptions, *, spark: SparkSession | None = None, progress: Progress | None = None
 ) -> IngestResult:
-    """Write `OUT/objectType=X/*.parquet` and `OUT/_report/`; see the module.
+    """Write `OUT/objectType=X/*.parquet` and `OUT/_report/`; see the module docstring.
 
     Raises:
-        ExchangeError: `on_incomplete` is fail and some sequence is incomplete.
-        MtosiError: `mode` is FAILFAST and something is rejected; one line each. Else as all jobs.
+        ExchangeError: `on_incomplete` is fail and a sequence is incomplete.
+        MtosiError: `mode` is FAILFAST and something is rejected; the text has one line for each reject. Other errors
+            are those of all jobs.
     """
     from mtosi_jms.spark._session import pyspark_version
 
@@ -204,7 +208,7 @@ def run_ingest(
 
 
 def _growth(options: IngestOptions, source: SourceOptions, out: Path) -> Growth | None:
-    """What is new in the landing; None where the tables are replaced."""
+    """Return the part of the job that merges or appends; None if the tables are replaced."""
     if options.write not in WRITES:
         raise ConfigError(f"write is {options.write!r}; there are {', '.join(WRITES)}")
     if options.write == _REPLACE:
@@ -228,7 +232,7 @@ def _submit(name: str, version: str) -> str:
     try:
         return submit_line(name, version)
     except ConfigError:
-        return ""  # the session has a jar that this version does not know
+        return ""  # `PACKAGES` has no package for this version of Spark: the session has a jar of the user's choice
 
 
 def _source_options(options: IngestOptions) -> SourceOptions:
@@ -252,7 +256,7 @@ def _source_options(options: IngestOptions) -> SourceOptions:
 
 
 class _Ingest:
-    """Plans a landing and makes its tables, and tells paths as the user would write them."""
+    """Plans a landing and makes its tables; shows paths as the user would write them."""
 
     def __init__(self, job: Job, options: IngestOptions, source: SourceOptions, growth: Growth | None) -> None:
         self.tables: tuple[str, ...] | None = None
@@ -264,11 +268,11 @@ class _Ingest:
         self._where = options.where
 
     def plan(self, source: SourceOptions, planner: Planner | None = None) -> Plan | EnginePlan:
-        """Look at the landing; where a single reject decides, at every file from end to end.
+        """Plan the landing; with FAILFAST, where a single reject decides, read every file to its end.
 
         Args:
             source: of the landing.
-            planner: plans it, this time and when it has to be planned again.
+            planner: plans it now, and later if it has to be planned again; by default the present planner.
         """
         self._planner = planner or self._planner
         with self._job.stage("plan"):
@@ -283,14 +287,14 @@ class _Ingest:
         return plan
 
     def nothing(self, growth: Growth) -> IngestResult:
-        """The result of an ingest without news, which leaves everything as it is."""
+        """Return the result of an ingest without news, which changes nothing."""
         waiting = growth.checkpoint.waiting
         nothing: dict[str, int] = {}
         facts = {"rows": nothing, "sequences": (), "rejected": (), "messages": nothing, "vendors": nothing}
         return IngestResult(**facts, waiting=waiting, **self._job.facts)  # type: ignore[arg-type]
 
     def replace(self, plan: Plan | EnginePlan, staged: Staging, lake: Lake) -> IngestResult:
-        """Make the tables, in the place of those that are there."""
+        """Make the tables, which replace those of an earlier ingest."""
         plan, written, seen = self._read(plan, TableWriter(lake.spark, self._source, staged.folder, self._where))
         if lake.format != PARQUET:
             with self._job.stage("commit"):
@@ -299,7 +303,7 @@ class _Ingest:
         return self._result(plan, written, seen)
 
     def grow(self, plan: Plan, staged: Staging, lake: Lake, growth: Growth) -> IngestResult:
-        """Make tables of the news, and merge them into those that are there."""
+        """Make tables of the news, and merge them into the existing tables."""
         folder = staged.folder / READ
         folder.mkdir()
         plan, written, seen = self._read(plan, TableWriter(lake.spark, self._source, folder, here=True))
@@ -325,7 +329,7 @@ class _Ingest:
         return replace(result, waiting=waiting, **facts)  # type: ignore[arg-type]
 
     def _read(self, plan: P, writer: TableWriter) -> tuple[P, Written, dict[str, Any]]:
-        """Make tables, and see what the page shows of them; where the plan is wrong, again with every file verified."""
+        """Make the tables and the samples for the page; if the plan was wrong, plan again with every file verified."""
         with self._job.stage("read and write"):
             written = writer.write(plan)
         if written is None:
@@ -351,7 +355,7 @@ class _Ingest:
         )
 
     def shown(self, reject: Reject) -> Reject:
-        """A reject with its path as the user would write it."""
+        """Return a reject with its path as the user would write it."""
         return replace(reject, file=self._path(reject.file))
 
     def _sequences(self, plan: Plan | EnginePlan) -> tuple[ReplySequence, ...]:
@@ -361,7 +365,7 @@ class _Ingest:
         )
 
     def _path(self, path: str) -> str:
-        """Relative where the landing was given so."""
+        """Return a path as the user would write it: relative if the path of the landing is relative."""
         absolute = Path(self._landing).is_absolute() or scheme_of(self._landing)
         return path if absolute else os.path.relpath(path)
 
@@ -376,7 +380,7 @@ def _lines(rows: Iterable[Mapping[str, Any]]) -> str:
 
 
 def report_of(result: IngestResult, landing: str, made: dt.datetime | None = None) -> Report:
-    """The page of an ingest; `landing` and `made`, in UTC, are told in its heading."""
+    """Return the page of an ingest; its heading shows `landing` and `made` (in UTC)."""
     return Report(
         title="MTOSI inventory",
         subtitle=f"{landing} to {result.out}",
@@ -403,7 +407,7 @@ def _links(result: IngestResult, options: IngestOptions) -> dict[str, str]:
 
 
 def _steps(result: IngestResult, options: IngestOptions) -> dict[str, str]:
-    """What people do next with the tables; those of a catalog are for its programs."""
+    """Return suggestions what to do next with the tables; none for tables of a catalog."""
     if not result.rows or options.table:
         return {}
     out = shlex.quote(str(result.out))
@@ -430,7 +434,7 @@ def _facts(result: IngestResult) -> list[Fact]:
 
 
 def _rate(result: IngestResult) -> str:
-    """Rows a second of reading and writing, without the start of Spark."""
+    """Return rows per second of reading and writing, without the start of Spark."""
     spent = result.stages.get("read and write", 0.0)
     return number(sum(result.rows.values()) / spent) if spent else "unknown"
 

@@ -1,7 +1,7 @@
-"""What the jobs have in common: whose folder it is, their stages, a session, Spark's errors as ours, the result.
+"""What the jobs have in common: checks of the output folder, stages, a session, errors of Spark, and the result.
 
-Each job owns some folders of tables below its `out`, and a summary in `out/_report/`. A folder that has such tables
-but not the summary was made by something else, and is refused. Beside the summary lies a page that shows the same.
+Each job owns some folders of tables below its `out`, and a summary and an HTML page in `out/_report/`. If `out` has
+such tables but no summary of the job, something else made them, and the job refuses the folder.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ _INTERPRETED: Final = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codeg
 
 @dataclass(frozen=True, kw_only=True)
 class JobOptions:
-    """What all jobs are told; each job adds what is its own.
+    """The options of all jobs; each job adds its own.
 
     Attributes:
-        out: folder for the result; made if need be. An earlier result of the same job there is replaced.
-        cores: processors for a session of the job's own, by default all.
-        allow_empty: whether an input with nothing in it makes empty tables; by default it is an error.
-        format: of the tables; of an ingest parquet, delta or iceberg, of the other jobs parquet, json or csv.
-        where: a condition in Spark SQL on the columns of the rows that are written; empty for all rows.
-        conf: further settings of Spark for a session of the job's own, jars and catalogs for example.
+        out: folder for the result; made if it does not exist. An earlier result of the same job there is replaced.
+        cores: number of processors for a session that the job makes; by default all.
+        allow_empty: whether an empty input makes empty tables; by default it is an error.
+        format: of the tables: parquet, delta or iceberg for an ingest, and parquet, json or csv for the other jobs.
+        where: a condition in Spark SQL that selects the rows to write; empty for all rows.
+        conf: further settings of Spark for a session that the job makes, for example jars and catalogs.
     """
 
     out: str | Path
@@ -58,13 +58,13 @@ class JobOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class JobResult:
-    """What a job brought; each job adds its own numbers.
+    """The result of a job; each job adds its own numbers.
 
     Attributes:
         stages: seconds by stage.
-        seconds: in all.
-        out: where the result lies.
-        where: the condition on the rows that were written; empty for all rows.
+        seconds: duration of the job.
+        out: the folder of the result.
+        where: the condition that selected the rows; empty for all rows.
     """
 
     stages: dict[str, float]
@@ -87,7 +87,7 @@ class JobResult:
 
 @contextmanager
 def interpreted(spark: SparkSession, few: bool) -> Iterator[None]:
-    """Have Spark interpret its plans in this block, where they are for few rows, instead of compiling them."""
+    """Let Spark interpret its plans in this block instead of compiling them, if they are for `few` rows."""
     before = {name: spark.conf.get(name, None) for name in _INTERPRETED} if few else {}
     try:
         for name in before:
@@ -119,19 +119,19 @@ class Job:
         format: str = PARQUET,
         where: str = "",
     ) -> None:
-        """See that `out` is a place for the result of a job.
+        """Check that the job may write its result into `out`.
 
         Args:
-            name: of the job; its summary is `_report/NAME.json`, that of an ingest `_report/summary.json`.
+            name: of the job; its summary is `_report/NAME.json`, or `_report/summary.json` for an ingest.
             out: the folder; it need not exist.
             tables: glob patterns of the folders of tables that the job makes.
-            progress: told of each stage as it begins, and of Spark's tasks.
-            lake: whether Spark commits the tables, those of Delta or Iceberg.
-            format: of tables that `write` makes.
-            where: the condition on the rows that `write` writes.
+            progress: called when a stage begins and when Spark has finished tasks.
+            lake: whether Spark commits the tables (Delta or Iceberg).
+            format: of the tables that `write` makes.
+            where: the condition that selects the rows that `write` writes.
 
         Raises:
-            ConfigError: the format is unknown, or `out` holds tables of something else.
+            ConfigError: the format is unknown, or `out` has tables that this job did not make.
         """
         if not lake and format not in FORMATS:
             raise ConfigError(f"format is {format!r}; there are {', '.join(FORMATS)}")
@@ -155,7 +155,7 @@ class Job:
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
-        """Count the block as a stage."""
+        """Measure the time of the block as that of a stage."""
         self._stage = name
         if self._progress is not None:
             self._progress(name, 0, 0)
@@ -165,7 +165,7 @@ class Job:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """The fields of `JobResult` as they are now."""
+        """The values for the fields of `JobResult`, at this moment."""
         return {
             "stages": self._stages,
             "seconds": time.perf_counter() - self._started,
@@ -181,11 +181,11 @@ class Job:
         *,
         settings: Mapping[str, str] | None = None,
     ) -> Iterator[tuple[Staging, SparkSession]]:
-        """A place to make the tables, and a session: the caller's, or one of the job's own that ends with the block.
+        """Provide a staging folder and a session: the caller's, or a new one that stops at the end of the block.
 
         Args:
-            spark: a session of the caller's.
-            cores, settings: of a session of the job's own.
+            spark: the session of the caller, if any.
+            cores, settings: for a new session.
         """
         from mtosi_jms.spark._session import local_session
 
@@ -199,12 +199,12 @@ class Job:
                 yield staged, active
 
     def write(self, rows: DataFrame, folder: Path, *, filtered: bool = True) -> DataFrame:
-        """Write a table as Parquet, and give it as it was written; `finish` brings it into the job's format.
+        """Write a table as Parquet, and return it as it was written; `finish` converts it to the format of the job.
 
         Args:
             rows: of the table.
-            folder: where it is made.
-            filtered: whether the job's condition holds for its rows.
+            folder: of the table.
+            filtered: whether to write only the rows for which the condition of the job holds.
         """
         write_parquet(where(rows, self._where) if filtered else rows, folder)
         written = rows.sparkSession.read.parquet(str(folder))
@@ -212,13 +212,13 @@ class Job:
         return written
 
     def finish(self, staged: Staging, result: JobResult, page: Report, tables: Sequence[str] | None = None) -> None:
-        """Write the summary and its page, and put all that was made in the place of what was there.
+        """Write the summary and the page, and replace the earlier result by what the job made.
 
         Args:
-            staged: where it was made.
+            staged: the staging folder with the tables.
             result: of the job.
-            page: what the page shows; its time, times of stages and the link to the summary are added.
-            tables: patterns of the tables that are replaced, by default all of the job's; others stay.
+            page: content of the page; its time, the times of stages and a link to the summary are added.
+            tables: patterns of the tables that are replaced, by default all tables of the job; others stay.
         """
         if self._format in (JSON, CSV):
             for written, folder in self._written:
@@ -235,9 +235,9 @@ class Job:
 
 @contextmanager
 def _spark_errors() -> Iterator[None]:
-    """Turns an error of Spark's into an MtosiError of one line, while the session can still describe it.
+    """Turn errors of Spark into an MtosiError of one line, while the session can still describe them.
 
-    PySpark logs some of its errors to standard error besides, with a page of Java in each; not while the block runs.
+    PySpark also logs some of its errors to standard error, each with a long Java stack trace. The block turns this off.
     """
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]
     from pyspark.errors import PySparkException
@@ -261,7 +261,7 @@ def _spark_errors() -> Iterator[None]:
 
 
 def load(spark: SparkSession, **options: str) -> DataFrame:
-    """What the source `mtosi` gives for some options."""
+    """Return what the source `mtosi` reads with some options."""
     from mtosi_jms.spark._source import InventorySource
 
     spark.dataSource.register(InventorySource)
@@ -269,10 +269,10 @@ def load(spark: SparkSession, **options: str) -> DataFrame:
 
 
 def where(rows: DataFrame, condition: str) -> DataFrame:
-    """The rows for which a condition in Spark SQL holds; all for an empty one.
+    """Return the rows for which a condition in Spark SQL holds; all rows if the condition is empty.
 
     Raises:
-        ConfigError: it is no condition on these rows; the text says why, in Spark's words.
+        ConfigError: the condition does not fit these rows; the text has Spark's reason.
     """
     from pyspark.errors import AnalysisException, ParseException
 
@@ -285,23 +285,23 @@ def where(rows: DataFrame, condition: str) -> DataFrame:
 
 
 def _first_line(error: Exception) -> str:
-    """What an error of Spark's begins with; the plans that follow tell users nothing."""
+    """Return the first line of an error of Spark; the plans that follow do not help users."""
     return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
 
 
 def write_parquet(rows: DataFrame, folder: Path) -> None:
-    """Write a table, without the check sums that Hadoop leaves beside its files."""
+    """Write a table, and remove the checksum files that Hadoop writes beside its files."""
     rows.write.mode("overwrite").parquet(str(folder))
     for checksum in folder.glob(".*.crc"):
         checksum.unlink()
 
 
 def _convert(rows: DataFrame, folder: Path, format: str) -> None:
-    """Put a table of another format in the place of a Parquet table."""
+    """Replace a Parquet table by the same table as JSON or CSV."""
     from pyspark.sql.types import ArrayType, MapType, StructType
 
     aside = folder.with_name(f"{folder.name}.{format}")
-    if format == CSV:  # which has no nested columns: they are JSON in it
+    if format == CSV:  # CSV has no nested columns, so they are written as JSON
         nested = [name for name in rows.schema if isinstance(name.dataType, ArrayType | MapType | StructType)]
         rows = rows.withColumns({column.name: f.to_json(column.name) for column in nested})
         rows.write.option("header", True).option("escape", '"').csv(str(aside))

@@ -1,7 +1,7 @@
 """Where the tables of an ingest are: Parquet folders, or tables of Delta Lake or Iceberg, which Spark commits.
 
-Below OUT each object type has a folder `objectType=X`, whatever the format. Tables of a catalog are called `NAME_x`.
-Delta and Iceberg need their jar in the session. It is made for one version of Spark, and `PACKAGES` names it.
+Below OUT each object type has a folder `objectType=X` in all formats. In a catalog the tables are called `NAME_x`.
+Delta and Iceberg need a jar in the session that is made for its version of Spark; `PACKAGES` lists these jars.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ PACKAGES: Final[Mapping[str, Mapping[str, str]]] = {
     DELTA: {spark: _DELTA.format(spark) for spark in ("4.0", "4.1", "4.2")},
     ICEBERG: {"4.0": _ICEBERG.format("4.0", "1.11.0"), "4.1": _ICEBERG.format("4.1", "1.12.0")},
 }
-"""Maven packages by format and version of Spark; there are none for other versions."""
+"""Maven packages by format and version of Spark; for other versions there are none."""
 _CLASSES: Final = {DELTA: "io.delta.sql.DeltaSparkSessionExtension", ICEBERG: "org.apache.iceberg.spark.SparkCatalog"}
 _FOLDERS: Final = {DELTA: "_delta_log", ICEBERG: "metadata"}
 _NAMES: Final = {DELTA: "Delta Lake", ICEBERG: "Iceberg"}
@@ -58,7 +58,7 @@ _LINKAGE: Final = re.compile(
 
 
 def format_of(folder: Path) -> str:
-    """The format of a table by what is in its folder."""
+    """Return the format of a table, found by the content of its folder."""
     return next((name for name, inside in _FOLDERS.items() if (folder / inside).is_dir()), PARQUET)
 
 
@@ -66,7 +66,8 @@ def check_format(name: str, out: Path, table: str = "") -> None:
     """Check that the job can write tables in a format.
 
     Raises:
-        ConfigError: the format is unknown, `out` has tables of another one, or a catalog's table is to be Parquet.
+        ConfigError: the format is unknown, `out` has tables of another format, `table` is not a name, or it is given
+            with Parquet.
     """
     if name not in FORMATS:
         raise ConfigError(f"format is {name!r}; there are {', '.join(FORMATS)}")
@@ -80,10 +81,10 @@ def check_format(name: str, out: Path, table: str = "") -> None:
 
 
 def package_of(name: str, version: str) -> str:
-    """The Maven package of a format for a version of Spark; empty for Parquet.
+    """Return the Maven package of a format for a version of Spark; empty for Parquet.
 
     Raises:
-        ConfigError: there is none.
+        ConfigError: there is no package for this version.
     """
     if name == PARQUET:
         return ""
@@ -98,7 +99,7 @@ def package_of(name: str, version: str) -> str:
 
 
 def session_settings(name: str, version: str, given: Mapping[str, str]) -> dict[str, str]:
-    """Settings of a session that knows a format; without jars among those given, Spark downloads the package.
+    """Return the settings of a session that knows a format. If `given` has no jars, Spark downloads the package.
 
     Raises:
         ConfigError: there is no package for this version of Spark.
@@ -110,7 +111,7 @@ def session_settings(name: str, version: str, given: Mapping[str, str]) -> dict[
 
 
 def submit_line(name: str, version: str) -> str:
-    """What `spark-submit` has to be told for a format; empty for Parquet."""
+    """Return the options that `spark-submit` needs for a format; empty for Parquet."""
     if name == PARQUET:
         return ""
     settings = "".join(f" --conf {key}={value}" for key, value in _SETTINGS[name].items())
@@ -119,10 +120,10 @@ def submit_line(name: str, version: str) -> str:
 
 @contextmanager
 def jar_errors(spark: SparkSession, name: str) -> Iterator[None]:
-    """Check that a session has the jar of a format, and name the jar where it does not fit the session's Spark.
+    """Check that a session has the jar of a format; in the block, name the jar if it does not fit the session's Spark.
 
     Raises:
-        ConfigError: the jar is missing, or made for another version of Spark.
+        ConfigError: the jar is missing, is not configured, or is made for another version of Spark.
     """
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 
@@ -143,7 +144,7 @@ def jar_errors(spark: SparkSession, name: str) -> Iterator[None]:
 
 
 def _jar(spark: SparkSession, name: str) -> str:
-    """The jar in which a session finds a format."""
+    """Return the name of the jar in which a session finds a format."""
     from py4j.protocol import Py4JError
 
     try:
@@ -173,10 +174,10 @@ class Lake:
         spark: a session that knows the format.
         name: the format.
         out: the folder of tables.
-        table: of a catalog of the session, the beginning of the tables' names; by default they are below `out`.
+        table: prefix of the names of tables in a catalog of the session; by default the tables are below `out`.
 
     Raises:
-        ConfigError: the session forgets the tables of that catalog when it ends.
+        ConfigError: that catalog is in memory, so its tables would be lost when the session ends.
     """
 
     def __init__(self, spark: SparkSession, name: str, out: Path, table: str = "") -> None:
@@ -195,7 +196,7 @@ class Lake:
             spark.conf.set(f"{setting}.cache-enabled", "false")
 
     def name(self, label: str) -> str:
-        """The table of an object type as SQL names it."""
+        """Return the name of the table of an object type in SQL."""
         if self._table:
             suffix = re.sub(r"\W", "_", label).lower()
             return ".".join(f"`{part}`" for part in f"{self._table}_{suffix}".split("."))
@@ -208,7 +209,7 @@ class Lake:
         return self._out / f"{PREFIX}{label}"
 
     def labels(self, wanted: Sequence[str]) -> list[str]:
-        """The object types that have a table; in a catalog those of `wanted`."""
+        """Return the object types that have a table; in a catalog, only those of `wanted`."""
         if self._table:
             known = OBJECT_TYPES if wanted == (ALL,) else wanted
             labels = [label_of(class_for(name)) for name in known]
@@ -223,32 +224,34 @@ class Lake:
         return self.spark.table(self.name(label))
 
     def replace(self, label: str, rows: DataFrame) -> None:
-        """Make rows the newest version of a table of Delta or Iceberg, and its columns those of the rows."""
+        """Replace the rows and the columns of a table of Delta or Iceberg, as its newest version."""
         rows.writeTo(self.name(label)).using(self.format).createOrReplace()
 
     def append(self, label: str, rows: DataFrame) -> None:
-        """Add rows, whose keys no row has, to a table of Delta or Iceberg that has all their columns."""
+        """Add rows with new keys to a table of Delta or Iceberg that has all their columns."""
         rows.writeTo(self.name(label)).append()
 
     def all_labels(self, staged: Path, wanted: Sequence[str]) -> list[str]:
-        """The object types that have a table, or a Parquet table in a folder."""
+        """Return the object types that have a table, or a staged Parquet table in a folder."""
         new = {path.name.removeprefix(PREFIX) for path in staged.glob(f"{PREFIX}*")}
         return sorted({*new, *self.labels(wanted)})
 
     def replace_all(self, staged: Path, wanted: Sequence[str]) -> None:
-        """Replace each table by the Parquet table of the same name in a folder; one that has none becomes empty."""
+        """Replace each table by the staged Parquet table of the same name; a table without one becomes empty."""
         for label in self.all_labels(staged, wanted):
             new = staged / f"{PREFIX}{label}"
             rows = self.spark.read.parquet(str(new.absolute())) if new.is_dir() else self.read(label).limit(0)
             self.replace(label, rows)
 
     def version(self, label: str, folder: Path | None = None, *, before: bool = False) -> str:
-        """What tells states of a table apart: the version of Delta, the snapshot of Iceberg, the files of Parquet.
+        """Return a text that differs between states of a table.
+
+        It is the version of Delta, the snapshot of Iceberg, or a hash of the names and sizes of Parquet files.
 
         Args:
             label: object type.
-            folder: of Parquet, where the table is; by default its place.
-            before: whether that of the last commit's predecessor is asked for, of Delta or Iceberg.
+            folder: for Parquet: the folder of the table; by default its folder below OUT.
+            before: for Delta or Iceberg: whether to return the version before the last commit.
         """
         if self.format == PARQUET:
             files = sorted(
@@ -272,15 +275,15 @@ class Lake:
     def merge(
         self, label: str, rows: DataFrame, keys: Sequence[str], removed: str, *, replaces: bool, removes: bool
     ) -> None:
-        """Put rows in the place of those with the same keys, in one commit of Delta or Iceberg.
+        """Replace the rows with the same keys and add the others, in one commit of Delta or Iceberg.
 
         Args:
-            label: object type; its table exists, with all the columns of the rows.
-            rows: with the columns of the table.
-            keys: columns that tell rows apart.
-            removed: a column of `rows` only: whether the row of the table is to go.
-            replaces: whether some row of the table has the keys of one in `rows`.
-            removes: whether one is to go.
+            label: object type; its table exists, and has all columns of `rows` except `removed`.
+            rows: the new rows.
+            keys: columns that identify a row.
+            removed: a column of `rows` that is true if the row of the table has to be deleted.
+            replaces: whether `rows` replace any row of the table.
+            removes: whether `rows` delete any row of the table.
         """
         view = "mtosi_merged"
         rows.createOrReplaceTempView(view)
@@ -300,19 +303,22 @@ class Lake:
             self.spark.catalog.dropTempView(view)
 
     def add_columns(self, label: str, columns: Sequence[tuple[str, str]]) -> None:
-        """Add columns to a table of Delta or Iceberg: names (of a field in a struct `a`.`b`) and types of SQL."""
+        """Add columns, given as names and SQL types, to a table of Delta or Iceberg.
+
+        The name of a field in a struct is `a`.`b`.
+        """
         if columns:
             listed = ", ".join(f"{name} {kind}" for name, kind in columns)
             self.spark.sql(f"ALTER TABLE {self.name(label)} ADD COLUMNS ({listed})")
 
 
 def _delta_version(table: Path) -> int:
-    """The last version of a table of Delta below OUT, by the names of its log: Spark would ask that of a job."""
+    """Return the last version of a Delta table below OUT from the names of its log files; Spark would need a job."""
     return max(int(path.stem) for path in (table / _FOLDERS[DELTA]).glob("*.json") if path.stem.isdecimal())
 
 
 def _iceberg_snapshot(table: Path, key: str) -> str:
-    """What the newest metadata of a table of Iceberg below OUT say of its snapshot; empty where it has none."""
+    """Return a field of the current snapshot of an Iceberg table below OUT; empty if it has no snapshot."""
     found = {
         int(match[1]): path
         for path in (table / _FOLDERS[ICEBERG]).glob("v*.metadata.json")
@@ -325,7 +331,7 @@ def _iceberg_snapshot(table: Path, key: str) -> str:
 
 
 def _check_catalog(spark: SparkSession, table: str) -> None:
-    """Refuse Spark's own catalog where it is held in memory."""
+    """Refuse Spark's own catalog if it is in memory."""
     parts = table.split(".")
     catalog = spark.conf.get(f"spark.sql.catalog.{parts[0]}", None) if len(parts) > 1 else None
     in_memory = spark.conf.get("spark.sql.catalogImplementation", "in-memory") == "in-memory"

@@ -1,6 +1,6 @@
-"""A landing as the jobs see it: planned on the driver or by the engine, checked, and read.
+"""A landing as the jobs see it: planned by the driver or by the engine (Spark), checked, and read.
 
-The driver plans what is small and on its own file system; Spark plans the rest. Both give the same.
+The driver plans small landings on its own file system; Spark plans all others. The result is the same.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _MANY: Final = 20_000
-"""More files than these are planned by the engine."""
+"""The engine plans a landing with more files than this."""
 _SHOWN: Final = 20
 
 
@@ -39,10 +39,10 @@ def is_local(options: SourceOptions) -> bool:
 
 
 def for_engine(options: SourceOptions) -> bool:
-    """Whether the engine is to plan a landing: it is on a Hadoop file system, or has many files.
+    """Whether the engine plans a landing, because it is on a Hadoop file system or has many files.
 
     Raises:
-        SpoolError: it does not exist or cannot be read.
+        SpoolError: the landing does not exist or cannot be read.
     """
     if not is_local(options):
         return True
@@ -55,12 +55,12 @@ class Planner:
     """Plans a landing, on the driver or in a session."""
 
     def __init__(self, spark: SparkSession | None = None, scratch: Path | None = None) -> None:
-        """Prepare to plan: with a session in it, and `scratch` has the tables of the plan."""
+        """Prepare to plan on the driver, or with a session, which writes the tables of the plan into `scratch`."""
         self._spark = spark
         self._scratch = scratch
 
     def __call__(self, options: SourceOptions) -> Plan | EnginePlan:
-        """The plan; as `plan_landing` and `plan_by_engine`."""
+        """Return the plan, as `plan_landing` or `plan_by_engine` does."""
         if self._spark is None or self._scratch is None:
             return plan_landing(options)
         return plan_by_engine(self._spark, options, self._scratch)
@@ -80,16 +80,16 @@ class Landed(Protocol):
 
 
 def landed_by(spark: SparkSession, plan: Plan | EnginePlan, options: SourceOptions, folder: Path) -> Landed:
-    """What a plan has to read.
+    """Return the messages of a plan that have to be read.
 
     Args:
         spark: the session that reads.
         plan: of the landing.
-        options: which of its messages are read.
-        folder: for a file that tells Spark the plan.
+        options: say which messages are read.
+        folder: where the plan is saved as a file for Spark.
 
     Raises:
-        ExchangeError: `onIncomplete=fail` and some sequence is incomplete.
+        ExchangeError: `onIncomplete=fail` and a sequence is incomplete.
     """
     if isinstance(plan, EnginePlan):
         return plan.readable(options)
@@ -101,7 +101,7 @@ def landed_by(spark: SparkSession, plan: Plan | EnginePlan, options: SourceOptio
 
 @dataclass(frozen=True)
 class LocalFiles:
-    """Planned on the driver, and read by the source."""
+    """Messages that the driver has planned and the source reads."""
 
     spark: SparkSession
     plan: Plan
@@ -135,10 +135,11 @@ class LocalFiles:
 def check_readable(
     plan: Plan | EnginePlan, options: SourceOptions, shown: Callable[[Reject], Reject] = lambda reject: reject
 ) -> None:
-    """Check that a landing holds a message that can be read to its end, so that tables are not replaced by nothing.
+    """Check that at least one message of a landing can be read, so that tables are not replaced by empty ones.
 
     Raises:
-        SpoolError: there is none; the text names what was rejected, as `shown` tells it, one file a line.
+        SpoolError: there is none; the text lists the first rejects, one for each line, after `shown` has changed their
+            paths.
     """
     rejects: list[Reject] = []
     if isinstance(plan, ListedPlan):
@@ -167,7 +168,7 @@ def check_readable(
 
 @dataclass(frozen=True)
 class _Try:
-    """What the workers run: why nothing can be read from messages, nulls for those from which something can."""
+    """What the workers run: for each message, why nothing can be read from it, or nulls if something can."""
 
     options: SourceOptions
 
@@ -179,7 +180,7 @@ class _Try:
 
 
 def _reject(file: PlannedFile, options: SourceOptions) -> Reject | None:
-    """Why nothing can be read from a file, None where something can."""
+    """Return why nothing can be read from a file; None if something can."""
     try:
         verify(file.path, options.whole_file_bytes)
     except (XmlError, SpoolError) as error:
@@ -190,7 +191,7 @@ def _reject(file: PlannedFile, options: SourceOptions) -> Reject | None:
 
 
 def _has_objects(file: PlannedFile, options: SourceOptions) -> bool:
-    """Whether a message is of a kind that the stubs know, or holds objects all the same."""
+    """Whether the stubs know the body element of a message, or the message has objects anyway."""
     if Routes(is_object).reachable(file.body_tag) is not None:
         return True
     asked = replace(options, object_types=(MESSAGE,), mode=Mode.DROPMALFORMED)
@@ -199,7 +200,7 @@ def _has_objects(file: PlannedFile, options: SourceOptions) -> bool:
 
 
 def unknown_body(path: str, body_tag: str) -> Reject:
-    """The reject of a message in which no stub finds anything."""
+    """Return the reject of a message whose body element no stub knows and that has no object."""
     namespace, local = split_clark(body_tag)
     reason = f"wrong kind: no stub knows its body element {local} ({namespace or 'no namespace'})"
     return Reject(path, None, f"{reason}, nor any object in it")

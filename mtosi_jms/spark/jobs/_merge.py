@@ -1,7 +1,7 @@
-"""What news make of a table: facts of objects, in the order of their times, folded into states or into a history.
+"""The merge of news into a table: facts about objects, ordered by time, give the last state or the history of each.
 
-docs/design/lake.md says what a fact is and why the order in which facts arrive does not matter. Everything here is
-DataFrames in, DataFrame out.
+docs/design/lake.md explains what a fact is and why the order in which facts arrive does not matter. All functions here
+take DataFrames and return a DataFrame.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ _GONE, _FULL, _TOLD = 0, 1, 2
 _ROW: Final = "_row"
 _FACT: Final = ("_time", "_rank", "_id", "_told")
 _ORIGIN: Final = ("_source", "_whole")
-"""Of a fact in a history besides: the file that told it, and whether its sequence is complete. A row has several facts,
-and a late message may part it.
+"""Further fields of a fact in a history: its file, and whether its sequence is complete. A late message may split a row
+that has several facts, and each part then needs its own file.
 """
 _FACT_TYPE: Final = "struct<_time:timestamp,_rank:int,_id:bigint,_told:array<string>>"
 
@@ -46,11 +46,12 @@ class News:
     """What is new about the objects of one type.
 
     Attributes:
-        objects: rows as the source gives them, of responses.
-        times: `source_file`, `_time` and `_sequence` of each response; the last is null where it is incomplete.
-        events: rows of `event_rows`, of this type, without deletions.
-        told: the columns of which some change tells, or told in an earlier run.
-        closings: of this run, also answers; and those that are remembered.
+        objects: rows of responses, as the source gives them.
+        times: `source_file`, `_time` and `_sequence` of each message; `_sequence` is null if it is incomplete.
+        events: rows of `event_rows` of this type, without deletions; None if there are none.
+        closings: deletions and complete answers of this run.
+        remembered: closings of earlier runs.
+        told: the columns that attribute changes set, in this run or an earlier one.
     """
 
     objects: DataFrame
@@ -62,19 +63,19 @@ class News:
 
 
 class TableMerge:
-    """One table and what is to become of it.
+    """The merge of news into one table.
 
     Args:
         spark: the session.
         write: merge or append.
-        object_type: its label.
-        table: as it is, None where there is none yet.
-        news: what is new.
-        files: column of the table with the file of each row, where only files that change are made again.
-        few: whether there is so little news that one task does it all.
+        object_type: label of the type.
+        table: the present table; None if there is none yet.
+        news: what is new about its objects.
+        files: for Parquet: the column with the file of each row, since only files with changed rows are written again.
+        few: whether there is so little news that one task does everything.
 
     Raises:
-        ConfigError: the table is not one that grows, or a column of it has another type than in the news.
+        ConfigError: the table was not made by this `write`, or a column has another type in it than in the news.
     """
 
     def __init__(
@@ -121,48 +122,48 @@ class TableMerge:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The columns that tell the rows of the table apart."""
+        """The columns that identify a row of the table."""
         return (self._key,) if self._write == MERGE else (self._key, TIMES[APPEND][0])
 
     def fitted(self, table: DataFrame) -> DataFrame:
-        """The table, or some files of it, with all columns that it will have."""
+        """Return the table, or some of its files, with all columns that the merged table will have."""
         return _fitted(table, self._news.objects.schema)
 
     @property
     def closes(self) -> bool:
-        """Whether the news end objects of which they say nothing else."""
+        """Whether closings of this run may end objects of the table, even objects that are not in the news."""
         return bool(self._mine(self._news.closings))
 
     @property
     def _fact(self) -> tuple[str, ...]:
-        """The fields of a fact in the table."""
+        """The fields of a fact in the column `_facts`."""
         return _FACT if self._write == MERGE else (*_FACT, *_ORIGIN)
 
     @property
     def key(self) -> str:
-        """The column of names."""
+        """The column with the full names."""
         return self._key
 
     def knows(self) -> bool:
-        """Whether the table has any object that the news are about."""
+        """Whether the table has any object of the news."""
         if self._table is None:
             return False
         names = self._names().select(f.col("_name").alias(self._key))
         return self._table.select(self._key).join(f.broadcast(names), self._key, "left_semi").head() is not None
 
     def rows(self) -> DataFrame:
-        """The rows of objects of which the table has none."""
+        """Return the rows of the news, if none of their objects is in the table."""
         facts, _ = self._facts(None)
         return self._table_rows(self._states(self._once(facts))).withColumnRenamed("_name", self._key)
 
     def changes(self, table: DataFrame) -> DataFrame:
-        """The rows that are new, take the place of others, or are to be removed; all others stay.
+        """Return the rows that are new, replace others, or have to be removed; all other rows stay.
 
-        `REMOVED` marks the latter, of which only the keys are given. `BEFORE` is the file, or for tables that Spark
-        commits an empty text, of the row with the same keys that is there; null where there is none.
+        `REMOVED` is true for rows that have to be removed; these have only their keys. `BEFORE` is null for a new row.
+        For other rows it is the Parquet file of the row that they replace, or empty for tables that Spark commits.
 
         Args:
-            table: all of it, or the files that have rows of objects that the news are about.
+            table: the whole table, or the files that have objects of the news.
         """
         files = f.lit("") if self._files is None else f.col(self._files)
         old = self.fitted(table.withColumn(BEFORE, files)).withColumnRenamed(self._key, "_name")
@@ -176,7 +177,7 @@ class TableMerge:
         return self._differences(made, mine).withColumnRenamed("_name", self._key)
 
     def _facts(self, old: DataFrame | None) -> tuple[DataFrame, DataFrame | None]:
-        """What is new; and of it, what is closed."""
+        """Return the new facts, and those of them that come from closings."""
         news = self._told_news()
         if self._write == APPEND:
             news = news.withColumns({"_source": f.col(_ROW)[self._file], "_whole": f.col(_ROW)[self._complete]})
@@ -184,7 +185,7 @@ class TableMerge:
         return (news if closed is None else news.unionByName(closed, allowMissingColumns=True)), closed
 
     def _affected(self, old: DataFrame, told: DataFrame, closed: DataFrame | None) -> DataFrame:
-        """The rows of the table that the news may change."""
+        """Return the rows of the table that the news may change."""
         if any(one.object_type == self._type for one in self._news.closings):
             return old
         names = told.select("_name")
@@ -193,14 +194,19 @@ class TableMerge:
         return old.join(names.distinct(), "_name", "left_semi")
 
     def _differences(self, made: DataFrame, before: DataFrame) -> DataFrame:
-        """Rows as they are to be, without those that are there already; with those that are to be removed."""
+        """Return the rows that differ from the present ones, and those that have to be removed.
+
+        Args:
+            made: the rows as they should be.
+            before: the present rows.
+        """
         keys = ["_name", *self.keys[1:]]
         same = [*TIMES[self._write], PRESENT, self._complete, FACTS]
-        if self._write == APPEND:  # what a row says depends on earlier facts too
+        if self._write == APPEND:  # the content of a row also depends on facts of earlier rows
             same.append("_print")
             made, before = (rows.withColumn("_print", _digest(rows, self._content)) for rows in (made, before))
         known = before.select(*keys, BEFORE, f.struct(*same).alias("_known"))
-        if self._write == MERGE:  # a name that is there stays
+        if self._write == MERGE:  # no name is ever removed
             both, removed = made.join(known, keys, "left"), f.lit(False)
         else:
             both, removed = made.join(known, keys, "full"), f.col(FACTS).isNull()
@@ -212,7 +218,10 @@ class TableMerge:
         return rows.select("_name", *self._columns, PRESENT, *TIMES[self._write], FACTS)
 
     def _held(self, rows: DataFrame) -> Column:
-        """The row that each of its facts, `_fact`, led to; of a fact of another message only its origin is known."""
+        """Return the row of each of its facts, `_fact`; if the fact is from another message, with its origin only.
+
+        The other columns of provenance are then null.
+        """
         if self._write == MERGE:
             return self._packed(rows)
         origin = {self._file: f.col("_fact._source"), self._complete: f.col("_fact._whole")}
@@ -223,14 +232,14 @@ class TableMerge:
         return f.struct(*(known.get(name, f.col(name)).alias(name) for name in self._columns)).alias(_ROW)
 
     def _packed(self, rows: DataFrame) -> Column:
-        """The columns of the table as one, which is null in no row; those that the rows lack are empty."""
+        """Return the columns of the table as one struct, which is never null; missing columns are null in it."""
         kinds = self._kinds
         there = set(rows.columns)
         fields = [f.col(name) if name in there else f.lit(None).cast(kinds[name]).alias(name) for name in self._columns]
         return f.struct(*fields).alias(_ROW)
 
     def _names(self) -> DataFrame:
-        """The names that messages tell of, with the complete sequence that does."""
+        """Return the names in the news, each with the complete sequence that has it, if any."""
         objects = self._news.objects.select(f.col(self._key).alias("_name"), f.col(self._file).alias("source_file"))
         times = self._news.times.select("source_file", "_sequence")
         told = objects.where(f.col("_name").isNotNull()).join(f.broadcast(times), "source_file")
@@ -241,7 +250,7 @@ class TableMerge:
         return told.distinct()
 
     def _told_news(self) -> DataFrame:
-        """The facts that messages tell."""
+        """Return the facts of the messages."""
         objects = _fitted(self._news.objects, self._schema).withColumnRenamed(self._key, "_name")
         objects = objects.where(f.col("_name").isNotNull())
         times = self._news.times.select(f.col("source_file").alias(self._file), "_time")
@@ -272,7 +281,7 @@ class TableMerge:
         return facts.unionByName(spread)
 
     def _closed(self, told: DataFrame, old: DataFrame | None) -> DataFrame | None:
-        """That objects are gone, since an object above them is, or a complete answer does not have them."""
+        """Return the facts that objects are gone: deleted, below a deleted object, or not in a complete answer."""
         names = told.select("_name").distinct()
         closed = []
         if self._mine(self._news.closings):
@@ -293,7 +302,7 @@ class TableMerge:
         return [one for one in closings if one.name or one.object_type == self._type]
 
     def _closing_pairs(self, names: DataFrame, closings: Sequence[Closing]) -> DataFrame:
-        """Names with the closings that end them: time, and the sequence that did."""
+        """Return names with the time and the sequence of each closing that applies to them."""
         mine = self._mine(closings)
         rows = pa.table(
             {
@@ -308,22 +317,26 @@ class TableMerge:
         )
 
     def _once(self, facts: DataFrame) -> DataFrame:
-        """Each fact once: of equal ones that of a complete sequence, then newest and by file, or by file and newest."""
+        """Return each fact once.
+
+        Of equal facts the one of a complete sequence stays. Among several of these, `merge` prefers new facts and then
+        the first file; `append` prefers the first file and then new facts.
+        """
         equal = Window.partitionBy("_name", "_time", "_rank", "_id")
         newest, file = f.col("_new").desc(), f.col(_ROW)[self._file].asc_nulls_last()
         after = (file, newest) if self._write == APPEND else (newest, file)
         first = [f.col(_ROW)[self._complete].desc_nulls_last(), *after]
-        # All that follows finds the facts of a name in one place.
+        # All following steps need the facts of a name in one partition.
         together = facts.coalesce(1) if self._few else facts.repartition(f.col("_name"))
         numbered = together.withColumn("_copy", f.row_number().over(equal.orderBy(*first)))
         return numbered.where("_copy = 1").drop("_copy")
 
     def _states(self, facts: DataFrame) -> DataFrame:
-        """The states that facts lead to."""
+        """Return the state of each object after each of its facts."""
         told = self._told
         order = Window.partitionBy("_name").orderBy("_time", "_rank", "_id")
         rank = f.col("_rank")
-        # A row comes from the last message that says something: of a deleted object nothing older is remembered.
+        # A row's origin is the last fact that sets anything. A deletion counts: it leaves the origin empty.
         says = (rank != _TOLD) | (f.size("_told") > 0)
 
         def last(value: Column, sets: Column) -> Column:
@@ -341,7 +354,7 @@ class TableMerge:
         return self._last_states(states, told) if self._write == MERGE else self._history(states, told)
 
     def _unpacked(self, told: Sequence[str]) -> list[Column]:
-        """The columns of the table from those of `_states`."""
+        """Return the columns of the table, made from those of `_states`."""
         content = [f.col(f"_full.{name}").alias(name) for name in self._content if name not in told]
         return [*content, *(f.col(f"_from.{name}").alias(name) for name in self._provenance), *map(f.col, told)]
 
@@ -353,7 +366,7 @@ class TableMerge:
         return held.select("_name", *self._unpacked(told), PRESENT, as_of, FACTS)
 
     def _history(self, states: DataFrame, told: Sequence[str]) -> DataFrame:
-        """Each time in which nothing changed as one row."""
+        """Return one row for each period in which nothing changed."""
         order = Window.partitionBy("_name").orderBy("_time")
         instant = Window.partitionBy("_name", "_time")
         steps = states.withColumn("_instant", f.collect_list(f.struct(*self._fact)).over(instant))
@@ -379,13 +392,19 @@ _GONE_FACT: Final = ("0 AS _rank", "0L AS _id", "CAST(NULL AS array<string>) AS 
 
 
 def told_columns(table: DataFrame) -> set[str]:
-    """The columns of which some change tells in a table that grows."""
+    """Return the columns that attribute changes have set in a table of a merge or append."""
     told = f.flatten(f.filter(f.col(f"{FACTS}._told"), f.isnotnull))
     return {row["name"] for row in table.select(f.explode(told).alias("name")).distinct().collect()}
 
 
 def _needed(facts: Column) -> Column:
-    """Of all facts of a name, in order, those that a later message can still bring to bear."""
+    """Return the facts of a name that can still matter if another message arrives.
+
+    These are the last full or gone fact, and the later changes, without columns that a still later change sets.
+
+    Args:
+        facts: all facts of the name, in order.
+    """
 
     def place(fact: Column) -> Column:
         return f.struct(fact["_time"], fact["_rank"], fact["_id"])
@@ -409,29 +428,29 @@ def _needed(facts: Column) -> Column:
 
 
 def _name_and_above(name: Column) -> Column:
-    """A full name and those of the objects around it."""
+    """Return a full name and the names of all objects that contain it."""
     parts = f.split(name, "/")
     return f.transform(f.sequence(f.lit(1), f.size(parts)), lambda count: f.array_join(f.slice(parts, 1, count), "/"))
 
 
 def _digest(table: DataFrame, columns: Sequence[str], *more: Column) -> Column:
-    """A hash of columns, equal for equal content; of plain ones without a detour by a text."""
+    """Return a hash of columns, equal for equal content. Only nested columns are turned into text for it."""
     kinds = {field.name: field.dataType for field in table.schema}
     nested = [name for name in columns if isinstance(kinds[name], StructType | ArrayType | MapType)]
     plain = sorted(set(columns) - set(nested))
-    # The hash passes over nulls, so it is told where they are.
+    # The hash ignores nulls, so their positions are added.
     nulls = (f.when(f.col(name).isNull(), "0").otherwise("1") for name in plain)
     return f.xxhash64(*more, *plain, f.concat(f.lit(""), *nulls), _text(table, nested))
 
 
 def _text(table: DataFrame, columns: Sequence[str]) -> Column:
-    """Columns as one text, equal for equal content."""
+    """Return columns as one text, equal for equal content."""
     kinds = {field.name: field.dataType for field in table.schema}
     return f.to_json(f.struct(*(comparable(f.col(name), kinds[name]).alias(name) for name in sorted(columns))))
 
 
 def _added(table: DataFrame, rows: DataFrame) -> list[tuple[str, str]]:
-    """The columns, and fields in structs, that a table lacks: their names and types as SQL writes them.
+    """Return the columns, and fields in structs, that a table lacks: their names and types in SQL.
 
     Raises:
         ConfigError: a column has another type.
@@ -459,7 +478,7 @@ def _different(old: DataType, new: DataType, path: tuple[str, ...]) -> Iterator[
 
 
 def _fitted(table: DataFrame, schema: StructType) -> DataFrame:
-    """A table with the columns of a schema that it lacks, empty; its structs with all fields that those there have."""
+    """Return a table with the columns, and fields in structs, that it lacks and a schema has; they are null."""
     changed: dict[str, Any] = {}
     for field in schema:
         if field.name not in table.columns:
@@ -470,7 +489,7 @@ def _fitted(table: DataFrame, schema: StructType) -> DataFrame:
 
 
 def _cast(value: Column, old: DataType, new: DataType) -> Column:
-    """A value of one type in the union of two, by the names of fields."""
+    """Return a value of the old type as one of a type that has the fields of both types."""
     if isinstance(old, StructType) and isinstance(new, StructType):
         fields = []
         for name in dict.fromkeys((*old.names, *new.names)):

@@ -18,19 +18,19 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Row
 
 SAMPLE: Final = 5
-"""Rows of a table that a page shows."""
+"""The number of rows of a table that a page shows."""
 _CELL: Final = 80
 _ELEMENT: Final = "^(?:[^/]*/)*?ME=[^/]*"
 _DOMAIN: Final = "^[^/]*"
 
 
 def sample(title: str, folder: Path, columns: Sequence[str]) -> Table:
-    """The first rows of a table that was written, by some of its columns; those that it lacks are left out.
+    """Return the first rows of a written table. Columns that are missing or null in all these rows are left out.
 
     Args:
         title: heading.
-        folder: of Parquet.
-        columns: the columns.
+        folder: of the Parquet table.
+        columns: the columns to show.
     """
     rows = _head(folder, columns)
     shown = [name for name in columns if any(row.get(name) is not None for row in rows)]
@@ -38,7 +38,7 @@ def sample(title: str, folder: Path, columns: Sequence[str]) -> Table:
 
 
 def reading(format: str, place: str) -> str:
-    """The Python that reads a table of a job with Spark."""
+    """Return the Python expression that reads a table of a job with Spark."""
     header = ".option('header', True)" if format == "csv" else ""
     return f"spark.read.format({format!r}){header}.load({place!r})"
 
@@ -55,7 +55,7 @@ def _head(folder: Path, columns: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def _cell(value: Any) -> object:
-    """A value as a cell; what is nested as JSON, what is long cut."""
+    """Return a value as a cell: a nested value as JSON, long text shortened."""
     if value is None or isinstance(value, bool | int | dt.datetime):
         return value
     text = value if isinstance(value, str) else json.dumps(value, default=str, ensure_ascii=False)
@@ -63,10 +63,11 @@ def _cell(value: Any) -> object:
 
 
 def network_graph(nodes: DataFrame, edges: DataFrame) -> Graph:
-    """A picture of a network that has room on a page.
+    """Return a graph of a network that is small enough for a page.
 
-    Its nodes are managed elements, and its edges the links and references between what is inside them. Where there are
-    too many elements its nodes are management domains, and where there is one domain only, object types.
+    Its nodes are managed elements, and its edges are the links and references between objects in them. If there are too
+    many elements, or none, its nodes are management domains. If there are too many domains, or only one, its nodes are
+    object types, and its edges are all relationships.
 
     Args:
         nodes, edges: as the topology job makes them.
@@ -95,7 +96,10 @@ def _type_graph(nodes: DataFrame, edges: DataFrame, caption: str) -> Graph:
 
 
 def _groups(nodes: DataFrame, pattern: str) -> list[Row]:
-    """What names begin with, how many objects each holds; one group more than can be drawn at most."""
+    """Group nodes by the part of their names that a pattern finds, and count them.
+
+    At most one group more than can be drawn is returned.
+    """
     held = nodes.select(
         _beginning("id", pattern).alias("id"),
         (f.col("known") & (f.col("id") == _beginning("id", pattern))).alias("known"),
@@ -114,7 +118,7 @@ def _beginning(column: str, pattern: str) -> Column:
 
 
 def _graph(groups: Sequence[Row], ends: DataFrame, caption: str) -> Graph:
-    """A graph of groups, and the edges between different ones, counted."""
+    """Return a graph of groups; an edge between two groups has the number of `ends` between them."""
     between = ends.where("a != z and a != '' and z != ''")
     pairs = between.select(f.least("a", "z").alias("a"), f.greatest("a", "z").alias("z")).groupBy("a", "z").count()
     lines = [GraphEdge(row["a"], row["z"], row["count"]) for row in pairs.orderBy("a", "z").collect()]
@@ -123,5 +127,5 @@ def _graph(groups: Sequence[Row], ends: DataFrame, caption: str) -> Graph:
 
 
 def _label(name: str) -> str:
-    """The value of the last step of a name."""
+    """Return the value of the last step of a name."""
     return unquote(name.rpartition("/")[2].partition("=")[2]) or name

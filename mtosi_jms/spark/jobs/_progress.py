@@ -1,4 +1,4 @@
-"""How far a job is: its stages, and within each the tasks of Spark."""
+"""The progress of a job: its stages, and the tasks of Spark in each."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Progress = Callable[[str, int, int], None]
-"""Called with the name of a stage, and how many tasks of Spark are done and how many there are, as far as it knows.
+"""Called with the name of a stage, the number of finished Spark tasks, and the number of tasks known so far.
 
-Both numbers are 0 as the stage begins. Calls may come from another thread.
+Both numbers are 0 when the stage begins. Calls may come from another thread.
 """
 _PAUSE: Final = 0.5
 
 
 @contextmanager
 def watching(spark: SparkSession, tell: Callable[[int, int], None]) -> Iterator[None]:
-    """Tell of the tasks of the stages that Spark works on while the block runs; of a remote session nothing.
+    """Report the tasks of the active Spark stages while the block runs; nothing for a remote session.
 
     Args:
         spark: the session.
-        tell: called with tasks done and all tasks, each time that they have changed.
+        tell: called with the numbers of finished tasks and of all tasks, each time that they have changed.
     """
     from pyspark import InheritableThread
     from pyspark.sql.utils import is_remote

@@ -1,4 +1,4 @@
-"""What the driver must know of tables that Spark has written aside, read from their files a batch at a time."""
+"""Facts that the driver needs about staged tables. It reads them from the files with Arrow, one batch at a time."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _FORMAT: Final = ds.ParquetFileFormat(read_options=ds.ParquetReadOptions(coerce_
 
 @dataclass
 class Heard:
-    """What events say.
+    """A summary of events.
 
     Attributes:
-        gone: names of deleted objects, and when.
-        told: by object type of which there is news, the columns that changes tell of.
-        rejects: events that say nothing that can be used.
+        gone: names of deleted objects, with the time of the deletion.
+        told: by object type that has creations or changes: the columns that changes set.
+        rejects: events that cannot be used, with reasons.
     """
 
     gone: set[tuple[str, dt.datetime]] = field(default_factory=set)
@@ -41,7 +41,7 @@ class Heard:
 
 @dataclass(frozen=True)
 class Objects:
-    """Rows of one type: their number, that of those without a name, and the files that they come from."""
+    """The rows of one type: their number, how many have no name, and the files that they come from."""
 
     rows: int
     unnamed: int
@@ -50,7 +50,7 @@ class Objects:
 
 @dataclass(frozen=True)
 class Changes:
-    """Rows to be written: their number, the files of rows that they replace, and whether some are only removed."""
+    """Changed rows: their number, the files of the rows that they replace, and whether any row is removed."""
 
     rows: int
     files: frozenset[str]
@@ -58,10 +58,10 @@ class Changes:
 
 
 def scan_events(folder: Path, names: Sequence[str], sent: Mapping[str, dt.datetime]) -> Heard:
-    """Read the rows of `event_rows` about some object types.
+    """Summarise the rows of `event_rows` about some object types.
 
     Args:
-        folder: where they are; it need not exist.
+        folder: of these rows; it need not exist.
         names: the object types.
         sent: when each message was sent, for events without a time.
     """
@@ -86,11 +86,11 @@ def scan_events(folder: Path, names: Sequence[str], sent: Mapping[str, dt.dateti
 
 
 def scan_objects(folder: Path, own: Mapping[str, str]) -> Objects:
-    """Read which objects a table of the news has.
+    """Count the objects in a table of the news.
 
     Args:
         folder: of the table; it need not exist.
-        own: what our columns are called in it.
+        own: the names of our columns in the table.
     """
     rows, unnamed, files = 0, 0, set[str]()
     for batch in batches(folder, [own["name_text"], own["source_file"]]):
@@ -101,13 +101,13 @@ def scan_objects(folder: Path, own: Mapping[str, str]) -> Objects:
 
 
 def scan_names(folder: Path, column: str, told: Path, label: str | None) -> pa.Array:
-    """Read the names of objects that news are about, each once.
+    """Return the names of the objects in the news, each once.
 
     Args:
-        folder: of the news' table; it need not exist.
-        column: of the names in it.
-        told: where the rows of `event_rows` are; it need not exist.
-        label: the object type; None where the events are of this type alone.
+        folder: of the table of the news; it need not exist.
+        column: its column of names.
+        told: folder of the rows of `event_rows`; it need not exist.
+        label: the object type; None if all events are of this type.
     """
     found: list[pa.Array] = [batch.column(0) for batch in batches(folder, [column])]
     for batch in batches(told, None):
@@ -119,7 +119,7 @@ def scan_names(folder: Path, column: str, told: Path, label: str | None) -> pa.A
 
 
 def holding(table: Path, column: str, names: pa.Array) -> list[Path]:
-    """The files of a Parquet table that have rows with some names, by the statistics and then the names in them."""
+    """Return the files of a Parquet table that have rows with some names, by their statistics and then their rows."""
     if not len(names):
         return []
     first, last = pc.min(names), pc.max(names)
@@ -130,12 +130,12 @@ def holding(table: Path, column: str, names: pa.Array) -> list[Path]:
 
 
 def scan_rows(folder: Path) -> Changes:
-    """Read how many rows a table has that are all new."""
+    """Count the rows of a table in which all rows are new."""
     return Changes(sum(parquet.read_metadata(path).num_rows for path in folder.glob("*.parquet")), frozenset(), False)
 
 
 def scan_changes(folder: Path) -> Changes:
-    """Read what is to become of the rows of a table."""
+    """Summarise the rows that `TableMerge.changes` gave."""
     rows, removes, files = 0, False, set[str]()
     for batch in batches(folder, [REMOVED, BEFORE]):
         rows += batch.num_rows
@@ -145,15 +145,15 @@ def scan_changes(folder: Path) -> Changes:
 
 
 def join_files(files: Sequence[Path], folder: Path) -> bool:
-    """Write the rows of some files of a Parquet table as one file, which costs a tenth of what Spark takes for it.
+    """Write the rows of some files of a Parquet table as one file, in a tenth of the time that Spark needs.
 
     Args:
         files: all with the same columns.
-        folder: gets the new file, under a name that no other has.
+        folder: for the new file, which gets a unique name.
 
     Returns:
-        Whether that was done. It is not where Spark has written times as INT96, which Arrow cannot write so that Spark
-        takes both for one type.
+        Whether the file was written. Files with times as INT96 are not joined: Arrow cannot write these times in a way
+        that Spark reads as the same type.
     """
     if any(column.physical_type == "INT96" for path in files for column in _columns(path)):
         return False
@@ -170,13 +170,13 @@ def join_files(files: Sequence[Path], folder: Path) -> bool:
 
 
 def _columns(path: Path) -> Iterator[parquet.ColumnSchema]:
-    """The leaf columns of a Parquet file."""
+    """Return the leaf columns of a Parquet file."""
     schema = parquet.read_metadata(path).schema
     return (schema.column(number) for number in range(len(schema)))
 
 
 def batches(folder: Path, columns: list[str] | None) -> Iterator[pa.RecordBatch]:
-    """The rows of a Parquet table, some columns of them; by default those of events."""
+    """Yield some columns of a Parquet table; with None, the columns that `scan_events` and `scan_names` need."""
     files = sorted(map(str, folder.glob("*.parquet")))
     if not files:
         return

@@ -1,4 +1,4 @@
-"""Snapshots as `ingest` writes them: a folder with one table for each object type, of any format."""
+"""Snapshots as `ingest` writes them: a folder with one table for each object type, in any format."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ class Snapshot:
 
     Attributes:
         path: the folder.
-        tables: folders of the tables by object type, those of MTOSI's own types first.
+        tables: folders of the tables by object type, MTOSI's own types first.
     """
 
     def __init__(self, path: str | Path, *, allow_empty: bool = False) -> None:
-        """Find the tables; an ingest that was killed while it replaced them is finished first.
+        """Find the tables. If an ingest was killed while it replaced them, finish its swap first.
 
         Raises:
-            SpoolError: no such folder, or one whose tables were replaced in part.
-            ConfigError: it holds no table, and may not be empty.
+            SpoolError: the folder does not exist, or only some of its tables were replaced.
+            ConfigError: the folder has no table and `allow_empty` is false, or it is not on this machine.
         """
         self.path = _local(path)
         if not self.path.is_dir():
@@ -50,17 +50,17 @@ class Snapshot:
         self.tables: Mapping[str, Path] = dict(sorted(found.items(), key=lambda item: type_order(item[0])))
 
     def _found(self) -> dict[Path, int]:
-        """The tables as they are now: one that was replaced has another inode."""
-        # Java has a working folder of its own, so that Spark is given whole paths only.
+        """Return the inodes of the present tables; a table that is replaced gets another inode."""
+        # Java has a working folder of its own, so Spark gets absolute paths only.
         tables = self.path.absolute().glob(f"{_PREFIX}*")
         return {table: table.stat().st_ino for table in tables if _is_table(table)}
 
     @contextmanager
     def unchanged(self) -> Iterator[None]:
-        """What reads the tables.
+        """Check that the tables stay the same while the block reads them.
 
         Raises:
-            MtosiError: they were replaced since they were found, so that what was read is of two states.
+            MtosiError: the tables were replaced after they were found, so the block may have read a mixture.
         """
         try:
             yield
@@ -74,15 +74,15 @@ class Snapshot:
             raise MtosiError(f"{self.path}: the tables were replaced while they were read: try again") from cause
 
     def read(self, spark: SparkSession, object_type: str) -> DataFrame:
-        """The table of an object type that is there."""
+        """Return the table of an object type, which must be one of `tables`."""
         folder = self.tables[object_type]
         return spark.read.format(format_of(folder)).load(str(folder))
 
     @property
     def complete(self) -> bool | None:
-        """Whether all sequences of its landing were complete and nothing was rejected; None where no report says it.
+        """Whether all sequences of its landing were complete and nothing was rejected; None if there is no report.
 
-        Objects of a snapshot that is not complete may be missing, and then look deleted.
+        If a snapshot is not complete, objects may be missing in it, and a comparison shows them as deleted.
         """
         try:
             document = json.loads((self.path / REPORT / _SUMMARY).read_text(encoding="utf-8"))
@@ -103,5 +103,5 @@ def _is_table(folder: Path) -> bool:
 
 
 def type_order(label: str) -> tuple[int, str]:
-    """Where an object type stands among others: MTOSI's own types first, the others by name."""
+    """Return a sort key of object types: MTOSI's own types first, the others by name."""
     return (OBJECT_TYPES.index(label), "") if label in OBJECT_TYPES else (len(OBJECT_TYPES), label)

@@ -1,22 +1,23 @@
-"""Tables that are replaced all together or not at all, whenever the job is killed.
+"""The swap of old tables for new ones: all are replaced or none, even if the job is killed.
 
-A job makes its tables and its report in a folder of its own inside OUT, and puts them in place at the end:
+A job makes its tables and its report in a staging folder inside OUT, and moves them into place at the end:
 
-    OUT/_lock              held by the job that works on OUT; a second one is refused
-    OUT/_staging-XXXX/     what the job makes; gone after it, or with the next job
-    OUT/_swap.json         the journal of a swap that was begun
+    OUT/_lock              locked by the job that works on OUT; a second job is refused
+    OUT/_staging-XXXX/     what the job makes; removed at its end, or by the next job
+    OUT/_swap.json         the journal of a swap that has begun
 
-1. All that was made is synced. Until then a killed job has changed nothing.
-2. The journal is written aside, synced, and renamed into OUT: from here on the new tables hold.
-3. Each table changes places with the one before, in one step where the system can (`renameat2` of Linux). The files of
-   the report follow.
-4. The folders are synced, the journal is removed, and only then what was there before.
+1. All new files are synced. If the job is killed before the next step is done, nothing has changed.
+2. The journal is written into the staging folder, synced, and renamed into OUT. From here on the new tables count.
+3. Each table changes places with the old one, in one step if the system can do that (`renameat2` of Linux). Then the
+   files of the report are replaced.
+4. The folders are synced, the journal is removed, and then the old tables are deleted.
 
-Whoever finds a journal finishes the swap first: each job before it looks at its OUT, each reader of a snapshot before
-it lists the tables. Every step can be done again. A table is in place if it has the inode that the journal names.
+If there is a journal, every job finishes the swap before it looks at its OUT, and every reader of a snapshot finishes
+it before it lists the tables. Each step can be repeated: a table is in place if it has the inode that the journal
+names.
 
-Tables of Delta and Iceberg are replaced by Spark, one commit each. The journal then says only that this was begun, and
-readers refuse the folder until an ingest has committed all tables.
+Tables of Delta and Iceberg are replaced by Spark, with one commit for each. The journal then only says that the commits
+have begun, and readers refuse the folder until an ingest has committed all tables.
 """
 
 from __future__ import annotations
@@ -44,16 +45,16 @@ _OLD: Final = "_old"
 _PATIENCE: Final = 60.0
 _PAUSE: Final = 0.02
 _NO_SYNC: Final = (errno.EINVAL, errno.ENOTSUP)
-"""What file systems say that have nothing to sync of a folder, as those over a network."""
+"""Errors of file systems, such as network file systems, that cannot sync a folder."""
 _AT_FDCWD: Final = -100
 _RENAME_EXCHANGE: Final = 2
 
 
 class Staging:
-    """What a job makes before it takes the place of what was there.
+    """The tables and the report of a job, before they replace the earlier ones.
 
     Attributes:
-        folder: where the tables are made, under the names that they will have.
+        folder: the staging folder; the tables in it have their final names.
     """
 
     def __init__(self, out: Path, folder: Path) -> None:
@@ -71,22 +72,24 @@ class Staging:
         self.report(name, json.dumps(document, indent=2) + "\n")
 
     def begin_commits(self, tables: int) -> None:
-        """Note in the journal that so many tables are committed by Spark, one after the other, until `swap`.
+        """Note in the journal that Spark commits tables one after the other; `swap` ends this.
 
-        A single table needs no note.
+        Args:
+            tables: their number; a single table needs no note.
         """
         if tables > 1:
             with _as_spool_error(self._out):
                 self._journal({"lake": True})
 
     def swap(self, tables: Sequence[str]) -> None:
-        """Put all that was made in the place of what was there.
+        """Replace the earlier tables and files of the report by the staged ones.
 
         Args:
-            tables: glob patterns of the tables that the job owns; those that it did not make again are removed.
+            tables: glob patterns of the tables that the job owns; tables that it did not make again are removed.
 
         Raises:
-            SpoolError: the disk or the rights do not allow it. Once the journal is there the next command finishes.
+            SpoolError: an error of the disk or missing rights. If the journal is already in OUT, the next command
+                finishes the swap.
         """
         with _as_spool_error(self._out):
             made = sorted(path.name for pattern in tables for path in self.folder.glob(pattern))
@@ -109,13 +112,15 @@ class Staging:
 
 @contextmanager
 def staging(out: Path, *, lake: bool = False) -> Iterator[Staging]:
-    """A place to make tables; OUT belongs to this job until the block ends.
+    """Lock OUT until the block ends, and provide a staging folder in it.
 
-    With `lake` an interrupted replacement of tables that Spark commits is no obstacle.
+    Args:
+        out: the folder; made if it does not exist.
+        lake: whether to accept that an earlier job has committed only some of its tables of Delta or Iceberg.
 
     Raises:
         SpoolInUseError: another job works on `out`.
-        SpoolError: it cannot be written, or the swap of a job that was killed cannot be finished.
+        SpoolError: `out` cannot be written, or the swap of a killed job cannot be finished.
     """
     out = out.absolute()
     with _as_spool_error(out):
@@ -127,7 +132,7 @@ def staging(out: Path, *, lake: bool = False) -> Iterator[Staging]:
                 shutil.rmtree(left, ignore_errors=True)
             folder = (
                 out / f"{_STAGING}-{uuid.uuid4().hex[:8]}"
-            )  # what a killed job started may still write into its own
+            )  # a new name: processes that a killed job started may still write into its staging folder
             folder.mkdir()
             staged = Staging(out, folder)
         try:
@@ -138,11 +143,15 @@ def staging(out: Path, *, lake: bool = False) -> Iterator[Staging]:
 
 
 def recover(out: Path, *, lake: bool = False) -> None:
-    """Finish the swap of a job that was killed in it; wait for one that is at work in it. `out` need not exist.
+    """Finish the swap of a killed job, or wait for the end of a swap that a running job does.
+
+    Args:
+        out: the folder; it need not exist.
+        lake: whether to accept that an earlier job has committed only some of its tables of Delta or Iceberg.
 
     Raises:
-        SpoolInUseError: a job does not come to the end of its swap.
-        SpoolError: the swap cannot be finished, or tables were committed in part.
+        SpoolInUseError: a running job does not finish its swap in time.
+        SpoolError: the swap cannot be finished, or only some tables were committed.
     """
     deadline = time.monotonic() + _PATIENCE
     while os.path.lexists(out / _JOURNAL):
@@ -160,7 +169,7 @@ def recover(out: Path, *, lake: bool = False) -> None:
 
 
 def _finish(out: Path, *, lake: bool = False) -> None:
-    """Do what the journal says that is not done yet; nothing where there is no journal."""
+    """Do the steps of the journal that are not done yet; nothing if there is no journal."""
     plan = _plan(out)
     if plan is None or (lake and "lake" in plan):
         return
@@ -186,7 +195,7 @@ def _finish(out: Path, *, lake: bool = False) -> None:
 
 
 def _plan(out: Path) -> dict[str, Any] | None:
-    """The content of the journal, None if there is no journal."""
+    """Return the content of the journal; None if there is no journal."""
     try:
         plan: dict[str, Any] = json.loads((out / _JOURNAL).read_text(encoding="utf-8"))
         names = [] if "lake" in plan else [plan["staging"], *plan["tables"], *plan["gone"], *plan["reports"]]
@@ -201,7 +210,7 @@ def _plan(out: Path) -> dict[str, Any] | None:
 
 
 def _place(new: Path, place: Path, old: Path, inode: int) -> None:
-    """Let a table take the place of the one before, unless it has."""
+    """Replace the old table by the new one, unless that is already done."""
     if _inode(place) == inode:
         return
     if _inode(new) != inode:
@@ -214,7 +223,7 @@ def _place(new: Path, place: Path, old: Path, inode: int) -> None:
 
 
 def _exchange(one: Path, other: Path) -> bool:
-    """Let two folders change places in one step; false where that cannot be done."""
+    """Let two folders change places in one step; false if the system cannot do that."""
     try:
         rename = ctypes.CDLL(None).renameat2
     except (OSError, AttributeError):
@@ -231,7 +240,7 @@ def _inode(path: Path) -> int | None:
 
 @contextmanager
 def _locked(out: Path) -> Iterator[None]:
-    """Locks a folder against other jobs; the system releases the lock when the process ends."""
+    """Lock a folder against other jobs; the system releases the lock when the process ends."""
     with _as_spool_error(out):
         handle = _acquire(out / _LOCK)
     try:
@@ -254,12 +263,12 @@ def _acquire(path: Path) -> int:
             raise
         if os.fstat(handle).st_ino == _inode(path):
             return handle
-        os.close(handle)  # its holder removed it at its end: it locks nobody out
+        os.close(handle)  # the previous job has removed this lock file: a lock on it would not keep other jobs out
 
 
 @contextmanager
 def _as_spool_error(path: Path) -> Iterator[None]:
-    """Turns an error of the operating system into a SpoolError."""
+    """Turn an error of the operating system into a SpoolError."""
     try:
         yield
     except SpoolError:

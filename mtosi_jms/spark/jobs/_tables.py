@@ -1,7 +1,7 @@
-"""Parquet by object type, out of a planned landing, in one reading of its files.
+"""The writer of Parquet tables by object type; it reads the files of a planned landing once.
 
-Spark reads them; a few messages that are merged later are read in this process, in less time than a job of Spark takes
-to begin.
+Spark reads the files. A few messages that a merge needs are read in this process, because a Spark job would take longer
+to start.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ _SAMPLED: Final = ("name_text", "user_label", "manufacturer", "product_name", "l
 _AT_ONCE: Final = 4
 _FEW_BYTES: Final = 96 * 1024 * 1024
 _PACKED: Final = 16
-"""How many bytes one of a packed file is taken for."""
+"""One byte of a compressed file counts as this many bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """Tables that were made: number of rows by object type, and messages in which no stub finds anything."""
+    """The written tables: number of rows by object type, and rejects of messages in which no stub finds anything."""
 
     rows: dict[str, int]
     rejects: tuple[Reject, ...] = ()
@@ -64,8 +64,8 @@ class TableWriter:
         spark: the session.
         options: of the landing.
         folder: for the tables.
-        condition: in Spark SQL, for the rows that are written; empty for all.
-        here: whether a few messages are read in this process, all their rows; the tables are then as Arrow writes them.
+        condition: in Spark SQL, selects the rows that are written; empty for all rows.
+        here: whether to read a few messages in this process and write their tables with Arrow, without `condition`.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class TableWriter:
         self._here = here
 
     def write(self, plan: Plan | EnginePlan) -> Written | None:
-        """Make the tables; None if a file turned out to be damaged, so that the plan is wrong."""
+        """Make the tables; None if a file turns out to be damaged, because the plan is then wrong."""
         landed = landed_by(self._spark, plan, self._options, self._folder)
         types, rejects = self._types(landed)
         if types is None:
@@ -101,7 +101,7 @@ class TableWriter:
         return Written(rows, rejects)
 
     def _damaged(self, landed: Landed) -> bool:
-        """Whether a file that nothing else reads to its end cannot be."""
+        """Whether a file is damaged; needed if there is no table, because then nothing else reads whole files."""
         rows = self._read((MESSAGE,), landed).select("kind", _CORRUPT)
         return bool(rows.where(f.col(_CORRUPT).isNotNull()).take(1))
 
@@ -115,7 +115,10 @@ class TableWriter:
         return replace(self._options, object_types=tuple(types), mode=Mode.PERMISSIVE, corrupt_column=_CORRUPT)
 
     def _types(self, landed: Landed) -> tuple[tuple[str, ...] | None, tuple[Reject, ...]]:
-        """The object types to write, and messages in which no stub finds anything; no types if a file is damaged."""
+        """Return the object types to write, and rejects of messages in which no stub finds anything.
+
+        The types are None if a file is damaged.
+        """
         if self._options.object_types != (ALL,):
             return self._options.object_types, ()
         routes = Routes(is_object)
@@ -134,7 +137,7 @@ class TableWriter:
         return tuple(sorted(found, key=type_order)), tuple(rejects)
 
     def _read_here(self, types: Sequence[str], files: Sequence[PlannedFile]) -> int:
-        """Read and write without Spark; how many files were rejected."""
+        """Read and write without Spark. Return how many files were rejected."""
         options = self._reading(types)
         rejected = 0
         with ExitStack() as stack:
@@ -157,13 +160,17 @@ class TableWriter:
         return parquet.ParquetWriter(self._table(name) / "part-0.parquet", row_schema((name,)))
 
     def _one(self, name: str, landed: Landed) -> int:
-        """Write one object type as it is read; how many files were rejected."""
+        """Write one object type as it is read. Return how many files were rejected."""
         rows, observed = self._observed(self._read((name,), landed))
         write_parquet(where(rows, self._condition), self._table(name))
         return int(observed.get["rejected"])
 
     def _several(self, types: Sequence[str], landed: Landed) -> int:
-        """Read several object types at once, write them aside, and part them."""
+        """Read several object types at once, write them to a temporary folder, and split them into tables.
+
+        Returns:
+            How many files were rejected.
+        """
         aside = self._folder / "aside"
         rows, observed = self._observed(self._read(types, landed))
         rows.write.mode("overwrite").partitionBy("object_type").parquet(str(aside))
@@ -175,7 +182,7 @@ class TableWriter:
         return rejected
 
     def _part(self, name: str, aside: Path, rows: DataFrame) -> None:
-        """Write the table of one object type out of rows of several that lie aside."""
+        """Write the table of one object type from its rows in the temporary folder."""
         folder = aside / f"object_type={label_of(class_for(name))}"
         if folder.exists():
             held = self._spark.read.schema(rows.schema).parquet(str(folder))
@@ -185,17 +192,17 @@ class TableWriter:
             write_parquet(rows.limit(0).select(*type_columns(name)).coalesce(1), self._table(name))
 
     def _observed(self, rows: DataFrame) -> tuple[DataFrame, Any]:
-        """Rows without those of rejected files, and a count of the latter."""
+        """Return the rows without those of rejected files, and an observation that counts the rejected files."""
         observed = Observation("rejects")
         counted = rows.observe(observed, f.count(f.col(_CORRUPT)).alias("rejected"))
         return counted.where(f.col(_CORRUPT).isNull()).drop(_CORRUPT), observed
 
     def samples(self, rows: dict[str, int]) -> tuple[Table, ...]:
-        """The first rows of each table."""
+        """Return the first rows of each table."""
         return tuple(sample(f"{name}: the first rows", self._table(name), _SAMPLED) for name in rows)
 
     def vendors(self, rows: dict[str, int]) -> dict[str, int]:
-        """How many objects each manufacturer made, the most frequent ones first."""
+        """Return the number of objects by manufacturer, the most frequent manufacturers first."""
         counts = Counter[str]()
         for name, number in rows.items():
             if number and "manufacturer" in row_schema((name,)).names:
@@ -206,30 +213,30 @@ class TableWriter:
 
 
 def _count(table: Path) -> int:
-    """The rows of a table, by the footers of its files."""
+    """Return the number of rows of a table, from the footers of its files."""
     return sum(parquet.read_metadata(file).num_rows for file in table.glob("*.parquet"))
 
 
 def _files(folder: Path) -> int:
-    """How many files of a fair size a table makes."""
+    """Return into how many files a table should be written, from the size of its rows in a folder."""
     size = sum(file.stat().st_size for file in folder.glob("*.parquet"))
     return max(1, math.ceil(size / _FILE_BYTES))
 
 
 def few_bytes(files: Sequence[PlannedFile]) -> bool:
-    """Whether some files are read in this process sooner than by Spark."""
+    """Whether files are so small that this process reads them sooner than Spark would."""
     packed = (".gz", ".tgz", ".zip")
     sizes = (file.size * (_PACKED if split_member(file.path)[0].endswith(packed) else 1) for file in files)
     return sum(sizes) < _FEW_BYTES
 
 
 def type_columns(name: str) -> list[Column]:
-    """The columns of one object type, taken out of rows of several."""
+    """Return the columns of one object type, taken from rows with several types."""
     return [f.col(".".join(path)).alias(column) for column, path in _paths(name).items()]
 
 
 def _paths(name: str) -> dict[str, tuple[str, ...]]:
-    """Where each column of an object type is in rows of several: a column, or one and a field of it."""
+    """Return where each column of an object type is in rows with several types: a column, or a struct and a field."""
     table = class_for(name)
     inside = arrow_schema(table.cls).names
     ours = {shown: own for own, shown in shown_names(inside).items()}
@@ -240,7 +247,7 @@ def _paths(name: str) -> dict[str, tuple[str, ...]]:
 
 
 def _parted(batch: pa.RecordBatch, types: Sequence[str]) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """The rows of each object type, in its columns."""
+    """Yield for each object type its rows, with its columns only."""
     if len(types) == 1:
         yield types[0], batch.select(row_schema(types).names)
         return

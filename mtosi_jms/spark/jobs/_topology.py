@@ -1,29 +1,30 @@
-"""The network of a snapshot as nodes and edges: what contains what, what is linked, what refers to what.
+"""The network of a snapshot as nodes and edges: containment, links and references.
 
-Nodes, one row a full name:
+Nodes, one row for each full name:
 
 | column | what |
 |---|---|
 | `id` | the full name, `MD=EMS1/ME=NE-7` |
-| `type` | the object type; of an unknown object, the type in the last step of its name |
+| `type` | the object type; for an unknown object, the type in the last step of its name |
 | `label` | the value of the last step of the name |
-| `known` | whether the snapshot has the object; false where it is only referred to |
-| `copies` | how many rows of the snapshot have the name |
+| `known` | whether the snapshot has the object; false if others only refer to it |
+| `copies` | number of rows of the snapshot with this name |
 
 Edges:
 
 | column | what |
 |---|---|
 | `src`, `dst` | full names |
-| `relationship` | `contains`, `link`, `open_link`, or the list or field that refers: `supported_ptp`, `asap` |
+| `relationship` | `contains`, `link`, `open_link`, or the list or field with the reference: `supported_ptp`, `asap` |
 | `kind` | `containment`, `link` or `reference` |
-| `via` | of a link: full name of the topological link |
-| `direction` | of a link: as the topological link says, `CD_BI` or `CD_UNI` |
+| `via` | for a link: full name of the topological link |
+| `direction` | for a link: the direction of the topological link, `CD_BI` or `CD_UNI` |
 | `src_known`, `dst_known` | whether the snapshot has the object at that end |
 
-An object is contained in the innermost object around it, which the nested layout tells, or else the name. A link goes
-from each A end to each Z end; one without ends on one side goes between its other ends and itself, as `open_link`. No
-end is dropped: an object that the snapshot has not is a node that is not `known`.
+An object is contained in the innermost object around it: the last of `parent_names`, otherwise its name without the
+last step. A topological link gives one edge from each A end to each Z end. If it has no ends on one side, it gives an
+edge `open_link` between each end of the other side and the topological link itself. An object that is an end of an edge
+but not in the snapshot is a node that is not `known`.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ _EDGE: Final = ("src", "dst", "relationship", "kind", "via", "direction")
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """A network as GraphFrames takes it: `GraphFrame(topology.nodes, topology.edges)`; see the module."""
+    """A network in the form of GraphFrames: `GraphFrame(topology.nodes, topology.edges)`; see the module docstring."""
 
     nodes: DataFrame
     edges: DataFrame
@@ -82,13 +83,13 @@ class TopologyResult(JobResult):
     """A network in numbers.
 
     Attributes:
-        nodes: known nodes by type.
-        unknown: nodes that are only referred to, by type.
-        edges: edges by relationship.
-        dangling: edges with an end that is not known, by relationship.
-        duplicates: names that several rows of the snapshot have.
-        unnamed: objects without a name, which are no nodes.
-        graph: the network as a picture of bounded size, for `mtosi_jms.report.Picture`; not in the summary.
+        nodes: number of known nodes by type.
+        unknown: number of nodes that are not known, by type.
+        edges: number of edges by relationship.
+        dangling: number of edges with an end that is not known, by relationship.
+        duplicates: number of names that several rows of the snapshot have.
+        unnamed: number of objects without a name, which become no nodes.
+        graph: the network as a graph of limited size, for `mtosi_jms.report.Picture`; not in the summary.
     """
 
     nodes: dict[str, int]
@@ -107,13 +108,13 @@ class TopologyResult(JobResult):
 
 
 def topology_tables(tables: Mapping[str, DataFrame]) -> Topology:
-    """Nodes and edges of the objects in some tables.
+    """Return nodes and edges of the objects in some tables.
 
     Args:
         tables: by object type, with the columns that the source gives.
 
     Raises:
-        ConfigError: no table at all, or one without a column of names.
+        ConfigError: there is no table, or one has no column `name_text`.
     """
     if not tables:
         raise ConfigError("no table to take nodes and edges from")
@@ -138,11 +139,11 @@ def topology_tables(tables: Mapping[str, DataFrame]) -> Topology:
 
 
 def snapshot_topology(spark: SparkSession, snapshot: str | Path) -> Topology:
-    """Nodes and edges of a snapshot that `ingest` made.
+    """Return nodes and edges of a snapshot that `ingest` made.
 
     Raises:
-        SpoolError: no such folder.
-        ConfigError: a folder without tables.
+        SpoolError: the folder does not exist.
+        ConfigError: the folder has no tables.
     """
     held = Snapshot(snapshot)
     return topology_tables({name: held.read(spark, name) for name in held.tables})
@@ -153,7 +154,7 @@ def run_topology(
 ) -> TopologyResult:
     """Write `OUT/nodes/*.parquet`, `OUT/edges/*.parquet` and `OUT/_report/topology.json`.
 
-    With `where`, a condition on nodes, those edges are written that have both ends among the nodes.
+    The option `where` is a condition on nodes. Only edges with both ends among the written nodes are written.
     """
     held = Snapshot(options.snapshot, allow_empty=options.allow_empty)
     job = Job("topology", options.out, _TABLES, progress, format=options.format, where=options.where)
@@ -215,7 +216,7 @@ def _page(result: TopologyResult, options: TopologyOptions, samples: Sequence[Ta
 
 
 def _between(edges: DataFrame, nodes: DataFrame) -> DataFrame:
-    """The edges with both ends among some nodes."""
+    """Return the edges whose ends are both among some nodes."""
     for end in ("src", "dst"):
         edges = edges.join(nodes.select(f.col("id").alias(end)), end, "left_semi")
     return edges.select(*_EDGE, "src_known", "dst_known")
@@ -257,7 +258,7 @@ def _unnamed(table: DataFrame) -> DataFrame:
 
 
 def _edges_of(table: DataFrame, object_type: str) -> DataFrame:
-    """The edges that the objects of one table tell, in one pass over it."""
+    """Return the edges that the objects of one table give, in one pass over it."""
     name = _name_column(table)
     own = own_columns(table.columns)
     names = [column.name for column in table.schema if names_type(column.dataType) and column.name != "name"]
@@ -274,14 +275,14 @@ def _edges_of(table: DataFrame, object_type: str) -> DataFrame:
 
 
 def _edge(src: Column, dst: Column, relationship: Column, kind: str, *more: Column) -> Column:
-    """One edge; `more` are via and direction."""
+    """Return one edge; `more` are the values of `via` and `direction`."""
     none = f.lit(None).cast("string")
     values = (src, dst, relationship, f.lit(kind), *(more or (none, none)))
     return f.struct(*(value.cast("string").alias(field) for field, value in zip(_EDGE, values, strict=True)))
 
 
 def _containment(table: DataFrame, name: Column, own: Mapping[str, str]) -> Column:
-    """The edge from the innermost object around an object."""
+    """Return the edge from the innermost object around an object to that object."""
     above = f.when(f.contains(name, f.lit("/")), f.regexp_replace(name, "/[^/]*$", ""))
     if own["parent_names"] in table.columns:
         told = f.filter(table[own["parent_names"]], lambda parent: (parent != "") & (parent != name))
@@ -290,7 +291,7 @@ def _containment(table: DataFrame, name: Column, own: Mapping[str, str]) -> Colu
 
 
 def _links(table: DataFrame, name: Column, a_end: Column, z_end: Column) -> Column:
-    """An edge from each A end to each Z end of a link, or between the ends of one side and the link itself."""
+    """Return the edges of a topological link: `link`, or `open_link` if one side has no ends."""
     more = (name, table["direction"] if "direction" in table.columns else f.lit(None))
 
     def link(src: Column, dst: Column, relationship: str = "link") -> Column:
@@ -303,7 +304,7 @@ def _links(table: DataFrame, name: Column, a_end: Column, z_end: Column) -> Colu
 
 
 def _related(name: Column, related: Column) -> Column:
-    """The references of the nested layout: each list of names by its own name."""
+    """Return the references of the nested layout; the name of each list of names is the relationship."""
     lists = f.map_entries(f.coalesce(related, f.create_map().cast("map<string,array<string>>")))
 
     def edges(entry: Column) -> Column:
