@@ -1,4 +1,4 @@
-"""W3C's SOAP over JMS 1.0: the JMS properties of requests and answers, and the faults for requests that break its rules.
+"""W3C's SOAP over JMS 1.0: the JMS properties of requests and answers, and the faults for wrong requests.
 
 Apache CXF and other JAX-WS stacks use this binding. It is added to MTOSI's own binding: headers, properties of Table 2
 and bodies do not change. `BindingProfile.soap_jms` says which services use it.

@@ -95,8 +95,8 @@ def folder_of(name: str) -> str:
 def to_tree(message: JmsMessage) -> bytes:
     """Return the document of a message, in UTF-8. `from_tree` makes an equal message from it.
 
-    A text stays readable. A text that is not UTF-8, or has characters that XML does not allow, is written in hexadecimal
-    (`bin.hex`), as are BytesMessages and ObjectMessages.
+    A text stays readable. A text that is not UTF-8, or has characters that XML does not allow, is written in
+    hexadecimal (`bin.hex`), as are BytesMessages and ObjectMessages.
 
     Raises:
         EncodeError: a header, property or value has a character that XML does not allow, or is a number out of the

@@ -1,4 +1,4 @@
-"""Compiles a syntax tree to functions. Each takes a look-up of values by name; it returns True, False or None (unknown).
+"""Compiles a syntax tree to functions. Each takes a look-up of values by name and returns True, False or None: unknown.
 
 Values are those of properties: str, bool, int, Long, float, and None (NULL) for a missing one. A comparison of values
 of different types is false; a comparison with NULL is unknown (JMS 1.1, 3.8.1.1 and 3.8.1.2).
