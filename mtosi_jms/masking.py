@@ -1,4 +1,4 @@
-"""What must never be shown (C55): which names hold credentials, and texts without theirs. Pure text, no I/O."""
+"""Masks credentials, which must never be shown (C55), by the names that hold them and in URLs. No I/O."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 __all__ = ["MASK", "is_secret", "passwords_in", "without", "without_login"]
 
 MASK: Final = "***"
-"""What stands in place of a credential."""
+"""The text that replaces a credential."""
 
 _SECRET: Final = re.compile("security|password|passwd|secret|credential|token", re.IGNORECASE)
 # The user's name may be empty; a password may hold anything but what ends it in a URL.

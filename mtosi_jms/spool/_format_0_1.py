@@ -123,8 +123,7 @@ def _is_head(data: bytes) -> bool:
 
 
 def _record(data: bytes, offset: int, salt: int) -> tuple[bytes, bytes, int, int] | None:
-    """Returns the record at an offset: facts, body, size, and how much of the file was synced before; None: no record.
-    """
+    """Returns the record at an offset: facts, body, size, and how much of the file was synced before; else None."""
     if len(data) - offset < _HEAD.size:
         return None
     mark, kind, synced, meta_size, body_size, check = _HEAD.unpack_from(data, offset)

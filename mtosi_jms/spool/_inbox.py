@@ -266,7 +266,7 @@ class Inbox(Closeable):
             self._out.discard(key)
 
     def _recover(self) -> bool:
-        """Frees the messages of inboxes that are gone; those handed out are in doubt. Returns whether there were any."""
+        """Frees the messages of inboxes that are gone; those handed out are in doubt. Returns whether any were."""
         gone = self._store.owners_gone()
         if not gone:
             return False

@@ -264,7 +264,7 @@ class Store:
         return [] if lines == ["ok"] else lines
 
     def mend(self) -> tuple[list[str], list[str]]:
-        """Rebuilds indexes that do not fit the messages. Returns what was wrong with the database, and what still is."""
+        """Rebuilds indexes that do not fit the messages. Returns what was wrong with the database, and what is now."""
         found = self.integrity()
         if not found or not all("index" in line or "UNIQUE" in line for line in found):
             return found, found
@@ -402,7 +402,7 @@ class Store:
         self.change(_TO_DEAD, reason, number, sync=True)
 
     def sound_message(self, number: int, key: str) -> JmsMessage | None:
-        """Returns a message; None if it is settled or damaged. Makes a damaged one dead. Not to be called in `write`."""
+        """Returns a message; None if it is settled or damaged. Makes a damaged one dead. Do not call it in `write`."""
         try:
             return self.message(number, key)
         except JournalDamageError as error:

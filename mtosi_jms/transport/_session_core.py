@@ -43,7 +43,7 @@ class Entry(Protocol):
     """A message as a transport keeps it.
 
     Attributes:
-        message: as it is handed out the next time.
+        message: the message for the next delivery.
         settled: whether it was acknowledged.
     """
 
@@ -365,7 +365,7 @@ class SessionCore(Session, Generic[E, S]):
         """See `Session.rollback`."""
 
     def close(self) -> None:
-        """Closes the session and its consumers. Messages not acknowledged or committed are delivered again, elsewhere."""
+        """Closes the session and its consumers. Messages not acknowledged or committed are redelivered elsewhere."""
         self.completions.check_thread()
         with self.lock:
             self.begin_close()

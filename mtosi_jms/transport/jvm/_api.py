@@ -83,7 +83,7 @@ def class_name(thing: Any) -> str:
 
 
 class translated:  # noqa: N801 - used like a function
-    """Turns Java exceptions in the block into errors of the SDK.
+    """Turns Java exceptions of the block into errors of the SDK.
 
     Args:
         what: said before Java's own text.

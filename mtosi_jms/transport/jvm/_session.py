@@ -457,7 +457,7 @@ class JvmSession(SessionCore[Entry, Feed]):
         self._settled(entries)
 
     def _holds_more(self, entry: Entry, settled: Sequence[Entry]) -> bool:
-        """Whether acknowledging one message would acknowledge others, with a provider that acknowledges a whole session.
+        """Whether acknowledging one message would acknowledge others, as with providers that acknowledge per session.
 
         Then the last message that the application acknowledges acknowledges all."""
         with self.lock:
@@ -558,7 +558,7 @@ class JvmSession(SessionCore[Entry, Feed]):
                 browser = session.createBrowser(link.to_java(asked.destination, session), asked.text or "")
                 waiting = link.messages.browse(browser)
                 found = [link.messages.read(one, asked.destination, link.marked)[0] for one in waiting]
-                return [message for message in found if not _is_expired(message)]  # Qpid's client returns expired messages too
+                return [message for message in found if not _is_expired(message)]  # Qpid's client returns those too
         finally:
             session.close()
 

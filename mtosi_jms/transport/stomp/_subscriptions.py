@@ -1,7 +1,7 @@
-"""What the broker feeds us with: subscriptions, what came by them, and answers that come as messages.
+"""Subscriptions at the broker, the messages that came by them, and answers that come as messages.
 
-The broker feeds whatever it holds for a subscription. One that nobody here knows any more would take messages away from
-others, so each ends in one of two ways: by the thread that closes its consumer, or by the one that is making it.
+The broker sends messages to every subscription that it has. A forgotten one would take messages away from others, so
+each is ended: by the thread that closes its consumer, or by the thread that is making it.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ _MILLISECONDS: Final = 1000
 
 
 def goodbye(options: StompOptions) -> float:
-    """When what is being closed waits no longer for the broker, by the monotonic clock."""
+    """Returns the time, by the monotonic clock, until which closing waits for the broker."""
     return time.monotonic() + min(options.close_timeout, options.send_timeout)
 
 
 class Feed:
-    """What one consumer is fed by.
+    """The source of one consumer's messages.
 
-    It outlives the consumer as long as messages that it handed out are not settled, for STOMP acknowledges through the
-    subscription; meanwhile a new consumer like it takes it over.
+    It outlives the consumer while messages are unsettled, because STOMP acknowledges through the subscription.
+    Meanwhile a new consumer with the same destination and selector takes it over.
 
     Attributes:
-        asked: what is received.
-        subscriptions: those of the broker: one, and more of a queue where many messages are held unacknowledged.
-        buffer: messages that came and were not handed out, and where the connection was lost between them.
-        held: how many were handed out and are not settled.
-        closed: whether its consumer is.
-        signal: told, with the connection's lock held, that messages came.
+        asked: what the consumer was asked to receive.
+        subscriptions: its subscriptions at the broker: one, or more for a queue with many unacknowledged messages.
+        buffer: messages that came and were not handed out, with interruptions between them.
+        held: how many messages were handed out and are not settled.
+        closed: whether its consumer is closed.
+        signal: called, with the connection's lock held, when messages came.
     """
 
     def __init__(self, asked: ConsumerSpec) -> None:
@@ -59,7 +59,7 @@ class Feed:
         self.signal: Callable[[], None] = lambda: None
 
     def interrupted(self, reason: str) -> None:
-        """The connection was lost: what comes from now on comes after it."""
+        """Notes an interruption: later messages come after it."""
         told = bool(self.buffer) and isinstance(self.buffer[-1], Interruption)
         if not self.closed and not told:
             self.buffer.append(Interruption(reason))

@@ -1,8 +1,8 @@
-"""A STOMP transaction: everything at once, and the receipt of COMMIT alone counts.
+"""A STOMP transaction: everything is sent at once, and only the receipt of COMMIT counts.
 
-What the broker refuses of it must keep the rest from being committed. ActiveMQ fails the COMMIT then, so that all goes
-out in one write. Artemis ends the connection, which leaves open whether it had seen the COMMIT: so COMMIT is sent after
-what comes before it is confirmed.
+If the broker refuses a part, the rest must not be committed. ActiveMQ then fails the COMMIT, so everything can be sent
+in one write. Artemis ends the connection, which leaves open whether it has seen the COMMIT. So for Artemis, COMMIT is
+sent only after everything before it is confirmed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from mtosi_jms.transport.stomp._link import Link
 from mtosi_jms.transport.stomp._subscriptions import Entry
 
 _LATE: Final = 2.0
-"""Seconds that the reason for a COMMIT that failed may come after it."""
+"""Seconds by which the reason of a failed COMMIT may come after it."""
 
 
 class Transaction(NamedTuple):

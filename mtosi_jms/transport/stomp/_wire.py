@@ -1,4 +1,4 @@
-"""The socket below stomp.py: encrypted or not, never blocking without an end; and what goes out on it together."""
+"""The socket below stomp.py, with or without TLS, which never blocks without a limit; and the combined writes on it."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ _CHUNK: Final = 65_536
 _QUICKLY: Final[int | None] = getattr(socket, "TCP_QUICKACK", None)
 """Of Linux; it holds for the next acknowledgements alone."""
 _LATEST: Final = 0.005
-"""Seconds that an acknowledgement waits at most."""
+"""Longest time in seconds that an acknowledgement waits."""
 _MOST: Final = 1_024
-"""Bytes of acknowledgements that wait at most: some twenty, that the broker has them before its window is used up."""
+"""Maximum bytes of waiting acknowledgements: about twenty, so that the broker gets them before its window is full."""
 _MOST_SOON: Final = 65_536
-"""Bytes of messages that wait at most."""
+"""Maximum bytes of waiting messages."""
 _STAY: Final = 4
 """Looks without a frame after which the thread goes to sleep: waking it costs as much as several of them."""
 _SHORT: Final = 1.0
@@ -276,11 +276,11 @@ def _reach(host: str, port: int, deadline: float) -> socket.socket:
 
 
 class FrameWriter:
-    """What goes out on a link, in the order in which it was handed in: at once, and with it what waited for company.
+    """Writes the frames of a link in their order. A frame is written at once, together with those that waited.
 
-    A frame by itself takes a write of its own, which is most of its price on both sides. Nobody waits for an
-    acknowledgement: it goes out with the next frame, or after five milliseconds. A message that nobody waits for may be
-    left to a thread, which writes all that there is when its turn comes.
+    A separate write is most of a frame's cost on both sides. Nobody waits for an acknowledgement, so it goes out with
+    the next frame, or after five milliseconds. A message that nobody waits for may be left to a thread, which writes
+    all that has gathered when its turn comes.
 
     Args:
         wire: what they are written to.
