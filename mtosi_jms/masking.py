@@ -26,7 +26,7 @@ def without_login(text: str) -> str:
     """A text with URLs in it, their passwords masked: those before the host, and parameters with a secret's name.
 
     Args:
-        text: any text; what is no URL stays as it is.
+        text: any text; parts that are not URLs are unchanged.
     """
     masked = _USER_INFO.sub(rf"\1:{MASK}@", text)
     return _PARAMETER.sub(lambda found: found[1] + MASK if is_secret(found[2]) else found[0], masked)
@@ -42,6 +42,6 @@ def without(text: str, secret: str) -> str:
 
     Args:
         text: such as a broker's error.
-        secret: empty where there is none.
+        secret: the secret; empty if there is none.
     """
     return text.replace(secret, MASK) if secret else text
