@@ -409,7 +409,7 @@ class BoundOperation(Generic[Request, Response]):
         return self._service.caller
 
     def _call(self, request: object, fields: Mapping[str, object], options: CallOptions | None) -> Call:
-        """What every pattern of call begins with."""
+        """Make the call for any pattern."""
         service = self._service
         made = self._request(request, fields)
         return Call(service.__service__, self.info, service.destination, made, options or _NO_OPTIONS)
@@ -547,7 +547,9 @@ Handler: TypeAlias = Callable[[Any, RequestContext], object]
 
 
 class SupplierBase:
-    """Base of generated supplier classes: one method an operation; what is not overridden answers notImplemented.
+    """Base of generated supplier classes: one method per operation.
+
+    A method that is not overridden answers with the fault notImplemented.
 
     Raises:
         ConfigError: a subclass has a public method whose name is nearly that of an operation.
@@ -575,10 +577,10 @@ class SupplierBase:
 
 
 def _refuse_misspelt(owner: str, name: str, info: ServiceInfo) -> None:
-    """Refuse a method that is meant to be a handler, and is none.
+    """Refuse a method that is probably a misspelt handler.
 
     Raises:
-        ConfigError: its name is nearly that of an operation.
+        ConfigError: the name is nearly that of an operation.
     """
     names = {spelt: one.python_name for one in info.operations for spelt in (one.python_name, one.name)}
     close = difflib.get_close_matches(name, names, n=1, cutoff=0.85)

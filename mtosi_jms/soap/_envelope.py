@@ -257,12 +257,12 @@ def _replaced(wire: bytes, cuts: tuple[int, int, int, int, int], header: bytes, 
 
 
 def tag_of(body: object) -> str:
-    """The Clark name of a body's element, empty where there is none."""
+    """Return the Clark name of a body's element; empty if there is none."""
     return body.tag if isinstance(body, RawXml) else str(body.__xml__.tag) if isinstance(body, XmlObject) else ""
 
 
 def renamed(body: object, tag: str) -> object:
-    """The same content in another element; what is no element stays as it is."""
+    """Return the same content in another element; a body that is not an element is returned unchanged."""
     if not isinstance(body, RawXml | XmlObject):
         return body
     element = to_element(body)

@@ -37,7 +37,7 @@ class PrivateFolder:
         make: whether to create a missing folder.
 
     Attributes:
-        path: the same.
+        path: see Args.
         room: size of the reserve in bytes.
 
     Raises:

@@ -145,7 +145,7 @@ class Store:
         limits: maximum bytes, number and age in seconds of unsettled messages; each None: no limit.
 
     Attributes:
-        folder, kind: the same.
+        folder, kind: see Args.
         lock: held by each method; hold it for several calls that belong together. Take it before the database's.
         me: this object as the owner of messages of an inbox, in the column `owner`.
         place: the folder, with its locks and its reserve.

@@ -266,7 +266,7 @@ class Channel:
             why = "messages of it are not acknowledged" if reader.closed else "a consumer has it"
             raise IllegalStateError(f"durable subscription {durable!r}: {why}")
 
-    # What follows runs in the thread that watches.
+    # The methods below run in the watching thread.
 
     def look(self, event: Any) -> bool:
         """Handles an event of Java, if any, and interrupts calls that take too long; returns False at the end."""

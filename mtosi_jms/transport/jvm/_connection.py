@@ -92,7 +92,7 @@ class JvmConnection(ConnectionCore):
     def _finish(self, deadline: float) -> None:
         self.channel.close(deadline)
 
-    # What follows is for the channel.
+    # The methods below are for the channel.
 
     def on_lost(self, link: Link) -> None:
         for session in self._sessions:

@@ -84,7 +84,7 @@ class MemoryProvider:
         with self.lock:
             return frozenset((*self._queues, *self._subscriptions, *self._owners))
 
-    # What follows is for connections and sessions, which hold the lock.
+    # The methods below are for connections and sessions, which hold the lock.
 
     def now_ms(self) -> int:
         """The clock's time in milliseconds."""
@@ -139,7 +139,7 @@ class MemoryProvider:
     def crowded(self, coming: Iterable[tuple[Destination, JmsMessage]], connection_id: str) -> MessageQueue | None:
         """A queue or subscription without room for what is coming; None if all have, or there is no bound.
 
-        What is more than the capacity goes to where nothing waits.
+        A transaction with more messages than the capacity is accepted if nothing waits there.
         """
         capacity = self.limits.capacity
         if capacity is None:

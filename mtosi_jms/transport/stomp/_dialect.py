@@ -78,11 +78,11 @@ class Dialect(ABC):
 
     @abstractmethod
     def message_type(self, headers: Mapping[str, str]) -> MessageType:
-        """The kind of a message that came."""
+        """Returns the kind of a received message."""
 
     @abstractmethod
     def subscribing(self, asked: ConsumerSpec, window: int) -> dict[str, str]:
-        """Headers of a SUBSCRIBE besides destination, id and ack, with `window` messages on the way at most."""
+        """Returns the headers of a SUBSCRIBE besides destination, id and ack; `window`: messages before an ACK."""
 
     @abstractmethod
     def unsubscribing(self, durable: str) -> dict[str, str]:
@@ -90,10 +90,10 @@ class Dialect(ABC):
 
     @abstractmethod
     def message_id(self, headers: Mapping[str, str]) -> str | None:
-        """JMSMessageID of a message that came; the same when it comes again."""
+        """Returns JMSMessageID of a received message; it stays the same at a redelivery."""
 
     def connection_id(self, headers: Mapping[str, str], client_id: str) -> str | None:
-        """What the broker calls the connection, if its CONNECTED frame tells."""
+        """Returns the broker's name for the connection, if the CONNECTED frame has it."""
         return None
 
 
@@ -216,7 +216,7 @@ class Artemis(Dialect):
     def reply_address(self, destination: Destination) -> str:
         """Returns the form from which its JMS client reads the kind.
 
-        What stands in for a temporary destination is none to a Java client, which would take it for deleted.
+        For a Java client a stand-in must not look temporary, because the client would consider it deleted.
         """
         kind = type(destination)
         if destination.name.startswith(STAND_IN):

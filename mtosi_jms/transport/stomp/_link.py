@@ -293,7 +293,7 @@ class Link:
         self._wire.disconnect_socket()
 
     def _check(self) -> None:
-        if self.lost is not None:  # told anew: one error raised again and again would keep what it passed through
+        if self.lost is not None:  # a new error each time: one raised again and again would gather tracebacks
             raise WriteError(str(self.lost))
 
     def _telling(self, on_settled: OnSettled) -> Callable[[Receipt], None]:
