@@ -1,4 +1,4 @@
-"""What must never be shown (C55): which names hold credentials, and texts without theirs. Pure text, no I/O."""
+"""Masks credentials, which must never be shown (C55), by the names that hold them and in URLs. No I/O."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 __all__ = ["MASK", "is_secret", "passwords_in", "without", "without_login"]
 
 MASK: Final = "***"
-"""What stands in place of a credential."""
+"""The text that replaces a credential."""
 
 _SECRET: Final = re.compile("security|password|passwd|secret|credential|token", re.IGNORECASE)
 # The user's name may be empty; a password may hold anything but what ends it in a URL.
@@ -26,7 +26,7 @@ def without_login(text: str) -> str:
     """A text with URLs in it, their passwords masked: those before the host, and parameters with a secret's name.
 
     Args:
-        text: any text; what is no URL stays as it is.
+        text: any text; parts that are not URLs are unchanged.
     """
     masked = _USER_INFO.sub(rf"\1:{MASK}@", text)
     return _PARAMETER.sub(lambda found: found[1] + MASK if is_secret(found[2]) else found[0], masked)
@@ -42,6 +42,6 @@ def without(text: str, secret: str) -> str:
 
     Args:
         text: such as a broker's error.
-        secret: empty where there is none.
+        secret: the secret; empty if there is none.
     """
     return text.replace(secret, MASK) if secret else text

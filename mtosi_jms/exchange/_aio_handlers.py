@@ -1,8 +1,8 @@
-"""Handlers that are coroutines or asynchronous generators, run by a loop for the threads that answer requests.
+"""Runs handlers that are coroutines or asynchronous generators on an event loop, for the threads that answer requests.
 
-A thread asks, one task of the loop gives: a task runs a handler from its first line to its last. What an asynchronous
-generator yields goes over in lots that are just large enough for the next reply, so that it is never ahead of
-what is sent, and changing threads costs once a batch and not once an object.
+A thread asks for objects, and a task of the loop hands them over. One task runs a handler from its first line to its
+last. The objects of an asynchronous generator are handed over in lots just large enough for the next reply. So the
+generator never runs ahead of what is sent, and the change of threads costs once per batch, not once per object.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from mtosi_jms.exchange._reply_writer import ProviderError
 from mtosi_jms.service import OperationInfo, RequestContext, SupplierBase
 
 _LOT: Final = 256
-"""Objects handed over at once where all go out in a single reply."""
+"""How many objects are handed over at once if all go out in a single reply."""
 
 _Lot: TypeAlias = tuple[list[Any], bool]
-"""Objects, and whether more may come."""
+"""Some objects, and whether more may come."""
 
 
 class LoopHandlers:
@@ -30,8 +30,8 @@ class LoopHandlers:
 
     Args:
         loop: the loop.
-        eager: whether a batch is sent without a look at the object after it; see `Supplier`.
-        ending: whether `cancel` is going to be called: a loop that ends cancels all its tasks, handlers among them.
+        eager: whether a batch is sent before the handler yields the object after it; see `Supplier`.
+        ending: tells whether `cancel` is about to be called. A loop that ends cancels all its tasks, handlers too.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, *, eager: bool, ending: Callable[[], bool]) -> None:
@@ -43,11 +43,11 @@ class LoopHandlers:
         self._stopped = False
 
     def over(self, service: SupplierBase) -> SupplierBase:
-        """The same service for threads: its handlers block until the loop has what they give."""
+        """Return the service for use in threads: each handler blocks until the loop has its result."""
         return _BlockingService(service, self)
 
     def resolve(self, result: Any, service: SupplierBase, context: RequestContext) -> Any:
-        """What a handler returned, with nothing to be awaited in it; for the thread that answers.
+        """Return a handler's result with nothing left to await. Called by the thread that answers.
 
         Raises:
             Exception: what the handler raised.
@@ -61,7 +61,7 @@ class LoopHandlers:
         return result
 
     def _objects(self, feed: _Feed, size: int) -> Iterator[Any]:
-        """What an asynchronous generator yields. Closing the iterator closes the generator."""
+        """Iterate over what an asynchronous generator yields. Closing the iterator closes the generator."""
         more = False
         try:
             lot, more = self._ask(feed, size + self._ahead if size else _LOT, work=feed.work())
@@ -75,7 +75,7 @@ class LoopHandlers:
             raise
 
     def _ask(self, run: _Run, wanted: int = 1, *, work: Coroutine[Any, Any, Any] | None = None) -> Any:
-        """Have a task begin with some work, or go on with it, and wait for what it gives."""
+        """Have a task start `work`, or continue it if `work` is None, and wait for what the task hands over."""
         answer: Future[Any] = Future()
         try:
             self._loop.call_soon_threadsafe(self._go_on, run, answer, wanted, work)
@@ -85,10 +85,10 @@ class LoopHandlers:
             raise _stopped() from None
         return answer.result()
 
-    # What follows is for the loop.
+    # The methods below run on the loop.
 
     def cancel(self) -> None:
-        """Cancel all handlers; their requests are handed back, and so are those that still come."""
+        """Cancel all handlers. Their requests are handed back to the provider, and so are later ones."""
         self._stopped = True
         for task in self._tasks:
             task.cancel()
@@ -118,7 +118,11 @@ class LoopHandlers:
             raise
 
     def _cancelled(self, run: _Run) -> None:
-        """By us; by the loop, and then we are about to; or by anybody else, which is a failure like any other."""
+        """End a run whose task was cancelled.
+
+        If `cancel` did it, the request is handed back. If the loop did it, `cancel` is about to follow, so the run
+        waits for that. If anybody else did it, the handler has failed.
+        """
         if not self._stopped and self._ending():
             run.over = True
             self._lost.append(run)
@@ -130,9 +134,9 @@ class _Run:
     """A handler's task.
 
     Attributes:
-        answer: what a thread waits for.
-        wanted: how many objects it wants; 0: no more.
-        again: set when it wants more.
+        answer: the future that a thread waits for.
+        wanted: how many objects the thread wants; 0: no more.
+        again: set when the thread wants more.
         over: the task has ended.
     """
 
@@ -143,7 +147,7 @@ class _Run:
         self.over = False
 
     def end(self, result: Any, error: Exception | None) -> None:
-        """The task has ended; if nobody waits, the next one that asks is told."""
+        """Pass on the result or the error of the task, which has ended, unless `answer` is done already."""
         self.over = True
         if self.answer.done():
             return
@@ -158,7 +162,7 @@ class _Feed(_Run):
 
     Args:
         source: the generator.
-        whole: class of the operation's responses; one is a reply by itself, and not held up for others.
+        whole: class of the operation's responses. Such an object is a reply by itself, so it is handed over at once.
     """
 
     def __init__(self, source: AsyncIterable[Any], whole: type[Any] | tuple[()]) -> None:
@@ -167,7 +171,7 @@ class _Feed(_Run):
         self._whole = whole
 
     async def work(self) -> _Lot:
-        """Give one lot after another, as they are asked for, and return the last one."""
+        """Hand over one lot after another, as the thread asks for them, and return the last one."""
         async with _closed_at_the_end(self._source) as objects:
             return await self._lots(objects), False
 
@@ -188,7 +192,7 @@ class _Feed(_Run):
         return lot
 
     async def _give(self, lot: list[Any]) -> list[Any]:
-        """Hand a lot over and wait to be asked again, for the next one."""
+        """Hand a lot over, wait until the thread asks for more, and return the next lot, which is empty."""
         self.again.clear()
         self.answer.set_result((lot, True))
         await self.again.wait()
@@ -197,7 +201,7 @@ class _Feed(_Run):
 
 @asynccontextmanager
 async def _closed_at_the_end(source: AsyncIterable[Any]) -> AsyncIterator[AsyncIterable[Any]]:
-    """A generator that is not run to its end has its own `finally` run now."""
+    """Close the generator at the end of the block, so that its `finally` blocks run now even if items are left."""
     try:
         yield source
     finally:
@@ -207,12 +211,12 @@ async def _closed_at_the_end(source: AsyncIterable[Any]) -> AsyncIterator[AsyncI
 
 
 class _BlockingService(SupplierBase):
-    """A service whose handlers give plain values, whatever those of the other one give."""
+    """Wraps a service: its handlers return plain values and iterators, also if the originals are asynchronous."""
 
     def __init__(self, service: SupplierBase, handlers: LoopHandlers) -> None:
         self._service = service
         self._handlers = handlers
-        self.__service__ = service.__service__  # type: ignore[misc] # the instance's own: it stands for the other one
+        self.__service__ = service.__service__  # type: ignore[misc] # on the instance: it stands in for the other
 
     def handler(self, operation: OperationInfo) -> Callable[[Any, RequestContext], Any]:
         """See `SupplierBase.handler`."""

@@ -1,11 +1,11 @@
-"""The requestor for coroutines: receives in one thread, and hands over to the loops (R3, R4, R6).
+"""The requestor for coroutines: one thread receives replies and hands them over to the loops (R3, R4, R6).
 
-A request is made by the loop, and sent by it where that waits for nothing; otherwise by the requestor's sending thread,
-so that a slow network holds up no loop. Requests go out in the order of the calls. Replies are taken by the receiver's
-receiving thread, and wait in the pending of their exchange, as they do for a blocking caller: nothing reads ahead of
-whoever iterates but the provider. Time-outs are timers of the loop that ask the exchange itself.
+The loop makes a request, and sends it if that needs no waiting. Otherwise the requestor's sending thread sends it, so
+that a slow network blocks no loop. Requests go out in the order of the calls. The receiver's thread takes replies and
+puts them into their `PendingExchange`, as for a blocking caller, so only the provider reads ahead of whoever iterates.
+Time-outs are timers of the loop that ask the exchange itself.
 
-Whoever is cancelled drops the pending, which takes no lock: late replies are orphans from then on.
+A cancelled caller drops its `PendingExchange`, which takes no lock. Replies that come later are orphans.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ from mtosi_jms.soap import Envelope
 from mtosi_jms.xmlbind import RawXml, XmlObject
 
 _GRACE: Final = 0.2
-"""Seconds by which a loop waits longer than the thread that sends for it, which knows more of what keeps it."""
+"""Seconds that a loop waits longer than the thread that sends for it: that thread's error says more about the cause."""
 
 
 class AsyncRequestor(Closing, AsyncCaller):
     """A requestor as coroutines see it; made by `Requestor.aio`, and called by `stub.aio`.
 
     Args:
-        receiver: of the requestor.
-        writer: makes and sends its requests.
-        close: closes the requestor; blocks.
+        receiver: the requestor's receiver.
+        writer: makes and sends the requests.
+        close: closes the requestor; it blocks.
     """
 
     def __init__(self, receiver: Receiver, writer: RequestWriter, close: Callable[[], None]) -> None:
@@ -53,9 +53,10 @@ class AsyncRequestor(Closing, AsyncCaller):
         self._sender = Worker("mtosi-send", "the requestor", receiver.linger)
 
     async def call(self, call: Call) -> XmlObject | RawXml | None:
-        """Carry out one call in the pattern SimpleResponse; see `Requestor.call` for what is raised.
+        """Carry out one call in the pattern SimpleResponse. Raises what `Requestor.call` raises.
 
-        When it is cancelled before the request is sent, the request is not sent. Otherwise a reply is an orphan.
+        If the task is cancelled before the request is sent, the request is not sent. If it is cancelled later, the
+        reply is an orphan.
         """
         if call.operation.mep == "one-way":
             await self._send_one_way(call)
@@ -63,15 +64,15 @@ class AsyncRequestor(Closing, AsyncCaller):
         return decode_response(await self._only_reply(self._writer.prepare(call, SIMPLE)), call)
 
     async def call_bulk(self, call: Call, terms: BulkTerms) -> BulkReply[XmlObject]:
-        """Carry out one call in the pattern BulkResponse; see `Requestor.call_bulk` for what is raised."""
+        """Carry out one call in the pattern BulkResponse. Raises what `Requestor.call_bulk` raises."""
         envelope = await self._only_reply(self._writer.prepare(call, bulk_pattern(call.operation, terms)))
         return bulk_reply(envelope, decode_response(envelope, call), terms)
 
     def call_batches(self, call: Call, batch_size: int) -> AsyncBatches:
-        """One call in the pattern MultipleBatchResponse; see `Requestor.call_batches` for what is raised.
+        """Carry out one call in the pattern MultipleBatchResponse. Raises what `Requestor.call_batches` raises.
 
-        The request is sent before this returns, or stands in line to be sent; then its failure is raised by the first
-        batch that is waited for.
+        When this returns, the request is sent or queued for the sending thread. If a queued request cannot be sent,
+        awaiting the first batch raises the error.
         """
         prepared = self._writer.prepare(call, batch_pattern(call.operation, batch_size))
         return AsyncBatches(self, prepared, call)
@@ -88,10 +89,10 @@ class AsyncRequestor(Closing, AsyncCaller):
             self._receiver.drop(pending)
 
     def begin(self, prepared: PreparedRequest) -> Future[PendingExchange] | None:
-        """Send a request: at once, unless that might wait for something or would overtake another one.
+        """Send a request at once, or queue it if sending might have to wait or would overtake another request.
 
         Returns:
-            None where it was sent, else the sending thread's outcome.
+            None if the request was sent, else the future of the sending thread.
         """
         try:
             if self._sender.is_idle and self._writer.send_soon(prepared):
@@ -102,7 +103,7 @@ class AsyncRequestor(Closing, AsyncCaller):
             raise
 
     async def wait_sent(self, prepared: PreparedRequest, sending: Future[PendingExchange]) -> None:
-        """Wait for the thread to have sent a request, as long as its time is not over."""
+        """Wait until the thread has sent a request, at most for the time that its exchange has left."""
         left = self._writer.time_left(prepared)
         limit = asyncio.timeout(left and left + _GRACE)
         try:
@@ -127,11 +128,11 @@ class AsyncRequestor(Closing, AsyncCaller):
             raise TransportError(what) from None
 
     async def next(self, pending: PendingExchange, *, only: bool = False) -> Envelope | None:
-        """The next reply of an exchange when its turn has come, None at the end; see `Receiver.next`.
+        """Return the next reply of an exchange when its turn has come, None at the end; see `Receiver.next`.
 
         Args:
             pending: the exchange.
-            only: no other one is asked for; the caller drops the exchange.
+            only: whether the caller wants no other reply, and drops the exchange afterwards.
         """
         receiver, event = self._receiver, _LoopEvent()
         action, left = receiver.listen(pending, event.setter())
@@ -141,7 +142,7 @@ class AsyncRequestor(Closing, AsyncCaller):
                 action = receiver.end_of(pending) if only else None
                 if action is None:
                     action, left = receiver.taken(pending)
-        except BaseException:  # cancelled, closed, or the loop is gone and the garbage collector is here
+        except BaseException:  # cancelled, closed, or the loop is gone and the garbage collector ends the coroutine
             receiver.drop(pending)
             raise
         return reply_of(action, pending)
@@ -152,19 +153,19 @@ class AsyncRequestor(Closing, AsyncCaller):
         return self._receiver
 
     async def close(self) -> None:
-        """Close the requestor; callers that wait get an IllegalStateError. The connection stays open."""
+        """Close the requestor. Callers that wait get an IllegalStateError. The connection stays open."""
         await super().close()
 
     def stop_sending(self) -> None:
-        """The requestor is closed."""
+        """Close the sending thread, because the requestor is closed."""
         self._sender.close()
 
 
 class AsyncBatches(BatchCall, AsyncIterator[XmlObject]):
     """The responses of one MultipleBatchResponse call: in order, each once, as soon as order allows.
 
-    Iteration raises what `Batches` raises. It is for one task at a time. What ends early, by an error or by
-    cancellation, is given up; so is what nobody refers to any more.
+    Iteration raises what `Batches` raises. Only one task at a time may iterate. The exchange is given up when the
+    iteration ends early, by an error or by cancellation, and when nobody refers to this object any more.
     """
 
     def __init__(self, requestor: AsyncRequestor, prepared: PreparedRequest, call: Call) -> None:
@@ -217,9 +218,9 @@ class AsyncBatches(BatchCall, AsyncIterator[XmlObject]):
 
 
 class _LoopWaker:
-    """Wakes coroutines of one loop from any thread, several at a time: a loop is woken through a socket, which costs.
+    """Wakes coroutines of one loop from any thread, several at once, because waking a loop costs a socket write.
 
-    It keeps neither loop nor coroutines alive: a loop may be gone without a word.
+    It keeps neither the loop nor the coroutines alive: a loop may disappear without notice.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -228,7 +229,7 @@ class _LoopWaker:
         self._called = False
 
     def wake(self, event: weakref.ref[_LoopEvent]) -> None:
-        """Have a event ring soon."""
+        """Have the loop set an event soon."""
         self._due.append(event)
         loop = self._loop()
         if self._called or loop is None:
@@ -238,7 +239,7 @@ class _LoopWaker:
             loop.call_soon_threadsafe(self._wake_all)
 
     def _wake_all(self) -> None:
-        self._called = False  # what comes from now on is for the next call, if not for this one
+        self._called = False  # first, so that an event that comes during the loop below is not missed
         while self._due:
             event = self._due.popleft()()
             if event is not None:
@@ -256,7 +257,7 @@ class _LoopEvent:
         self._done: asyncio.Future[None] | None = None
 
     def setter(self) -> Callable[[], None]:
-        """What to pull for it to ring."""
+        """Return a function that sets the event, for any thread. It does not keep the event alive."""
         waker = _WAKERS.get(self._loop)
         if waker is None:
             waker = _WAKERS[self._loop] = _LoopWaker(self._loop)
@@ -268,7 +269,7 @@ class _LoopEvent:
             self._done.set_result(None)
 
     async def wait(self, seconds: float | None) -> None:
-        """Until it rings, or the time is over."""
+        """Wait until the event is set, or for so many seconds; None: without a limit."""
         self._done = self._loop.create_future()
         timer = self._loop.call_later(seconds, self.over) if seconds is not None else None
         try:

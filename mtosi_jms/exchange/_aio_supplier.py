@@ -1,12 +1,13 @@
 """The supplier on an event loop: handlers may be coroutines and asynchronous generators (R3, R4, R5, P33).
 
-The blocking supplier does the work, in as many threads as requests may be answered at the same time, each with a
-session of its own: it receives, reads, cuts batches, sends, and acknowledges after the last reply. Where a handler
-gives something to be awaited, the thread waits and the loop runs it. So replies are made by one copy of the logic, and
-encoding and sending never hold up the loop. Handlers that are plain functions run in the thread.
+The blocking supplier does the work, in one thread per request that may be answered at the same time, each with a
+session of its own: it receives, reads, cuts batches, sends, and acknowledges after the last reply. If a handler
+returns an awaitable or an asynchronous generator, the loop runs it and the thread waits. So there is one copy of the
+logic that makes replies, and encoding and sending never block the loop. Handlers that are plain functions run in the
+thread.
 
-A task of the loop holds it all: when that is cancelled, as `asyncio.run` does at its end, handlers are cancelled and
-their requests are handed back to the provider.
+One task of the loop owns the run. When that task is cancelled, as `asyncio.run` does at its end, handlers are cancelled
+and their requests are handed back to the provider.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ from mtosi_jms.exchange.worker import Worker
 from mtosi_jms.service import SupplierBase
 
 _PATIENCE: Final = 10.0
-"""Seconds that a handler has to end once it is cancelled."""
+"""Seconds in which a cancelled handler has to end."""
 
 
 class _Supplier(Protocol):
-    """What is needed of the blocking supplier."""
+    """What this module needs of the blocking supplier."""
 
     def start(self, threads: int) -> Any: ...
 
@@ -45,8 +46,9 @@ class AsyncSupplier:
     """A supplier as coroutines see it; made by `Supplier.aio`.
 
     Args:
-        with_services: the supplier with its services changed, and what to call when a thread ends.
-        eager: as the supplier is.
+        with_services: returns the blocking supplier with changed services. Its arguments are the change of each
+            service and a function to call when a thread ends.
+        eager: the supplier's `eager`.
     """
 
     def __init__(self, with_services: _WithServices, *, eager: bool) -> None:
@@ -55,18 +57,18 @@ class AsyncSupplier:
         self._serving: _Serving | None = None
 
     async def serve(self, limit: int = 8) -> None:
-        """Answer requests until `stop`. When it is cancelled, requests that are being answered are handed back.
+        """Answer requests until `stop`. If the task is cancelled, requests in progress are handed back.
 
-        On a loop in the main thread it also ends, as by `stop`, at SIGTERM and SIGINT; at a second SIGINT it hands back
-        at once. Until it has ended no other handler gets these signals.
+        On a loop in the main thread, SIGTERM and SIGINT end it like `stop`. After that, a second SIGINT hands requests
+        back at once. Until this has ended, no other handler gets these signals.
 
         Args:
-            limit: how many requests are answered at the same time; as many threads and sessions there are.
+            limit: how many requests are answered at the same time. There are as many threads and sessions.
 
         Raises:
-            ConfigError: a limit below 1.
-            IllegalStateError: it serves already, or was stopped.
-            TransportError: the provider failed; all has ended.
+            ConfigError: `limit` is below 1.
+            IllegalStateError: the supplier serves already, or was stopped.
+            TransportError: the provider failed, and the supplier has ended.
         """
         loop = asyncio.get_running_loop()
         with on_signals(lambda again: loop.call_soon_threadsafe(self._signalled, again)):
@@ -80,9 +82,9 @@ class AsyncSupplier:
             self._serving.end_soon(0.0 if again else _PATIENCE)
 
     async def start(self, limit: int = 8) -> Self:
-        """Answer requests in the background, until `stop`, the end of the `async with` block, or that of the loop.
+        """Answer requests in the background, until `stop`, the end of the `async with` block, or the end of the loop.
 
-        The consumers exist when this returns: a request that is sent from now on is received, on a topic too.
+        The consumers exist when this returns: a request sent from now on is received, also on a topic.
 
         Raises:
             As `serve`.
@@ -104,16 +106,16 @@ class AsyncSupplier:
         return serving
 
     async def stop(self, wait: float | None = 10.0) -> None:
-        """Take no more requests; answer those that were begun, and hand back what is not answered in time.
+        """Take no more requests, finish those in progress, and hand back those that are not answered in time.
 
         Args:
-            wait: seconds for that; 0: hand back at once; None: as long as they need. Then handlers are cancelled.
+            wait: seconds to finish; then handlers are cancelled. 0: hand back at once. None: no limit.
         """
         if self._serving is not None:
             await self._serving.end(wait)
 
     async def close(self) -> None:
-        """The same as `stop`, as other roles have it."""
+        """Stop, under the name that other roles use; see `stop`."""
         await self.stop()
 
     async def __aenter__(self) -> Self:
@@ -129,7 +131,7 @@ class _Serving:
     """One run of a supplier on one loop.
 
     Attributes:
-        task: ends when all threads have, with what ended the first that failed.
+        task: ends when all threads have ended. Its result is the error of the first thread that failed, or None.
     """
 
     task: asyncio.Task[MtosiError | None]
@@ -146,7 +148,7 @@ class _Serving:
         self._controller = Worker("mtosi-supplier", "the supplier")
 
     async def begin(self) -> None:
-        """Start the threads."""
+        """Start the threads, and return when their consumers exist."""
         started: asyncio.Future[None] = self._loop.create_future()
         self.task = self._loop.create_task(self._serve(started))
         either: list[asyncio.Future[Any]] = [self.task, started]
@@ -180,7 +182,7 @@ class _Serving:
             self._controller.close()
 
     async def end(self, wait: float | None) -> None:
-        """Drain, then hand back."""
+        """Drain, and hand back after `wait` seconds."""
         if not self._over.is_set():
             await self._controller.run(partial(self._supplier.drain, 0.0))
             with contextlib.suppress(TimeoutError):
@@ -190,7 +192,7 @@ class _Serving:
         await asyncio.wait([self.task])
 
     def end_soon(self, wait: float) -> None:
-        """The same, for who cannot wait."""
+        """Start `end` as a task, for callers that cannot await it."""
         ending = self._loop.create_task(self.end(wait))
         self._endings.add(ending)
         ending.add_done_callback(self._endings.discard)

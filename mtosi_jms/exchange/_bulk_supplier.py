@@ -1,4 +1,4 @@
-"""The supplier's side of BulkResponse: may it be done, and what a handler gives goes into the file (P2, C18)."""
+"""The supplier's side of BulkResponse: decides whether to write the file, and writes a handler's objects (P2, C18)."""
 
 from __future__ import annotations
 
@@ -20,15 +20,16 @@ class BulkSupplier:
     """One BulkResponse request that may be carried out.
 
     Args:
-        service, operation: what is asked for.
-        header: of the request.
-        folders: where files may be written; none: this supplier does no bulk.
+        service, operation: the interface and the operation of the request.
+        header: the request's header.
+        folders: folders in which files may be written. If there are none, this supplier refuses BulkResponse.
 
     Attributes:
-        terms: what the requestor wants.
+        terms: file, compression, packing and batch size that the requestor asks for.
 
     Raises:
-        MtosiFault: it is not carried out: the kind that the operation declares for it, or the nearest one.
+        MtosiFault: the request is refused. The fault has the fitting kind if the operation declares it, else
+            `unableToComply`.
     """
 
     def __init__(self, service: ServiceInfo, operation: OperationInfo, header: Header, folders: Folders) -> None:
@@ -52,7 +53,7 @@ class BulkSupplier:
 
     @property
     def header_fields(self) -> Mapping[str, Any]:
-        """What the answer's header says of the file, by Python name."""
+        """The fields of the reply's header that describe the file, by Python name."""
         return {
             "file_location_uri": self.terms.file_location_uri,
             "compression_type": CompressionTypeType(value=CompressionEnumType(self.terms.compression)),
@@ -67,16 +68,16 @@ class BulkSupplier:
     def write(
         self, batches: Iterable[Batch[Any]], maker: ResponseMaker, document: Callable[[Any, BatchPosition], bytes]
     ) -> None:
-        """Write what a handler gives into the file, one document a batch.
+        """Write a handler's objects into the file, one document per batch.
 
         Args:
-            batches: the objects.
+            batches: the objects, cut into batches.
             maker: puts a batch into a response.
-            document: makes a document of a response.
+            document: encodes a response as a document.
 
         Raises:
             SpoolError: the file cannot be written.
-            EncodeError: an object cannot become valid XML.
+            EncodeError: an object cannot be encoded as valid XML.
         """
         with BulkFile(self._path, self.terms.compression, self.terms.packing) as file:
             for batch in batches:

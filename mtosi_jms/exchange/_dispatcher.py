@@ -1,8 +1,9 @@
 """The dispatcher: one request envelope in, its reply envelopes out (R3, R4, R5, P31, P33, C16).
 
-It finds the operation by the request's element, calls the handler, and makes of what that gives the replies of the
-pattern that the request asks for: one response, numbered batches, a file, or a fault. It knows neither session nor JMS
-message: the JMS supplier sends what it makes, and so can an HTTP endpoint or a test.
+It finds the operation by the request's element and calls the handler. From the result it makes the replies of the
+communication pattern that the request asks for: one response, numbered batches, or a response and a file. A failure
+becomes a fault. The dispatcher uses neither sessions nor JMS: the JMS supplier sends its replies, and an HTTP endpoint
+or a test can do the same.
 
     for reply in Dispatcher([Inventory()]).dispatch(mtosi_jms.soap.parse(request)):
         print(reply.to_bytes())
@@ -44,7 +45,7 @@ __all__ = ["NO_REQUEST", "Abandoned", "Dispatcher", "FailureHook", "Failures", "
 log = logging.getLogger(__package__)
 
 FailureHook = Callable[[BaseException], object]
-"""Called with each failure that no requestor hears of."""
+"""Called with each failure that is not reported to a requestor."""
 
 NO_REQUEST: Final = ("RESPONSE", "ERROR")
 _PATTERNS: Final = {pattern: CommunicationPatternType(pattern.value) for pattern in CommunicationPattern}
@@ -54,40 +55,40 @@ class ReplyAddress(Protocol):
     """Where the replies to one request go."""
 
     def admit(self) -> None:
-        """Called before a handler runs whose operation has a response.
+        """Called before the handler runs, if its operation has a response.
 
         Raises:
-            Abandoned: nobody would get the response.
+            Abandoned: the response could not reach anybody.
         """
         ...
 
     def complete(self, header: Header) -> None:
-        """Called with the header of each reply before anything is made of it; may fill in what it knows."""
+        """Called with the header of each reply before the reply is made. It may fill in fields."""
         ...
 
 
 class Abandoned(Exception):
-    """Ends a request without an answer. Handlers and senders may raise it; the dispatcher lets it pass."""
+    """Ends a request without a reply. Handlers and senders may raise it; the dispatcher does not catch it."""
 
 
 class Failures:
-    """Tells failures that no requestor hears of: the log, and a hook.
+    """Reports failures that no requestor is told of, to the log and to a hook.
 
     Args:
-        hook: called with each failure; what it raises is logged.
+        hook: called with each failure. An exception that it raises is logged.
     """
 
     def __init__(self, hook: FailureHook | None) -> None:
         self._hook = hook
 
     def tell(self, what: str, error: BaseException, *, message: JmsMessage | None = None, trace: bool = False) -> None:
-        """Tell one failure.
+        """Report one failure.
 
         Args:
-            what: the circumstances, for the log.
+            what: what happened, for the log.
             error: the failure.
-            message: of the request; None: it came another way.
-            trace: whether the log gets the traceback too.
+            message: the JMS message of the request; None if the request did not come by JMS.
+            trace: whether the traceback is logged too.
         """
         about = f", message {message.message_id}" if message is not None else ""
         facts = of_message(message) if message is not None else None
@@ -103,21 +104,22 @@ class Failures:
 
 
 class Dispatcher:
-    """Answers request envelopes with the services that it is given; threads may share it.
+    """Answers request envelopes by calling the given services; threads may share it.
 
     Args:
-        services: instances of generated supplier classes, any number for one destination (O9). With several threads
-            their methods run at the same time.
+        services: instances of generated supplier classes, any number for one destination (O9). If several threads
+            answer requests, they call the methods of these instances at the same time.
         profile: the switches of the binding.
-        sender_uri: the header's senderURI of replies.
-        eager: yield each batch as soon as it is full. Otherwise it waits for the next object, which shows that it is
-            not the last; with it, a number of objects that is a multiple of the size makes an empty last batch.
-        bulk_folders: folders below which files of BulkResponse requests may be written; none: such a request is
-            answered by a fault (C18). Experimental.
-        on_error: called with each failure that no requestor hears of.
+        sender_uri: senderURI in the headers of replies.
+        eager: yield each batch as soon as it is full. Otherwise a full batch waits for the next object, which shows
+            that the batch is not the last. When `eager` is set and the number of objects is a multiple of the batch
+            size, the last batch is empty.
+        bulk_folders: folders below which files of BulkResponse requests may be written. Without any, such a request is
+            answered with a fault (C18). Experimental.
+        on_error: called with each failure that is not reported to a requestor.
 
     Raises:
-        ConfigError: two services with the same request element; something else than an instance of a service.
+        ConfigError: two services take the same request element, or an item is not an instance of a service.
     """
 
     def __init__(
@@ -139,21 +141,21 @@ class Dispatcher:
         self.failures = Failures(on_error)
 
     def over(self, change: Callable[[SupplierBase], SupplierBase]) -> Dispatcher:
-        """The same dispatcher with changed services."""
+        """Return a copy of this dispatcher with changed services."""
         other = copy.copy(self)
         other._operations = {tag: (change(one), operation) for tag, (one, operation) in self._operations.items()}
         return other
 
     def operation_of(self, envelope: Envelope) -> str:
-        """Name of the operation that a request asks for; empty where no service here has it."""
+        """Return the name of the operation that a request asks for; empty if no service here has it."""
         found = self._operations.get(tag_of(envelope.body))
         return found[1].name if found is not None else ""
 
     def refuse_asynchronous(self) -> None:
-        """See that no handler needs an event loop.
+        """Check that no handler needs an event loop.
 
         Raises:
-            ConfigError: one does.
+            ConfigError: a handler is asynchronous.
         """
         for supplier, operation in self._operations.values():
             handler = supplier.handler(operation)
@@ -163,21 +165,21 @@ class Dispatcher:
     def dispatch(
         self, envelope: Envelope, *, message: JmsMessage | None = None, address: ReplyAddress | None = None
     ) -> Generator[Envelope, None, None]:
-        """Answer one request. Handlers run while the replies are iterated; closing the iterator ends them.
+        """Answer one request. The handler runs while the replies are iterated; closing the iterator ends it.
 
-        A reply that cannot be sent may be thrown back into the iterator: a fault takes its place (`send_all`).
+        If a reply cannot be sent, throw the error into the iterator: a fault replaces the reply, as in `send_all`.
 
         Args:
             envelope: the request.
-            message: the JMS message that it came in, for handlers; None where it came another way.
-            address: where the replies go, as far as their headers and handlers are concerned.
+            message: the JMS message of the request, for handlers; None if the request did not come by JMS.
+            address: decides whether a response has a receiver, and completes the headers of replies.
 
         Yields:
-            The replies in their order: responses, or a fault at the end (C59). Nothing for a one-way operation and for
-            what is no request.
+            The replies in order: responses, and a fault at the end if something failed (C59). Nothing for a one-way
+            operation, and nothing for an envelope that is not a request.
 
         Raises:
-            Abandoned: a handler raised it; there is no answer.
+            Abandoned: the handler or `address` raised it; there is no reply.
         """
         request = envelope.header or Header()
         if _is_reply(envelope):  # answering an answer might never end
@@ -211,13 +213,13 @@ class Dispatcher:
         version: str = "1.1",
         address: ReplyAddress | None = None,
     ) -> Generator[Envelope, None, None]:
-        """The answer to a request that is not carried out: a bare SOAP fault that blames the requestor.
+        """Yield the reply to a request that is refused: a bare SOAP fault with the fault code Client.
 
         Args:
             why: the faultstring, or the fault itself.
-            request: the request's header, as far as it is known.
+            request: the request's header, if it is known.
             version: SOAP version of the request (C52).
-            address: as for `dispatch`.
+            address: completes the header of the reply, as in `dispatch`.
         """
         try:
             header = self._header(request or Header(), None, "", address, failed=True)
@@ -237,7 +239,7 @@ class Dispatcher:
         *,
         failed: bool,
     ) -> Header:
-        """The header of a reply (R3c, R5, C16, C17)."""
+        """Return the header of a reply (R3c, R5, C16, C17)."""
         pattern, _ = parse_pattern(header_text(request, "communicationPattern"))
         style = CommunicationStyleType
         status = ActivityStatusEnumType.FAILURE if failed else ActivityStatusEnumType.SUCCESS
@@ -259,10 +261,10 @@ class Dispatcher:
         return header
 
     def _bulk_of(self, supplier: SupplierBase, operation: OperationInfo, request: Header) -> BulkSupplier:
-        """The file of a BulkResponse request.
+        """Return what writes the file of a BulkResponse request.
 
         Raises:
-            MtosiFault: it must not be made.
+            MtosiFault: the file must not be written.
         """
         return BulkSupplier(supplier.__service__, operation, request, self._bulk_folders)
 
@@ -271,11 +273,11 @@ class _Call:
     """One request for one operation.
 
     Args:
-        dispatcher: that answers it.
-        supplier, operation: what it asks for.
-        request: its header.
-        version: its SOAP version.
-        address: where its replies go.
+        dispatcher: the dispatcher that answers the request.
+        supplier, operation: the service and the operation that the request asks for.
+        request: the request's header.
+        version: the request's SOAP version.
+        address: as in `Dispatcher.dispatch`.
     """
 
     def __init__(
@@ -297,7 +299,7 @@ class _Call:
         self._closed = False
 
     def replies(self, body: Any, message: JmsMessage | None) -> Generator[Envelope, None, None]:
-        """Call the handler, and yield the replies; whatever goes wrong becomes a fault."""
+        """Call the handler and yield the replies; a failure becomes a fault."""
         operation, failures = self._operation, self._dispatcher.failures
         try:
             yield from self._answer(body, message)
@@ -320,7 +322,7 @@ class _Call:
     def _answer(self, body: Any, message: JmsMessage | None) -> Generator[Envelope, None, None]:
         operation, request = self._operation, self._request
         pattern, flag = parse_pattern(header_text(request, "communicationPattern"))
-        if flag is not None and request != Header():  # one without a header says nothing, which was told already
+        if flag is not None and request != Header():  # a request without a header was warned of above
             log.warning("%s: %s", flag.rule, flag.reason)
         batches = pattern is CommunicationPattern.MULTIPLE_BATCH_RESPONSE
         size = max(whole_number(request.requested_batch_size) or 0, 0) if batches else 0
@@ -356,11 +358,11 @@ class _Call:
                 yield from self._given(self._response(maker.response(batch), position, context.reply_fields))
         finally:
             close = getattr(objects, "close", None)
-            if close is not None:  # a handler that is not run to its end has its own `finally` run now
+            if close is not None:  # run the `finally` blocks of a handler that was not exhausted
                 close()
 
     def _given(self, reply: Envelope) -> Generator[Envelope, None, None]:
-        """Yields a reply, and notes when the iterator is closed meanwhile: handlers may raise GeneratorExit, too."""
+        """Yield a reply, and note if the iterator is closed meanwhile. A handler may raise GeneratorExit too."""
         try:
             yield reply
         except GeneratorExit:
@@ -373,12 +375,12 @@ class _Call:
         return self._dispatcher._header(self._request, operation, name, self._address, failed=False)
 
     def _response(self, body: Any, position: BatchPosition | None, fields: Mapping[str, Any]) -> Envelope:
-        """One response.
+        """Return one response.
 
         Args:
             body: the response object.
-            position: its place among several, None for the one response of SimpleResponse.
-            fields: header fields that the handler adds, by Python name.
+            position: its number among the batches; None for a single response.
+            fields: header fields to add, by Python name.
         """
         header = self._response_header()
         if position is not None:
@@ -389,20 +391,20 @@ class _Call:
         return Envelope(header=header, body=body, version=self._version)
 
     def _document(self, body: Any, position: BatchPosition) -> bytes:
-        """One response as a document of the file of a BulkResponse: an envelope that says which batch it is (C18)."""
+        """Encode one response as a document for the file of a BulkResponse: an envelope with its batch number (C18)."""
         header = self._response_header()
         self._number(header, position)
         return Envelope(header=header, body=body, version=self._version).to_bytes()
 
     def _number(self, header: Header, position: BatchPosition) -> None:
         size = whole_number(self._request.requested_batch_size)
-        # Echoing it is a courtesy: what cannot become a property (C25) must not cost the requestor the answer.
+        # The size is echoed only if it can be a property (C25): otherwise the whole reply could not be sent.
         header.requested_batch_size = size if size is None or 0 <= size <= MAX_INTEGER else None
         header.batch_sequence_number = position.number
         header.batch_sequence_end_of_reply = position.end_of_reply
 
     def _faults(self, fault: MtosiFault) -> Generator[Envelope, None, None]:
-        """The fault; where that cannot be sent, another one that says less."""
+        """Yield the fault; if it cannot be sent, yield another one that says less."""
         problem: Exception = fault
         attempts = ((fault, True), (None, True), (None, False))
         for one, known in attempts:
@@ -417,7 +419,7 @@ class _Call:
                 return
 
     def _fault(self, fault: MtosiFault, *, known: bool) -> Envelope:
-        """A fault: with the operation's exception where there is one and it is `known`, else a bare SOAP fault."""
+        """Return a fault: with the operation's exception if `known` and if it declares one, else a bare SOAP fault."""
         operation = self._operation if known else None
         name = operation.fault_message if operation else ""
         header = self._dispatcher._header(self._request, operation, name, self._address, failed=True)
@@ -428,15 +430,15 @@ class _Call:
         return _in_version(Envelope.for_fault(fault, exception, header, in_soap_header=in_header), self._version)
 
     def _internal_error(self, error: BaseException) -> MtosiFault:
-        """The fault of a handler that failed: what kind of failure, but not what it says."""
+        """Return the fault for a handler that failed. It names the exception's class, but not its text."""
         return MtosiFault(f"{self._operation.name} failed with {type(error).__name__}", kind="internalError")
 
 
 def send_all(replies: Generator[Envelope, None, None], send: Callable[[Envelope], object]) -> None:
-    """Send the replies of `Dispatcher.dispatch`; one that cannot be sent is replaced by a fault.
+    """Send the replies of `Dispatcher.dispatch`. A fault replaces a reply that cannot be sent.
 
     Args:
-        replies: the replies; closed at the end.
+        replies: the replies. The generator is closed at the end.
         send: sends one reply. It may raise `Abandoned` to end the request.
 
     Raises:
@@ -476,7 +478,7 @@ def _in_version(envelope: Envelope, version: str) -> Envelope:
 
 
 def _operations_by_tag(services: Sequence[SupplierBase]) -> dict[str, tuple[SupplierBase, OperationInfo]]:
-    """What each request element asks for, by its Clark name."""
+    """Return the service and the operation for each request element, by its Clark name."""
     found: dict[str, tuple[SupplierBase, OperationInfo]] = {}
     if not isinstance(services, Sequence):
         raise ConfigError(f"services: give a list of them, not {type(services).__name__}")

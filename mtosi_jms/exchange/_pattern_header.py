@@ -1,4 +1,4 @@
-"""What the header of a request says of the communication pattern that the caller chose (P2, O8)."""
+"""The header fields of a request that state the communication pattern that the caller chose (P2, O8)."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from mtosi_jms.stubs.fmw.hdr import (
 )
 
 SIMPLE: Final[Mapping[str, object]] = {"communication_pattern": CommunicationPatternType.SimpleResponse}
-"""One response (SimpleResponse)."""
+"""The fields for one response (SimpleResponse)."""
 
 
 def batch_pattern(operation: OperationInfo, batch_size: int) -> Mapping[str, object]:
-    """Several responses (MultipleBatchResponse).
+    """Return the fields for several responses (MultipleBatchResponse).
 
     Raises:
-        ConfigError: the operation has none.
+        ConfigError: the operation is one-way.
     """
     if operation.mep == "one-way":
         raise ConfigError(f"{operation.name} is one-way: it has no batches")
@@ -33,10 +33,10 @@ def batch_pattern(operation: OperationInfo, batch_size: int) -> Mapping[str, obj
 
 
 def bulk_pattern(operation: OperationInfo, terms: BulkTerms) -> Mapping[str, object]:
-    """One response, the data in a file (BulkResponse).
+    """Return the fields for one response with the data in a file (BulkResponse).
 
     Raises:
-        ConfigError: the operation has none.
+        ConfigError: the operation is one-way.
     """
     if operation.mep == "one-way":
         raise ConfigError(f"{operation.name} is one-way: it has no bulk response")

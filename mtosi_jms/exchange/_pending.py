@@ -1,4 +1,4 @@
-"""What a requestor keeps of one exchange while its replies come, whoever waits for them."""
+"""The pending exchange: what a requestor keeps of one exchange until its last reply, for threads and coroutines."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from mtosi_jms.telemetry import Count, Publication, Role, Telemetry
 log = logging.getLogger(__package__)
 
 _UNCONSUMED: Final = 1.0
-"""Seconds after which a caller is told that nobody consumes the destination of its request."""
+"""Seconds after which the log says that nobody consumes the destination of a request."""
 
 
 class RequestInfo(NamedTuple):
-    """What a request asks for, and whom, as its time-out tells it.
+    """The operation and the destinations of a request, for its time-out error.
 
     Attributes:
-        operation: its name.
+        operation: name of the operation.
         destination: where the request goes.
-        replies: where replies come in.
-        consumers: how many consumers a destination has; None: the provider does not tell.
-        soap_jms: whether it follows W3C's SOAP over JMS, so that the reply need not have an MTOSI header.
+        replies: where replies are received.
+        consumers: returns how many consumers a destination has; None if the provider does not tell.
+        soap_jms: whether the request follows W3C's SOAP over JMS, so that the reply needs no MTOSI header.
     """
 
     operation: str
@@ -42,7 +42,7 @@ class RequestInfo(NamedTuple):
         return f"{self.operation} to {self.destination}"
 
     def advice(self) -> str:
-        """What to look at when no reply comes."""
+        """Return what to check when no reply comes."""
         if self.is_unconsumed():
             return f"nobody consumes {self.destination}: is the supplier running, and is this its destination?"
         replies = " and ".join(map(str, self.replies))
@@ -51,30 +51,30 @@ class RequestInfo(NamedTuple):
         return f"look at the log of who consumes it, and whether it may reply to {replies}"
 
     def is_unconsumed(self) -> bool:
-        """Whether surely nobody consumes the destination now."""
+        """Whether the provider says that nobody consumes the destination now."""
         return self.consumers is not None and self.consumers(self.destination) == 0
 
 
 @dataclass(frozen=True, slots=True)
 class ReceiveFailed:
-    """Receiving failed, and this caller is the one who is told."""
+    """Tells one caller that receiving failed."""
 
     error: Exception
 
 
 class PendingExchange:
-    """One exchange, and what was received for it and not yet taken.
+    """One exchange, with what was received for its caller and not taken yet.
 
     Attributes:
         state: the state machine.
-        asked: what its request asks for.
+        asked: what the request asks for.
         package: package whose classes the replies are read with.
-        inbox: actions for its caller.
-        awaits_id: whether the message id of its request is to be told.
-        held: envelopes that had arrived when the exchange ended badly, and never had their turn, by batch number.
-        closed: it was given up, or its end was seen.
-        publication: the sending of its request, for a telemetry.
-        is_heard: whether a telemetry or the log is told of its end.
+        inbox: actions that the caller has not taken yet.
+        awaits_id: whether the provider's message id of the request will be known once it is sent.
+        held: envelopes that had arrived out of turn when the exchange failed, by batch number.
+        closed: whether the exchange was given up or its end was seen.
+        publication: the sending of the request, for telemetry.
+        is_heard: whether telemetry or the log is told when the exchange ends.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class PendingExchange:
         self._batches = 0
         self._is_reported = False
         self._wake: Callable[[], object] | None = None
-        self._left: float | None = None  # its caller waits from the beginning: for the request to be sent
+        self._left: float | None = None  # at first the caller waits for the request to be sent
         self._away = 0.0
         self._began = now
         self._look: float | None = None if asked.consumers is None else now + _UNCONSUMED
@@ -113,14 +113,14 @@ class PendingExchange:
         return self.state.correlation_id
 
     def enter(self, now: float, wake: Callable[[], object]) -> None:
-        """Its caller waits for a reply from now on.
+        """Note that the caller waits for a reply from now on.
 
         Args:
-            now: by the requestor's clock.
+            now: seconds by the requestor's clock.
             wake: called by any thread when there is something for the caller to do.
 
         Raises:
-            IllegalStateError: another one waits already.
+            IllegalStateError: another caller waits already.
         """
         if self._left is None:
             raise IllegalStateError("another caller waits for the replies of this request")
@@ -129,37 +129,37 @@ class PendingExchange:
         self._wake = wake
 
     def leave(self, now: float) -> None:
-        """Its caller has other things to do from now on."""
+        """Note that the caller does not wait from now on: the exchange's time stops."""
         self._left = now
         self._wake = None
 
     def wake(self) -> None:
-        """Wake its caller, if it waits."""
+        """Wake the caller if it waits."""
         if self._wake is not None:
             self._wake()
 
     def time(self, now: float) -> float:
-        """The exchange's own time."""
+        """Return the exchange's own time, in seconds: it runs only while the caller waits."""
         return (now if self._left is None else self._left) - self._away
 
     def patience(self, now: float) -> float | None:
-        """Seconds until one of its clocks runs out, or `look` has something to do; None: never."""
+        """Return the seconds until one of the clocks runs out or `look` is due; None: never."""
         deadline = self.state.deadline
         due = [one for one in (deadline and deadline[0], self._look) if one is not None]
         return max(0.0, min(due) - self.time(now)) if due else None
 
     def time_left(self, now: float) -> float | None:
-        """Seconds of the whole exchange that are left, for the request to be sent; None: any number."""
+        """Return the seconds that are left of the total time, for sending the request; None: no limit."""
         total = self.state.limits.total
         return None if total is None else max(0.0, self._began + total - self.time(now))
 
     def sent(self, now: float) -> None:
-        """The request was sent; its caller has other things to do until it waits for a reply."""
+        """Note that the request was sent. The exchange's time stops until the caller waits for a reply."""
         self.state.sent(self.time(now))
         self.leave(now)
 
     def note(self, action: Any, now: float) -> None:
-        """Report what its caller is told, when that is the last."""
+        """Count a response that the caller is given; report the end of the exchange if `action` ends it."""
         if isinstance(action, Release):
             self._batches += 1
         elif isinstance(action, Fault):
@@ -173,7 +173,7 @@ class PendingExchange:
             self.report("answered", now)
 
     def report(self, outcome: str, now: float, error: BaseException | None = None) -> None:
-        """The exchange is over: the log and the telemetry are told, once."""
+        """Report the end of the exchange to the log and to telemetry, once."""
         if self._is_reported or not self.is_heard:
             return
         self._is_reported = True
@@ -192,7 +192,7 @@ class PendingExchange:
         )
 
     def look(self, now: float) -> bool:
-        """Tell, once and after a second, where nobody consumes the destination of the request; whether it was time."""
+        """Log once, a second after the request, if nobody consumes its destination; return whether that was due."""
         if self._look is None or self.time(now) < self._look:
             return False
         self._look = None
@@ -201,7 +201,7 @@ class PendingExchange:
         return True
 
     def late(self, became: str) -> ReplyTimeoutError:
-        """The error of a request whose time was over before it was sent, and what became of it."""
+        """Return the error for a request whose time was over before it was sent; `became` says what happened to it."""
         within = self.state.limits.of(Clock.TOTAL)
         return ReplyTimeoutError(
             f"no reply within {within} s, {Clock.TOTAL} clock; {became}",
@@ -212,7 +212,7 @@ class PendingExchange:
         )
 
     def told(self, error: Exception) -> Exception:
-        """What ended the exchange, with what was asked, and what to look at where no reply came in time."""
+        """Return the error that ended the exchange, with the request and, if no reply came in time, with advice."""
         if isinstance(error, IncompleteBatchError):
             return IncompleteBatchError(
                 error.correlation_id,
@@ -231,7 +231,7 @@ class PendingExchange:
 
 
 class PreparedRequest(NamedTuple):
-    """An exchange whose request is made, and is to be sent."""
+    """An exchange whose request is made but not sent."""
 
     pending: PendingExchange
     destination: Destination
@@ -239,7 +239,7 @@ class PreparedRequest(NamedTuple):
 
 
 def reply_of(action: Any, pending: PendingExchange) -> Envelope | None:
-    """The envelope of an action that is meant for a caller, None at the end of the exchange; raises what is none."""
+    """Return the envelope of an action for a caller, None at the end of the exchange; raise an action's error."""
     if isinstance(action, Complete):
         return None
     if isinstance(action, (Fail, ReceiveFailed)):

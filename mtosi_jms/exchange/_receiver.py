@@ -1,17 +1,17 @@
-"""The receiver: takes replies in for all callers of a requestor, over one session (R3e, R3f).
+"""The receiver: receives replies for all callers of a requestor, over one session (R3e, R3f).
 
-One waiting caller at a time receives for all. When it has got what it waited for, and has received what is there for
-the others, another waiting caller takes over. So nothing is taken from the provider before somebody wants it, and a
-failure surfaces where somebody waits.
+One waiting caller at a time receives for all. When it has its own reply, and has received the replies that are ready
+for the others, another waiting caller takes over. So no reply is taken from the provider before somebody waits for it,
+and an error is raised where somebody waits.
 
-Callers on event loops must not block. A thread receives for them: one for all loops, from the first caller until there
-was none for a while. Blocking callers get their replies from it meanwhile.
+Callers on event loops must not block, so one thread receives for all loops. It starts with the first such caller and
+ends when there was none for a while. Meanwhile blocking callers get their replies from it too.
 
-Each message is landed, acknowledged, read and matched with its exchange. What belongs to no exchange is an orphan.
-What cannot be read is matched by JMSCorrelationID. Nothing is dropped.
+Each message is stored in the landing, acknowledged, read and matched with its exchange. A reply that belongs to no
+exchange is an orphan. A message that cannot be read is matched by JMSCorrelationID. No message is dropped.
 
-An exchange's clocks run while its caller waits: the time that the caller takes for what it was given is not the peer's.
-The clocks are looked at only when nothing more is there to be received. docs/design/exchange.md has the whole story.
+The clocks of an exchange run only while its caller waits: the time in which the caller handles a reply does not count
+against the peer. They are checked only when nothing is left to receive. See docs/design/exchange.md.
 """
 
 from __future__ import annotations
@@ -57,19 +57,19 @@ Orphans = Callable[[OrphanReply[Any]], object]
 """Called with each reply that belongs to no exchange."""
 
 _FOR_CALLERS: Final = (Release, Fault, Fail, Complete)
-"""Actions that the caller of an exchange is told."""
+"""Actions that go to the caller of an exchange."""
 _FIRST_LOOK: Final = 0.001
 _LAST_LOOK: Final = 0.05
-"""Seconds between looks at each destination, where replies come in on several; they grow while nothing comes."""
+"""Seconds between polls if there are several reply destinations; the pause doubles while nothing comes."""
 _SPELL: Final = 0.005
-"""Seconds that a caller goes on receiving for others after its own reply came."""
+"""Seconds that a caller goes on receiving for others, counted from its first message."""
 
 _Holder: TypeAlias = PendingExchange | threading.Condition
-"""Who receives for all, or may: a blocking caller, or the receiving thread by what wakes it."""
+"""Who receives for all: a blocking caller, or the receiving thread, named by the condition that wakes it."""
 
 
 class _Event:
-    """What one caller waits for, cheaper than `threading.Event`; `set` is called with the receiver's lock held."""
+    """An event for one caller, cheaper than `threading.Event`. `set` is called with the receiver's lock held."""
 
     __slots__ = ("_lock",)
 
@@ -78,33 +78,33 @@ class _Event:
         self._lock.acquire()
 
     def wait(self, seconds: float | None) -> None:
-        """Wait until it is set, or for so many seconds; then it is clear again."""
+        """Wait until the event is set, at most for so many seconds; None: no limit. Then it is clear again."""
         self._lock.acquire(timeout=-1 if seconds is None else min(seconds, threading.TIMEOUT_MAX))
 
     def set(self) -> None:
-        """End the waiting, or have the next one end at once."""
+        """End the wait; if nobody waits, the next wait ends at once."""
         if self._lock.locked():
             self._lock.release()
 
 
 class Receiver:
-    """Receives from the reply destinations of one requestor, by whichever caller waits.
+    """Receives from the reply destinations of one requestor, in the thread of a waiting caller.
 
     Args:
-        session: for receiving alone, CLIENT acknowledgement.
-        destinations: where replies come in.
-        strategy: what replies are matched by.
-        landing: keeps each message before it is acknowledged; None: nothing is kept.
-        on_orphan: called with each reply that belongs to no exchange, outside all locks: by a blocking caller that
-            waits, or by a thread of its own once there were asynchronous ones.
-        clock: seconds, not running backwards.
-        strict: what is read must fit the schema.
-        check: judges the SOAP bodies.
-        linger: seconds that the receiving thread goes on when no asynchronous caller listens any more.
-        telemetry: hears of the exchanges; None: nobody does.
+        session: session that only receives, with CLIENT acknowledgement.
+        destinations: where replies are received.
+        strategy: how replies are matched with exchanges.
+        landing: stores each message before it is acknowledged; None: none is stored.
+        on_orphan: called with each reply that belongs to no exchange, outside all locks. A waiting blocking caller
+            calls it; once there were asynchronous callers, a separate thread calls it.
+        clock: returns monotonic seconds.
+        strict: whether replies must fit the schema.
+        check: checks the SOAP bodies.
+        linger: seconds that the receiving thread goes on after the last asynchronous caller.
+        telemetry: is told of the exchanges, if given.
 
     Attributes:
-        linger: the same.
+        linger: see Args.
     """
 
     def __init__(
@@ -170,24 +170,24 @@ class Receiver:
 
     @property
     def in_flight(self) -> int:
-        """About as many, told without waiting for a thread that receives."""
+        """The approximate number of pending exchanges, without taking the lock."""
         return len(self._exchanges) - len(self._dropped)
 
     def open(
         self, exchange: Exchange[Any], asked: RequestInfo, package: str, now: float, *, own_id: str | None
     ) -> PendingExchange:
-        """Enter an exchange before its request is sent; its time runs until that is done.
+        """Register an exchange before its request is sent. Its time runs until the request is sent.
 
         Args:
-            exchange: the state machine, begun `now`.
+            exchange: the state machine, started at `now`.
             asked: what the request asks for.
             package: package whose classes the replies are read with.
-            now: by the receiver's clock.
-            own_id: what a reply may have for JMSCorrelationID in place of the request's message id, where that will
-                never be known.
+            now: seconds by the receiver's clock.
+            own_id: an id that a reply may carry as JMSCorrelationID in place of the request's message id; for
+                providers whose message id the requestor never learns. Otherwise None.
 
         Raises:
-            ConfigError: its correlationId is in use.
+            ConfigError: another exchange uses the same correlationId.
         """
         awaits_id = own_id is None
         pending = PendingExchange(exchange, asked, package, now, awaits_id=awaits_id, telemetry=self._telemetry)
@@ -204,7 +204,7 @@ class Receiver:
         return pending
 
     def sent(self, pending: PendingExchange, message_id: str | None) -> None:
-        """The request of an exchange was sent; its time runs again when somebody waits for a reply."""
+        """Note that the request of an exchange was sent. Its time stops until somebody waits for a reply."""
         pending.sent(self._clock())
         if pending.publication is not None:
             pending.publication.end(message_id)
@@ -215,29 +215,29 @@ class Receiver:
         self._tell_orphans()
 
     def close_exchange(self, pending: PendingExchange) -> None:
-        """Forget an exchange that has ended, or give it up; a caller that waits for it gets the end, at the latest
-        when its time runs out."""
+        """Forget an exchange that has ended, or give it up. A caller that waits for it gets the end of the exchange, at
+        the latest when its time runs out."""
         self.drop(pending)
         self.sweep()
 
     def drop(self, pending: PendingExchange) -> None:
-        """An exchange that nobody asks for any more: forgotten at the next occasion. Takes no lock, so that the
-        garbage collector may call it anywhere."""
+        """Mark an exchange that nobody needs any more, to be forgotten at the next occasion. This takes no lock, so
+        that the garbage collector may call it anywhere."""
         self._dropped.append(pending)
 
     def sweep(self) -> None:
-        """Forget what was dropped."""
+        """Forget the exchanges that were dropped."""
         with self._lock:
             self._forget_dropped()
         self._tell_orphans()
 
     def next(self, pending: PendingExchange) -> Envelope | None:
-        """The next reply of an exchange when its turn has come, a fault included; None at the end.
+        """Return the next reply of an exchange when its turn has come, also a fault; None at the end.
 
-        Waits for it, pumping if nobody else does.
+        Waits for the reply, and receives for all callers if no other caller does.
 
         Raises:
-            ExchangeError: the exchange ended badly.
+            ExchangeError: the exchange failed.
             XmlError: the reply cannot be read.
             IllegalStateError: the requestor is closed, or another caller waits for the same exchange.
             TransportError: the provider failed.
@@ -255,7 +255,7 @@ class Receiver:
                     return reply_of(action, pending)
                 self._receive(pending)
                 if self._orphaned:
-                    with self._lock:  # whoever runs the hook cannot be woken to receiver
+                    with self._lock:  # a caller that runs the hook cannot be woken to receive
                         del self._waiting[pending]
                         self._step_down(pending)
                     self._tell_orphans()
@@ -269,16 +269,16 @@ class Receiver:
             self._tell_orphans()
 
     def listen(self, pending: PendingExchange, wake: Callable[[], object]) -> tuple[Any, float | None]:
-        """An asynchronous caller waits for the next reply, until it is given one or its pending is dropped.
+        """Register an asynchronous caller that waits for the next reply, until it gets one or its exchange is dropped.
 
-        From now on the orphan hook is called by a thread of its own, never by one that a loop depends on.
+        From now on a separate thread calls the orphan hook, never a thread that a loop depends on.
 
         Args:
-            pending: of the exchange.
-            wake: called by any thread, inside the receiver's lock, when `taken` should be asked.
+            pending: the exchange.
+            wake: called by any thread, with the receiver's lock held, when the caller should call `taken`.
 
         Returns:
-            As `taken`.
+            What `taken` returns.
 
         Raises:
             IllegalStateError: another caller waits for the same exchange, or the requestor is closed.
@@ -291,10 +291,11 @@ class Receiver:
             return self._taken(pending)
 
     def taken(self, pending: PendingExchange) -> tuple[Any, float | None]:
-        """What there is for an asynchronous caller, with which it stops waiting; it never blocks for long.
+        """Return the next action for an asynchronous caller, which then no longer waits. This never blocks for long.
 
         Returns:
-            An action, or None and the seconds after which to ask again at the latest; None: not before `wake`.
+            The action and None; or None and the seconds after which to call again at the latest, where None means to
+            wait for `wake`.
 
         Raises:
             IllegalStateError: the requestor is closed.
@@ -303,9 +304,9 @@ class Receiver:
             return self._taken(pending)
 
     def end_of(self, pending: PendingExchange) -> Any:
-        """What ended an exchange, for an asynchronous caller that drops the pending next; None: ask `taken`.
+        """Return what ended an exchange, for an asynchronous caller that drops it next; None: call `taken`.
 
-        It waits for no thread that receives: nothing more is put into the pending.
+        This takes no lock, because nothing more is added to an exchange that has ended.
         """
         return pending.inbox.popleft() if pending.state.finished and pending.inbox else None
 
@@ -314,7 +315,7 @@ class Receiver:
             dropped("a Requestor", self.close)
 
     def close(self) -> None:
-        """End the session; callers that wait get an IllegalStateError."""
+        """Close the session. Callers that wait get an IllegalStateError."""
         with self._lock:
             self._closed = True
             for pending in (*self._waiting, *self._listening):
@@ -344,7 +345,10 @@ class Receiver:
         pending.leave(self._clock())
 
     def _step_down(self, who: _Holder) -> None:
-        """Wake another caller if nobody receives now; also when this one only passes on what it was woken for."""
+        """Stop receiving for all, and wake another caller if nobody receives now.
+
+        That is also needed if `who` was woken to receive and leaves without doing so.
+        """
         if self._holder is who:
             self._holder = None
         if self._holder is None:
@@ -357,7 +361,7 @@ class Receiver:
                     return
 
     def _at_hand(self, pending: PendingExchange) -> Any:
-        """What there is for a caller, None: nothing yet."""
+        """Return the next action for a caller; None: nothing yet."""
         if pending.inbox:
             return pending.inbox.popleft()
         if pending.state.finished:
@@ -367,7 +371,7 @@ class Receiver:
         return None
 
     def _turn(self, pending: PendingExchange, event: _Event) -> Any:
-        """What there is for a caller; None: it receives for all now."""
+        """Return the next action for a caller; None: the caller has to receive for all now."""
         while True:
             with self._lock:
                 action = self._at_hand(pending)
@@ -380,10 +384,10 @@ class Receiver:
             event.wait(left)
 
     def _time_left(self, pending: PendingExchange) -> float | None:
-        """Seconds that a caller that does not receiver has to wait at most; None: until it is woken.
+        """Return the seconds that a caller which does not receive waits at most; None: until it is woken.
 
-        When its time is up, its exchange ends now if nothing more is there to be received; otherwise as soon as the
-        receiving caller finds nothing more.
+        When its time is up, its exchange ends now if nothing is left to receive; otherwise as soon as the receiving
+        caller finds nothing left.
         """
         left = pending.patience(self._clock())
         if left != 0:
@@ -395,7 +399,7 @@ class Receiver:
         return None
 
     def _receive_for_loops(self, woken: threading.Condition) -> None:
-        """Pump for asynchronous callers, until there was none for a while; one thread at a time runs this."""
+        """Receive for asynchronous callers, until there was none for a while. One thread at a time runs this."""
         try:
             while self._duty(woken):
                 try:
@@ -410,7 +414,7 @@ class Receiver:
                 self._step_down(woken)
 
     def _duty(self, woken: threading.Condition) -> bool:
-        """Whether the thread has to receive; it waits while a blocking caller receives."""
+        """Return whether the thread has to receive. Waits while a blocking caller receives."""
         with self._lock:
             while True:
                 self._forget_dropped()
@@ -418,7 +422,7 @@ class Receiver:
                 if self._listening:
                     self._idle_since = now
                 if self._closed or now - self._idle_since >= self.linger:
-                    self._wakeup = None  # in one with the decision: who listens from now on starts another
+                    self._wakeup = None  # under the same lock: a caller that listens from now on starts another thread
                     return False
                 if self._holder in (None, woken):
                     self._holder = woken
@@ -426,12 +430,12 @@ class Receiver:
                 woken.wait(self.linger)
 
     def _fail_one(self, error: Exception) -> None:
-        """Tell the caller that has listened longest; a blocking caller that receives next will see for itself."""
+        """Pass an error to the caller that has listened longest. A blocking caller that receives next gets its own."""
         with self._lock:
             self._forget_dropped()
             if self._closed:  # everybody was told
                 return
-            self._idle_since = -math.inf  # without any listener the thread ends: nobody wants it to try again
+            self._idle_since = -math.inf  # the thread ends if nobody listens: then nobody needs another try
             if not self._listening:
                 log.warning("receiving failed while nobody waited: %s: %s", type(error).__name__, error)
                 return
@@ -440,11 +444,11 @@ class Receiver:
             pending.wake()
 
     def _receive(self, pending: PendingExchange | None) -> None:
-        """Receive, or wait until there is something or the time has run out: this caller's, or the thread's.
+        """Receive, waiting until a message comes or the time of the caller, or of the thread if None, has run out.
 
-        What is there already is received for the others too, one message for each of them at most and not for long:
-        handing over costs more than a message, and nobody is given what it does not wait for. A failure meanwhile
-        comes again for the next caller that receives: it must not cost this one the reply that it has.
+        Messages that are ready are received for other callers too, because passing the role on costs more than a
+        message. The limits are one message per waiting caller, so that nobody gets what it does not wait for, and a
+        short time. If that fails, this caller keeps the reply that it has; the next one that receives gets the error.
         """
         delivery = self._ready() or self._await(pending)
         more, latest = len(self._waiting) + len(self._listening), time.monotonic() + _SPELL
@@ -493,7 +497,7 @@ class Receiver:
         actions = pending.state.tick(pending.time(now))
         if actions:
             self._act(pending, actions, None)
-        if actions or looked:  # who has looked has another time to wait for
+        if actions or looked:  # after a look, the caller has another time to wait for
             pending.wake()
 
     def _handle(self, delivery: Delivery) -> None:
@@ -507,7 +511,7 @@ class Receiver:
             raise
         try:
             reply = self._read(message)
-        except BaseException:  # a signal's: the reply is acknowledged, and may be for another caller
+        except BaseException:  # raised by a signal: the reply is acknowledged, and may be for another caller
             self._match(self._read(message))
             raise
         try:
@@ -521,7 +525,7 @@ class Receiver:
                 self._telemetry.receive(message, self._where(message), since_ns, publication, error)
 
     def _where(self, message: JmsMessage) -> Destination:
-        """Where a message was received: as it says, if it does."""
+        """Return where a message was received: its own destination if it has one."""
         return message.destination or self._consumers[0].destination
 
     def _read(self, message: JmsMessage) -> Reply[Any]:
@@ -545,7 +549,7 @@ class Receiver:
                 warn(found.reply.payload, "R3c", "the reply does not carry the request's correlationId")
             pending = found.exchange
             self._act(pending, pending.state.receive(found.reply, pending.time(now)), found.reply)
-            pending.wake()  # also where it got nothing: its time may run out sooner now
+            pending.wake()  # also if the caller gets nothing: its time may run out sooner now
 
     def _act(self, pending: PendingExchange, actions: Sequence[Any], reply: Reply[Any] | None) -> None:
         for action in actions:
@@ -562,7 +566,7 @@ class Receiver:
                 self._unwanted(pending, action)
 
     def _unwanted(self, pending: PendingExchange, action: Duplicate[Any] | Conflict[Any] | Stray[Any]) -> None:
-        """A reply of the exchange that its caller does not get."""
+        """Log and count a reply of the exchange that the caller does not get."""
         what, number = type(action).__name__.lower(), action.reply.batch_number
         facts = {"correlation_id": pending.correlation_id, "operation": pending.asked.operation, "batch": number}
         log.warning(
@@ -594,7 +598,7 @@ class Receiver:
             self._forget(self._dropped.popleft())
 
     def _tell_orphans(self) -> None:
-        """Give orphans to the hook, outside the lock: it may make calls of its own, and take its time."""
+        """Pass orphans to the hook, outside the lock, because the hook may make calls and may take long."""
         if not self._orphaned:
             return
         if not self._aside or self._on_orphan is None:

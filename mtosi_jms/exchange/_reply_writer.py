@@ -33,11 +33,11 @@ from mtosi_jms.transport import AsyncSender, SendWindow
 log = logging.getLogger(__package__)
 
 ReplyPolicy: TypeAlias = Callable[[Destination], bool]
-"""Says whether replies may be sent to a destination."""
+"""Returns whether replies may be sent to a destination."""
 
 
 class WithheldError(Abandoned):
-    """No reply can reach the requestor: nothing more is to be done for this request but to report it."""
+    """No reply can reach the requestor: the request is only reported."""
 
     def __init__(self, what: str, error: MtosiError) -> None:
         self.what = what
@@ -46,7 +46,7 @@ class WithheldError(Abandoned):
 
 
 class ProviderError(Abandoned):
-    """The provider failed while a reply was sent, or the session was closed: no failure of the handler."""
+    """The provider failed while a reply was sent, or the session was closed. The handler did not fail."""
 
     def __init__(self, error: TransportError | IllegalStateError) -> None:
         self.error = error
@@ -54,7 +54,7 @@ class ProviderError(Abandoned):
 
 
 class Sender(AsyncSender, Protocol):
-    """What sends replies: a session."""
+    """The part of a session that sends replies."""
 
     def send(self, destination: Destination, message: JmsMessage) -> JmsMessage:
         """See `Session.send`."""
@@ -67,21 +67,21 @@ class Sender(AsyncSender, Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplyRules:
-    """What holds for all replies of a supplier.
+    """The settings for all replies of a supplier.
 
     Attributes:
         profile: the switches of the binding.
         names: resolves failureReplytoURI.
-        policy: says where replies may be sent; None: with a naming context, to the destinations that it knows and to
-            temporary ones; without one, to any queue.
-        send_window: how many partial responses to a request may be unconfirmed by the provider.
-        together: whether a reply that the provider does not confirm may be sent with others (`Session.send_soon`). That
-            is safe where the request is acknowledged behind it, on the same way.
-        echo: what goes into JMSCorrelationID, after the profile.
-        templates: of its responses.
+        policy: decides where replies may be sent. None: if a naming context has names, to the destinations that it
+            knows and to temporary ones; if not, to any queue.
+        send_window: how many partial responses to a request the provider may leave unconfirmed.
+        together: whether a reply that is not a batch may be sent together with others, unconfirmed
+            (`Session.send_soon`). That is safe if the request's acknowledgement follows it on the same connection.
+        echo: what goes into JMSCorrelationID, by the profile.
+        templates: header templates of the responses.
 
     Raises:
-        ConfigError: a window below 1.
+        ConfigError: `send_window` is below 1.
     """
 
     profile: BindingProfile
@@ -100,10 +100,10 @@ class ReplyRules:
             raise ConfigError(f"send_window must be at least 1, not {self.send_window}")
 
     def allows(self, destination: Destination) -> bool:
-        """Whether a reply may be sent there; where the policy fails it may not.
+        """Return whether a reply may be sent to a destination. If the policy raises an exception, it may not.
 
-        A name that brokers read as more than one destination may stand in our naming context; from a peer it is
-        refused, whatever the policy says: that would judge another destination than the broker serves.
+        A name that a broker reads as several destinations is allowed only if the naming context has it. From a peer it
+        is refused whatever the policy says, because the policy would judge another destination than the broker uses.
         """
         if self.policy is None:
             if self.names.knows(destination):
@@ -123,16 +123,16 @@ class ReplyWriter:
     """Sends the replies to one request.
 
     Args:
-        rules: what holds for all replies.
-        session: sends them.
+        rules: the settings for all replies.
+        session: the session that sends them.
         message: the request.
-        soap_jms: whether the replies follow W3C's SOAP over JMS too.
+        soap_jms: whether the replies also follow W3C's SOAP over JMS.
 
     Attributes:
-        request: the request's header, None as long as it is not known.
-        operation: what it asks for; empty as long as that is not known.
-        replies: how many were sent.
-        failed: whether the last one was a fault.
+        request: the request's header; None until it is known.
+        operation: name of the operation; empty until it is known.
+        replies: how many replies were sent.
+        failed: whether the last reply was a fault.
     """
 
     def __init__(
@@ -157,10 +157,10 @@ class ReplyWriter:
         self.request: Header | None = None
 
     def settle(self) -> None:
-        """Return when the provider has confirmed every partial response that was sent.
+        """Wait until the provider has confirmed every partial response that was sent.
 
         Raises:
-            WithheldError, ProviderError: one of them failed.
+            WithheldError, ProviderError: a partial response failed.
         """
         if self._window is None:
             return
@@ -170,10 +170,10 @@ class ReplyWriter:
             raise _told_apart(error) from error
 
     def admit(self) -> None:
-        """Look before anything is done for the request whether it can and may be answered.
+        """Check, before the handler runs, that the request can and may be answered.
 
         Raises:
-            WithheldError: it has no JMSReplyTo, or replies to that are not allowed.
+            WithheldError: the request has no JMSReplyTo, or replies to that destination are not allowed.
         """
         if self._message.reply_to is None:
             what = "it has no JMSReplyTo, so that nobody would get the response"
@@ -181,10 +181,10 @@ class ReplyWriter:
         self._allowed(self._message.reply_to)
 
     def complete(self, header: Header) -> None:
-        """Complete the header of a reply with what the request's JMS message says; see `ReplyAddress`.
+        """Complete the header of a reply from the request's JMS message; see `ReplyAddress`.
 
-        That is the message id, by which a peer without correlationIds pairs, and the address that a fault really goes
-        to.
+        If the request has no correlationId, the reply gets its message id, by which the peer can match the reply. A
+        fault gets the address to which it really goes.
 
         Raises:
             WithheldError: a fault has nowhere to go.
@@ -198,14 +198,14 @@ class ReplyWriter:
             header.destination_uri = header_text(request, "replyToURI") or header_text(request, "senderURI")
 
     def send(self, reply: Envelope) -> None:
-        """Send one reply; a partial response is not waited for, as long as the window has room.
+        """Send one reply. While the send window has room, do not wait for the confirmation of a partial response.
 
         Args:
-            reply: as the dispatcher made it.
+            reply: the dispatcher's reply.
 
         Raises:
-            WithheldError, ProviderError: it cannot be sent, or a partial one before it failed.
-            HeaderError, EncodeError: it must not be sent as it is.
+            WithheldError, ProviderError: the reply cannot be sent, or an earlier partial response failed.
+            HeaderError, EncodeError: the reply is not valid.
         """
         header, rules = reply.header or Header(), self._rules
         route = self._route(is_error=reply.fault is not None)
@@ -288,7 +288,7 @@ class ReplyWriter:
 
 
 def _told_apart(error: TransportError | IllegalStateError) -> WithheldError | ProviderError:
-    """Says of what went wrong with a send whether the requestor is to blame, or the provider."""
+    """Return the error for a failed send: WithheldError if the requestor caused it, else ProviderError."""
     if isinstance(error, InvalidDestinationError):
         return WithheldError("the requestor is gone", error)
     if isinstance(error, ResourceLimitError):

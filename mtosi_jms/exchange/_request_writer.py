@@ -29,27 +29,27 @@ from mtosi_jms.transport import Capability, Connection, Session
 log = logging.getLogger(__package__)
 
 _MANY: Final = 32
-"""Exchanges in flight from which on a request need not have a write of its own."""
+"""If at least so many exchanges are in flight, a request may share a write with later messages."""
 
 
 class RequestWriter:
     """Makes the requests of one requestor and sends them, one at a time.
 
     Args:
-        connection: of the requestor.
-        session: sends.
-        receiver: gets an exchange before its request is sent.
-        replies: destinations where replies come in.
-        temporary: the one of them that is temporary.
+        connection: the requestor's connection.
+        session: the session that sends.
+        receiver: the receiver; each exchange is registered there before its request is sent.
+        replies: destinations where replies are received.
+        temporary: the temporary one of them, if any.
         sender_uri: the header's senderURI.
         reply_to_uri, failure_reply_to_uri: the header's replyToURI and failureReplytoURI.
         profile: the switches of the binding.
-        limits: how long exchanges wait, where a call sets nothing.
-        rules: of batches, where a call sets nothing.
-        persistent: whether the provider must store requests, where neither the call nor its address says.
+        limits: time-outs of exchanges, unless the call sets its own.
+        rules: rules for batches, unless the call sets its own.
+        persistent: whether the provider must store requests, unless the call or its address says.
         outbox: stores one-way requests before they are sent.
         new_id: makes correlation ids.
-        clock: seconds, not running backwards.
+        clock: returns monotonic seconds.
     """
 
     def __init__(
@@ -98,11 +98,11 @@ class RequestWriter:
 
         Args:
             call: the call.
-            pattern: what the request's header says of the communication pattern.
+            pattern: the header fields for the communication pattern.
         """
         now = self._clock()
         target = self._target(call)
-        # Where the provider's id will never be known, a peer that sends back this one instead is understood.
+        # If the provider's message id will never be known, the peer may return this id as JMSCorrelationID instead.
         own_id = None if self._has_message_ids else random_id()
         options = target.options
         identifier = self._new_id() if options.correlation_id is None else options.correlation_id
@@ -119,10 +119,10 @@ class RequestWriter:
         return PreparedRequest(pending, target.destination, message)
 
     def send(self, prepared: PreparedRequest) -> PendingExchange:
-        """Send a request in its time; where that fails, the exchange is closed.
+        """Send a request within its time. If that fails, the exchange is closed.
 
         Raises:
-            ReplyTimeoutError: its time is over.
+            ReplyTimeoutError: the time of the exchange is over.
             TransportError: the provider failed.
         """
         pending = prepared.pending
@@ -146,7 +146,7 @@ class RequestWriter:
         return pending
 
     def send_soon(self, prepared: PreparedRequest) -> bool:
-        """The same without waiting for anything; False: that is not possible, and nothing was sent."""
+        """Send a request without waiting for anything. False if that is not possible: then nothing was sent."""
         if not self._sending.acquire(blocking=False):
             return False
         try:
@@ -165,7 +165,7 @@ class RequestWriter:
         self._receiver.close_exchange(pending)
 
     def time_left(self, prepared: PreparedRequest) -> float | None:
-        """Seconds that sending a request may take; None: any number."""
+        """Return the seconds that sending a request may take; None: no limit."""
         return prepared.pending.time_left(self._clock())
 
     def send_one_way(self, call: Call) -> None:
@@ -189,7 +189,7 @@ class RequestWriter:
             publication.end(sent.message_id)
 
     def seconds_of(self, options: CallOptions) -> float | None:
-        """Seconds that a whole call may take; None: any number."""
+        """Return the seconds that a whole call may take; None: no limit."""
         return self._limits_of(options).total
 
     def _limits_of(self, options: CallOptions) -> Limits:
@@ -219,7 +219,11 @@ class RequestWriter:
         return BatchAssembler(identifier, started=now, limits=limits, rules=rules)
 
     def _reply_name(self, target: Target) -> str | None:
-        """The header's replyToURI: what the call's address says, if replies come in there, else the requestor's own."""
+        """Return the header's replyToURI: the one in the call's address, else the requestor's own.
+
+        Raises:
+            ConfigError: the address names a destination where this requestor does not receive.
+        """
         name = target.reply_to
         if name is not None and self._names.lookup(name) not in self._replies:
             raise ConfigError(f"the address has replies sent to {name}, where this requestor does not receive")
@@ -239,7 +243,7 @@ class RequestWriter:
             "correlation_id": identifier,
             "timestamp": moment(),
         }
-        if operation.mep == "one-way":  # nobody answers: no reply address, and no id to answer with (C13)
+        if operation.mep == "one-way":  # nobody answers, so there is no reply address (C13)
             fields |= {
                 "msg_type": MessageTypeType.NOTIFICATION,
                 "communication_pattern": CommunicationPatternType.Notification,
@@ -263,7 +267,7 @@ class RequestWriter:
     def _message(
         self, header: Header, call: Call, target: Target, *, own_id: str | None = None, one_way: bool = False
     ) -> tuple[Header, JmsMessage]:
-        """The message of a request, and its header as the call's hook left it."""
+        """Return the message of a request, and its header after the call's `on_request` hook."""
         names, options, version, body = self._names, target.options, "1.1", call.request
         envelope = Envelope(header=header, body=body)
         if options.on_request is not None:
@@ -292,7 +296,7 @@ class RequestWriter:
         return header, stamped(message, options.persistent, options.time_to_live)
 
     def _has_company(self) -> bool:
-        """Whether so many exchanges are in flight that more is about to be sent, and one write does for several."""
+        """Whether so many exchanges are in flight that more messages will follow soon and can share one write."""
         return self._receiver.in_flight >= _MANY
 
     def _send(self, sender: TimedSender, target: Destination, message: JmsMessage) -> JmsMessage:
@@ -301,10 +305,10 @@ class RequestWriter:
 
 
 def _header_in(envelope: object) -> Header:
-    """The header of what a call's hook returned.
+    """Return the header of the envelope that a call's `on_request` hook returned.
 
     Raises:
-        ConfigError: it is no envelope, or has no header.
+        ConfigError: the hook did not return an envelope with a header.
     """
     header = envelope.header if isinstance(envelope, Envelope) else None
     if header is None:

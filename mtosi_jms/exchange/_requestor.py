@@ -1,8 +1,8 @@
 """The requestor: sends requests and hands out replies, one or many, to any number of threads (R3, R4, R6).
 
-It has no thread of its own. Whoever waits for a reply receives for all: one caller at a time receives from the reply
-destination and gives each reply to the exchange it belongs to. So nothing is taken from the provider before somebody
-wants it, and a failure surfaces where somebody waits. For callers on event loops there is `Requestor.aio`.
+It has no thread of its own. One waiting caller at a time receives from the reply destination for all callers and gives
+each reply to its exchange. So no reply is taken from the provider before somebody waits for it, and an error is raised
+where somebody waits. For callers on event loops there is `Requestor.aio`.
 """
 
 from __future__ import annotations
@@ -48,29 +48,30 @@ class Requestor(Closeable):
         connection: an open connection; the requestor starts it and does not close it.
         sender_uri: the OS's logical name, the header's senderURI. By R16 it also names the destination of replies.
         reply_to: name of another destination for replies, the header's replyToURI.
-        failure_reply_to: name of a destination for failures, the header's failureReplytoURI (P29); consumed too.
+        failure_reply_to: name of a destination for failures, the header's failureReplytoURI (P29). The requestor
+            receives from it too.
         temporary_reply: receive replies on a temporary queue of the connection instead (R2b, R2e, C15).
         profile: the switches of the binding.
-        limits: how long exchanges wait; a call may set its own time. Time counts while a caller waits.
-        landing: keeps each received message durably before it is acknowledged.
-        on_orphan: called with each reply that belongs to no exchange, by a thread that waits for another; once there
-            were asynchronous callers, by a thread of its own.
-        expect_ack: take a reply without body and batch fields for an acknowledgement, not for the answer (C61).
-        persistent: whether the provider must store requests, where neither the call nor its address says; None: as the
-            profile has it (O6).
-        on_conflict: what a batch number that comes again with another content does, where the call does not say:
-            "error" ends the iteration with a ProtocolError, "keep_first" goes on with the first one (P32).
-        outbox: stores each request of a one-way operation before it is sent, PERSISTENT, and until the provider has
-            confirmed it. Where there is an answer it is that which confirms, and who waits for it asks again.
+        limits: time-outs of exchanges; a call may set its own. Time counts only while a caller waits.
+        landing: stores each received message durably before it is acknowledged.
+        on_orphan: called with each reply that belongs to no exchange, by a thread that waits for another reply. Once
+            there were asynchronous callers, a separate thread calls it.
+        expect_ack: take a reply without body and batch fields as an acknowledgement, not as the answer (C61).
+        persistent: whether the provider must store requests, unless the call or its address says. None: as the profile
+            says (O6).
+        on_conflict: what happens if a batch number comes again with other content, unless the call says: "error" ends
+            the iteration with a ProtocolError, "keep_first" goes on with the first content (P32).
+        outbox: stores each request of a one-way operation before it is sent PERSISTENT, until the provider has
+            confirmed it. Other requests are not stored: the answer confirms them, and a caller without one asks again.
         new_id: makes correlation ids.
-        clock: seconds, not running backwards.
-        validate: whether bodies are held against the schemas (001-S12): `ignore`, `warn` or `fail`; see
+        clock: returns monotonic seconds.
+        validate: whether bodies are checked against the schemas (001-S12): `ignore`, `warn` or `fail`; see
             `mtosi_jms.jms.body_check.Validate`.
-        linger: seconds that the threads which send and receive for coroutines stay when there is nothing to do.
+        linger: seconds that the threads which send and receive for coroutines stay without work.
 
     Raises:
-        ConfigError: both `reply_to` and `temporary_reply`; an `on_conflict` that there is not.
-        HeaderError: no `sender_uri`.
+        ConfigError: both `reply_to` and `temporary_reply` are given, or `on_conflict` is unknown.
+        HeaderError: `sender_uri` is empty.
         NamingError: a reply destination cannot be resolved.
         TransportError: the provider failed.
     """
@@ -190,10 +191,10 @@ class Requestor(Closeable):
 
         Raises:
             MtosiFault: the supplier answered with a fault.
-            ReplyTimeoutError: no answer in time; whether the supplier got the request is unknown.
+            ReplyTimeoutError: no answer came in time; whether the supplier got the request is unknown.
             ProtocolError: the answer is not the operation's response.
             XmlError: the answer cannot be read.
-            HeaderError, NamingError, EncodeError: the request cannot be sent; nothing was.
+            HeaderError, NamingError, EncodeError: the request is not valid; nothing was sent.
             TransportError: the provider failed.
             IllegalStateError: the requestor is closed.
         """
@@ -206,7 +207,7 @@ class Requestor(Closeable):
         """Carry out one call in the pattern BulkResponse: one reply, the data in a file (C18). Experimental.
 
         Raises:
-            As `call`; ConfigError for a one-way operation.
+            What `call` raises, and ConfigError for a one-way operation.
         """
         envelope = self._only_reply(self._writer.prepare(call, bulk_pattern(call.operation, terms)))
         return bulk_reply(envelope, decode_response(envelope, call), terms)
@@ -224,7 +225,7 @@ class Requestor(Closeable):
         """Carry out one call in the pattern MultipleBatchResponse; the request is sent before this returns.
 
         Raises:
-            HeaderError, NamingError, EncodeError: the request cannot be sent; nothing was.
+            HeaderError, NamingError, EncodeError: the request is not valid; nothing was sent.
             TransportError: the provider failed.
         """
         pattern = batch_pattern(call.operation, batch_size)
@@ -232,11 +233,11 @@ class Requestor(Closeable):
         return Batches(self._receiver, pending, call)
 
     def __del__(self) -> None:
-        if is_open(getattr(self, "_session", None)):  # what receives may be in use, and ends by itself
+        if is_open(getattr(self, "_session", None)):  # the receiver may be in use, and closes itself
             close_aside(self._session.close)
 
     def close(self) -> None:
-        """Ends the sessions; callers that wait get an IllegalStateError. The connection stays open."""
+        """Close the sessions. Callers that wait get an IllegalStateError. The connection stays open."""
         self._receiver.close()
         self._session.close()
         with self._making:

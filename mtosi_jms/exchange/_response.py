@@ -1,4 +1,4 @@
-"""The responses of an operation, with the objects of a batch in them (P33)."""
+"""Makes the responses of an operation from the objects of a batch (P33)."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ class ResponseMaker:
         self._cls = service.load(operation.response)
 
     def is_response(self, item: object) -> bool:
-        """Whether a handler's object is a whole response."""
+        """Whether an object from a handler is a whole response."""
         return isinstance(item, self._cls)
 
     def response(self, batch: Batch[Any]) -> Any:
-        """The response with the objects of a batch.
+        """Return the response with the objects of a batch.
 
         Raises:
-            ConfigError: the response has no list of objects to put them into.
+            ConfigError: the response has no list for the objects.
         """
         if len(batch.objects) == 1 and self.is_response(batch.objects[0]):
             return batch.objects[0]

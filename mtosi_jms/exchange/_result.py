@@ -1,4 +1,4 @@
-"""What a caller gets: the response of a reply whose turn has come, an error, or the iterator of several responses."""
+"""What a caller gets: the response of a reply, an error, or an iterator over several responses."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ log = logging.getLogger(__package__)
 
 
 class BatchCall:
-    """The responses of one MultipleBatchResponse call, whoever waits for them, a thread or a coroutine.
+    """The responses of one MultipleBatchResponse call, for a thread or a coroutine.
 
-    What nobody refers to any more is given up.
+    The exchange is given up when nobody refers to this object any more.
     """
 
     def __init__(self, receiver: Receiver, call: Call) -> None:
@@ -37,16 +37,17 @@ class BatchCall:
         self._turn = threading.Lock()
 
     def _opened(self, pending: PendingExchange) -> None:
-        """The request was sent."""
+        """Note the exchange of the request."""
         self._exchange = pending
         self._end = weakref.finalize(self, self._receiver.drop, pending)
         self._end.atexit = False
 
     @contextmanager
     def _closed_by_errors(self) -> Iterator[None]:
-        """Whatever ends the iteration gives up what has not come, and says what had arrived out of turn.
+        """Give up the exchange at any error, and add to an IncompleteBatchError what had arrived out of turn.
 
-        A second caller is refused and does not end it: for the first one it would seem complete.
+        A second caller at the same time is refused without giving up the exchange: otherwise the first caller would see
+        the end and take the sequence for complete.
         """
         if not self._turn.acquire(blocking=False):
             raise IllegalStateError("another caller waits for the replies of this request")
@@ -67,14 +68,14 @@ class BatchCall:
 
     @property
     def correlation_id(self) -> str:
-        """The request's correlationId; empty as long as it was not sent."""
+        """The request's correlationId."""
         return self._exchange.correlation_id if self._exchange is not None else ""
 
     @property
     def held(self) -> Mapping[int, Any]:
-        """What had arrived by the time that the exchange ended badly and never had its turn, by batch number.
+        """The responses that had arrived out of turn when the exchange failed, by batch number.
 
-        Responses; in place of one that is none, its envelope.
+        A reply that is not a valid response is given as its envelope.
         """
         held = self._exchange.held if self._exchange is not None else {}
         return {number: self._held(envelope) for number, envelope in held.items()}
@@ -87,17 +88,17 @@ class BatchCall:
 
     @property
     def counts(self) -> BatchCounts:
-        """What came so far: replies, released, duplicates, conflicts, strays."""
+        """How many replies came so far, and of each kind: released, duplicates, conflicts, strays."""
         exchange = self._exchange.state if self._exchange is not None else None
         return exchange.counts if isinstance(exchange, BatchAssembler) else BatchCounts()
 
     def close(self) -> None:
-        """Give up what has not come; its replies will be orphans."""
+        """Give up the exchange; replies that come later are orphans."""
         self._give_up()
         self._receiver.sweep()
 
     def _give_up(self) -> None:
-        """As `close`, without any lock: a coroutine may end in the hands of the garbage collector."""
+        """Give up the exchange without taking a lock, because the garbage collector may end a coroutine anywhere."""
         if self._end is not None and self._end.detach() is not None and self._exchange is not None:
             self._receiver.drop(self._exchange)
 
@@ -105,9 +106,9 @@ class BatchCall:
 class Batches(BatchCall, Iterator[XmlObject], Closeable):
     """The responses of one MultipleBatchResponse call: in order, each once, as soon as order allows.
 
-    Iteration raises, when the turn of the fault has come, `MtosiFault` (C59), `IncompleteBatchError` with the missing
-    numbers (P32), `ReplyTimeoutError`, or the `XmlError` of a reply that cannot be read. It is for one thread at a
-    time. What nobody refers to any more is given up.
+    Iteration raises `MtosiFault` when the turn of the fault has come (C59), `IncompleteBatchError` with the missing
+    numbers (P32), `ReplyTimeoutError`, or the `XmlError` of a reply that cannot be read. Only one thread at a time may
+    iterate. The exchange is given up when nobody refers to this object any more.
     """
 
     def __init__(self, receiver: Receiver, pending: PendingExchange, call: Call) -> None:
@@ -125,10 +126,10 @@ class Batches(BatchCall, Iterator[XmlObject], Closeable):
 
 
 def only_reply(envelope: Envelope | None, pending: PendingExchange) -> Envelope:
-    """The one reply of an exchange.
+    """Return the one reply of an exchange.
 
     Raises:
-        ProtocolError: there is none.
+        ProtocolError: there is no reply.
     """
     if envelope is None:
         raise ProtocolError("the exchange ended without an answer", pending.correlation_id)
@@ -136,7 +137,7 @@ def only_reply(envelope: Envelope | None, pending: PendingExchange) -> Envelope:
 
 
 def decode_response(envelope: Envelope, call: Call) -> XmlObject:
-    """The response object of a reply whose turn has come; the call's hook sees its envelope first."""
+    """Return the response object of a reply. The call's `on_reply` hook sees the envelope first."""
     envelope = in_package(envelope, call.service.root)
     if call.options.on_reply is not None:
         call.options.on_reply(envelope)
@@ -149,11 +150,11 @@ def decode_response(envelope: Envelope, call: Call) -> XmlObject:
 
 
 def response_of(envelope: Envelope, call: Call) -> XmlObject:
-    """The response object of a reply.
+    """Return the response object of a reply.
 
     Raises:
-        MtosiFault: it is a fault.
-        ProtocolError: its body is not the operation's response.
+        MtosiFault: the reply is a fault.
+        ProtocolError: the body is not the operation's response.
     """
     header = envelope.header
     if envelope.fault is not None:
@@ -175,7 +176,7 @@ def response_of(envelope: Envelope, call: Call) -> XmlObject:
 
 
 def bulk_reply(envelope: Envelope, response: XmlObject, terms: BulkTerms) -> BulkReply[XmlObject]:
-    """The reply of a BulkResponse exchange; what its header leaves out is taken to be as the request wanted it."""
+    """Return the reply of a BulkResponse exchange. For fields that its header lacks, take the values of the request."""
     header = envelope.header or Header()
     return BulkReply(
         response=response,

@@ -1,8 +1,8 @@
-"""The supplier: answers requests from one destination with the services it is given (R3, R4, R5, P31, P33).
+"""The supplier: answers requests from one destination with the given services (R3, R4, R5, P31, P33).
 
-A handler gets the request object and yields objects, or returns a response; batches are cut and sent while it runs,
-and nothing of a request is kept after its last reply (P33). Partial responses are not waited for one by one: a window
-of them may be unconfirmed. A request is acknowledged after the provider has confirmed its last reply.
+A handler gets the request object and yields objects, or returns a response. Batches are cut and sent while it runs, and
+nothing of a request is kept after its last reply (P33). The supplier does not wait for each partial response: a window
+of them may be unconfirmed. A request is acknowledged after its last reply.
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ if TYPE_CHECKING:
 log = logging.getLogger(__package__)
 
 _LAST_PAUSE: Final = 10.0
-"""Seconds that a request waits at most which the provider failed with."""
+"""Longest pause, in seconds, before a request is answered again after the provider failed."""
 _UNHEARD: Final = nullcontext()
 _REMEMBERED: Final = 1_000
-"""Requests that the provider failed with, whose number is kept."""
+"""For how many requests the number of provider failures is kept."""
 
 
 class Supplier:
@@ -66,30 +66,31 @@ class Supplier:
 
     Args:
         connection: an open connection; the supplier starts it and does not close it.
-        destination: name of an administered destination, or the destination (R2a).
-        services: instances of generated supplier classes; one destination may serve any number (O9). With several
-            threads their methods run at the same time. Or a dispatcher, which then has its own settings.
-        sender_uri: the header's senderURI of replies; the destination's name unless given.
+        destination: an administered destination, or its name (R2a).
+        services: instances of generated supplier classes, any number for one destination (O9); if several threads
+            answer requests, they call the methods of these instances at the same time. Or a dispatcher, whose own
+            settings then apply.
+        sender_uri: senderURI in the headers of replies; the destination's name unless given.
         profile: the switches of the binding.
-        reply_policy: says where replies may be sent. Unless given: with a naming context, to the destinations that
-            it knows and to temporary ones; without one, to any queue of the connection.
-        eager: send each batch as soon as it is full. Otherwise it waits for the next object, which shows that it is not
-            the last; with it, a number of objects that is a multiple of the size makes an empty last batch.
-        on_error: called with each failure that no requestor hears of.
+        reply_policy: decides where replies may be sent. Unless given: if the naming context has names, to the
+            destinations that it knows and to temporary ones; if not, to any queue of the connection.
+        eager: send each batch as soon as it is full. Otherwise a full batch waits for the next object, which shows
+            that the batch is not the last. When `eager` is set and the number of objects is a multiple of the batch
+            size, the last batch is empty.
+        on_error: called with each failure that is not reported to a requestor.
         bulk_folders: folders below which files of BulkResponse requests may be written, since the requestor names the
-            file; none: such a request is answered by a fault (C18). Experimental.
-        send_window: how many partial responses to a request may be on their way without the provider's confirmation;
-            1: each is waited for.
-        inbox: stores each request before it is acknowledged, hands it to its handler once, and tells which ones were
-            in hand when the process ended; without one such a request is answered again.
-        retry_pause: seconds that a request waits after the provider failed with it; after each further failure twice
-            as long, up to 10 s.
-        validate: whether bodies are held against the schemas (001-S12): `ignore`, `warn` or `fail`; see
+            file. Without any, such a request is answered with a fault (C18). Experimental.
+        send_window: how many partial responses to a request may be unconfirmed by the provider; 1: wait for each.
+        inbox: stores each request before it is acknowledged, hands it to its handler once, and tells which requests
+            were being handled when the process ended. Without an inbox, such a request is answered again.
+        retry_pause: seconds before a request is answered again after the provider failed. The pause doubles with each
+            further failure, up to 10 s.
+        validate: whether bodies are checked against the schemas (001-S12): `ignore`, `warn` or `fail`; see
             `mtosi_jms.jms.body_check.Validate`.
 
     Raises:
-        ConfigError: a temporary destination, two services with the same request element, a window below 1, or a
-            policy that is no function.
+        ConfigError: the destination is temporary, two services take the same request element, `send_window` is below
+            1, or `reply_policy` is not a function.
         NamingError: the destination cannot be resolved.
     """
 
@@ -121,14 +122,14 @@ class Supplier:
             raise ConfigError("a supplier is served from an administered destination (R2a)")
         self.sender_uri = sender_uri or names.uri_of(destination)
         if profile.reply_to_on == "all":
-            names.lookup(self.sender_uri)  # every reply will need it: better now than then
+            names.lookup(self.sender_uri)  # every reply will need it, so that an error is raised now
         self.profile = profile
         self._rules = ReplyRules(
             profile=profile,
             names=names,
             policy=reply_policy,
             send_window=send_window,
-            together=inbox is None,  # with one, a request is done with as soon as its replies are out
+            together=inbox is None,  # an inbox marks the request as done as soon as its replies are sent
         )
         self._inbox = inbox
         self._check = body_check(validate)
@@ -163,7 +164,7 @@ class Supplier:
 
     @property
     def aio(self) -> AsyncSupplier:
-        """The same supplier on an event loop, for handlers that are coroutines or asynchronous generators too."""
+        """The same supplier on an event loop. Handlers may also be coroutines or asynchronous generators."""
         from mtosi_jms.exchange._aio_supplier import AsyncSupplier
 
         with self._lock:
@@ -174,7 +175,7 @@ class Supplier:
     def _with_services(
         self, change: Callable[[SupplierBase], SupplierBase], ended: Callable[[MtosiError | None], object]
     ) -> Supplier:
-        """The same supplier, its sessions and its end, with changed services; `ended` hears of each thread's end."""
+        """Return a copy with changed services that shares this supplier's state; `ended` is called as a thread ends."""
         other = copy.copy(self)
         other._dispatcher = self._dispatcher.over(change)
         other._ended = ended
@@ -183,8 +184,8 @@ class Supplier:
     def run(self) -> None:
         """Answer requests until `stop`; several threads may run one supplier.
 
-        In the main thread SIGTERM and SIGINT end all runs: requests in hand are answered, others are not taken. A
-        second SIGINT interrupts the handler that runs here, and its request is delivered again.
+        In the main thread, SIGTERM and SIGINT end all runs: requests in progress are answered, others are not taken. A
+        second SIGINT interrupts the handler in this thread, and its request is delivered again.
 
         Raises:
             ConfigError: a handler is asynchronous.
@@ -210,11 +211,11 @@ class Supplier:
     def start(self, threads: int = 1) -> Self:
         """Answer requests in background threads, until `stop` or the end of the `with` block.
 
-        The consumers exist when this returns: a request that is sent from now on is received, on a topic too. The
-        threads do not keep the supplier: one that nobody refers to any more ends, with a ResourceWarning.
+        The consumers exist when this returns: a request sent from now on is received, also on a topic. The threads do
+        not keep the supplier alive: it ends with a ResourceWarning when nobody refers to it any more.
 
         Raises:
-            ConfigError: a handler is asynchronous, or fewer than 1 thread.
+            ConfigError: a handler is asynchronous, or `threads` is below 1.
             TransportError: the provider failed.
         """
         check_count("threads", threads)
@@ -248,7 +249,7 @@ class Supplier:
         return session, consumer if self._inbox is None else InboxReceiver(session, consumer, self._inbox)
 
     def _serve(self, delivery: Delivery, session: Session) -> bool:
-        """Answer what was received; whether more is to be received."""
+        """Answer a request; return whether to receive more."""
         with self._lock:
             if self._stopped.is_set():  # it is delivered again
                 give_back(delivery)
@@ -263,8 +264,11 @@ class Supplier:
         return not self._stopped.is_set()
 
     def _handle(self, delivery: Delivery, session: Session) -> None:
-        """Answer a request. Where the provider fails meanwhile it is delivered again, and waits before it is answered
-        again: what makes the provider fail must not do so all the time."""
+        """Answer a request. If the provider fails meanwhile, the request is delivered again.
+
+        Before such a request is answered again it waits, so that one that makes the provider fail does not do so all
+        the time.
+        """
         identifier = delivery.message.message_id or ""
         failures = self._failures.get(identifier, 0)
         if failures and self._stopped.wait(self._pause(failures)):
@@ -290,7 +294,7 @@ class Supplier:
         return _UNHEARD if telemetry is None else telemetry.process(message, self.destination)
 
     def _pause(self, failures: int) -> float:
-        """Seconds to wait after so many failures in a row, 1 or more."""
+        """Return the seconds to wait after so many failures in a row, at least 1."""
         return float(min(self._retry_pause * 2 ** min(failures - 1, 16), _LAST_PAUSE))
 
     def _end(self, session: Session) -> None:
@@ -300,18 +304,18 @@ class Supplier:
 
     @property
     def is_running(self) -> bool:
-        """Whether a background thread still answers requests; before `stop` they end when the provider is gone for
+        """Whether a background thread still answers requests. Before `stop` they end only if the provider fails for
         good."""
         return any(thread.is_alive() for thread in tuple(self._threads))
 
     def drain(self, wait: float | None = None) -> bool:
-        """Take no more requests, and let those that are being answered come to their end.
+        """Take no more requests, and wait until those in progress are answered.
 
         Args:
-            wait: seconds that handlers have for it; None: no limit.
+            wait: seconds to wait; None: no limit.
 
         Returns:
-            Whether no handler runs any more; False also where a handler asks: nothing is waited for then.
+            Whether no handler runs any more. If a handler calls this, it returns False at once.
         """
         deadline = None if wait is None else time.monotonic() + wait
         self._stopped.set()
@@ -329,18 +333,18 @@ class Supplier:
         return True
 
     def stop(self, wait: float | None = 10.0) -> None:
-        """End all runs; a request that is being answered is delivered again to whoever comes next.
+        """End all runs. A request in progress is delivered again, to the next consumer.
 
         Args:
-            wait: seconds that background threads have to end: a handler in the middle of its work is not interrupted,
-                its next reply is. None: as long as they need.
+            wait: seconds to wait for background threads; None: no limit. A running handler is not interrupted, but its
+                next reply fails.
         """
         self._close()
         for thread in _alive(list(self._threads), wait):
             log.warning("%s still runs a handler", thread.name)
 
     def close(self) -> None:
-        """The same as `stop`, as other roles have it."""
+        """Stop, under the name that other roles use; see `stop`."""
         self.stop()
 
     def _close(self) -> None:
@@ -369,9 +373,9 @@ class Supplier:
         self.stop()
 
     def answer(self, message: JmsMessage, session: Sender) -> None:
-        """Answer one request through a session; whatever is wrong with the request is answered too, or reported.
+        """Answer one request through a session. A wrong request is answered with a fault, or reported.
 
-        When it returns, every reply is confirmed by the provider, or what became of them is reported.
+        When this returns, the provider has confirmed every partial response, and failures are reported.
 
         Raises:
             TransportError: the provider failed; whether it has all replies is unknown.
@@ -395,7 +399,7 @@ class Supplier:
             self._report(message, writer, time.monotonic() - began, failure)
 
     def _answer_all(self, message: JmsMessage, writer: ReplyWriter, *, soap_jms: bool) -> MtosiError | None:
-        """Answer, until the provider has confirmed all of it; what kept the requestor from its answer."""
+        """Answer a request and settle its partial responses; return the error that withheld a reply, or None."""
         try:
             try:
                 self._answer(message, writer, soap_jms=soap_jms)
@@ -428,7 +432,7 @@ class Supplier:
         )
 
     def _reject(self, what: str, error: BaseException, message: JmsMessage) -> None:
-        """Report a request that is refused, or cannot be read."""
+        """Report and count a request that is refused or cannot be read."""
         self._tell(what, error, message=message)
         if self.connection.telemetry is not None:
             self.connection.telemetry.count(Count.REJECTS, self.destination)
@@ -470,7 +474,7 @@ class Supplier:
 
 
 def _answer_all(weak: weakref.ref[Supplier], session: Session, consumer: Consumer | InboxReceiver) -> None:
-    """Answer what a consumer receives. While it waits, nothing here keeps the supplier.
+    """Answer the requests that a consumer receives. While it waits, it does not keep the supplier alive.
 
     Raises:
         TransportError: the provider failed for good.
@@ -519,7 +523,7 @@ def _answer_in_background(weak: weakref.ref[Supplier], session: Session, consume
 
 
 def _alive(threads: Sequence[threading.Thread], wait: float | None) -> list[threading.Thread]:
-    """The threads, the calling one excepted, that have not ended after so many seconds in all."""
+    """Wait so many seconds in all for threads; return those that still run. The calling thread is left out."""
     deadline = None if wait is None else time.monotonic() + wait
     for thread in threads:
         if thread is not threading.current_thread():

@@ -1,4 +1,4 @@
-"""What callers give to roles, looked at where it is given."""
+"""Checks the arguments of roles when they are given."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ __all__ = ["check_connection"]
 
 
 def check_connection(role: str, given: object) -> None:
-    """See that a role gets a connection.
+    """Check that a role gets a connection.
 
     Args:
         role: name of the role's class.
-        given: what it got.
+        given: the argument.
 
     Raises:
-        ConfigError: it is something else; says what to write.
+        ConfigError: the argument is not a connection; the error says what to write.
     """
     if isinstance(given, Connection):
         return

@@ -1,4 +1,4 @@
-"""What requestor, supplier and publisher do with single messages: finish those they send, read those they receive."""
+"""Helpers of requestor, supplier and publisher for single messages: they complete requests and read replies."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ _BODY: Final = re.compile(rb"<(?:[\w.-]+:)?Body[\s/>]")
 
 
 class Target(NamedTuple):
-    """Where a call goes, and how, as its address and its options have it.
+    """Where a call goes, and its options, completed from its address.
 
     Attributes:
         destination: where the request goes.
         uri: the header's destinationURI.
-        options: the call's, with the address's delivery mode, time to live and priority where they say none.
-        reply_to: the name that the address gives for replies, None where it gives none.
+        options: the call's options; delivery mode, time to live and priority come from the address if they are unset.
+        reply_to: the name that the address gives for replies; None if it gives none.
     """
 
     destination: Destination
@@ -46,10 +46,10 @@ class Target(NamedTuple):
 
 
 def target_of(names: NamingContext, address: str | Destination, options: CallOptions) -> Target:
-    """The target of a call: an address is a name, a destination, or a JMS URI with parameters.
+    """Return the target of a call. Its address is a name, a destination, or a JMS URI with parameters.
 
     Raises:
-        NamingError: the address cannot be resolved, or it has a wrong parameter.
+        NamingError: the address cannot be resolved, or has a wrong parameter.
     """
     destination, uri = names.lookup(address), names.uri_of(address)
     if not isinstance(address, str) or uri == address or not is_jms_uri(address):
@@ -66,23 +66,25 @@ def target_of(names: NamingContext, address: str | Destination, options: CallOpt
 
 
 def moment() -> dt.datetime:
-    """The present time for a header, in whole seconds."""
+    """Return the present time for a header, in whole seconds."""
     return dt.datetime.fromtimestamp(int(time.time()), dt.UTC)
 
 
 def stamped(message: JmsMessage, persistent: bool | None, time_to_live: float | None) -> JmsMessage:
-    """A message with its delivery mode and life time as one call wants them.
+    """Return a message with the delivery mode and the time to live of one call.
+
+    A PERSISTENT message also gets a duplicate id.
 
     Args:
-        message: as the binding made it.
-        persistent: whether the provider must store it; None leaves the profile's mode.
-        time_to_live: seconds, None leaves the profile's.
+        message: the binding's message.
+        persistent: whether the provider must store it; None keeps the profile's mode.
+        time_to_live: seconds; None keeps the profile's.
     """
     changes: dict[str, Any] = {}
     if persistent is not None:
         changes["delivery_mode"] = DeliveryMode.PERSISTENT if persistent else DeliveryMode.NON_PERSISTENT
     if time_to_live is not None:
-        # No fraction becomes 0, which is for ever; 16.1 * 1000 is a little more than 16100, its decimal is not.
+        # Round up, as 0 means that the message never expires. Decimal, because 16.1 * 1000 is more than 16100.
         changes["time_to_live_ms"] = math.ceil(Decimal(repr(time_to_live)) * 1000)
     if changes.get("delivery_mode", message.delivery_mode) is DeliveryMode.PERSISTENT:
         changes["properties"] = {**message.properties, DUPLICATE_ID: random_id()}
@@ -92,17 +94,17 @@ def stamped(message: JmsMessage, persistent: bool | None, time_to_live: float | 
 def read_reply(
     message: JmsMessage, *, strict: bool = False, package: str | None = None, check: BodyCheck | None = None
 ) -> Reply[Any]:
-    """What correlation and the patterns need of a message.
+    """Return the reply in a message, as correlation and the patterns need it.
 
     Args:
-        message: as received.
-        strict: what is read must fit the schema.
+        message: the received message.
+        strict: whether the reply must fit the schema.
         package: generated package whose classes come before those of all others.
-        check: judges the SOAP body.
+        check: checks the SOAP body.
 
     Returns:
-        The reply with the envelope for payload; where it cannot be read, an ERROR with the error in its place, to be
-        matched by JMSCorrelationID.
+        The reply with the envelope as payload. If it cannot be read, a reply of type ERROR with the error as payload,
+        to be matched by JMSCorrelationID.
     """
     try:
         envelope = from_jms(message, strict=strict, package=package)
@@ -130,32 +132,32 @@ def read_reply(
         message_type=ReplyType.ERROR if failed else ReplyType.RESPONSE,
         batch_number=number,
         end_of_reply=end if isinstance(end := getattr(header, "batch_sequence_end_of_reply", None), bool) else None,
-        body_digest=b"" if number is None else _body_digest(message.body),  # only numbered ones are compared
+        body_digest=b"" if number is None else _body_digest(message.body),  # only batches are compared
         has_body=envelope.body is not None or envelope.fault is not None,
         run=run if isinstance(run := message.properties.get(RUN_ID), str) else "",
     )
 
 
 def whole_number(value: object) -> int | None:
-    """A number of a received header; None for what is absent, nil or anything else."""
+    """Return a number from a received header; None if it is absent, nil or not a number."""
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def _body_digest(document: bytes) -> bytes:
-    """A digest of the SOAP body alone: a supplier that answers again writes another time into the header.
+    """Return a digest of the SOAP body only, because a supplier that answers again writes another time into the header.
 
-    It is the interpreter's keyed hash, which is for this process and takes a fifth of the time of others.
+    It is the interpreter's keyed hash: valid only in this process, and five times as fast as other digests.
     """
     body = _BODY.search(document)
     return hash(memoryview(document)[body.start() if body else 0 :]).to_bytes(8, "little", signed=True)
 
 
 def in_package(envelope: Envelope, package: str) -> Envelope:
-    """An envelope with its body or fault in the classes of a package.
+    """Return an envelope whose body or fault is of the classes of a package.
 
-    Several generated packages may know the same elements: the SDK's own stubs and those of a vendor's release. An
-    envelope is read with one of them before it is known whose it is; the other one reads it again. A service without
-    classes takes it as it is.
+    Several generated packages may know the same elements, such as the SDK's own stubs and those of a vendor's release.
+    An envelope is read with one of them before the service is known. If the service uses another package, the envelope
+    is read again. A service without classes takes it as it is.
     """
     seen = envelope.fault if envelope.fault is not None else envelope.body
     if not package or type(seen).__module__.startswith(f"{package}."):
@@ -166,6 +168,6 @@ def in_package(envelope: Envelope, package: str) -> Envelope:
 
 
 def warn(payload: Any, rule: str, reason: str) -> None:
-    """Add a breach of a rule to the warnings of an envelope; nothing for any other payload."""
+    """Add a breach of a rule to the warnings of an envelope. Do nothing for any other payload."""
     if isinstance(payload, Envelope):
         payload.warnings.append(XmlWarning(rule, reason))

@@ -1,4 +1,4 @@
-"""What is told of an exchange when it is over: one line of the log, and the telemetry."""
+"""Reports the end of an exchange: one line in the log, and the telemetry."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Asked(NamedTuple):
     """What an exchange is about.
 
     Attributes:
-        operation: its name; empty: not known.
+        operation: name of the operation; empty if it is not known.
         destination: where the request goes.
     """
 
@@ -41,19 +41,19 @@ def report(
     error: BaseException | None = None,
     message_id: str | None = None,
 ) -> None:
-    """Tell the end of an exchange: to the log at INFO, and to the telemetry.
+    """Report the end of an exchange, to the log at INFO and to the telemetry.
 
     Args:
-        log: of the role.
-        role: whose end it is.
-        telemetry: None: nobody.
-        asked: the operation and where its request goes.
-        correlation_id: of the exchange.
-        outcome: `answered`, `fault`, `sent` (nobody answers), `abandoned`, or the name of an error's class.
-        seconds: that it took.
-        batches: replies that were handed out, or sent.
-        error: what ended it.
-        message_id: of the request, where it was received.
+        log: the role's logger.
+        role: the role that reports.
+        telemetry: the telemetry, if any.
+        asked: the operation and the destination of its request.
+        correlation_id: the exchange's correlation id.
+        outcome: `answered`, `fault`, `done` (one-way), `abandoned`, or the name of an error's class.
+        seconds: duration of the exchange.
+        batches: number of replies that were handed out or sent.
+        error: the error that ended the exchange.
+        message_id: message id of a received request.
     """
     if telemetry is not None:
         telemetry.ended(role, asked.operation, outcome, seconds, batches)
@@ -82,7 +82,7 @@ def report(
 
 
 def _tell(log: logging.Logger, text: str, shown: tuple[object, ...], facts: dict[str, object]) -> None:
-    """`log.info(text, *shown, extra=facts)` at less cost: no caller is looked for, no name of a fact checked."""
+    """Do `log.info(text, *shown, extra=facts)` faster, without looking for the caller or checking the facts' names."""
     line = _tell.__code__.co_firstlineno
     record = logging.getLogRecordFactory()(log.name, logging.INFO, __file__, line, text, shown, None, "report")
     vars(record).update(facts)
@@ -93,14 +93,14 @@ def _tell(log: logging.Logger, text: str, shown: tuple[object, ...], facts: dict
 def published(
     log: logging.Logger, telemetry: Telemetry | None, asked: Asked, message: JmsMessage, correlation_id: str = ""
 ) -> Iterator[Publication]:
-    """Tell the sending of a message that nobody answers, which the block does: a line at INFO, and the telemetry.
+    """Report that the block sends a message that nobody answers: a line at INFO or WARNING, and the telemetry.
 
     Args:
-        log: of the role.
-        telemetry: None: nobody.
-        asked: the operation or event and where the message goes.
-        message: as it would be sent; the block sends `Publication.message`, and ends the publication with its id.
-        correlation_id: of the message.
+        log: the role's logger.
+        telemetry: the telemetry, if any.
+        asked: the operation or event, and the destination of the message.
+        message: the message. The block sends `Publication.message` instead, and ends the publication with its id.
+        correlation_id: the message's correlation id.
     """
     began = time.monotonic()
     if telemetry is not None:

@@ -1,4 +1,4 @@
-"""Sending by a session that threads share: one message at a time, and each call in its own time."""
+"""Sends through a session that threads share: one message at a time, each within the time of its call."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from mtosi_jms.transport import Session
 __all__ = ["TimedSender"]
 
 _TICK: Final = 0.001
-"""Seconds by which clocks may differ."""
+"""Tolerance for the difference of clocks, in seconds."""
 
 
 class TimedSender:
-    """Sends by a session, within so many seconds from now in all; an outbox takes it in place of the session.
+    """Sends through a session, within so many seconds in all from now. An outbox accepts it in place of the session.
 
         with sender.in_time("getInventory to queue:EMS"):
             sender.send(destination, message)
 
     Args:
-        session: sends.
-        lock: held by the thread that sends.
-        seconds: None: any number.
+        session: the session that sends.
+        lock: the lock that a thread holds while it sends.
+        seconds: the time limit; None: no limit.
     """
 
     def __init__(self, session: Session, lock: threading.Lock, seconds: float | None) -> None:
@@ -45,7 +45,7 @@ class TimedSender:
         return self._end is not None and time.monotonic() >= self._end - _TICK
 
     def send(self, destination: Destination, message: JmsMessage) -> JmsMessage:
-        """See `Session.send`; within `with`."""
+        """Send a message, as `Session.send` does. Call this inside `with`."""
         left = self._left()
         send = self._session.send
         return send(destination, message) if left is None else send(destination, message, timeout=left)
@@ -60,10 +60,10 @@ class TimedSender:
 
     @contextmanager
     def in_time(self, what: str) -> Iterator[None]:
-        """The same as `with`; if the call fails because its time is over, the error says so.
+        """Do what `with` does; if the block fails because its time is over, the error says so.
 
         Args:
-            what: is sent, for the error.
+            what: describes what is sent, for the error.
         """
         try:
             with self:

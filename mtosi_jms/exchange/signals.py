@@ -1,6 +1,6 @@
-"""SIGTERM and SIGINT end a role in order: it is told once, and at a second SIGINT that it has to end at once.
+"""SIGTERM and SIGINT end a role in order. A second SIGINT tells the role to end at once.
 
-A signal handler may hold no lock and wait for nothing, so whatever takes either is done by a thread (`aside`).
+A signal handler must not take a lock or wait, so a thread does what needs either (`aside`).
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _former: Final[dict[int, Any]] = {}
 
 @contextmanager
 def on_signals(tell: Callable[[bool], object]) -> Iterator[None]:
-    """Calls a function at each SIGTERM and SIGINT while the block lasts, others that are in such a block too.
+    """Call a function at each SIGTERM and SIGINT during the block. Several such blocks may be active; all are called.
 
-    The handlers that were set before are put back when the last block ends. Only the main thread can set signal
-    handlers: in another one nothing is done.
+    The former handlers are restored when the last block ends. Only the main thread can set signal handlers: in any
+    other thread this does nothing.
 
     Args:
-        tell: called by the signal handler, so that it may hold no lock; with whether it is a SIGINT after another
-            signal. What it raises is raised in the main thread, wherever that is.
+        tell: called by the signal handler, so it must not take a lock. Its argument says whether this is a SIGINT after
+            an earlier signal. An exception from it is raised in the main thread, wherever that is.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -61,11 +61,11 @@ def _hear(number: int, frame: FrameType | None) -> None:
 
 @contextmanager
 def aside(action: Callable[[bool], object]) -> Iterator[Callable[[bool], None]]:
-    """Gives a function that has an action done by a thread, and may be called by a signal handler.
+    """Give a function that has a thread do an action. A signal handler may call that function.
 
-    The end of the block waits for actions that were begun.
+    The end of the block waits for the actions that were requested.
     """
-    asked: queue.SimpleQueue[bool | None] = queue.SimpleQueue()  # its put may come at any time, even within itself
+    asked: queue.SimpleQueue[bool | None] = queue.SimpleQueue()  # its `put` is reentrant
 
     def act() -> None:
         while (again := asked.get()) is not None:

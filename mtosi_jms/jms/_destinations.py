@@ -13,13 +13,13 @@ from typing import ClassVar, Final
 from mtosi_jms.errors import ConfigError
 
 _MORE_THAN_ONE: Final = re.compile(r"[,?*>#]|::|://|(?i:^(?:activemq|\$sys)\.)")
-"""What brokers read in a name: a list of destinations, options, wildcards, a queue of an address, a destination of
-another kind; and how the names of their own begin, which steer or watch them."""
+"""What brokers interpret in a name: lists of destinations, options, wildcards, a queue of an address, a destination of
+another kind. Also the prefixes of the brokers' own destinations, which control or monitor them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """What the four kinds share; never made as such.
+    """The base of the four kinds of destination; it has no instances.
 
     Attributes:
         name: physical name at the provider, not empty, without control characters.
@@ -43,10 +43,10 @@ class Destination:
 
     @property
     def is_plain(self) -> bool:
-        """Whether every broker takes the name for one application's destination and nothing else.
+        """Whether every broker takes the name as one destination of an application and nothing else.
 
-        A name that a peer chose must be plain, or it would mean more than was looked at. Our own configuration may name
-        what it likes.
+        A name that a peer chose must be plain, or it could mean more than what was checked. Our own configuration may
+        use any name.
         """
         return _MORE_THAN_ONE.search(self.name) is None
 
@@ -101,4 +101,4 @@ class TemporaryTopic(Destination):
 KINDS: dict[str, type[Destination]] = {cls.kind: cls for cls in (Queue, Topic, TemporaryQueue, TemporaryTopic)}
 
 ADMINISTERED: dict[str, type[Destination]] = {cls.kind: cls for cls in (Queue, Topic)}
-"""The kinds that a name can stand for, by the word that says so."""
+"""The kinds that a naming context may hold, by their prefix."""

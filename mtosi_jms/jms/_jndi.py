@@ -1,14 +1,14 @@
-"""What the keys of a `jndi.properties` mean to ActiveMQ, Artemis and Qpid.
+"""Reads the keys of a `jndi.properties` as ActiveMQ, Artemis and Qpid do.
 
-| key | what it names | whose |
+| key | its value | read by |
 |---|---|---|
 | `connectionfactory.NAME`, `connectionFactory.NAME` | a connection URL | Qpid, Artemis |
-| `connectionFactoryNames` | connection factories, over `java.naming.provider.url` | ActiveMQ |
-| `connection.NAME.brokerURL` | the URL of one of these | ActiveMQ |
+| `connectionFactoryNames` | names of connection factories; their URL is `java.naming.provider.url` | ActiveMQ |
+| `connection.NAME.brokerURL` | another URL for one of these factories | ActiveMQ |
 | `queue.NAME`, `topic.NAME` | a physical name, with destination options after `?` | all |
 | `destination.NAME` | an address that says whether it is a queue or a topic | Qpid |
 
-Every other key is environment.
+Every other key belongs to the environment.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from mtosi_jms.jms._properties_file import read_properties
 
 FACTORY: Final = "connectionfactory"
 DYNAMIC: Final[dict[str, type[Destination]]] = {"dynamicQueues/": Queue, "dynamicTopics/": Topic}
-"""Names that are looked up without having been registered; a broker makes what they name."""
+"""Prefixes of names that can be looked up without registration; the broker creates the destination."""
 
 PROVIDER_URL: Final = "java.naming.provider.url"
 _INITIAL_FACTORY: Final = "java.naming.factory.initial"
@@ -39,11 +39,11 @@ _PLAIN: Final = re.compile(r"(queue|topic):(?!//)(.+)", re.IGNORECASE)
 
 @dataclass(slots=True)
 class JndiEntries:
-    """What a `jndi.properties` holds.
+    """The content of a `jndi.properties`.
 
     Attributes:
         destinations: line, name and destination of each entry, in the order of the file; a name may come twice.
-        options: ActiveMQ's destination options by name, such as `consumer.prefetchSize`; no part of the physical name.
+        options: ActiveMQ's destination options by name, such as `consumer.prefetchSize`; not part of the physical name.
         factories: connection URLs by name.
         environment: every other entry.
     """
@@ -55,11 +55,11 @@ class JndiEntries:
 
 
 def read_jndi(text: str) -> JndiEntries:
-    """The entries of a property file.
+    """Return the entries of a property file.
 
     Raises:
-        ConfigError: an entry without a physical name or URL, or an address that says neither queue nor topic; with the
-            line.
+        ConfigError: an entry has no physical name or URL, or an address that says neither queue nor topic. The error
+            names the line.
     """
     found = JndiEntries()
     for line, key, value in read_properties(text):
@@ -103,7 +103,7 @@ def _add_activemq_factories(found: JndiEntries) -> None:
 
 
 def split_options(physical: str) -> tuple[str, dict[str, str]]:
-    """A physical name and ActiveMQ's destination options after its `?`, as in `Q?consumer.prefetchSize=10`.
+    """Split a physical name from ActiveMQ's destination options after its `?`, as in `Q?consumer.prefetchSize=10`.
 
     A question mark that no `name=value` follows belongs to the name.
     """
@@ -114,7 +114,7 @@ def split_options(physical: str) -> tuple[str, dict[str, str]]:
 
 
 def qpid_destination(name: str, address: str) -> Destination:
-    """The destination of one of Qpid's addresses that say what they name.
+    """Return the destination of a Qpid address that says whether it names a queue or a topic.
 
     These are `X; {node: {type: queue}}`, the binding URLs `direct://EXCHANGE/KEY/QUEUE` and `topic://EXCHANGE/KEY`, and
     `queue:X`, `topic:X`. The topic of a binding URL is its key.
@@ -136,7 +136,7 @@ def qpid_destination(name: str, address: str) -> Destination:
 
 
 def dynamic(name: str) -> Destination | None:
-    """The destination of a dynamic name, `dynamicQueues/X` or `dynamicTopics/X`; None for any other."""
+    """Return the destination of a dynamic name, `dynamicQueues/X` or `dynamicTopics/X`; None for any other name."""
     for prefix, kind in DYNAMIC.items():
         physical = split_options(name.removeprefix(prefix))[0]
         if name.startswith(prefix) and physical:

@@ -1,9 +1,10 @@
-"""Naming: from the names in headers, addresses and configurations to destinations, in the manner of JNDI (O3, C42).
+"""Naming: maps the names in headers, addresses and configurations to destinations, like JNDI (O3, C42).
 
-The order of a look-up: the exact name, whatever its form (`jms/EmsOS`, `jms://host/mtosi/X`, `/MTOSI/EmsOS`), in the
-context itself, then in its back-ends; then the forms that say themselves what they are: `queue:X`, `topic:X`,
-ActiveMQ's `dynamicQueues/X` and `dynamicTopics/X`, and after RFC 6167 `jms:queue:X`, `jms:topic:X`, `jms:jndi:NAME`. A
-bare name is never guessed to be a queue or a topic. Temporary destinations have no name to be found by (R2d).
+A look-up first tries the exact name, whatever its form (`jms/EmsOS`, `jms://host/mtosi/X`, `/MTOSI/EmsOS`), in the
+context itself and then in its back-ends. Then it tries the forms that state the kind of destination: `queue:X`,
+`topic:X`, ActiveMQ's `dynamicQueues/X` and `dynamicTopics/X`, and by RFC 6167 `jms:queue:X`, `jms:topic:X` and
+`jms:jndi:NAME`. It never guesses whether a bare name is a queue or a topic. Temporary destinations cannot be looked up
+(R2d).
 """
 
 from __future__ import annotations
@@ -35,11 +36,11 @@ class NameBackend(Protocol):
     """A further place where a context looks names up: an LDAP directory, a file system of bindings, a database."""
 
     def lookup(self, name: str) -> Destination | None:
-        """The administered destination of a name; None where it is not known here."""
+        """Return the administered destination of a name; None if the name is not known here."""
         ...
 
     def names(self) -> Mapping[str, Destination]:
-        """All names with their destinations; empty where they cannot be listed."""
+        """Return all names with their destinations; empty if they cannot be listed."""
         ...
 
 
@@ -47,19 +48,19 @@ class NamingContext:
     """A registry of names for administered destinations and connection URLs.
 
     Args:
-        names: name to destination, or to its text (`queue:X`, `topic:X`). The keys `queue`, `topic` and
-            `connectionfactory` may hold tables instead, of name to physical name or URL: the layout of the TOML form.
-        backends: asked in their order for what is not registered here. Their names count for near matches and for what
-            a supplier may answer to, as far as they list them.
+        names: destinations by name, each a `Destination` or a text (`queue:X`, `topic:X`). As in the TOML form, the
+            keys `queue`, `topic` and `connectionfactory` may hold tables that map a name to a physical name or URL.
+        backends: asked in this order for names that are not registered here. The names that they list count for near
+            matches and for the destinations that a supplier may answer to.
 
     Attributes:
         environment: entries of a `jndi.properties` that name neither a destination nor a factory.
-        properties: all entries of a `jndi.properties`, as Java's JNDI takes them; they may hold a credential.
-        options: ActiveMQ's destination options by name, as a `jndi.properties` has them after the physical name.
+        properties: all entries of a `jndi.properties`, for Java's JNDI; they may hold a credential.
+        options: ActiveMQ's destination options by name; in a `jndi.properties` they follow the physical name.
 
     Raises:
-        ConfigError: an entry that names no queue and no topic, or one name for two destinations.
-        NamingError: an entry for a temporary destination (R2d).
+        ConfigError: an entry is neither a queue nor a topic, or one name stands for two destinations.
+        NamingError: an entry is a temporary destination (R2d).
     """
 
     def __init__(self, names: NameTable | None = None, backends: Sequence[NameBackend] = ()) -> None:
@@ -77,12 +78,12 @@ class NamingContext:
 
     @classmethod
     def of(cls, source: NamesSource) -> NamingContext:
-        """The context that `connect(names=...)` was given: one ready made, a mapping, a file, or none at all.
+        """Return the naming context for the argument of `connect(names=...)`: a context, a mapping, a file, or None.
 
         A file whose name ends in `.toml` is TOML; every other file is a `jndi.properties`.
 
         Raises:
-            ConfigError: the file cannot be read, or its content is no naming context.
+            ConfigError: the file cannot be read, or its content is not a naming context.
         """
         if isinstance(source, NamingContext):
             return source
@@ -105,10 +106,13 @@ class NamingContext:
 
     @classmethod
     def from_toml(cls, text: str) -> NamingContext:
-        """Tables `queue`, `topic`, `connectionfactory` of name to physical name or URL; elsewhere `name = "queue:X"`.
+        """Read a naming context from TOML.
+
+        The tables `queue`, `topic` and `connectionfactory` map names to physical names or URLs. Outside of them entries
+        have the form `name = "queue:X"`.
 
         Raises:
-            ConfigError: not TOML, or an entry that names no queue and no topic.
+            ConfigError: the text is not TOML, or an entry is neither a queue nor a topic.
         """
         try:
             table: dict[str, Any] = tomllib.loads(text)
@@ -118,14 +122,15 @@ class NamingContext:
 
     @classmethod
     def from_properties(cls, text: str) -> NamingContext:
-        """What ActiveMQ, Artemis and Qpid read: `queue.NAME=X`, `topic.NAME=X`, `connectionfactory.NAME=URL`.
+        """Read a `jndi.properties` of ActiveMQ, Artemis or Qpid.
 
-        `mtosi_jms.jms._jndi` lists all keys. The prefixes are taken in any case. What has another prefix is kept in
+        It has entries such as `queue.NAME=X`, `topic.NAME=X` and `connectionfactory.NAME=URL`; `mtosi_jms.jms._jndi`
+        lists all keys. The letter case of the prefixes does not matter. Entries with another prefix go into
         `environment`.
 
         Raises:
-            ConfigError: an entry without a physical name, an address that says neither queue nor topic, or one name for
-                two destinations; with the line.
+            ConfigError: an entry has no physical name, or an address that says neither queue nor topic, or one name
+                stands for two destinations. The error names the line.
         """
         context, entries = cls(), read_jndi(text)
         for line, name, destination in entries.destinations:
@@ -140,21 +145,21 @@ class NamingContext:
         return context
 
     def with_backends(self, *backends: NameBackend) -> NamingContext:
-        """The same context, with more back-ends that are asked after its own; what is bound in one is in the other."""
+        """Return a context that shares the names of this one and asks more back-ends after its own."""
         more = copy.copy(self)
         more._backends = (*self._backends, *backends)
         return more
 
     def bind(self, name: str, destination: Destination | str) -> None:
-        """Registers a name for an administered destination, given as such or as text.
+        """Register a name for an administered destination, given as a `Destination` or as text.
 
         Raises:
             NamingError: the destination is temporary (R2d).
-            ConfigError: the text is neither `queue:X` nor `topic:X`, or the name stands for another destination
-                already.
+            ConfigError: the text is neither `queue:X` nor `topic:X`, or the name already stands for another
+                destination.
         """
         bound = destination if isinstance(destination, Destination) else _parsed(destination)
-        if bound is None:  # what it says instead is not shown: a connection URL may hold a password
+        if bound is None:  # the error does not show the value: a connection URL may hold a password
             raise ConfigError(f"{name!r}: its value says neither queue nor topic; write queue:X or topic:X")
         if bound.is_temporary:
             raise NamingError(name, f"{bound} is temporary and cannot be registered (R2d)")
@@ -162,10 +167,11 @@ class NamingContext:
             raise ConfigError(f"{name!r} stands for {self._names[name]} already, not for {bound}")
 
     def lookup(self, name: str | Destination) -> Destination:
-        """The destination that a name stands for; a destination stands for itself. Blanks around a name do not count.
+        """Return the destination of a name; a destination is returned as it is. Blanks around a name do not count.
 
         Raises:
-            NamingError: no such name, with the known names that resemble it; or the name of something temporary.
+            NamingError: the name is not known, or is that of a temporary destination. The error lists known names that
+                resemble it.
         """
         if isinstance(name, Destination):
             return name
@@ -177,10 +183,10 @@ class NamingContext:
         return found
 
     def factory(self, name: str) -> str:
-        """The connection URL that a connection factory's name stands for; it may hold a credential.
+        """Return the connection URL of a connection factory, by its name. The URL may hold a credential.
 
         Raises:
-            NamingError: no such factory.
+            NamingError: no such factory is known.
         """
         url = self._factories.get(name)
         if url is None:
@@ -189,7 +195,7 @@ class NamingContext:
         return url
 
     def knows(self, destination: Destination) -> bool:
-        """Whether some name stands for the destination: what a reply policy asks."""
+        """Whether a name stands for the destination. Reply policies ask this."""
         if destination in self._names.values():
             return True
         return bool(self._backends) and destination in self.names().values()
@@ -199,14 +205,14 @@ class NamingContext:
         return next((name for name, bound in self.names().items() if bound == destination), None)
 
     def names(self) -> dict[str, Destination]:
-        """All names with their destinations, as a copy; of the back-ends those that they list."""
+        """Return all names with their destinations, as a copy. It includes the names that the back-ends list."""
         found: dict[str, Destination] = {}
         for backend in reversed(self._backends):
             found.update(backend.names())
         return {**self._names, **{name: bound for name, bound in found.items() if name not in self._names}}
 
     def uri_of(self, name: str | Destination) -> str:
-        """How headers name a destination (C53): by its name, of a JMS URI without the parameters."""
+        """Return the text by which headers name a destination (C53): its name, or a JMS URI without parameters."""
         if isinstance(name, Destination):
             return self.name_of(name) or str(name)
         return name if name in self._names else shown(name)
@@ -215,7 +221,7 @@ class NamingContext:
         near, reason = self.near(name), "no destination is known by this name"
         if not near and ":" not in name:
             reason = f"{reason}; without a naming context, write queue:{name} or topic:{name}"
-        said = name if "//" in name else _LOGIN.sub(rf"\1:{MASK}@", name)  # a URL whose beginning was left out
+        said = name if "//" in name else _LOGIN.sub(rf"\1:{MASK}@", name)  # a URL without its scheme
         return NamingError(shown(said), reason, near)
 
     def near(self, name: str) -> list[str]:
@@ -233,7 +239,7 @@ class NamingContext:
         return f"NamingContext({len(self._names)} names, {len(self._factories)} factories)"
 
     def _registered(self, name: str) -> Destination | None:
-        """The destination of an exact name, here or in a back-end."""
+        """Return the destination of an exact name, from here or from a back-end."""
         if name in self._names:
             return self._names[name]
         for backend in self._backends:
@@ -272,7 +278,7 @@ class NamingContext:
 
 
 def _parsed(text: object) -> Destination | None:
-    """The destination that a text names by its form; None where the form says neither queue nor topic."""
+    """Return the destination of a text whose form states the kind; None if it says neither queue nor topic."""
     if not isinstance(text, str):
         return None
     if is_jms_uri(text):
@@ -283,7 +289,7 @@ def _parsed(text: object) -> Destination | None:
 
 
 def _decoded(data: bytes) -> str:
-    """UTF-8, or where it is none, Latin-1: what Java wrote property files in before version 9."""
+    """Decode as UTF-8, else as Latin-1, in which Java wrote property files before version 9."""
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:

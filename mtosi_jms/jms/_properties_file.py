@@ -1,8 +1,8 @@
-"""Reads the text of a Java `.properties` file: what `jndi.properties` is written in.
+"""Reads the text of a Java `.properties` file, the format of `jndi.properties`.
 
-A natural line is joined with the next where it ends in an odd number of backslashes. The key ends at the first `=`, `:`
-or blank that no backslash escapes. `#` and `!` begin a comment. `\\uXXXX`, `\\t`, `\\n`, `\\r`, `\\f` mean what Java
-means.
+A line that ends in an odd number of backslashes is joined with the next. The key ends at the first `=`, `:` or blank
+that is not escaped by a backslash. `#` and `!` begin a comment. `\\uXXXX`, `\\t`, `\\n`, `\\r`, `\\f` have the same
+meaning as in Java.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def read_properties(text: str) -> Iterator[tuple[int, str, str]]:
     """Yields (line number from 1, key, value) for each entry, in the order of the file; a key may occur twice.
 
     Raises:
-        ConfigError: `\\u` without four hexadecimal digits behind it, which Java refuses too; with the line.
+        ConfigError: four hexadecimal digits are missing after `\\u`, which Java refuses too. The error names the line.
     """
     for number, line in _logical_lines(text):
         if _BROKEN.search(line):
@@ -59,7 +59,7 @@ def _unescape(text: str) -> str:
 
 
 def _joined(pair: re.Match[str]) -> str:
-    """The character that Java writes as two, beyond U+FFFF."""
+    """Return the character of a surrogate pair: Java writes characters beyond U+FFFF as two."""
     return pair[0].encode("utf-16", "surrogatepass").decode("utf-16")
 
 

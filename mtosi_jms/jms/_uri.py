@@ -1,9 +1,10 @@
-"""JMS URIs after RFC 6167: `jms:jndi:NAME`, `jms:queue:NAME`, `jms:topic:NAME`, with parameters (C42).
+"""JMS URIs by RFC 6167: `jms:jndi:NAME`, `jms:queue:NAME`, `jms:topic:NAME`, with parameters (C42).
 
     jms:queue:MTOSI.EMS?deliveryMode=PERSISTENT&timeToLive=60000&priority=6&replyToName=MTOSI.OS
 
-The name is one of the naming context (`jndi`) or a physical name (`queue`, `topic`). So is `replyToName`; with `queue`
-and `topic` it names a queue, and `topicReplyToName` a topic. Parameters that nobody knows are kept.
+In the variant `jndi` the name is one of the naming context, and so is `replyToName`. In the variants `queue` and
+`topic` the name is a physical name; `replyToName` is that of a queue, `topicReplyToName` that of a topic. Unknown
+parameters are kept.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ _BAD_ESCAPE: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 @dataclass(frozen=True, slots=True, repr=False)
 class JmsUri:
-    """A URI of the scheme `jms`, taken apart; `str` puts it together, with what must be escaped escaped.
+    """The parts of a URI of the scheme `jms`; `str` gives the whole URI, escaped.
 
-    Only `str` shows the parameters' values: `jndiURL` and the parameters of a vendor may hold credentials.
+    Only `str` shows the values of parameters, because `jndiURL` and vendors' parameters may hold credentials.
 
     Attributes:
         variant: `jndi`, `queue`, `topic`, or a vendor's.
@@ -38,7 +39,7 @@ class JmsUri:
         parameters: by name, both unescaped, in the order given.
 
     Raises:
-        NamingError: no variant, no name, or a value that a known parameter does not have.
+        NamingError: the variant or the name is missing, or a known parameter has an invalid value.
     """
 
     variant: str
@@ -73,11 +74,12 @@ class JmsUri:
 
     @classmethod
     def parse(cls, text: str) -> JmsUri:
-        """The URI in a text. The scheme and the three known variants are taken in any case; of a parameter that comes
-        twice the last value counts.
+        """Parse a URI. The letter case of the scheme and of the three known variants does not matter. If a parameter
+        comes twice, its last value counts.
 
         Raises:
-            NamingError: the text is no JMS URI, or a parameter has a wrong value. It does not show the parameters.
+            NamingError: the text is not a JMS URI, or a parameter has a wrong value. The error does not show the
+                parameters.
         """
         if not isinstance(text, str):
             raise NamingError(type(text).__name__, "a JMS URI is text")
@@ -101,13 +103,13 @@ class JmsUri:
 
     @property
     def address(self) -> str:
-        """The URI without its parameters: what others may see."""
+        """The URI without its parameters, safe to show."""
         name = quote(self.name, safe=_NAME_SAFE)
         return f"jms:{self.variant}:{'%2F' + name[1:] if name.startswith('/') else name}"
 
     @property
     def destination(self) -> Destination | None:
-        """What the variants `queue` and `topic` name; None for the others.
+        """The destination of the variants `queue` and `topic`; None for the others.
 
         Raises:
             ConfigError: the name holds a control character.
@@ -123,7 +125,7 @@ class JmsUri:
 
     @property
     def time_to_live_ms(self) -> int | None:
-        """The parameter `timeToLive`, in milliseconds; 0 for ever."""
+        """The parameter `timeToLive`, in milliseconds; 0: never expires."""
         life = self.parameters.get("timeToLive")
         return None if life is None else int(life)
 
@@ -135,7 +137,7 @@ class JmsUri:
 
     @property
     def reply_to(self) -> str | None:
-        """What to look up for where replies go: a name, `queue:X` or `topic:X`; None where nothing is said."""
+        """The name of the reply destination, to be looked up: a name, `queue:X` or `topic:X`; None if there is none."""
         name = self.parameters.get("replyToName")
         if self.variant not in ADMINISTERED:
             return name
@@ -155,13 +157,13 @@ class JmsUri:
 
 
 def is_jms_uri(text: str) -> bool:
-    """Whether a text has the form of RFC 6167: not so a name such as `jms://host/mtosi/X` or `jms/X`."""
+    """Whether a text has the form of RFC 6167. Names such as `jms://host/mtosi/X` or `jms/X` do not."""
     scheme, _, rest = text.strip().partition(":")
     return scheme.lower() == "jms" and not rest.startswith("/") and ":" in rest.partition("?")[0]
 
 
 def shown(text: str) -> str:
-    """A name as errors, logs and headers may show it: a JMS URI loses its parameters."""
+    """Return a name as errors, logs and headers may show it: a JMS URI without its parameters."""
     return text.partition("?")[0] if is_jms_uri(text) else text
 
 

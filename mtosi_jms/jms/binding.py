@@ -1,7 +1,7 @@
-"""The binding: from an MTOSI header to JMS headers and properties, and back (Table 2, R11 to R18, C01 to C25).
+"""The binding: maps an MTOSI header to JMS headers and properties, and back (Table 2, R11 to R18, C01 to C25).
 
-Sending is strict: what a sender must not send is a `HeaderError` before anything leaves. Reading is lenient: breaches
-are warnings. Nothing here looks into the body of a message beyond its envelope (P37).
+Sending is strict: a header that must not be sent raises a `HeaderError` before anything is sent. Reading is lenient:
+breaches of rules are warnings. Of a message's body only the envelope is read (P37).
 """
 
 from __future__ import annotations
@@ -60,23 +60,23 @@ __all__ = [
 
 DEFAULT_PROFILE: Final = BindingProfile()
 MAX_EXTENSION: Final = 10_000
-"""Longest MTOSI_vendorExtension, characters: brokers bound the size of headers (C07)."""
+"""Maximum length of MTOSI_vendorExtension in characters, because brokers limit the size of headers (C07)."""
 
 _BESIDE: Final = ("replyToURI", "correlationId", "priority")
-"""Header fields that the rules look at, and that are no properties."""
+"""Header fields that the rules need but that do not become properties."""
 _ENCODING = re.compile(rb"""^(?:\xef\xbb\xbf)?<\?xml\s[^>]*encoding\s*=\s*["']([^"']+)["']""")
 
 
 @dataclass(slots=True)
 class HeaderMapping:
-    """What the binding makes of a header, before names are resolved.
+    """The JMS headers and properties for a header, before names are resolved.
 
     Attributes:
         properties: Table 2 properties in the order of the table.
         reply_to_uri: the URI whose destination goes into JMSReplyTo; None: no JMSReplyTo.
         priority: JMSPriority.
         time_to_live_ms: milliseconds to live.
-        warnings: breaches of the rules, where the mapping was lenient.
+        warnings: breaches of the rules, if the mapping was lenient.
     """
 
     properties: dict[str, PropertyValue] = field(default_factory=dict)
@@ -87,13 +87,13 @@ class HeaderMapping:
 
 
 class _Breaches:
-    """Where breaches go: into warnings, or up as an error."""
+    """Handles breaches of rules: adds them to warnings, or raises them as errors."""
 
     def __init__(self, warnings: list[XmlWarning] | None) -> None:
         self._warnings = warnings
 
     def add(self, rule: str, header_field: str, reason: str, instead: str = "") -> None:
-        """Tells of a breach; `instead` is what is done about it, which an error has no use for."""
+        """Report a breach. `instead` says in a warning what was done about it; an error does not need it."""
         if self._warnings is None:
             raise HeaderError(header_field, f"{reason} ({rule})")
         words = f"{header_field}: {reason}: {instead}" if instead else f"{header_field}: {reason}"
@@ -118,11 +118,11 @@ def map_header(
         body: the message's body; only notifications need it, for their time to live and the attributes of Table 4.
         strict: raise at the first breach, as a sender must.
         filters: attributes of Table 4 to map (R19, R20).
-        has_reply_to: a reply destination is given beside the header (C15).
+        has_reply_to: a reply destination is given separately from the header (C15).
         one_way: the operation has no response, so no reply address is needed (C14).
 
     Raises:
-        HeaderError: in strict mode, what must not be sent.
+        HeaderError: in strict mode, the header must not be sent.
     """
     _check_header(header)
     mapping = HeaderMapping()
@@ -148,18 +148,19 @@ def _check_header(header: object) -> None:
 
 
 def is_notification(message_type: str | None, pattern: str | None) -> bool:
-    """Whether a header says that its message is a notification: several of TM Forum's own samples do so in
-    communicationPattern alone, with msgType REQUEST.
+    """Whether a header belongs to a notification.
+
+    Several of TM Forum's own samples say so only in communicationPattern, and have msgType REQUEST.
 
     Args:
-        message_type: its msgType.
-        pattern: its communicationPattern.
+        message_type: the header's msgType.
+        pattern: the header's communicationPattern.
     """
     return message_type == "NOTIFICATION" or pattern == "Notification"
 
 
 def _reply_to(texts: Mapping[str, str], profile: BindingProfile, mapping: HeaderMapping, message_type: str) -> None:
-    """R16: JMSReplyTo is the destination of replyToURI, else of senderURI; on requests alone unless told otherwise."""
+    """R16: JMSReplyTo is the destination of replyToURI, else of senderURI; only on requests unless the profile says."""
     if profile.reply_to_on == "request" and message_type not in ("REQUEST", ""):
         return
     mapping.reply_to_uri = texts.get("replyToURI") or texts.get("senderURI")
@@ -182,25 +183,25 @@ def _properties(
 
 @lru_cache(64)
 def _mapped(optional_fields: frozenset[str]) -> tuple[Row, ...]:
-    """The rows of Table 2 that a profile maps."""
+    """Return the rows of Table 2 that a profile maps."""
     return tuple(row for row in ROWS if row.mandatory or row.field in optional_fields)
 
 
 @lru_cache(64)
 def _asked(optional_fields: frozenset[str]) -> tuple[str, ...]:
-    """The header fields whose texts a profile asks for."""
+    """Return the header fields whose texts the mapping needs."""
     return (*(row.field for row in _mapped(optional_fields)), *_BESIDE)
 
 
 def _shows_sender(texts: Mapping[str, str], profile: BindingProfile, mapping: HeaderMapping) -> bool:
-    """MTOSI_senderURI stands beside a JMSReplyTo made from replyToURI, and where there is no JMSReplyTo (C01, C13)."""
+    """Whether MTOSI_senderURI is set: when JMSReplyTo comes from replyToURI, and without a JMSReplyTo (C01, C13)."""
     if profile.sender_uri == "always" or mapping.reply_to_uri is None:
         return True
     return "replyToURI" in texts
 
 
 def _value(text: str, row: Row, breaches: _Breaches) -> PropertyValue | None:
-    """The value of a text for a property that is no String."""
+    """Return the value of a text for a property that is not a String."""
     if row.kind is bool:
         value = restore(row.name, text)
         if type(value) is not bool:
@@ -237,7 +238,7 @@ def _extension_text(header: Header, breaches: _Breaches) -> str | None:
 def _rules(
     texts: Mapping[str, str], mapping: HeaderMapping, breaches: _Breaches, message_type: str, *, needs_reply: bool
 ) -> None:
-    """What a sender must not send."""
+    """Check the rules of Table 2 for a header."""
     pattern = texts.get("communicationPattern")
     batches = pattern in ("MultipleBatchResponse", "MultipleResponse")
     if pattern == "MultipleResponse":
@@ -281,23 +282,23 @@ def to_jms(
     filters: Iterable[str] = (),
     one_way: bool = False,
 ) -> JmsMessage:
-    """The JMS message of a header and a body, ready to be sent.
+    """Return the JMS message of a header and a body, ready to be sent.
 
     Args:
         header: the MTOSI header.
         body: the object of the body's element, `RawXml`, or a whole `Envelope`. With msgType ERROR the object is the
             operation's exception and becomes the detail of a fault.
         profile: the switches.
-        names: resolves replyToURI or senderURI (R16c); without it a URI has to say itself what it is: `queue:X`.
-        reply_to: the destination of JMSReplyTo itself, in place of what the URIs say: a temporary queue (C15).
+        names: resolves replyToURI or senderURI (R16c). Without it a URI must state its kind, as in `queue:X`.
+        reply_to: the destination of JMSReplyTo, such as a temporary queue, in place of the URIs (C15).
         correlation_id: JMSCorrelationID (O13).
         filters: attributes of Table 4 to map (R19).
         one_way: the operation has no response.
 
     Raises:
-        HeaderError: the header must not be sent as it is (R3b, R4a, R5a, C14, C25).
+        HeaderError: the header must not be sent (R3b, R4a, R5a, C14, C25).
         NamingError: the reply URI has no destination (R16c).
-        EncodeError: the body cannot become valid XML.
+        EncodeError: the body cannot be encoded as valid XML.
     """
     _check_header(header)
     envelope = body if isinstance(body, Envelope) else _envelope(header, body)
@@ -317,7 +318,7 @@ def to_jms(
 
 
 def _reply_destination(mapping: HeaderMapping, names: NamingContext | None) -> Destination | None:
-    """The destination of JMSReplyTo that a header's URIs say.
+    """Return the destination of JMSReplyTo by a header's URIs.
 
     Raises:
         NamingError: the reply URI has no destination (R16c).
@@ -334,11 +335,11 @@ def _message_of(
     reply_to: Destination | None,
     correlation_id: str | None,
 ) -> JmsMessage:
-    """The message of a header that was mapped.
+    """Return the message of a header that was mapped.
 
     Args:
-        mapping: what the binding makes of the header.
-        properties: those of the mapping.
+        mapping: the JMS headers of the message.
+        properties: the mapping's properties.
         document: the envelope.
         profile: the switches.
         reply_to: the destination of JMSReplyTo.
@@ -362,19 +363,19 @@ def _envelope(header: Header, body: Any) -> Envelope:
 
 
 def from_jms(message: JmsMessage, *, strict: bool = False, package: str | None = None) -> Envelope:
-    """The envelope in a JMS message.
+    """Return the envelope in a JMS message.
 
-    What the properties say otherwise than the header, and what breaks a rule of the transport, is added to the
-    envelope's warnings; the XML header counts.
+    Properties that differ from the XML header, and breaches of the transport's rules, are added to the envelope's
+    warnings. The XML header counts.
 
     Args:
-        message: a message as received.
+        message: the received message.
         strict: raise the first warning about the XML as an error.
         package: generated package whose classes come before those of all others.
 
     Raises:
-        MalformedXmlError, ForbiddenXmlError, EnvelopeError: the body is no envelope.
-        DecodeError: in strict mode.
+        MalformedXmlError, ForbiddenXmlError, EnvelopeError: the body is not an envelope.
+        DecodeError: in strict mode, the envelope is not valid.
     """
     soap_jms = is_soap_jms(message)
     envelope = parse(_document(message), strict=strict, package=package, needs_header=not soap_jms)
@@ -390,12 +391,12 @@ def from_jms(message: JmsMessage, *, strict: bool = False, package: str | None =
 
 
 def judge_body(check: BodyCheck | None, message: JmsMessage, envelope: Envelope) -> None:
-    """Hold the body of an envelope against schemas; what is wrong is added to the envelope's warnings (001-S12).
+    """Check the body of an envelope against schemas, and add what is wrong to the envelope's warnings (001-S12).
 
     Args:
-        check: judges it; None: nothing is judged.
-        message: that the envelope came in.
-        envelope: what `from_jms` made of it.
+        check: checks the body; None: nothing is checked.
+        message: the message that the envelope came in.
+        envelope: what `from_jms` returned for the message.
 
     Raises:
         DecodeError: the check refuses the body.
@@ -405,7 +406,11 @@ def judge_body(check: BodyCheck | None, message: JmsMessage, envelope: Envelope)
 
 
 def _document(message: JmsMessage) -> bytes | str:
-    """A text message is Unicode whatever its XML declaration says; of bytes without one W3C's content type tells."""
+    """Return the document of a message, decoded if its XML declaration does not give the encoding.
+
+    A TextMessage is Unicode whatever its XML declaration says. For a BytesMessage without such a declaration, W3C's
+    content type gives the encoding.
+    """
     match = _ENCODING.match(message.body) if message.message_type is MessageType.TEXT else None
     if match is not None:
         charset = None if match.group(1).lower() in (b"utf-8", b"us-ascii") else "utf-8"
@@ -420,7 +425,7 @@ def _document(message: JmsMessage) -> bytes | str:
 def _compare(message: JmsMessage, header: Header, warnings: list[XmlWarning]) -> None:
     for name, raw in message.properties.items():
         row = BY_PROPERTY.get(name)
-        if row is not None and raw == header_text(header, row.field):  # as it mostly is
+        if row is not None and raw == header_text(header, row.field):  # the usual case
             continue
         row = row_of(name)
         if row is None or row.field == "vendorExtensions":
@@ -435,7 +440,7 @@ def _compare(message: JmsMessage, header: Header, warnings: list[XmlWarning]) ->
 
 
 def sender_of(message: JmsMessage, header: Header) -> str | None:
-    """Who sent a message: MTOSI_senderURI if it is there, else the header's senderURI (C01)."""
+    """Return the sender of a message: MTOSI_senderURI if it is there, else the header's senderURI (C01)."""
     for name, value in message.properties.items():
         row = row_of(name)
         if row is not None and row.field == "senderURI":
@@ -444,34 +449,33 @@ def sender_of(message: JmsMessage, header: Header) -> str | None:
 
 
 _MOST_TEMPLATES: Final = 256
-"""Templates that are kept at once: what distinguishes them may come from peers."""
+"""Maximum number of templates, because peers may choose the values of their keys."""
 _LONGEST_KEY: Final = 2_000
-"""Characters of what distinguishes a template that is kept."""
+"""Maximum length of a template's key, in characters."""
 _MARKED_TIME: Final = dt.datetime(9876, 5, 4, 3, 2, 1, tzinfo=dt.UTC)
 _TEMPLATE_TYPES: Final = (MessageTypeType.REQUEST, MessageTypeType.RESPONSE)
-"""Kinds of message of which the body changes nothing in headers and properties."""
+"""Kinds of message whose JMS headers and properties do not depend on the body."""
 _distinguishing: Final = attrgetter(
     *(one.name for one in Header.__xml__.fields if one.name not in ("correlation_id", "timestamp"))
 )
-"""All that a header says but correlationId and timestamp: what a template depends on, so that no field is forgotten."""
+"""Gets all fields of a header but correlationId and timestamp: the key of a template. No field can be forgotten."""
 _PLAIN: Final = frozenset(
     {type(None), str, MessageTypeType, CommunicationPatternType, CommunicationStyleType, ActivityStatusEnumType}
 )
-"""Types whose values are written alike where they are equal."""
+"""Types whose equal values are encoded the same."""
 
 
 class HeaderTemplates:
-    """The messages of one sender, which has the same header to write again and again: a requestor its requests, a
-    supplier its responses.
+    """Makes the messages of one sender that repeats the same header: a requestor's requests, a supplier's responses.
 
-    Of headers that differ in correlationId and timestamp alone the properties, and the XML around the two, are made
-    once. The messages are those that `to_jms` makes.
+    For headers that differ only in correlationId and timestamp, the properties and the XML around the two are made
+    once. The messages equal those of `to_jms`.
 
     Args:
         profile: the switches.
 
     Attributes:
-        profile: the same.
+        profile: see Args.
     """
 
     def __init__(self, profile: BindingProfile) -> None:
@@ -492,7 +496,7 @@ class HeaderTemplates:
         reply_to: Destination | None = None,
         correlation_id: str | None = None,
     ) -> JmsMessage:
-        """The JMS message of a header and a body; arguments and errors as for the function `to_jms`.
+        """Return the JMS message of a header and a body. Arguments and errors are those of the function `to_jms`.
 
         Args:
             version: SOAP version of the envelope.
@@ -509,12 +513,12 @@ class HeaderTemplates:
         return _message_of(template.mapping, template.properties, document, self.profile, reply_to, correlation_id)
 
     def _template(self, header: Header, version: str, *, has_reply_to: bool) -> _Template | None:
-        """The template of a header, from the second time on that there is such a header."""
+        """Return the template of a header, from the second use of such a header on; else None."""
         values = [value if value.__class__ in _PLAIN else _key_part(value) for value in _distinguishing(header)]
         key = (version, has_reply_to, *values)
         try:
             template = self._made.get(key)
-        except TypeError:  # a value that cannot be compared by value, such as Nil with attributes
+        except TypeError:  # a value that is not hashable, such as Nil with attributes
             return None
         if template is not None or key in self._made:
             return template
@@ -528,7 +532,7 @@ class HeaderTemplates:
             return None
         try:
             template = _Template(header, self.profile, version, has_reply_to=has_reply_to)
-        except (HeaderError, EncodeError, ValueError):  # what is wrong with it is said when it is written by itself
+        except (HeaderError, EncodeError, ValueError):  # `to_jms` raises the error
             template = None
         self._made[key] = template
         return template
@@ -539,7 +543,7 @@ class _Template:
 
     Raises:
         HeaderError, EncodeError: such a header must not be sent.
-        ValueError: more of the message depends on the two than their places in the XML.
+        ValueError: the two values occur in the message also outside of the gaps.
     """
 
     __slots__ = ("_needed", "_pieces", "_version", "mapping", "properties")
@@ -564,7 +568,7 @@ class _Template:
         self._pieces = [piece.encode() for piece in (start, between, end, f"</{soap}:Body></{soap}:Envelope>")]
 
     def document(self, header: Header, body: XmlObject) -> bytes:
-        """The envelope of a header of this template and a body."""
+        """Return the envelope of a header of this template and a body."""
         writer = Writer()
         writer.names.plans |= self._needed.plans
         writer.names.namespaces |= self._needed.namespaces
@@ -579,8 +583,8 @@ class _Template:
 
 
 def _has_plain_marks(header: Header) -> bool:
-    """Whether correlationId and timestamp of a header that is our own may be put into gaps as they are: an id of
-    letters, digits and hyphens of ASCII, a time in UTC."""
+    """Whether correlationId and timestamp of a header can go into the gaps of a template: a request or response whose
+    id has only ASCII letters, digits and hyphens, and whose time is in UTC."""
     identifier, time = header.correlation_id, header.timestamp
     if header.extras is not None or header.msg_type not in _TEMPLATE_TYPES:
         return False
@@ -589,7 +593,7 @@ def _has_plain_marks(header: Header) -> bool:
 
 
 def _key_part(value: object) -> object:
-    """A value as a part of a key; values with equal parts are written alike."""
+    """Return a value as a part of a key. Values with equal parts are encoded the same."""
     if isinstance(value, XmlObject):
         cls: Any = type(value)
         return cls, *[item if item.__class__ in _PLAIN else _key_part(item) for item in _fields_of(cls)(value)]

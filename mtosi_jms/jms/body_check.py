@@ -1,6 +1,6 @@
-"""The switch `validate` of the roles: whether SOAP bodies that come in are held against the schemas (001-S12).
+"""The switch `validate` of the roles: whether received SOAP bodies are checked against the schemas (001-S12).
 
-What judges them is in `mtosi_jms.validation`, which is imported when a role asks for it.
+The check itself is in `mtosi_jms.validation`, which is imported only when a role needs it.
 """
 
 from __future__ import annotations
@@ -15,30 +15,31 @@ __all__ = ["BodyCheck", "Validate", "body_check"]
 
 @runtime_checkable
 class BodyCheck(Protocol):
-    """Judges bodies; `mtosi_jms.validation.BodyValidation` is one."""
+    """Checks bodies; `mtosi_jms.validation.BodyValidation` is one such check."""
 
     def check(self, document: bytes | str) -> list[XmlWarning]:
-        """What is wrong with the body of an envelope.
+        """Return what is wrong with the body of an envelope.
 
         Args:
-            document: the envelope; text is taken as Unicode, its encoding declaration ignored.
+            document: the envelope; if it is text, its encoding declaration is ignored.
 
         Raises:
-            DecodeError: the message must not be taken.
+            DecodeError: the message must be refused.
         """
         ...
 
 
 Validate: TypeAlias = Literal["ignore", "warn", "fail"] | BodyCheck
-"""`ignore`: bodies are not judged; `warn`: what is wrong is added to the envelope's warnings; `fail`: such a message is
-one that cannot be read. The two go by the project's own schemas; a `BodyValidation` goes by those that it is given."""
+"""`ignore`: bodies are not checked. `warn`: what is wrong is added to the envelope's warnings. `fail`: a message that
+is not valid is treated as one that cannot be read. `warn` and `fail` use the project's own schemas; a `BodyValidation`
+uses the schemas that it is given."""
 
 
 def body_check(validate: Validate) -> BodyCheck | None:
-    """What the argument `validate` of a role means; None: nothing is judged.
+    """Return the check for the argument `validate` of a role; None: no check.
 
     Raises:
-        ConfigError: none of the values.
+        ConfigError: `validate` is not one of its values.
         SchemaError: the project's own schemas cannot be used.
     """
     if validate == "ignore":

@@ -1,4 +1,4 @@
-"""JMS messages as people are shown them: credentials masked, moments in UTC."""
+"""JMS messages for people to read: credentials masked, times in UTC."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _VALUE: Final = "propValue"
 
 
 def headers_of(message: JmsMessage) -> dict[str, Any]:
-    """What JMS says of a message, by the names that `--json` prints."""
+    """Return the JMS headers of a message, by the names that `--json` prints."""
     return {
         "message_id": message.message_id,
         "timestamp": moment(message.timestamp_ms),
@@ -39,7 +39,7 @@ def headers_of(message: JmsMessage) -> dict[str, Any]:
 
 
 def shown_properties(properties: Mapping[str, Any], *, secrets: bool = False) -> dict[str, Any]:
-    """The properties of a message, with credentials masked."""
+    """Return the properties of a message, with credentials masked unless `secrets`."""
     return {name: value if secrets else _shown(name, value) for name, value in properties.items()}
 
 
@@ -52,7 +52,7 @@ def _shown(name: str, value: Any) -> Any:
 
 
 def moment(milliseconds: int | None) -> str | None:
-    """Milliseconds since 1970 as date and time in UTC; None for none."""
+    """Return milliseconds since 1970 as date and time in UTC; None for None."""
     if milliseconds is None:
         return None
     try:
@@ -62,7 +62,7 @@ def moment(milliseconds: int | None) -> str | None:
 
 
 def shown_body(body: bytes, *, secrets: bool = False) -> str | None:
-    """A document as text with credentials masked; None where it is not XML, so that they cannot be found."""
+    """Return a document as text, with credentials masked unless `secrets`; None if it is not XML."""
     if secrets:
         return body.decode("utf-8", "backslashreplace")
     try:
@@ -74,7 +74,7 @@ def shown_body(body: bytes, *, secrets: bool = False) -> str | None:
 
 
 def mask_credentials(root: etree._Element) -> None:
-    """Masks credentials in an element, by the names of elements, attributes and properties in lists."""
+    """Mask credentials in an element, by the names of elements, attributes and properties in lists."""
     for element in list(root.iter()):
         if isinstance(element.tag, str):
             for name, value in element.items():
@@ -85,7 +85,7 @@ def mask_credentials(root: etree._Element) -> None:
 
 
 def _name_of(element: etree._Element) -> str:
-    """The local name of an element; of a property's value the name of the property."""
+    """Return the local name of an element; for the value of a property, the name of the property."""
     local = split_clark(str(element.tag))[1]
     around = element.getparent()
     if local != _VALUE or around is None:
@@ -94,7 +94,7 @@ def _name_of(element: etree._Element) -> str:
 
 
 def _empty(element: etree._Element) -> None:
-    """Replaces all that an element holds by the mask."""
+    """Replace all content of an element by the mask."""
     if len(element) or (element.text or "").strip():
         del element[:]
         element.text = MASK

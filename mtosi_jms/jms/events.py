@@ -1,7 +1,7 @@
-"""Events of a notification as the JMS layer needs them: their logical name and the attributes of Table 4.
+"""The events of a notification: their logical names and the attributes of Table 4.
 
-Attributes are taken from the event's XML by local name, so that events of any generated package are served, and
-events that no package knows as well. An attribute that an event does not have gives no property (C32).
+Attributes are read from the event's XML by local name. So this works for events of any generated package, and for
+events that no package knows. An attribute that an event lacks gives no property (C32).
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ __all__ = [
 _NAMES: Final = {element: kind.name for kind in EVENTS for element in kind.elements}
 _GENERIC: Final = tuple(kind.name for kind in EVENTS if not kind.elements)
 EVENT_NAMES: Final = frozenset(kind.name for kind in EVENTS)
-"""The logical names of all events that MTOSI has (C27)."""
+"""The logical names of all events in MTOSI (C27)."""
 SEVERITIES: Final = ("INDETERMINATE", "CRITICAL", "MAJOR", "MINOR", "WARNING", "CLEARED")
-"""perceivedSeverity; the place of each is its number in MTOSI 1.x (C26)."""
+"""The values of perceivedSeverity; the index of each is its number in MTOSI 1.x (C26)."""
 
 
 def logical_name(element_name: str) -> str:
-    """The logical name of an event by its element name: `resourceObjectCreation` is ObjectCreation (C27)."""
+    """Return the logical name of an event by its element name: `resourceObjectCreation` is ObjectCreation (C27)."""
     if element_name in _NAMES:
         return _NAMES[element_name]
     folded = element_name.lower()
@@ -47,7 +47,7 @@ def logical_name(element_name: str) -> str:
 
 
 def events_of(body: Any) -> list[etree._Element]:
-    """The events of a notify message, as XML; empty for any other body."""
+    """Return the events of a notify message, as XML; empty for any other body."""
     if body is None:
         return []
     element = body.element() if isinstance(body, RawXml) else to_element(body) if isinstance(body, XmlObject) else None
@@ -58,7 +58,7 @@ def events_of(body: Any) -> list[etree._Element]:
 
 
 def shared_name(events: Sequence[etree._Element]) -> str:
-    """The logical name that all of these events share; empty where there is none."""
+    """Return the logical name that all of these events share; empty if they differ."""
     names = {logical_name(split_clark(str(event.tag))[1]) for event in events}
     return names.pop() if len(names) == 1 else ""
 
@@ -66,12 +66,12 @@ def shared_name(events: Sequence[etree._Element]) -> str:
 def event_values(
     events: Sequence[etree._Element], attributes: Iterable[str], profile: BindingProfile
 ) -> dict[str, PropertyValue]:
-    """The properties of Table 4 for a notification.
+    """Return the properties of Table 4 for a notification.
 
-    Of a message with several events an attribute becomes a property only if it has one value in all of them (C30).
+    If a message has several events, an attribute becomes a property only if it has the same value in all of them (C30).
 
     Args:
-        events: those of the message, as `events_of` gives them.
+        events: the message's events, from `events_of`.
         attributes: names of Table 4, without `MTOSI_`.
         profile: forms of times, severities and event names (C26, C27, C33).
 
@@ -106,12 +106,12 @@ def _child(event: etree._Element, local: str) -> etree._Element | None:
 
 
 def _text(element: etree._Element, _: BindingProfile) -> str | None:
-    """The text of an element, of its first descendant with any where it is complex."""
+    """Return the text of an element, or of its first descendant that has text; None if there is no text."""
     return next((str(text).strip() for text in element.itertext() if str(text).strip()), None)
 
 
 def _cause(element: etree._Element, profile: BindingProfile) -> str | None:
-    """The cause itself: what stands beside it in a complex probableCause (`ru`, `contra`) is no part of its name."""
+    """Return only the cause of a probableCause: its other elements (`ru`, `contra`) are not part of the name."""
     inner = _child(element, "probableCause")
     if inner is not None:
         return _text(inner, profile)
@@ -148,7 +148,7 @@ def _severity(element: etree._Element, profile: BindingProfile) -> PropertyValue
 
 
 def _name(element: etree._Element, profile: BindingProfile) -> str | None:
-    """`MD=EMS1/ME=NE-7` (C31)."""
+    """Return a name as `MD=EMS1/ME=NE-7` (C31)."""
     parts = []
     for rdn in element:
         kind, value = _child(rdn, "type"), _child(rdn, "value")
@@ -158,7 +158,7 @@ def _name(element: etree._Element, profile: BindingProfile) -> str | None:
 
 
 def _aliases(element: etree._Element, profile: BindingProfile) -> str | None:
-    """`name=value` joined by `;`, sorted (C31)."""
+    """Return aliases as `name=value`, sorted and joined by `;` (C31)."""
     pairs = []
     for alias in element:
         name, value = _child(alias, "aliasName"), _child(alias, "aliasValue")

@@ -1,7 +1,7 @@
-"""Random ids, many of them at a time.
+"""Random ids, made many at a time.
 
-The system's source of randomness is a call in which a thread gives up the interpreter: with many threads at work, that
-takes longer than all the rest of a request.
+Reading random bytes from the system releases the interpreter lock. With many threads, getting the lock back takes
+longer than the rest of a request.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ __all__ = [
 _MANY: Final = 256
 _BYTES: Final = 16
 _VARIANTS: Final = dict(zip("0123456789abcdef", "89ab" * 4, strict=True))
-"""What a digit of the variant of RFC 4122 becomes, by a random one."""
+"""Maps a random digit to a digit that is valid for the variant of RFC 4122."""
 _stock: Final[list[str]] = []
 
 
 def random_id() -> str:
-    """A random UUID of version 4, as text; threads and processes never get the same one."""
+    """Return a random UUID of version 4 as text. Threads and processes never get the same one."""
     while True:
         try:
             digits = _stock.pop()
@@ -37,5 +37,5 @@ def _restock() -> None:
     _stock.extend(digits[start : start + length] for start in range(0, len(digits), length))
 
 
-if hasattr(os, "register_at_fork"):  # a child must not go on with what its parent has, too
+if hasattr(os, "register_at_fork"):  # a child process must not use the same ids as its parent
     os.register_at_fork(after_in_child=_stock.clear)

@@ -1,8 +1,8 @@
-"""The JMS message: headers, typed properties, and a body that nothing here looks into (P14, P37).
+"""The JMS message: headers, typed properties, and a body that this module does not read (P14, P37).
 
-Messages are immutable. What a sender asks for (delivery mode, priority, time to live) and what a provider sets on
-sending (message id, timestamp, expiration) stand in one class: a provider hands back a copy with its own values filled
-in, and ignores what the sender had put there (C45).
+Messages are immutable. One class holds both what a sender asks for (delivery mode, priority, time to live) and what a
+provider sets on sending (message id, timestamp, expiration). Sending returns a copy with the provider's values, in
+place of any that the sender had set (C45).
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ LONG_MAX: Final = 2**63 - 1
 RESERVED_WORDS: Final = frozenset(
     {"NULL", "TRUE", "FALSE", "NOT", "AND", "OR", "BETWEEN", "LIKE", "IN", "IS", "ESCAPE"}
 )
-"""The words of selectors, in any letter case: no property has such a name."""
+"""The reserved words of selectors, in any letter case. A property must not have such a name."""
 
 DUPLICATE_ID: Final = "MTOSIX_messageId"
-"""Property by which a resent PERSISTENT message can be told from a new one; ours, in no MTOSI header."""
+"""Property that tells a resent PERSISTENT message from a new one. It is this project's own, not part of MTOSI."""
 
 RUN_ID: Final = "MTOSIX_runId"
-"""Property that the partial responses of one answer share; a supplier that is asked again answers with another one."""
+"""Property that all partial responses of one answer share. If the request is delivered again, its value differs."""
 
 _BODY_SHOWN: Final = 24
 
@@ -102,7 +102,7 @@ class Float(float):
 
 
 class Char(str):
-    """One character of Java, up to U+FFFF: a value of a MapMessage or StreamMessage, never of a property."""
+    """A Java char, one character up to U+FFFF: a value in a MapMessage or StreamMessage, never of a property."""
 
     __slots__ = ()
 
@@ -112,17 +112,17 @@ class Char(str):
 
 PropertyValue: TypeAlias = str | int | bool | float
 BodyValue: TypeAlias = PropertyValue | Char | bytes | None
-"""A value in a MapMessage or StreamMessage, with its JMS type: those of properties, Char, bytes, and null."""
+"""A value in a MapMessage or StreamMessage: of a property's type, or a Char, bytes or null."""
 Content: TypeAlias = Mapping[str, BodyValue] | Sequence[BodyValue]
-"""What a MapMessage holds, by names, or a StreamMessage, in order."""
+"""The values of a MapMessage by name, or those of a StreamMessage in order."""
 _BITS: Final[Mapping[type[int], int]] = {Byte: 8, Short: 16, int: 32, Long: 64}
 
 
 class MessageType(enum.Enum):
-    """The kinds of message; TEXT and BYTES carry an envelope, and MTOSI sends text (O1).
+    """The kinds of message. TEXT and BYTES carry an envelope; MTOSI sends TEXT (O1).
 
-    MAP and STREAM have values (`JmsMessage.content`), MESSAGE has nothing. What Java serialised into an OBJECT is never
-    made into an object: it comes from Java empty, and cannot be sent there.
+    MAP and STREAM carry values (`JmsMessage.content`), MESSAGE carries nothing. The serialised Java object of an OBJECT
+    is never read: such a message arrives from Java empty, and cannot be sent to Java.
     """
 
     TEXT = "TextMessage"
@@ -142,10 +142,10 @@ class DeliveryMode(enum.IntEnum):
 
 @lru_cache(4096)
 def is_property_name(name: str) -> bool:
-    """Whether JMS allows the name for a property: a Java identifier, no word of selectors, no header's name.
+    """Whether JMS allows the name for a property: a Java identifier, not a word of selectors, not a header's name.
 
-    Transports use it to tell what a peer sent from what a message can hold. `JMSX...` and `JMS_...` are allowed: the
-    standard's and the provider's properties.
+    Transports use it to leave out names from a peer that a message cannot hold. `JMSX...` and `JMS_...` are allowed:
+    the properties of the standard and of the provider.
     """
     if not name.replace("$", "_").isidentifier() or name.upper() in RESERVED_WORDS:
         return False
@@ -153,7 +153,7 @@ def is_property_name(name: str) -> bool:
 
 
 def jms_type_name(value: PropertyValue) -> str:
-    """The JMS type of a property value: String, Boolean, Byte, Short, Integer, Long, Float or Double."""
+    """Return the JMS type of a property value: String, Boolean, Byte, Short, Integer, Long, Float or Double."""
     return _TYPE_NAMES[type(value)]
 
 
@@ -170,13 +170,13 @@ _TYPE_NAMES: Final[Mapping[type[PropertyValue], str]] = {
 
 
 def _checked(name: object, value: object) -> PropertyValue:
-    """The value as one of the eight exact types, or ConfigError; the value itself never stands in the error."""
+    """Return the value as one of the eight exact types, or raise ConfigError. The error never shows the value."""
     if not isinstance(name, str) or not is_property_name(name):
         raise ConfigError(f"property {name!r}: not a name that JMS allows for a property")
     kind: type[Any] = type(value)
     if kind is str or kind is bool or kind is float:
         return value  # type: ignore[return-value]
-    if isinstance(value, str):  # an enumeration's member, for one: selectors and wires want the plain text
+    if isinstance(value, str):  # such as a member of a string enum: selectors and transports need the plain text
         return str.__str__(value)
     if isinstance(value, int):
         exact: type[int] = kind if kind in _BITS else Long if isinstance(value, Long) else int
@@ -196,13 +196,13 @@ def _checked(name: object, value: object) -> PropertyValue:
 
 
 class Properties(FrozenMap[str, PropertyValue]):
-    """The typed properties of a message: immutable, checked by the rules of JMS, secrets masked in `repr`.
+    """The typed properties of a message: immutable, checked by the rules of JMS, with secrets masked in `repr`.
 
-    Values keep their JMS type: str String, bool Boolean, int Integer, float Double; Byte, Short, Long and Float say
-    theirs. Other subclasses of str and int become the plain type.
+    Values have a JMS type: str is a String, bool a Boolean, int an Integer, float a Double; Byte, Short, Long and Float
+    are the types of these names. Other subclasses of str, int and float become the plain type.
 
     Raises:
-        ConfigError: a name that JMS does not allow, a value of another type, an integer that does not fit.
+        ConfigError: JMS does not allow a name, a value has another type, or an integer is too large for its type.
     """
 
     __slots__ = ()
@@ -216,7 +216,7 @@ class Properties(FrozenMap[str, PropertyValue]):
 
     @classmethod
     def trusted(cls, items: dict[str, PropertyValue]) -> Properties:
-        """Properties whose names and values were checked one by one; the dict is kept as it is, and is theirs now."""
+        """Make properties whose names and values are already checked. The dict is not copied: do not change it."""
         made = cls.__new__(cls)
         made._items = items
         return made
@@ -227,7 +227,7 @@ class Properties(FrozenMap[str, PropertyValue]):
 
 
 def _checked_value(place: str, value: object) -> BodyValue:
-    """The value of a map or stream as one of the exact types, or ConfigError."""
+    """Return the value of a map or stream as one of the exact types, or raise ConfigError."""
     if value is None or type(value) is bytes:
         return value
     if isinstance(value, (bytearray, memoryview)):
@@ -246,7 +246,7 @@ def _unknown(place: str, value: object) -> BodyValue:
 
 
 def _checked_content(kind: MessageType, content: object) -> Content:
-    """The content of a message of this kind, frozen, or ConfigError."""
+    """Return the content of a message of this kind, immutable, or raise ConfigError."""
     if kind is MessageType.MAP:
         if not isinstance(content, Mapping):
             if content != ():
@@ -263,7 +263,7 @@ def _checked_content(kind: MessageType, content: object) -> Content:
 
 
 def _one_of(kind: type[E], value: object) -> E:
-    """The member of an enumeration that has a value."""
+    """Return the member of an enumeration by its value, or raise ConfigError."""
     try:
         return kind(value)
     except (ArithmeticError, TypeError, ValueError):
@@ -284,26 +284,25 @@ class JmsMessage:
     """One JMS message, to be sent or received.
 
     Attributes:
-        body: the envelope's bytes, never looked into; any bytes-like object is taken.
-        message_type: TEXT unless the peer sent bytes (O1).
-        content: of a MAP the values by their names, of a STREAM the values in order; both have no body. Empty for
-            others.
-        properties: application properties with their JMS types; any mapping is taken and copied.
-        destination: where it goes; the provider sets it on sending (C45).
+        body: the envelope's bytes, not parsed here; any bytes-like object is accepted.
+        message_type: the kind of message; TEXT unless the peer sent bytes (O1).
+        content: the values of a MAP by name, or those of a STREAM in order; both have no body. Empty for other kinds.
+        properties: application properties with their JMS types; any mapping is accepted and copied.
+        destination: where the message goes; the provider sets it on sending (C45).
         reply_to: JMSReplyTo, a destination and not its name (R15b); None: no answer is wanted.
-        delivery_mode: asked for on sending, NON_PERSISTENT unless set (O6b, C20).
-        priority: asked for on sending, 0 to 9 (O7c).
-        time_to_live_ms: asked for on sending, milliseconds; 0: never expires (P13).
-        delivery_delay_ms: asked for on sending, milliseconds that the provider keeps it back; JMS 2.0, and only where
-            the transport has DELIVERY_DELAY.
+        delivery_mode: asked for on sending; NON_PERSISTENT unless set (O6b, C20).
+        priority: asked for on sending; 0 to 9 (O7c).
+        time_to_live_ms: asked for on sending; milliseconds, 0: never expires (P13).
+        delivery_delay_ms: asked for on sending; milliseconds that the provider holds the message back. JMS 2.0, and
+            only if the transport has DELIVERY_DELAY.
         message_id: JMSMessageID, `ID:...`, set by the provider.
         timestamp_ms: JMSTimestamp, milliseconds since 1970 UTC, set by the provider.
-        expiration_ms: JMSExpiration, the same scale, 0: never; set by the provider.
-        delivery_time_ms: JMSDeliveryTime, the same scale; set by a provider of JMS 2.0, 0: by none.
-        correlation_id: JMSCorrelationID; for a reply the message id of its request (O13c).
-        jms_type: JMSType; MTOSI sets none.
-        redelivered: JMSRedelivered: it was probably handed out before, without being acknowledged.
-        delivery_count: how often it was handed out, this time included.
+        expiration_ms: JMSExpiration, milliseconds since 1970 UTC, set by the provider; 0: never.
+        delivery_time_ms: JMSDeliveryTime, milliseconds since 1970 UTC, set by a provider of JMS 2.0; 0: not set.
+        correlation_id: JMSCorrelationID; for a reply, the message id of its request (O13c).
+        jms_type: JMSType; MTOSI does not use it.
+        redelivered: JMSRedelivered: the message was probably delivered before, and not acknowledged.
+        delivery_count: how often the message was delivered, this time included.
 
     Raises:
         ConfigError: a value out of its range or of the wrong type.
@@ -367,12 +366,12 @@ class JmsMessage:
         return f"JmsMessage({', '.join(facts)})"
 
     def stamped(self, destination: Destination, *, message_id: str | None, timestamp_ms: int) -> JmsMessage:
-        """The message as a provider sends it: its own headers in place of whatever the sender had put there (C45).
+        """Return the message as a provider sends it, with the provider's headers in place of the sender's (C45).
 
         Args:
-            destination: where it goes.
-            message_id: the provider's id, None where the wire does not tell it.
-            timestamp_ms: milliseconds since 1970 UTC; the expiration is counted from it (T1.5).
+            destination: where the message goes.
+            message_id: the provider's id; None if the transport does not learn it.
+            timestamp_ms: milliseconds since 1970 UTC; the expiration is computed from it (T1.5).
         """
         return self._with(
             destination=destination,
@@ -385,20 +384,20 @@ class JmsMessage:
         )
 
     def with_property(self, name: str, value: PropertyValue) -> JmsMessage:
-        """The message with one more property, or another value of one.
+        """Return the message with one property added or changed.
 
         Raises:
-            ConfigError: a name or value that JMS does not allow.
+            ConfigError: JMS does not allow the name or the value.
         """
         items = {**self.properties, name: _checked(name, value)}
         return self._with(properties=Properties.trusted(items))
 
     def again(self) -> JmsMessage:
-        """The message as the next consumer sees it, after it was handed out and not acknowledged (T1.10)."""
+        """Return the message as it is redelivered, after a delivery that was not acknowledged (T1.10)."""
         return self._with(redelivered=True, delivery_count=self.delivery_count + 1)
 
     def _with(self, **changes: object) -> JmsMessage:
-        copy = object.__new__(JmsMessage)  # nothing that needs checking changes: ten times as fast as `replace`
+        copy = object.__new__(JmsMessage)  # the changes need no checks, and this is ten times as fast as `replace`
         for put, value in zip(_SETTERS.values(), _values(self), strict=True):
             put(copy, value)
         for name, value in changes.items():

@@ -1,7 +1,7 @@
-"""The switches of the binding: what the specification leaves open or contradicts itself on, in one frozen object.
+"""The switches of the binding, in one immutable object: choices that the specification leaves open or contradicts.
 
-Two systems that share a profile make the same JMS message of the same envelope. The presets: `default` follows the
-numbered rules; `table3` makes of the document's Figure 12 what its Table 3 prints (C01); `literal` applies R16 to every
+Two systems with the same profile make the same JMS message from the same envelope. Of the presets, `default` follows
+the numbered rules; `table3` maps the example of Figure 12 as Table 3 shows it (C01); `literal` applies R16 to every
 message type (C13).
 """
 
@@ -70,7 +70,7 @@ ATTRIBUTE_FORMS: Final[Mapping[str, AttributeForm]] = {
     "rootCauseAlarmIndication": "boolean",
     "acknowledgeIndication": "text",
 }
-"""The attributes of Table 4, and the form in which each becomes a property."""
+"""The attributes of Table 4, each with its form as a property."""
 FILTER_ATTRIBUTES: Final = frozenset(ATTRIBUTE_FORMS)
 """The fourteen attributes of Table 4 (R20a)."""
 
@@ -90,10 +90,11 @@ class EventKind(NamedTuple):
     """One kind of event, a row of `EVENTS`.
 
     Attributes:
-        name: its logical name (C27).
-        elements: its elements; empty: all elements whose name ends with the logical one (`resourceObjectCreation`).
-        category: routing after SD2-5; None: it goes where the caller says (C29).
-        ttl: milliseconds that it lives (O7, C21).
+        name: the logical name (C27).
+        elements: its XML elements; empty: all elements whose name ends with the logical name
+            (`resourceObjectCreation`).
+        category: topic category by SD2-5; None: the caller chooses the topic (C29).
+        ttl: time to live in milliseconds (O7, C21).
     """
 
     name: str
@@ -120,10 +121,10 @@ EVENTS: Final = (
     EventKind("EventLossCleared", ("eventLossCleared",)),
     EventKind("VendorNotification", ("vendorNotification",)),
 )
-"""All kinds of events that MTOSI has: what the binding knows of an event, it knows from here."""
+"""All kinds of events in MTOSI. This is the binding's only source about events."""
 
 EVENT_CATEGORIES: Final = FrozenMap({kind.name: kind.category for kind in EVENTS if kind.category is not None})
-"""Routing after SD2-5; events of no category go where the caller says (C29)."""
+"""Topic categories by SD2-5. For other events the caller chooses the topic (C29)."""
 
 DEFAULT_TTL: Final = FrozenMap(
     {
@@ -153,33 +154,34 @@ _CHOICES: Final[dict[str, tuple[Any, ...]]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BindingProfile:
-    """How the binding decides. Sets and mappings are taken in any form and frozen.
+    """The switches of the binding. Sets and mappings may be given in any form, and are made immutable.
 
     Attributes:
-        sender_uri: `rule16`: MTOSI_senderURI only beside a replyToURI (R16); `always`: as Table 3 has it (C01).
-        reply_to_on: `request`: JMSReplyTo on requests alone; `all`: R16 to the letter (C13).
+        sender_uri: `rule16`: MTOSI_senderURI is left out if JMSReplyTo comes from it (R16); `always`: never left out,
+            as in Table 3 (C01).
+        reply_to_on: `request`: JMSReplyTo only on requests; `all`: on every message, as R16 says literally (C13).
         optional_fields: which of the six optional header fields become properties (R13b), by XML name.
-        first_batch: number of the first batch: sent from 1 and read either way (`auto`), or fixed (C23).
+        first_batch: number of the first batch: 0, 1, or `auto`, which sends 1 and accepts both (C23).
         delivery_mode: set explicitly on every message (O6b, C20).
-        ttl: milliseconds, 0 never: by event name, else by message type, else by `default`; laid over the usual table
-            (C21).
-        priority: JMSPriority where the header says none, 0 to 9 (R17, O7c).
+        ttl: times to live in milliseconds (0: never expires) by event name, else by message type, else by `default`;
+            they override those of `DEFAULT_TTL` (C21).
+        priority: JMSPriority if the header has none, 0 to 9 (R17, O7c).
         filter_properties: which attributes of Table 4 a publisher maps (R9); the same for all publishers of a system.
         time_form: osTime and sourceTime as text, or as a Long of milliseconds that selectors can compare (C33).
         severity_form: perceivedSeverity as its name, or as the number of MTOSI 1.x (C26).
-        event_names: the name that MTOSI_EventType shows, by logical CamelCase name; absent ones show the logical name
-            (C27).
-        topic_routing: `SD2-5`, `figure10`, or a table of event name to category, laid over SD2-5 (C29).
-        correlation: pair replies by the header's correlationId then JMSCorrelationID (`both`), or by one alone (O13e).
-        jms_echo: JMSCorrelationID of replies: the request's JMSMessageID (O13c), or the request's own JMSCorrelationID
-            where it has one, for requestors that do not learn their message ids (C62).
-        validation: `lenient`: breaches in what is read are warnings; `strict`: errors.
-        soap_jms: which requests and answers follow W3C's SOAP over JMS too: those of services whose WSDL names its
+        event_names: values of MTOSI_EventType by logical CamelCase name; other events show the logical name (C27).
+        topic_routing: `SD2-5`, `figure10`, or a table of categories by event name, which overrides SD2-5 (C29).
+        correlation: match replies by the header's correlationId (`xml`), by JMSCorrelationID (`jms`), or by the first
+            and then the second (`both`) (O13e).
+        jms_echo: JMSCorrelationID of replies. `message-id`: the request's JMSMessageID (O13c). `correlation-id-first`:
+            the request's JMSCorrelationID if it has one, for requestors that never learn their message ids (C62).
+        validation: `lenient`: breaches in received messages are warnings; `strict`: they are errors.
+        soap_jms: which requests and answers also follow W3C's SOAP over JMS: those of services whose WSDL names that
             transport (`wsdl`), all (`w3c`), or none (`off`).
-        fault_in_header: besides the header in a fault's detail, send one in the SOAP header too (C17).
+        fault_in_header: send the MTOSI header of a fault not only in its detail but also in the SOAP header (C17).
 
     Raises:
-        ConfigError: a value that its switch does not have; the error names the switch and what there is.
+        ConfigError: a switch has an invalid value; the error names the switch and its values.
     """
 
     sender_uri: SenderUri = "rule16"
@@ -250,25 +252,25 @@ class BindingProfile:
         return 0 if self.first_batch == 0 else 1
 
     def time_to_live_ms(self, message_type: str, event: str = "") -> int:
-        """Milliseconds to live for a msgType (`REQUEST`, ...), and for the event of a notification (O7)."""
+        """Return the time to live in milliseconds for a msgType (`REQUEST`, ...) and a notification's event (O7)."""
         for key in (event, message_type):
             if key in self.ttl:
                 return self.ttl[key]
         return self.ttl["default"]
 
     def event_name(self, event: str) -> str:
-        """What MTOSI_EventType shows for the logical name of an event (C27)."""
+        """Return the value of MTOSI_EventType for the logical name of an event (C27)."""
         return self.event_names.get(event, event)
 
     def topic_category(self, event: str) -> TopicCategory | None:
-        """The category whose topic an event belongs on; None where the caller chooses (C29)."""
+        """Return the category of the topic for an event; None if the caller chooses the topic (C29)."""
         if isinstance(self.topic_routing, str):
             return _ROUTINGS[self.topic_routing].get(event)
         return self.topic_routing.get(event, EVENT_CATEGORIES.get(event))
 
     @classmethod
     def preset(cls, name: str) -> BindingProfile:
-        """The preset `default`, `table3` or `literal`.
+        """Return the preset `default`, `table3` or `literal`.
 
         Raises:
             ConfigError: there is no such preset.

@@ -1,7 +1,7 @@
-"""W3C's SOAP over JMS 1.0: the JMS properties of requests and answers, and the faults of requests that break its rules.
+"""W3C's SOAP over JMS 1.0: the JMS properties of requests and answers, and the faults for wrong requests.
 
-The binding of Apache CXF and of other JAX-WS stacks. It stands beside MTOSI's own: headers, properties of Table 2 and
-bodies stay as they are. `BindingProfile.soap_jms` says which services speak it.
+Apache CXF and other JAX-WS stacks use this binding. It is added to MTOSI's own binding: headers, properties of Table 2
+and bodies do not change. `BindingProfile.soap_jms` says which services use it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _ENCODING: Final = f"{_PREFIX}contentEncoding"
 
 _SPOKEN: Final = "1.0"
 _NOT_SENT: Final = frozenset({"targetService", "replyToName", "topicReplyToName"})
-"""Parameters of a JMS URI that are not for the supplier's eyes: properties and headers of JMS say the same."""
+"""Parameters of a JMS URI that are not sent to the supplier: JMS properties and headers say the same."""
 _MEDIA: Final = {"1.1": "text/xml", "1.2": "application/soap+xml"}
 _PYTHONS_OWN: Final = frozenset({"idna", "punycode", "raw-unicode-escape", "unicode-escape"})
 _PARAMETER: Final = re.compile(r""";\s*([\w-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^;\s]*))""")
@@ -43,22 +43,22 @@ _DECLARED: Final = re.compile(rb"""^(?:\xef\xbb\xbf)?<\?xml\s[^>]*encoding\s*=\s
 
 
 def chooses(profile: BindingProfile, transport: str) -> bool:
-    """Whether a service speaks W3C's binding.
+    """Whether a service uses W3C's binding.
 
     Args:
         profile: the switches.
-        transport: that of the service's WSDL, `ServiceInfo.transport`.
+        transport: the transport in the service's WSDL, `ServiceInfo.transport`.
     """
     return profile.soap_jms == "w3c" or (profile.soap_jms == "wsdl" and transport == TRANSPORT_JMS_W3C)
 
 
 def speaks(profile: BindingProfile, transports: Collection[str], message: JmsMessage) -> bool:
-    """Whether a request for one of several services is to be one of W3C's binding. Where some of them do not speak it,
-    the request's own properties tell.
+    """Whether a request for one of several services must follow W3C's binding. If only some of the services use it, the
+    request's own properties decide.
 
     Args:
         profile: the switches.
-        transports: those of the services' WSDLs.
+        transports: the transports in the services' WSDLs.
         message: the request.
     """
     chosen = {chooses(profile, transport) for transport in transports}
@@ -73,13 +73,13 @@ def is_soap_jms(message: JmsMessage) -> bool:
 def as_request(
     message: JmsMessage, address: str | Destination, destination: Destination, *, action: str, version: str
 ) -> JmsMessage:
-    """A request with the properties of W3C's binding.
+    """Return a request with the properties of W3C's binding.
 
     Args:
         message: as MTOSI's binding makes it.
-        address: what the caller gave for an address.
-        destination: what that stands for.
-        action: the SOAP action of the WSDL; empty where it has none.
+        address: the address that the caller gave.
+        destination: the destination of that address.
+        action: the SOAP action of the WSDL; empty if it has none.
         version: SOAP version of the envelope.
     """
     uri = _uri_of(address, destination)
@@ -92,12 +92,12 @@ def as_request(
 
 
 def as_reply(message: JmsMessage, request: JmsMessage, *, is_fault: bool, version: str) -> JmsMessage:
-    """An answer with the properties of W3C's binding, of the same kind of message as its request.
+    """Return an answer with the properties of W3C's binding, as the same kind of message as its request.
 
     Args:
         message: as MTOSI's binding makes it.
-        request: what it answers.
-        is_fault: whether there is a fault in it.
+        request: the request.
+        is_fault: whether the answer is a fault.
         version: SOAP version of the envelope.
     """
     properties = {**_common(version), _FAULT: is_fault}
@@ -109,23 +109,23 @@ def as_reply(message: JmsMessage, request: JmsMessage, *, is_fault: bool, versio
 
 
 def breach(message: JmsMessage, envelope: Envelope | None) -> SoapJmsFault | None:
-    """What the W3C calls a fault in a request; None where nothing is wrong with it.
+    """Return the fault that W3C's binding defines for a wrong request; None if nothing is wrong.
 
     Args:
         message: the request.
-        envelope: what it holds, None where that cannot be read.
+        envelope: the request's envelope; None if it cannot be read.
     """
     code, words = _content(message, envelope) or _address(message) or _version(message) or ("", "")
     return SoapJmsFault(words, fault_code=code) if code else None
 
 
 def says_fault(message: JmsMessage) -> bool | None:
-    """What SOAPJMS_isFault says, a Boolean or, where a wire has only text, its text; None where it says nothing."""
+    """Return the value of SOAPJMS_isFault, a Boolean or, from a wire that has only text, a text; None if not set."""
     return {"true": True, "1": True, "false": False, "0": False}.get(_text(message, _FAULT).lower())
 
 
 def charset_of(message: JmsMessage) -> str | None:
-    """The encoding of a body of bytes where SOAPJMS_contentType alone says it; None where the XML says it itself."""
+    """Return the encoding of a BytesMessage if only SOAPJMS_contentType gives it; None if the XML gives it."""
     if message.message_type is not MessageType.BYTES or _TYPE not in message.properties:
         return None
     charset = _codec(_parameters(_text(message, _TYPE)).get("charset", ""))
@@ -139,7 +139,7 @@ def _uri_of(address: str | Destination, destination: Destination) -> JmsUri:
 
 
 def _sent(uri: JmsUri) -> str:
-    """A URI as the supplier may see it, without a credential."""
+    """Return a URI as it is sent to the supplier, without credentials."""
     kept = {name: value for name, value in uri.parameters.items() if name not in _NOT_SENT and not is_secret(name)}
     shown = FrozenMap({name: without_login(value) for name, value in kept.items()})
     return str(dataclasses.replace(uri, parameters=shown))
@@ -167,7 +167,7 @@ def _content(message: JmsMessage, envelope: Envelope | None) -> tuple[str, str] 
 
 
 def _mismatch(message: JmsMessage, said: str, envelope: Envelope | None) -> str | None:
-    """What is wrong with a content type."""
+    """Return what is wrong with a content type; None if nothing is."""
     media = said.partition(";")[0].strip().lower()
     wanted = _MEDIA[envelope.version] if envelope is not None else media
     if media not in _MEDIA.values() or media != wanted:
@@ -211,7 +211,7 @@ def _version(message: JmsMessage) -> tuple[str, str] | None:
 
 
 def _text(message: JmsMessage, name: str) -> str:
-    """A property as text, empty where there is none."""
+    """Return a property as text; empty if it is not set."""
     return str(message.properties.get(name, "")).strip()
 
 
@@ -221,7 +221,7 @@ def _parameters(content_type: str) -> dict[str, str]:
 
 
 def _codec(name: str) -> str | None:
-    """Python's name of an encoding that XML may have, None where there is no such encoding."""
+    """Return Python's name of an encoding for XML; None if there is no such encoding."""
     try:
         "<".encode(name)
         found = codecs.lookup(name).name

@@ -1,7 +1,7 @@
-"""Table 2: which MTOSI header fields become JMS properties, under which names and with which types (R11-R15).
+"""Table 2: which MTOSI header fields become JMS properties, with which names and types (R11-R15).
 
-The list is closed: a field that is not here is never mapped (R11, C47), and two are not, whatever carries
-them (R18, C46).
+The list is closed: a field that is not in it is never mapped (R11, C47). Two fields are never mapped in any way (R18,
+C46).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One row of Table 2 that ends in a property.
+    """One row of Table 2, for a field that becomes a property.
 
     Attributes:
         field: XML name of the header field.
@@ -59,27 +59,27 @@ ROWS: Final = (
     Row("batchSequenceEndOfReply", "MTOSI_batchSequenceEndOfReply", bool),
     Row("timestamp", "MTOSI_timestamp", mandatory=False),
 )
-"""replyToURI (JMSReplyTo) and priority (JMSPriority) end in JMS headers and are handled by name."""
+"""The rows. Missing are replyToURI (JMSReplyTo) and priority (JMSPriority), which become JMS headers."""
 
 BY_PROPERTY: Final = {row.name: row for row in ROWS}
 _BY_FOLDED: Final = {row.name.casefold(): row for row in ROWS}
 NEVER_MAPPED: Final = frozenset({"languageCode", "countryCode"})
-"""Fields that make no property by any way: not as header fields of some later schema, not as extensions (R18)."""
+"""Fields that never become a property, neither as header fields of a later schema nor as extensions (R18)."""
 MAX_INTEGER: Final = 2**31 - 1
 TABLE4_BOOLEANS: Final = frozenset({"MTOSI_isEdgePointRelated", "MTOSI_rootCauseAlarmIndication"})
-"""The properties of Table 4 that are no text whatever the profile."""
+"""The properties of Table 4 that are Booleans in every profile."""
 _BOOLEANS: Final = {"true": True, "1": True, "false": False, "0": False}
 
 
 def row_of(name: str) -> Row | None:
-    """The row of a received property; letter case does not count (C06)."""
+    """Return the row of a received property; letter case does not count (C06)."""
     return BY_PROPERTY.get(name) or _BY_FOLDED.get(name.casefold())
 
 
 def restore(name: str, value: PropertyValue) -> PropertyValue:
-    """The value of a received property in the type that R15 gives its name; as it came where that cannot be (C62).
+    """Return the value of a received property in the type that R15 gives it; unchanged if that is impossible (C62).
 
-    A wire such as STOMP carries text alone, so numbers and booleans are told again by the name.
+    Some protocols, such as STOMP, carry only text, so the name tells which properties are numbers and booleans.
     """
     if name in TABLE4_BOOLEANS:
         return _BOOLEANS.get(str(value).strip().lower(), value)
@@ -94,9 +94,9 @@ def restore(name: str, value: PropertyValue) -> PropertyValue:
 
 
 def whole_number(text: str) -> int | None:
-    """The number that the text of an unsigned integer stands for, with a sign where XML allows one; None for others.
+    """Return the number in the text of an unsigned integer, with a sign as XML allows it; None for other texts.
 
-    What has more digits than any JMS integer is told as a number too large, whatever its length.
+    For more digits than any JMS integer has, the result is another number that is also too large.
     """
     digits = text[1:] if text.startswith("+") or text.strip("0") == "-" else text
     if not (digits.isascii() and digits.isdigit()):

@@ -1,4 +1,4 @@
-"""A message of JMS as one XML document, as IBM's brokers lay it out: to look at, to edit, to keep.
+"""A JMS message as one XML document, in the layout of IBM's brokers: to view, edit and store.
 
     <Root>
       <JMSTransport>
@@ -9,8 +9,9 @@
       <Body>...</Body>
     </Root>
 
-`Header_Values` has the ten headers; their types are known. Properties stand in `Application_Properties`,
-`Provider_Properties` (`JMS_...`) and `Standard_Properties` (`JMSX...`), where there are any, with their types in `dt`.
+`Header_Values` has the ten headers, whose types are known. Properties are in `Application_Properties`,
+`Provider_Properties` (`JMS_...`) and `Standard_Properties` (`JMSX...`), with their types in `dt`. Empty folders are
+left out.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ PAYLOAD_TYPES: Final[Mapping[MessageType, str]] = {
     MessageType.STREAM: "jms_stream",
     MessageType.OBJECT: "jms_object",
 }
-"""What `Message_MetaData` calls each kind of message."""
+"""The `PayloadType` of each kind of message."""
 
 _APPLICATION: Final = "Application_Properties"
 _PROVIDER: Final = "Provider_Properties"
@@ -50,13 +51,13 @@ _NOT_IN_CDATA: Final = re.compile(r"\r|\]\]>")
 
 
 class _Field(NamedTuple):
-    """A value of a message that has an element.
+    """A value of a message that becomes an element.
 
     Attributes:
-        name: of the element.
-        attribute: of `JmsMessage`.
-        dt: how its text is read; `destination` for one.
-        unset: the value that needs no element; of the ten headers none does.
+        name: name of the element.
+        attribute: attribute of `JmsMessage`.
+        dt: type by which the text is read, or `destination`.
+        unset: the value for which the element is left out; the ten headers are always written.
     """
 
     name: str
@@ -83,23 +84,23 @@ _ASKED: Final = (
     _Field("JMSDeliveryDelay", "delivery_delay_ms", "i8", 0),
     _Field("JMSXDeliveryCount", "delivery_count", "i4", 1),
 )
-"""What the SDK knows of a message besides, and no header of JMS has."""
+"""Values of a message that are not JMS headers."""
 
 
 def folder_of(name: str) -> str:
-    """The folder of a property: the provider's, the standard's or the application's (001-J2)."""
+    """Return the folder of a property: that of the provider, the standard or the application (001-J2)."""
     return _STANDARD if name.startswith("JMSX") else _PROVIDER if name.startswith("JMS_") else _APPLICATION
 
 
 def to_tree(message: JmsMessage) -> bytes:
-    """The document, in UTF-8; `from_tree` makes an equal message of it.
+    """Return the document of a message, in UTF-8. `from_tree` makes an equal message from it.
 
-    A text is readable as it is; one that is not UTF-8, or has characters that XML does not have, is written as octets
-    (`bin.hex`), as are BytesMessages and ObjectMessages.
+    A text stays readable. A text that is not UTF-8, or has characters that XML does not allow, is written in
+    hexadecimal (`bin.hex`), as are BytesMessages and ObjectMessages.
 
     Raises:
-        EncodeError: a header, property or value with a character that XML does not have, or a number beyond the range
-            of its `dt`; with its name.
+        EncodeError: a header, property or value has a character that XML does not allow, or is a number out of the
+            range of its `dt`. The error names it.
     """
     root = etree.Element("Root")
     transport = etree.SubElement(root, "JMSTransport")
@@ -151,7 +152,7 @@ def _body(message: JmsMessage) -> etree._Element:
 
 
 def _set_text(body: etree._Element, octets: bytes) -> bool:
-    """Whether the octets can stand there as a text."""
+    """Set the octets as text; return whether that is possible."""
     try:
         text = octets.decode()
         body.text = text if not text or _NOT_IN_CDATA.search(text) else etree.CDATA(text)
@@ -161,18 +162,18 @@ def _set_text(body: etree._Element, octets: bytes) -> bool:
 
 
 def from_tree(document: bytes | str, *, on_invalid: OnInvalid = "fail") -> JmsMessage:
-    """The message of a document.
+    """Return the message of a document.
 
-    Without `Message_MetaData` it is a BytesMessage, as IBM's brokers make one (001-I5); a header that is not there has
-    its default.
+    Without `Message_MetaData` it is a BytesMessage, as with IBM's brokers (001-I5). A missing header has its default.
 
     Args:
-        document: what `to_tree` wrote, or another program of that form.
-        on_invalid: what becomes of a property, or of a value in a map or stream, whose text its `dt` does not have.
+        document: a document of `to_tree`, or of another program in that form.
+        on_invalid: what to do with a property, or a value in a map or stream, whose text is invalid for its `dt`.
 
     Raises:
-        XmlError: it is not well-formed, or too large.
-        DecodeError: an element in a wrong place or with a wrong name, or a value that cannot be; with the line.
+        XmlError: the document is not well-formed, or too large.
+        DecodeError: an element is in a wrong place or has a wrong name, or a value is invalid. The error names the
+            line.
     """
     root = parse_xml(document, limits=_LIMITS)
     parts = _children(root, "Root", ("JMSTransport", "Body"))
@@ -200,10 +201,10 @@ def from_tree(document: bytes | str, *, on_invalid: OnInvalid = "fail") -> JmsMe
 
 
 def _children(parent: etree._Element, name: str, known: tuple[str, ...]) -> dict[str, etree._Element]:
-    """The elements in one, by name; each once.
+    """Return the child elements by name; each may occur once.
 
     Raises:
-        DecodeError: it has another name, or another element is in it.
+        DecodeError: the parent has another name, or a child is unknown or repeated.
     """
     if parent.tag != name:
         raise DecodeError(f"{parent.tag!r:.60} where {name} is needed", line=parent.sourceline)
@@ -251,10 +252,10 @@ def _kind(about: etree._Element) -> MessageType:
 
 
 def _content(element: etree._Element, name: str, on_invalid: OnInvalid) -> Any:
-    """A folder, or a map or stream in the body, as `read_content` has it.
+    """Return the content of a folder, or of a map or stream in the body, as `read_content` does.
 
     Raises:
-        DecodeError: a value that cannot be, with the line in the document.
+        DecodeError: a value is invalid. The error names the line in the document.
     """
     before = (element.sourceline or 1) - 1
     element.tag, element.tail = name, None

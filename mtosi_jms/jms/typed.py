@@ -1,7 +1,7 @@
-"""Values of JMS as text that keeps their types: for wires that have texts alone, and for people.
+"""JMS values as text that keeps their types: for protocols that have only text, and for people.
 
-The types stand in an attribute `dt`, as IBM's clients write them: `<count dt="i4">17</count>` in a map,
-`<elt dt="r8">0.5</elt>` in a stream. What has no `dt` is a String.
+The type is in an attribute `dt`, as IBM's clients write it: `<count dt="i4">17</count>` in a map,
+`<elt dt="r8">0.5</elt>` in a stream. A value without `dt` is a String.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ __all__ = [
 ]
 
 OnInvalid: TypeAlias = Literal["ignore", "warn", "fail"]
-"""What becomes of a value whose text its `dt` does not have: a String, a String and a warning, or an error."""
+"""What to do with a value whose text is invalid for its `dt`: make it a String, make it a String and warn, or fail."""
 
 BODY_TYPE: Final = "MTOSIX_messageType"
-"""Property that says what a TextMessage would be on a wire that has more: `MapMessage`, `StreamMessage`, `Message`."""
+"""Property that names the kind of message that a TextMessage stands for: `MapMessage`, `StreamMessage`, `Message`."""
 
 _log = logging.getLogger(__package__)
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,40}")
@@ -58,13 +58,13 @@ _TYPES: Final[Mapping[type, str]] = {Byte: "i1", Short: "i2", int: "i4", Long: "
 
 
 def write_value(value: BodyValue) -> tuple[str, str]:
-    """The `dt` of a value, empty for a String, and its text.
+    """Return the `dt` of a value, which is empty for a String, and its text.
 
     Args:
-        value: any but None, which has no text.
+        value: any value but None, which has no text.
 
     Raises:
-        EncodeError: a floating-point number beyond the range of its `dt`: infinite, no number, or too small.
+        EncodeError: a floating-point number is out of the range of its `dt`: infinite, NaN, or too small.
     """
     if isinstance(value, Char):
         return "char", str(value)
@@ -86,16 +86,16 @@ def write_value(value: BodyValue) -> tuple[str, str]:
 
 
 def read_value(dt: str, text: str, *, on_invalid: OnInvalid = "fail", name: str = "value") -> BodyValue:
-    """The value of a text.
+    """Return the value of a text.
 
     Args:
         dt: the type, in any letter case; empty or `string`: a String.
         text: the value.
-        on_invalid: what becomes of it where `dt` is not known, or does not have the text.
-        name: what it is, for the warning.
+        on_invalid: what to do if `dt` is unknown or the text is invalid for it.
+        name: name of the value, for the warning.
 
     Raises:
-        DecodeError: the same, with `fail`.
+        DecodeError: `dt` is unknown or the text is invalid for it, and `on_invalid` is `fail`.
     """
     reader = _READERS.get(dt.lower())
     try:
@@ -163,10 +163,11 @@ _READERS: Final[Mapping[str, Callable[[str, str], BodyValue]]] = (
 
 
 def write_content(content: Content) -> bytes:
-    """A map as `<map>`, a stream as `<stream>`, in UTF-8; a name that is none of XML's stands in an attribute `name`.
+    """Return a map as `<map>`, a stream as `<stream>`, in UTF-8. A name that is not an XML name goes into an attribute.
 
     Raises:
-        EncodeError: a character that XML does not have, or what `write_value` refuses; with the name or number.
+        EncodeError: a value has a character that XML does not allow, or `write_value` refuses it. The error gives the
+            name or number of the value.
     """
     if isinstance(content, Mapping):
         root, items = etree.Element("map"), list(content.items())
@@ -194,15 +195,15 @@ def _fill(element: etree._Element, value: BodyValue) -> None:
 
 
 def read_content(document: bytes, *, on_invalid: OnInvalid = "fail") -> Content:
-    """The content of a `<map>` or `<stream>`.
+    """Return the content of a `<map>` or `<stream>`.
 
     Args:
-        document: it, whole.
-        on_invalid: what becomes of a value whose text its type does not have.
+        document: the whole document.
+        on_invalid: what to do with a value whose text is invalid for its type.
 
     Raises:
-        XmlError: it is not well-formed, or of another name.
-        DecodeError: a value that its type does not have, with `fail`, or a name that comes twice.
+        XmlError: the document is not well-formed.
+        DecodeError: the root element has another name, a name comes twice, or, with `fail`, a value is invalid.
     """
     root = parse_xml(document)
     if root.tag == "stream":
@@ -231,7 +232,7 @@ def _value(element: etree._Element, on_invalid: OnInvalid) -> BodyValue:
 
 
 def as_text(message: JmsMessage) -> JmsMessage:
-    """A MapMessage, StreamMessage or Message as the TextMessage that stands for it; other messages as they are.
+    """Return the TextMessage that stands for a MapMessage, StreamMessage or Message; other messages unchanged.
 
     Raises:
         EncodeError: see `write_content`.
@@ -245,7 +246,7 @@ def as_text(message: JmsMessage) -> JmsMessage:
 
 
 def from_text(message: JmsMessage) -> JmsMessage:
-    """The message that `as_text` made a text of; other messages, and texts that say so and are none, as they are."""
+    """Return the message from which `as_text` made a text. Other messages, and invalid such texts, are unchanged."""
     told = message.properties.get(BODY_TYPE)
     if told is None or message.message_type is not MessageType.TEXT:
         return message

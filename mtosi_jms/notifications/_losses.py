@@ -1,7 +1,7 @@
-"""What a subscriber may have missed: who says so, since when, and whether it is over.
+"""The losses of a subscriber: which events may be missing, since when, and whether the loss is over.
 
-JMS does not number the notifications of a topic, so a subscriber cannot see that one is missing. It goes by three
-signs: a heartbeat that does not come, a sender that says it loses events, and a provider that fails.
+JMS does not number the notifications of a topic, so a subscriber cannot see that one is missing. It uses three signs: a
+heartbeat that does not come, a sender that reports losses, and a provider that fails.
 
 | cause | begins | is over |
 |---|---|---|
@@ -67,7 +67,7 @@ class LossWatch:
 
     Args:
         hook: called at each change.
-        clock: seconds, not running backwards.
+        clock: returns monotonic seconds.
         heartbeat: seconds within which each sender promised a heartbeat; None if it promised none.
     """
 

@@ -52,10 +52,10 @@ _FORMS: Final = ("time_form", "severity_form", "event_names")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SystemProfile:
-    """The selection of attributes by which every publisher of a system goes, made once and never changed (R9b).
+    """The selection of attributes for all publishers of a system, made once and never changed (R9b).
 
-    Selectors of subscribers rest on it: a publisher that maps other attributes, or writes them in another form, would
-    be filtered out without a sign. So one that differs is refused (R9c).
+    Subscribers' selectors depend on it: if a publisher mapped other attributes, or wrote them in another form, its
+    events would be filtered out silently. So a publisher that differs is refused (R9c).
 
     Attributes:
         binding: the switches of the binding; its `filter_properties` hold for all events.
@@ -113,8 +113,8 @@ class Publisher(Closeable):
         sender_uri: the OS's logical name.
         profile: the switches: routing, Table 4 properties and their forms, time to live, delivery mode.
         system: what the publishers of the system have in common; its own profile counts if `profile` is left out.
-        outbox: stores each message before it is sent, PERSISTENT, and until the provider has confirmed it; messages
-            left in it are sent first.
+        outbox: stores each message before it is sent PERSISTENT, until the provider has confirmed it. Messages left in
+            it are sent first.
 
     Raises:
         ConfigError: no topic, a temporary one (R2a), no such category, a profile that maps other attributes than the

@@ -1,20 +1,20 @@
-"""A picture of the network that notifications keep current: objects by full name, and the alarms that stand.
+"""A snapshot of the network that notifications keep current: objects by full name, and the active alarms.
 
     snapshot = Snapshot(batch_of_objects)
     for event, _, _ in subscriber:
         applied = apply_notification(snapshot, event)
 
-| event | what becomes of the picture |
+| event | effect on the snapshot |
 |---|---|
 | ObjectCreation | the object is there; one of that name is replaced |
 | ObjectDeletion | the object is gone, with all objects below its name and the alarms on them: no other event says so |
 | AttributeValueChange, StateChange | the attributes in the event have new values, the others stay |
 | ObjectDiscovery | the name found is among the discovered ones, until an object with it is created |
-| AlarmInformation | the alarm stands, or stands no more if the severity is CLEARED |
+| AlarmInformation | the alarm is active, or not active any more if the severity is CLEARED |
 
-Nothing raises: the result says what cannot be applied. Events may come again, and in another order than they happened
-in: an event older than what is known is not applied. Times are compared if events have them, the one at the source
-before that at the operations system; events without time are taken in the order in which they come.
+No event raises an error: the result says what cannot be applied. Events may come again, and out of order: an event that
+is older than the known state is not applied. Times are compared if events have them, preferably the source's time, else
+that of the operations system. Events without a time are applied in the order of arrival.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def alarm_key(alarm: XmlObject) -> AlarmKey | None:
 
 
 class Effect(enum.Enum):
-    """What an event did to the picture."""
+    """What an event did to the snapshot."""
 
     CREATED = "created"
     DELETED = "deleted"
@@ -132,7 +132,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """What became of one event.
+    """The result of applying one event.
 
     Attributes:
         event: the event.
@@ -152,8 +152,8 @@ class Snapshot(Mapping[str, XmlObject]):
 
     Args:
         objects: those known at first; those without a name are left out.
-        alarms: those that stand at first, such as an answer to `getActiveAlarms` has them.
-        taken: when; older events are in the picture already, and are not applied.
+        alarms: the active alarms at first, as in an answer to `getActiveAlarms`.
+        taken: when the objects were read; older events are already reflected in them, and are not applied.
         remembered: how many deleted objects and cleared alarms are remembered, so that an old event does not bring one
             back; the oldest are forgotten first.
     """
@@ -194,7 +194,7 @@ class Snapshot(Mapping[str, XmlObject]):
 
     @property
     def alarms(self) -> Mapping[AlarmKey, XmlObject]:
-        """The alarms that stand, by identity, in the order in which they were raised."""
+        """The active alarms by identity, in the order in which they were raised."""
         return MappingProxyType(self._alarms)
 
     @property

@@ -1,4 +1,4 @@
-"""The subscriber: notifications in, event by event, landed and acknowledged before they are handed out (R8, R10)."""
+"""The subscriber: receives notifications, stores and acknowledges them, and hands them out event by event (R8, R10)."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ class Subscriber(Iterator[Received]):
 
         for event, envelope, message in subscriber: ...
 
-    Each message is landed, if there is a landing, and acknowledged before its events are handed out. A message that
-    cannot be read, or is empty, goes to `on_error` and stays in the landing. Iteration may go on after an error. An
-    event of no known class is handed out as `RawXml`, in its place among the others; the body of a message that is not
-    a notification is handed out as it is.
+    Each message is stored in the landing, if there is one, and acknowledged before its events are handed out. A message
+    that cannot be read, or is empty, goes to `on_error` and stays in the landing. Iteration may go on after an error.
+    An event of an unknown class is handed out as `RawXml`, in its place among the others. The body of a message that is
+    not a notification is handed out as it is.
 
     Args:
         connection: an open connection; the subscriber starts it.
@@ -51,16 +51,16 @@ class Subscriber(Iterator[Received]):
         timeout: seconds to wait for an event before iteration ends; None waits for ever.
         landing: keeps each message durably.
         inbox: stores each message before it is acknowledged and drops copies of earlier ones. Its events are handed out
-            once: a message is done with when the next event is asked for after its last one, at the end of a `with`
-            block that raises nothing, or by `done`; otherwise it is in doubt (`Inbox.in_doubt`).
+            once. A message is settled when the event after its last one is requested, at the end of a `with` block
+            without an error, or by `done`; otherwise it is in doubt (`Inbox.in_doubt`).
         on_error: called with the error of a message that cannot be read; without it the error is raised.
         package: generated package whose classes are preferred to those of all others.
         profile: the switches that the publishers go by: the selector is checked against it, and with
             `validation="strict"` its findings, and departures from the schema, are errors.
         heartbeat: seconds within which each publisher promised a heartbeat; one that does not come is a loss.
         on_loss: called when events may have been lost, and when no more are; see `Loss`.
-        clock: seconds, not running backwards; heartbeats go by it.
-        validate: whether bodies are held against the schemas (001-S12): `ignore`, `warn` or `fail`; see
+        clock: returns monotonic seconds; used for heartbeats.
+        validate: whether bodies are checked against the schemas (001-S12): `ignore`, `warn` or `fail`; see
             `mtosi_jms.jms.body_check.Validate`.
 
     Raises:
@@ -163,7 +163,7 @@ class Subscriber(Iterator[Received]):
         return self._events.popleft()
 
     def _receive(self, seconds: float | None) -> Delivery | None:
-        """The next message; heartbeats are watched while it does not come, and the message before is done with."""
+        """Settle the message before, wait for the next one, and return it. Checks heartbeats while it waits."""
         self.done()
         deadline = None if seconds is None else time.monotonic() + seconds
         waited = False
@@ -264,7 +264,7 @@ class Subscriber(Iterator[Received]):
         self._watch.interrupted(reason)
 
     def done(self) -> None:
-        """With an inbox: the message whose events were handed out last is done with.
+        """Settle, in the inbox, the message whose events were handed out last.
 
         Raises:
             SpoolError: the inbox cannot note it.

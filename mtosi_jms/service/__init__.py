@@ -1,8 +1,8 @@
-"""What a generated service module leans on: operation descriptors, the caller that a requestor implements, and the
-base of supplier classes.
+"""The base of generated service modules: operation descriptors, the caller that a requestor implements, and the base of
+supplier classes.
 
 A service stub holds no connection: it turns keyword arguments into a request object and hands it, with the
-operation's descriptor, to a `Caller`. Which pattern answers is decided by each call (O8).
+operation's descriptor, to a `Caller`. Each call chooses its communication pattern (O8).
 """
 
 from __future__ import annotations
@@ -62,12 +62,12 @@ Item = TypeVar("Item")
 Mep = Literal["request-response", "one-way"]
 
 Address: TypeAlias = str | Destination
-"""Where a supplier listens: a name of the naming context, a destination, or a JMS URI, whose delivery mode, time to
-live, priority and reply name hold for each request (C42)."""
+"""The address of a supplier: a name of the naming context, a destination, or a JMS URI. Delivery mode, time to live,
+priority and reply name of a JMS URI apply to each request (C42)."""
 
 
 def check_seconds(name: str, value: object, *, zero: bool = False) -> None:
-    """See that an argument is a number of seconds, more than 0 unless `zero` is right too, or None.
+    """Check that an argument is None or a number of seconds: more than 0, or with `zero`, at least 0.
 
     Raises:
         ConfigError: it is not.
@@ -81,7 +81,7 @@ def check_seconds(name: str, value: object, *, zero: bool = False) -> None:
 
 
 def check_count(name: str, value: object) -> None:
-    """See that an argument is a whole number.
+    """Check that an argument is a whole number.
 
     Raises:
         ConfigError: it is not.
@@ -97,13 +97,13 @@ class OperationInfo:
     Attributes:
         name: WSDL name (`getAllManagedElements`).
         python_name: name of the method.
-        mep: message exchange pattern; `one-way` where there is no output (P26).
-        request, response, fault: paths of the element classes below the service's root; empty where there is none. Of
-            a service without classes the Clark names of the elements; an empty response is any.
+        mep: message exchange pattern; `one-way` if there is no output (P26).
+        request, response, fault: paths of the element classes below the service's root; empty if there is none. For a
+            service without classes, the Clark names of the elements; then an empty response means any.
         request_message, response_message, fault_message: names of the WSDL messages, the header's msgName.
-        batch_path: Python names from the response down to the list that a batch splits; empty where a response
-            cannot be cut by the SDK.
-        soap_action: the SOAP action of the WSDL; empty where it has none.
+        batch_path: Python names from the response down to the list that is split into batches; empty if the SDK cannot
+            split a response.
+        soap_action: the SOAP action of the WSDL; empty if it has none.
     """
 
     name: str
@@ -167,19 +167,20 @@ class CallOptions:
     """What one call may set besides the request itself; None leaves a choice to the requestor.
 
     Attributes:
-        timeout: seconds for the whole call: sending, waiting for room or for a connection that was lost, and replies.
-        gap_timeout: seconds without any further reply before an exchange of several replies is given up.
+        timeout: seconds for the whole call: sending, waiting for room or for a reconnect, and waiting for replies.
+        gap_timeout: seconds without a further reply after which an exchange of several replies is given up.
         priority: JMSPriority, 0 to 9.
         time_to_live: seconds that a message may live at the provider; 0 for ever (O7).
         persistent: whether the provider must store the request (O6).
-        on_conflict: what a batch number that comes again with another content does: "error" ends the iteration with a
-            ProtocolError, "keep_first" goes on with the first one (P32).
+        on_conflict: what happens if a batch number comes again with other content: "error" ends the iteration with a
+            ProtocolError, "keep_first" goes on with the first content (P32).
         correlation_id: the header's correlationId instead of a generated one (R3b).
         header: further header fields by Python name (`originator_uri`, `vendor_extensions`, ...).
-        on_request: called with the envelope of the request before it is sent; what it returns is sent in its place,
-            with JMS headers and properties of its header. What it raises goes to the caller, and nothing is sent.
-        on_reply: called with the envelope of each reply before its response is handed out: there stand the header and
-            the warnings. What it raises goes to the caller.
+        on_request: called with the envelope of the request before it is sent. The envelope that it returns is sent
+            instead, with JMS headers and properties from its header. If it raises an error, the caller gets that, and
+            nothing is sent.
+        on_reply: called with the envelope of each reply, which has the header and the warnings, before its response is
+            handed out. If it raises an error, the caller gets that.
     """
 
     timeout: float | None = None
@@ -212,7 +213,7 @@ class CallOptions:
 
     @staticmethod
     def of(options: CallOptions | None, timeout: float | None) -> CallOptions:
-        """The options of a call that has its `timeout` by itself, too; that one wins.
+        """Return the options of a call. The separate argument `timeout` overrides the one in the options.
 
         Raises:
             ConfigError: something else in the place of options.
@@ -230,8 +231,8 @@ _NO_OPTIONS: Final = CallOptions()
 class Batches(Iterator[Response_co], Protocol[Response_co]):
     """The responses of one MultipleBatchResponse call, in order, each once, as soon as order allows.
 
-    Iteration raises what ended the exchange when everything before it was handed out: a fault (C59), the missing
-    numbers (P32), a reply that cannot be read. One that is not iterated to its end wants closing, best by `with`.
+    When everything before it was handed out, iteration raises the error that ended the exchange: a fault (C59), missing
+    batches (P32), or a reply that cannot be read. Close it, best by `with`, if you do not iterate to the end.
     """
 
     @property
@@ -258,13 +259,12 @@ class Batches(Iterator[Response_co], Protocol[Response_co]):
 class AsyncBatches(Protocol[Response_co]):
     """The responses of one MultipleBatchResponse call, in order, each once, as soon as order allows.
 
-    The request is sent, or stands in line to be sent, before the call returns. Iteration raises what ended the exchange
-    when everything before it was handed out, as `Batches` does.
+    The request is sent or queued before the call returns. Iteration raises what `Batches` raises.
     """
 
     @property
     def correlation_id(self) -> str:
-        """The request's correlationId; empty as long as it was not sent."""
+        """The request's correlationId."""
         ...
 
     @property
@@ -343,7 +343,7 @@ class Call(NamedTuple):
 
 
 class Caller(Protocol):
-    """Who carries calls: a requestor. Implementations are thread-safe."""
+    """Carries out calls: a requestor. Implementations are thread-safe."""
 
     def call(self, call: Call) -> XmlObject | RawXml | None:
         """Send a request and return its one response (SimpleResponse); nothing for a one-way operation."""
@@ -364,7 +364,7 @@ class Caller(Protocol):
 
 
 class AsyncCaller(Protocol):
-    """Who carries calls for coroutines: `Requestor.aio`."""
+    """Carries out calls for coroutines: `Requestor.aio`."""
 
     async def call(self, call: Call) -> XmlObject | RawXml | None:
         """See `Caller.call`."""
@@ -409,7 +409,7 @@ class BoundOperation(Generic[Request, Response]):
         return self._service.caller
 
     def _call(self, request: object, fields: Mapping[str, object], options: CallOptions | None) -> Call:
-        """What every pattern of call begins with."""
+        """Make the call for any pattern."""
         service = self._service
         made = self._request(request, fields)
         return Call(service.__service__, self.info, service.destination, made, options or _NO_OPTIONS)
@@ -517,15 +517,15 @@ class Service:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestContext:
-    """What a supplier's handler may want to know of the request.
+    """Facts about a request for a supplier's handler.
 
     Attributes:
         operation: the operation called.
         header: the request's MTOSI header.
-        message: the JMS message it came in; None where it came another way.
-        batch_size: objects wanted in one response; 0 for one response with all (C24).
-        bulk: in the pattern BulkResponse what the requestor wants of the file, which the supplier makes of what the
-            handler gives; None in any other pattern.
+        message: the JMS message of the request; None if it did not come by JMS.
+        batch_size: requested objects per response; 0: all in one response (C24).
+        bulk: in the pattern BulkResponse, the requested properties of the file, which the supplier writes from the
+            handler's objects; None in any other pattern.
         reply_fields: header fields to add to the responses, by Python name; the handler may fill it.
     """
 
@@ -547,7 +547,9 @@ Handler: TypeAlias = Callable[[Any, RequestContext], object]
 
 
 class SupplierBase:
-    """Base of generated supplier classes: one method an operation; what is not overridden answers notImplemented.
+    """Base of generated supplier classes: one method per operation.
+
+    A method that is not overridden answers with the fault notImplemented.
 
     Raises:
         ConfigError: a subclass has a public method whose name is nearly that of an operation.
@@ -575,10 +577,10 @@ class SupplierBase:
 
 
 def _refuse_misspelt(owner: str, name: str, info: ServiceInfo) -> None:
-    """Refuse a method that is meant to be a handler, and is none.
+    """Refuse a method that is probably a misspelt handler.
 
     Raises:
-        ConfigError: its name is nearly that of an operation.
+        ConfigError: the name is nearly that of an operation.
     """
     names = {spelt: one.python_name for one in info.operations for spelt in (one.python_name, one.name)}
     close = difflib.get_close_matches(name, names, n=1, cutoff=0.85)

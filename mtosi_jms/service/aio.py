@@ -1,8 +1,8 @@
-"""What a generated service module leans on for asyncio: its operations to be awaited, with the signatures they have.
+"""The asyncio base of generated service modules: their operations as coroutines, with the same signatures.
 
-`stub.aio.operation(...)` takes what `stub.operation(...)` takes. There is no second copy of a method: `operation` reads
-the signatures off the generated ones, and at run time calls them with an `AsyncOperation` in the place of the
-`BoundOperation`, so that what they hand over goes to the caller's asynchronous form.
+`stub.aio.operation(...)` takes the same arguments as `stub.operation(...)`. There is no second copy of a method:
+`operation` takes the signatures from the generated methods. At run time it calls these with an `AsyncOperation` in
+place of the `BoundOperation`, so that calls go to the asynchronous caller.
 """
 
 from __future__ import annotations

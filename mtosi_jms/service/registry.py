@@ -1,4 +1,4 @@
-"""Services and operations by what they use: which service a package has, and what an element is to them."""
+"""The registry of services and operations: the services of a package, and the operations that use an element."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ROLES: tuple[Role, ...] = ("request", "response", "fault")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """What an element is to an operation.
+    """The use of an element by an operation.
 
     Attributes:
         service: the service interface.
@@ -34,7 +34,7 @@ class Usage:
 
 
 def services_of(package: str) -> tuple[ServiceInfo, ...]:
-    """The service interfaces of a generated package, which is imported for it.
+    """Import a generated package and return its service interfaces.
 
     Raises:
         ConfigError: the package cannot be imported.
@@ -61,10 +61,10 @@ def _usages(package: str) -> Mapping[str, tuple[Usage, ...]]:
 
 
 def find_operations(tag: str) -> tuple[Usage, ...]:
-    """The operations whose request, response or fault an element is.
+    """Return the operations that have an element as request, response or fault.
 
-    Several where services share an element, as the notification services do; those of the package that was
-    registered last come alone. Empty for an element that no registered service uses.
+    There are several if services share the element, as the notification services do. If several packages use it, only
+    the operations of the package that was registered last are returned. Empty if no registered service uses it.
 
     Args:
         tag: Clark name of the element.

@@ -1,4 +1,4 @@
-"""SOAP envelopes with an MTOSI header: bytes in, objects out, and back. No I/O but `read`."""
+"""SOAP envelopes with an MTOSI header: decoded from bytes to objects, and encoded. Only `read` does I/O."""
 
 from __future__ import annotations
 

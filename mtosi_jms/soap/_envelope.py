@@ -1,6 +1,6 @@
 """SOAP envelopes with an MTOSI header: built in SOAP 1.1, read in 1.1 and 1.2 (C52).
 
-The envelope is opaque to the layers to the right (P37): they get bytes, and the header's values beside them.
+The layers to the right treat the envelope as opaque (P37): they get its bytes, and the header's values separately.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ class Origin(NamedTuple):
     """What an envelope was read from, and how.
 
     Attributes:
-        again: reads it once more.
-        wire: the bytes that came over the wire.
+        again: function that reads the envelope again.
+        wire: the bytes as received.
         package: generated package whose classes came before those of all others.
         header_at: how many other blocks stood before the header in the SOAP header; None where it stood in a fault.
         version: SOAP version.
-        cuts: where header and name of the body's element can be replaced, see `Enveloped`; None where all has to be
-            written anew.
+        cuts: where header and name of the body's element can be replaced, see `Enveloped`; None if the whole envelope
+            must be encoded again.
     """
 
     again: Callable[[], Envelope]
@@ -57,12 +57,12 @@ class Origin(NamedTuple):
 
 @dataclass(slots=True)
 class Envelope:
-    """One message: header, body, and how it came.
+    """One message: header, body, and the document that it was read from.
 
     Attributes:
         header: the MTOSI header object; for a fault the one inside its detail (C17) or None.
-        body: the object of the body's element; `RawXml` where no registered package knows it; for a fault the
-            operation's exception; None for an empty body, and a fault without detail.
+        body: the object of the body's element; `RawXml` if no registered package knows it; for a fault the operation's
+            exception; None for an empty body, and for a fault without detail.
         fault: the typed fault, None for other messages.
         warnings: what did not fit the schemas or the rules.
         blocks: other header blocks of the SOAP header, as they came.
@@ -87,13 +87,12 @@ class Envelope:
 
     @property
     def is_bare(self) -> bool:
-        """Whether it was made of nothing but a header and a body."""
+        """Whether it was made from only a header and a body."""
         beside = self.fault or self.origin or self.blocks or self.more or self.attributes
         return not beside
 
     def to_bytes(self) -> bytes:
-        """The envelope as a document: the very bytes that were read while nothing was touched, written anew
-        otherwise.
+        """Encode the envelope. If nothing was changed since it was read, return the same bytes.
 
         Raises:
             EncodeError: header or body cannot become valid XML.
@@ -108,8 +107,8 @@ class Envelope:
         return origin.wire if written == again.encode() else written  # NaN equals nothing, itself included
 
     def passed_on(self, tag: str = "") -> bytes:
-        """The envelope as a document with the header as it is now, for who has changed nothing else: the rest as it
-        came where that is possible, which costs the less the larger it is; else written anew.
+        """Encode the envelope when only the header was changed. If possible, the rest is copied as it was received,
+        which saves more the larger it is; otherwise everything is encoded again.
 
         Args:
             tag: Clark name for the element in the body; empty: its own.
@@ -131,23 +130,23 @@ class Envelope:
         return self.encode()
 
     def content(self) -> tuple[object, ...]:
-        """All that the envelope says, to be compared: how it was read and what was warned of does not count."""
+        """Return the content of the envelope for comparison, without its origin and its warnings."""
         words: tuple[Any, ...] = ()
         if (fault := self.fault) is not None:
             words = (fault.kind, fault.reason, fault.fault_code, fault.fault_string, fault.detail, fault.raw)
         return self.header, self.body, words, self.blocks, self.more, self.attributes, self.version
 
     def came_as(self, wire: bytes) -> None:
-        """Tell an envelope that was read what bytes it came as, where they are not those of the document.
+        """Note the received bytes of an envelope, if they differ from the document that was read.
 
         Args:
-            wire: what `to_bytes` gives back while nothing is touched.
+            wire: the bytes that `to_bytes` returns while nothing is changed.
         """
         if self.origin is not None and wire is not self.origin.wire:
             self.origin = self.origin._replace(wire=wire, cuts=None)
 
     def encode(self) -> bytes:
-        """The envelope written anew, in schema order.
+        """Encode the whole envelope, in schema order.
 
         Raises:
             EncodeError: header or body cannot become valid XML.
@@ -173,7 +172,7 @@ class Envelope:
         return writer.content()
 
     def _check(self) -> None:
-        """Look over what anybody may have set, as far as no writer does."""
+        """Check the values that callers may have set and that no writer checks."""
         if self.version not in tuple(_NAMESPACES):
             raise EncodeError(f"SOAP has no version {self.version!r:.20}", "version")
         if self.fault is not None and not isinstance(self.fault, MtosiFault):
@@ -189,7 +188,7 @@ class Envelope:
         return writer.attributes(attributes) if attributes else ""
 
     def _header_in_detail(self) -> bool:
-        """Whether the header stands in the detail of the fault, so that it is written there."""
+        """Whether the header is in the detail of the fault, and is written there."""
         if self.fault is None:
             return False
         if self.origin is not None and self.fault.raw is not None:
@@ -222,7 +221,7 @@ class Envelope:
         in_soap_header: bool = False,
         version: str = "1.1",
     ) -> Envelope:
-        """The envelope of a fault that a supplier answers with.
+        """Make the envelope of a supplier's fault.
 
         Args:
             fault: what the handler raised.
@@ -239,8 +238,8 @@ class Envelope:
 
     @classmethod
     def bare_fault(cls, fault: MtosiFault, header: Header, *, version: str = "1.1") -> Envelope:
-        """The envelope of a fault without detail: for a request that names no operation. The header stands in the
-        SOAP header, so that the requestor can tell what is answered; arguments as `for_fault`."""
+        """Make the envelope of a fault without detail, for a request that names no operation. The header is in the SOAP
+        header, so that the requestor can match the reply. Arguments as for `for_fault`."""
         kind = SoapJmsFault if isinstance(fault, SoapJmsFault) else MtosiFault
         made = kind(fault.reason, fault_code=fault.fault_code, fault_string=fault.fault_string)
         return cls(header=header, fault=made, version=version)
@@ -258,12 +257,12 @@ def _replaced(wire: bytes, cuts: tuple[int, int, int, int, int], header: bytes, 
 
 
 def tag_of(body: object) -> str:
-    """The Clark name of a body's element, empty where there is none."""
+    """Return the Clark name of a body's element; empty if there is none."""
     return body.tag if isinstance(body, RawXml) else str(body.__xml__.tag) if isinstance(body, XmlObject) else ""
 
 
 def renamed(body: object, tag: str) -> object:
-    """The same content in another element; what is no element stays as it is."""
+    """Return the same content in another element; a body that is not an element is returned unchanged."""
     if not isinstance(body, RawXml | XmlObject):
         return body
     element = to_element(body)

@@ -1,8 +1,8 @@
-"""SOAP faults to typed errors and back.
+"""Converts SOAP faults to typed errors and back.
 
-The WSDLs declare no header part for faults: the MTOSI header stands inside the fault's detail, in the exception kind
-(`detail/getXException/entityNotFound/header`). A fault of an unknown kind, or with anything else around it, is still a
-typed fault with the raw detail (C17).
+The WSDLs declare no header part for faults: the MTOSI header is in the fault's detail, inside the exception kind
+(`detail/getXException/entityNotFound/header`). A fault of an unknown kind, or with another structure, is still a typed
+fault with the raw detail (C17).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def fault_of(element: etree._Element, issues: Issues, package: str | None = None
         package: package whose classes come before those of all others.
 
     Returns:
-        An instance of the generated fault class of the exception kind, or of `MtosiFault` where none is known.
+        An instance of the generated fault class of the exception kind, or of `MtosiFault` if none is known.
     """
     return read_fault(element, issues, package)[0]
 
@@ -57,7 +57,7 @@ def read_fault(element: etree._Element, issues: Issues, package: str | None = No
     """The typed fault of a soap:Fault element, and the operation's exception in its detail; arguments as `fault_of`.
 
     Returns:
-        The fault; the object of the exception element, `RawXml` where it is not known, None where there is no detail.
+        The fault; and the object of the exception element, `RawXml` if that is unknown, None if there is no detail.
     """
     code, words, detail = _soap_parts(element)
     w3c_code = _w3c_code(element)
@@ -227,9 +227,9 @@ def _written_code(code: str, version: str) -> str:
 
 
 def amended(raw: bytes, fault: MtosiFault, body: Any, header: Header | None, package: str | None) -> bytes | None:
-    """A fault that was read, with what was changed in it since.
+    """Return a fault that was read, with the changes that were made since.
 
-    A reason stands in the exception kind; where that has none it was the fault string, and is written there.
+    The reason is in the exception kind. If that has no place for it, the fault string is the reason.
 
     Args:
         raw: the Fault element as it came.

@@ -1,4 +1,4 @@
-"""Exception kinds of operations: which there are, their fault classes, and the exception that a fault goes out as."""
+"""Exception kinds of operations, their fault classes, and the exception in which a fault is sent."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def exception_for(
 ) -> XmlObject | None:
     """The operation's exception element for a fault, with the header inside (C17).
 
-    A kind that the operation does not declare goes out as internalError, the reason naming the kind; so does any
-    other failure of a handler.
+    A kind that the operation does not declare is sent as internalError, with the kind in the reason. So is any other
+    failure of a handler.
 
     Args:
         fault: what a handler raised.

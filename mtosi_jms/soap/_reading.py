@@ -1,5 +1,5 @@
-"""Envelopes read from their octets, leniently: by the native core where it runs and there is nothing beside a header
-and a body; in all other cases from the tree that the parser makes.
+"""Reads envelopes leniently: by the native core if it is available and the envelope has only a header and a body;
+otherwise from the parser's tree.
 """
 
 from __future__ import annotations
@@ -50,15 +50,15 @@ def parse(
         strict: raise the first warning as an error.
         package: generated package whose classes come before those of all others.
         limits: bounds on size and depth.
-        needs_header: whether one without an MTOSI header is a breach.
+        needs_header: whether a missing MTOSI header is a breach.
 
     Returns:
-        The envelope; what did not fit stands in its `warnings`.
+        The envelope; breaches are in its `warnings`.
 
     Raises:
-        MalformedXmlError, ForbiddenXmlError: not XML that may be read.
-        EnvelopeError: no SOAP envelope, or one without a body.
-        DecodeError: in strict mode.
+        MalformedXmlError, ForbiddenXmlError: `data` is not XML, or not allowed XML.
+        EnvelopeError: `data` is not a SOAP envelope, or has no body.
+        DecodeError: in strict mode, the envelope has a breach.
         ConfigError: `data` is neither bytes nor text.
     """
     wire = to_bytes(data)

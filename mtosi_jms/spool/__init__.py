@@ -1,8 +1,8 @@
 """Storage for messages: the landing, and outbox and inbox for exactly-once delivery. See docs/design/spool.md.
 
 The landing (`DurableLanding`, `Spool`) writes each received message to two files before it is acknowledged. `Outbox`
-and `Inbox` each keep a SQLite database: a sender stores a message before it sends it, a receiver stores it before it
-acknowledges it and hands it out once.
+and `Inbox` each keep a SQLite database. A sender stores a message before it sends it. A receiver stores a message
+before it acknowledges it, and hands it out once.
 """
 
 from __future__ import annotations

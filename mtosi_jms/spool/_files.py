@@ -1,4 +1,4 @@
-"""Files that outlive a loss of power: each step is synced, each failure is a SpoolError with the path."""
+"""Files that survive a loss of power: each step is synced. Each failure is a SpoolError with the path."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mtosi_jms.errors import SpoolError
 
 @contextmanager
 def reporting(path: Path) -> Iterator[None]:
-    """Turns an operating system's error inside into a SpoolError that names the path."""
+    """Turns an error of the operating system in the block into a SpoolError that names the path."""
     try:
         yield
     except SpoolError:
@@ -24,11 +24,11 @@ def reporting(path: Path) -> Iterator[None]:
 
 
 def write_synced(path: Path, data: bytes, *, new: bool) -> None:
-    """Writes a whole file and syncs it, or leaves none, if the disk allows; `new`: it must not exist yet.
+    """Writes a whole file and syncs it. If that fails, no file is left, as far as the disk allows.
 
     Raises:
-        FileExistsError: it exists, and `new` was asked for.
-        OSError: it cannot be written whole.
+        FileExistsError: `new` is set and the file exists.
+        OSError: the file cannot be written.
     """
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | (os.O_EXCL if new else os.O_TRUNC), 0o666)
     try:
@@ -42,7 +42,7 @@ def write_synced(path: Path, data: bytes, *, new: bool) -> None:
 
 
 def remove(path: Path) -> None:
-    """Removes a useless file; one that cannot be removed stays, and a reader reports it as left over."""
+    """Removes a useless file. If that fails, it stays, and a reader reports it as left over."""
     with suppress(OSError):
         path.unlink(missing_ok=True)
 
@@ -55,7 +55,7 @@ def write_all(descriptor: int, data: bytes) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Makes the names in a folder durable: files made, renamed or removed there."""
+    """Makes changes of the names in a folder durable: files that were created, renamed or removed."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
@@ -64,10 +64,10 @@ def sync_folder(folder: Path) -> None:
 
 
 def make_folder(folder: Path) -> None:
-    """Makes a folder, and those above it, durably; no harm if it is there.
+    """Makes a folder, and those above it, durably. No effect if it exists.
 
     Raises:
-        SpoolError: it cannot be made, or written to.
+        SpoolError: the folder cannot be made or written to.
     """
     with reporting(folder):
         missing = []

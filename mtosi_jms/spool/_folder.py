@@ -1,8 +1,8 @@
-"""The folder of an outbox or inbox: private to its user, with locks, and with a reserve for a full disk.
+"""The folder of an outbox or inbox: private to its user, with lock files and a reserve for a full disk.
 
-`lock` is held while a folder is opened, and by an outbox for as long as it is open. Each open inbox holds one
-`owner-*.lock`, by which others see whether its process lives. `reserve` is disk space that is given up when the disk is
-full, so that messages can still be settled: in SQLite a deletion writes, too.
+The file `lock` is locked while a folder is opened, and by an outbox as long as it is open. Each open inbox locks one
+`owner-*.lock`, by which others see whether its process is alive. The file `reserve` is removed when the disk is full,
+so that messages can still be settled: in SQLite even a deletion needs space.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ log = logging.getLogger(__package__)
 LOCK: Final = "lock"
 _RESERVE: Final = "reserve"
 _ROOM: Final = 4 * 1024 * 1024
-"""Bytes of the reserve, on a file system of eight times as many or more."""
+"""Size of the reserve in bytes, if the file system has at least eight times as many."""
 _PATIENCE: Final = 30.0
-"""Seconds to wait for others that are opening the folder."""
+"""Seconds to wait while others open the folder."""
 
 
 class PrivateFolder:
-    """See above.
+    """The folder of an outbox or inbox; see the module.
 
     Args:
         path: the folder.
-        make: whether it is made where it is not there.
+        make: whether to create a missing folder.
 
     Attributes:
-        path: the same.
-        room: bytes of the reserve.
+        path: see Args.
+        room: size of the reserve in bytes.
 
     Raises:
-        SpoolError: it cannot be made or read, or others may read it.
+        SpoolError: the folder cannot be made or read, or other users may read it.
     """
 
     def __init__(self, path: Path, *, make: bool) -> None:
@@ -55,10 +55,10 @@ class PrivateFolder:
         self.room = min(_ROOM, disk.f_blocks * disk.f_frsize // 8)
 
     def lock(self, name: str, *, wait: bool) -> FileIO:
-        """Holds a file locked until it, or the folder, is closed.
+        """Locks a file until the folder is closed.
 
         Raises:
-            SpoolInUseError: another process, or object, holds it.
+            SpoolInUseError: another process or object has locked it.
         """
         with reporting(self.path / name):
             self._locks.append(FileIO(self.path / name, "a", opener=open_private))
@@ -70,13 +70,13 @@ class PrivateFolder:
         return self._locks[-1]
 
     def enter(self, owner: str) -> None:
-        """Locks the file of an inbox that is open now; removes those of dead processes."""
+        """Locks the file of an inbox that is being opened, and removes the files of dead processes."""
         for path in self.path.glob("owner-*.lock"):
             self.lives(path.name.removeprefix("owner-").removesuffix(".lock"))
         self.lock(f"owner-{owner}.lock", wait=False)
 
     def lives(self, owner: str) -> bool:
-        """Whether an inbox is open."""
+        """Whether the inbox `owner` is open."""
         path = self.path / f"owner-{owner}.lock"
         with suppress(OSError, ValueError), FileIO(path, "r+") as file:
             if not flock(file):
@@ -85,17 +85,17 @@ class PrivateFolder:
         return False
 
     def free(self) -> int:
-        """Bytes that are free on its file system."""
+        """Returns the free bytes on the file system."""
         with reporting(self.path):
             disk = os.statvfs(self.path)
         return disk.f_bavail * disk.f_frsize
 
     def has_reserve(self) -> bool:
-        """Whether there is a reserve, which means that a database was made."""
+        """Whether there is a reserve. If so, a database was made."""
         return (self.path / _RESERVE).exists()
 
     def make_reserve(self) -> None:
-        """Makes the reserve, if it is not there and the disk has room."""
+        """Makes the reserve if it is missing and the disk has room."""
         path = self.path / _RESERVE
         if self.has_reserve():
             return
@@ -110,7 +110,7 @@ class PrivateFolder:
             log.warning("%s: no room for a reserve: %s", self.path, error.strerror)
 
     def give_up_reserve(self) -> bool:
-        """Gives up the reserve; whether there was one."""
+        """Removes the reserve; returns whether there was one."""
         with suppress(OSError):
             (self.path / _RESERVE).unlink()
             log.warning("%s: the disk is full; the reserve is given up to settle messages", self.path)
@@ -123,13 +123,13 @@ class PrivateFolder:
 
 
 def open_private(path: str, flags: int) -> int:
-    """An opener for files that only their owner may read; it follows no link."""
+    """Opens a file that only its owner may read, without following a link."""
     return os.open(path, flags | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
 
 
 def flock(file: FileIO) -> bool:
-    """Locks a file; whether that was possible at once."""
-    import fcntl  # not on Windows, where the package can be imported all the same
+    """Tries to lock a file; returns whether that was possible at once."""
+    import fcntl  # missing on Windows, where the package must still be importable
 
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -146,7 +146,7 @@ def _make(folder: Path) -> None:
 
 
 def _check(folder: Path) -> None:
-    """Refuses a folder that others may read or write, or that leads elsewhere."""
+    """Refuses a folder that other users may read or write, or that has links."""
     with reporting(folder):
         status = folder.stat()
         if not stat.S_ISDIR(status.st_mode):

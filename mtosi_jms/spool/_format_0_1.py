@@ -30,7 +30,7 @@ _STATES: Final = {"waits": "waits", "landed": "landed", "handed": "doubt"}
 
 
 class OldMessage(NamedTuple):
-    """A message with its state of today; one that is done with has no message, and 0 for `since_ms`."""
+    """A message with its state in the current format. A settled one has no message, and `since_ms` 0."""
 
     key: str
     state: str
@@ -39,11 +39,11 @@ class OldMessage(NamedTuple):
 
 
 def read(folder: Path) -> list[OldMessage]:
-    """What the journals of a folder say, in the order of arrival; empty where there are none.
+    """Returns the messages in the journals of a folder, in the order of arrival; empty if there are none.
 
     Raises:
-        JournalDamageError: they hold what was not written there.
-        SpoolError: they cannot be read.
+        JournalDamageError: the journals are damaged.
+        SpoolError: the journals cannot be read.
     """
     known: dict[str, tuple[int, OldMessage]] = {}
     for path, meta, body, offset in _records(folder):
@@ -72,10 +72,10 @@ def read(folder: Path) -> list[OldMessage]:
 
 
 def remove(folder: Path) -> None:
-    """Removes the journals, which have been taken in.
+    """Removes the journals, whose messages are in the database now.
 
     Raises:
-        SpoolError: one cannot be removed.
+        SpoolError: a journal cannot be removed.
     """
     for path in _journals(folder):
         with reporting(path):
@@ -94,7 +94,7 @@ def _journals(folder: Path) -> list[Path]:
 
 
 def _records(folder: Path) -> Iterator[tuple[Path, bytes, bytes, int]]:
-    """Each record: its file, facts, body and offset. What a crash left of the last writes says nothing."""
+    """Yields each record: its file, facts, body and offset. Unfinished writes of a crash are left out."""
     paths = _journals(folder)
     for path in paths:
         with reporting(path):
@@ -123,7 +123,7 @@ def _is_head(data: bytes) -> bool:
 
 
 def _record(data: bytes, offset: int, salt: int) -> tuple[bytes, bytes, int, int] | None:
-    """The record at an offset: facts, body, size, and how much of the file was synced before it; None: no record."""
+    """Returns the record at an offset: facts, body, size, and how much of the file was synced before; else None."""
     if len(data) - offset < _HEAD.size:
         return None
     mark, kind, synced, meta_size, body_size, check = _HEAD.unpack_from(data, offset)
@@ -137,7 +137,7 @@ def _record(data: bytes, offset: int, salt: int) -> tuple[bytes, bytes, int, int
 
 
 def _counted_on(data: bytes, offset: int, salt: int) -> bool:
-    """Whether a record further on was written when the bytes at an offset were safe already."""
+    """Whether a later record was written after the bytes at an offset were synced."""
     at = data.find(_MARK, offset + 1)
     while at >= 0:
         found = _record(data, at, salt)

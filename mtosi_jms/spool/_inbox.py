@@ -1,4 +1,4 @@
-"""The inbox: what is received is stored before it is acknowledged, handed out once, and settled when it is done with.
+"""The inbox stores a received message before it is acknowledged, hands it out once, and settles it when it was handled.
 
 landed -> handed -> done, parked: only the id and the outcome are left
             |-----> doubt: nobody knows what became of it
@@ -26,41 +26,42 @@ from mtosi_jms.spool._store import DEAD, EMPTY, LIMIT_BYTES, OPEN, READY, DeadMe
 log = logging.getLogger(__package__)
 
 WINDOW: Final = 100_000
-"""Ids that are remembered by default."""
+"""How many ids are remembered by default."""
 _NO_ID: Final = "none:"
 
 OnDoubt = Callable[[InboxEntry], object]
 
 
 class Inbox(Closeable):
-    """Stores what was received; threads and consumers may share one, and processes of one machine a folder.
+    """Stores received messages. Threads and consumers may share an inbox, and processes of one machine its folder.
 
-    A message is known by its MTOSIX_messageId, so that a copy that its sender sends again is recognised. One without
-    is known by its JMSMessageID, JMSTimestamp and body, so that a redelivery is recognised. The same MTOSIX_messageId
-    with another body is a conflict: the message is handed out as such, and the application or the consumer runtime
-    decides. A message that was parked is handed out again when it comes again.
+    A message is identified by its MTOSIX_messageId, so that a copy that its sender sends again is recognised. Without
+    that property it is identified by its JMSMessageID, JMSTimestamp and body, so that a redelivery is recognised. The
+    same MTOSIX_messageId with another body is a conflict: the message is handed out with a mark, and the application
+    or the consumer runtime decides. A message that went to the dead-letter destination is handed out again if it comes
+    again.
 
     Every method may raise SpoolError: the folder cannot be read or written.
 
     Args:
-        folder: for inboxes alone; made if it is not there, for its owner only.
-        window: how many ids are remembered, settled ones included: a copy is recognised unless as many other messages
-            have come since.
+        folder: a folder only for inboxes; created if it is missing, accessible only for its owner.
+        window: how many ids are remembered, including those of settled messages. A copy is recognised unless as many
+            other messages have come since.
         on_doubt: called with each message that is in doubt, when the inbox is opened and later.
-        limit_bytes: that unsettled messages may take up; None: any number.
-        limit_messages: how many unsettled messages there may be; None: any number.
-        limit_age: seconds after which the log reports a message that is not settled; None: never.
-        segment_bytes: of the files of 0.1; does nothing.
+        limit_bytes: maximum size of unsettled messages; None: no limit.
+        limit_messages: maximum number of unsettled messages; None: no limit.
+        limit_age: seconds after which the log reports an unsettled message; None: never.
+        segment_bytes: an option of version 0.1, without effect.
         clock: seconds since 1970 UTC.
 
     Attributes:
-        duplicates: how many messages were recognised as copies, and dropped.
-        handed: how many were handed out.
+        duplicates: how many messages were recognised as copies and dropped.
+        handed: how many messages were handed out.
 
     Raises:
-        SpoolInUseError: a process of version 0.1 has the folder.
+        SpoolInUseError: a process of version 0.1 has the folder open.
         JournalDamageError: the database is damaged.
-        SpoolError: it cannot be read or written, or is not its owner's alone.
+        SpoolError: the folder cannot be read or written, or other users may access it.
     """
 
     def __init__(
@@ -78,7 +79,7 @@ class Inbox(Closeable):
         self.duplicates = self.handed = 0
         self._window = max(window, 1)
         self._on_doubt = on_doubt
-        # The database says that this inbox has a message; these two say which of its threads has got it so far.
+        # The database says which messages this inbox has taken; these two say which of its threads has each.
         self._out: set[str] = set()
         self._taking: dict[int, InboxEntry] = {}
         self._store = Store(Path(folder), "inbox", clock=clock, limits=(limit_bytes, limit_messages, limit_age))
@@ -91,22 +92,22 @@ class Inbox(Closeable):
             raise
 
     def __len__(self) -> int:
-        """How many messages are not done with, those in doubt included."""
+        """Returns how many messages are unsettled, including those in doubt."""
         return self._store.count("landed", "handed", "doubt")
 
     @property
     def folder(self) -> Path:
-        """Where it is."""
+        """The inbox's folder."""
         return self._store.folder
 
     @property
     def dead_count(self) -> int:
-        """How many messages `dead` has, without reading them."""
+        """Returns the number of dead messages, without reading them."""
         return self._store.count(DEAD)
 
     @property
     def in_doubt(self) -> list[InboxEntry]:
-        """What was handed out, and nobody knows what became of it; each until `done` or `release`."""
+        """Returns the messages in doubt: handed out, with an unknown outcome. Each stays until `done` or `release`."""
         with self._store.lock:
             doubtful = self._store.messages("doubt")
             read = [(one.key, self._store.sound_message(one.number, one.key)) for one in doubtful]
@@ -114,18 +115,18 @@ class Inbox(Closeable):
 
     @property
     def dead(self) -> list[DeadMessage]:
-        """What is not handed out any more: conflicts, and damaged messages; each until `done` or `release`."""
+        """Returns the dead messages: conflicts and damaged ones. Each stays until `done` or `release`."""
         return self._store.dead()
 
     def land(self, message: JmsMessage) -> bool:
-        """Store a message; it outlives a crash of process and machine when this returns, and may be acknowledged.
+        """Store a message. When this returns, it survives a crash of process and machine, and may be acknowledged.
 
         Returns:
-            False for a copy; it may be acknowledged, and is not handed out.
+            False for a copy, which may be acknowledged and is not handed out.
 
         Raises:
-            SpoolFullError: a limit is reached, or the disk is full; it must not be acknowledged.
-            SpoolError: it is not stored, and must not be acknowledged.
+            SpoolFullError: a limit is reached, or the disk is full; the message must not be acknowledged.
+            SpoolError: the message is not stored, and must not be acknowledged.
         """
         key, content = _key_of(message), content_digest(message.body)
         with self._store.lock:
@@ -150,10 +151,10 @@ class Inbox(Closeable):
         return True
 
     def take(self) -> InboxEntry | None:
-        """The next message to hand out, in the order of arrival, for the caller alone; None where no message waits."""
+        """Take the next message, in the order of arrival, only for the calling thread; None if no message waits."""
         thread = threading.get_ident()
         with self._store.lock:
-            if thread not in self._taking:  # else an exception came before the caller got it
+            if thread not in self._taking:  # if it is there, an exception came before the caller got it
                 found = self._claim()
                 if found is None and self._recover():
                     found = self._claim()
@@ -164,7 +165,7 @@ class Inbox(Closeable):
         return self._taking.pop(thread)
 
     def _claim(self) -> InboxEntry | None:
-        """A free message, which belongs to this inbox from now on."""
+        """Take a free message for this inbox, and return it; None if there is none."""
         query = f"SELECT number, key, owner, conflict FROM message WHERE state = 'landed' AND {OPEN}"
         claim = "UPDATE message SET owner = ? WHERE key = ? AND state = 'landed' AND (owner IS NULL OR owner = ?)"
         me, number = self._store.me, 0
@@ -176,16 +177,16 @@ class Inbox(Closeable):
         return None
 
     def _is_free(self, row: tuple[int, str, str | None, int]) -> bool:
-        """Whether nobody has a message; one of ours that no thread got is what an exception left."""
+        """Whether nobody has a message. One that this inbox took but no thread has is free: an exception left it."""
         _, key, owner, _ = row
         being_taken = (entry.key for entry in self._taking.values())
         return owner is None or (owner == self._store.me and key not in self._out and key not in being_taken)
 
     def hand(self, key: str) -> None:
-        """Note that a message is about to be handed out; from now on it is not handed out again by itself.
+        """Note that a message is about to be handed out. From now on it is not handed out again without `release`.
 
         Raises:
-            SpoolError: that is not noted, or another inbox has it; it must not be handed out.
+            SpoolError: this cannot be noted, or another inbox has the message; it must not be handed out.
         """
         statement = (
             "UPDATE message SET state = 'handed', owner = ? WHERE key = ?"
@@ -198,16 +199,16 @@ class Inbox(Closeable):
             self.handed += 1
 
     def done(self, key: str) -> None:
-        """Note that a message is done with; the application's answer for one that is in doubt, too.
+        """Note that a message was handled. The application also calls this to settle a message in doubt.
 
         If the machine crashes right now the message may be in doubt afterwards.
         """
         self._end(key, "done")
 
     def park(self, key: str) -> None:
-        """Note that no attempt could handle a message, and that it was sent to the dead-letter destination.
+        """Note that all attempts to handle a message failed, and that it was sent to the dead-letter destination.
 
-        When it comes again it is new.
+        If it comes again, it counts as new.
         """
         self._end(key, "parked")
 
@@ -217,7 +218,7 @@ class Inbox(Closeable):
             self._out.discard(key)
 
     def _settle(self, key: str, outcome: str) -> None:
-        """Keeps the id and the outcome of a message, and as many ids as are to be remembered."""
+        """Keeps only the id and the outcome of a message, and removes ids beyond the window."""
         if key.startswith(_NO_ID):
             self._store.execute("DELETE FROM message WHERE key = ?", key)
             return
@@ -230,7 +231,7 @@ class Inbox(Closeable):
     def release(self, key: str) -> None:
         """Have a message handed out again, in its old place.
 
-        For one that was taken and surely not done with, one in doubt, or a dead one.
+        It may have been taken and surely not handled, be in doubt, or be dead.
         """
         statement = (
             f"UPDATE message SET state = 'landed', {READY} WHERE key = ? AND {OPEN} AND (owner IS NULL OR owner = ?)"
@@ -240,14 +241,14 @@ class Inbox(Closeable):
             self._store.change(statement, key, self._store.me, sync=True)
 
     def retry(self, key: str) -> None:
-        """Note that the attempt to handle a message has failed; it stays taken, for the next attempt.
+        """Note that an attempt to handle a message has failed. The message stays taken, for the next attempt.
 
         If the machine crashes right now the message may be in doubt afterwards.
         """
         self._store.change("UPDATE message SET state = 'landed' WHERE key = ? AND state = 'handed'", key, sync=False)
 
     def mark_in_doubt(self, key: str) -> None:
-        """Note that it is not known what became of a message that was handed out."""
+        """Note that the outcome of a message that was handed out is unknown."""
         doubt = "UPDATE message SET state = 'doubt', owner = NULL WHERE number = ? AND state = 'handed'"
         with self._store.lock:
             found = self._store.read("SELECT number FROM message WHERE key = ? AND state = 'handed'", key)
@@ -258,14 +259,14 @@ class Inbox(Closeable):
             self._tell(number, key)
 
     def move_to_dead(self, key: str, reason: str) -> None:
-        """A message is not handed out any more, and stays; `dead` lists it."""
+        """Make a message dead: it stays but is not handed out any more. `dead` lists it."""
         statement = f"UPDATE message SET state = 'dead', reason = ?, owner = NULL WHERE key = ? AND {OPEN}"
         with self._store.lock:
             self._store.change(statement, reason, key, sync=True)
             self._out.discard(key)
 
     def _recover(self) -> bool:
-        """Frees the messages of inboxes that are gone; handed ones are in doubt. Whether there were any."""
+        """Frees the messages of inboxes that are gone; those handed out are in doubt. Returns whether any were."""
         gone = self._store.owners_gone()
         if not gone:
             return False
@@ -283,7 +284,7 @@ class Inbox(Closeable):
         return True
 
     def close(self) -> None:
-        """Let go of the folder; what is not done with stays in it."""
+        """Close the inbox. Unsettled messages stay in the folder."""
         self._store.close()
 
     def _tell(self, number: int, key: str) -> None:
@@ -292,14 +293,14 @@ class Inbox(Closeable):
             return
         try:
             message = self._store.sound_message(number, key)
-            if message is not None:  # else another process knows by now what became of it
+            if message is not None:  # if None, another process has settled it meanwhile
                 self._on_doubt(InboxEntry(key, message))
         except Exception:
             log.exception("on_doubt failed for the message %s", key)
 
 
 def _key_of(message: JmsMessage) -> str:
-    """The key of a message: an id that no other has, where nothing tells it from others."""
+    """Returns the key of a message; a random one if nothing identifies it."""
     own = message.properties.get(DUPLICATE_ID)
     if own:
         return str(own)

@@ -1,4 +1,4 @@
-"""What an operator does with an outbox or inbox, beside the processes that have it open: look, redrive, withdraw."""
+"""An operator's access to an outbox or inbox that processes may have open: view, redrive, withdraw."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _DOUBT: Final = "doubt"
 
 
 class SpoolFolder(Closeable):
-    """The folder of an outbox or inbox. Every method may raise SpoolError: it cannot be read or written.
+    """The folder of an outbox or inbox. Every method may raise SpoolError: the folder cannot be read or written.
 
     Args:
         folder: the folder.
@@ -39,18 +39,18 @@ class SpoolFolder(Closeable):
         self.kind = self._store.kind
 
     def messages(self) -> list[StoredMessage]:
-        """All that is not done with, in the order of arrival: waits, landed, handed, doubt, dead.
+        """Returns all unsettled messages in the order of arrival. Their states: waits, landed, handed, doubt, dead.
 
-        A message that a process had handed out which is gone is shown as in doubt.
+        If a process that had handed out a message is gone, the message is shown as in doubt.
         """
         lives = cache(self._store.place.lives)
         return [_as_it_is(one, lives) for one in self._store.messages()]
 
     def find(self, key: str) -> StoredMessage:
-        """What is known of a message.
+        """Returns what is known of a message.
 
         Raises:
-            ConfigError: no message of this key is there, or it is done with.
+            ConfigError: there is no message with this key, or it is settled.
         """
         found = self._find(key)
         if found is None:
@@ -70,10 +70,10 @@ class SpoolFolder(Closeable):
         return message
 
     def redrive(self, key: str) -> None:
-        """Have a dead message, or one in doubt, sent or handed out again, in its old place.
+        """Have a message that is dead or in doubt sent or handed out again, in its old place.
 
         Raises:
-            ConfigError: no message of this key is there, or it is neither dead nor in doubt.
+            ConfigError: there is no message with this key, or it is neither dead nor in doubt.
             JournalDamageError: it is not as it was stored.
         """
         found = self.find(key)
@@ -83,10 +83,10 @@ class SpoolFolder(Closeable):
         self._change(found, f"UPDATE message SET state = '{_READY[self.kind]}', {READY}")
 
     def withdraw(self, key: str) -> None:
-        """Have a message neither sent nor handed out: an outbox forgets it, an inbox counts it as done with.
+        """Withdraw a message, so that it is neither sent nor handed out. An outbox removes it, an inbox settles it.
 
         Raises:
-            ConfigError: no message of this key is there, or a consumer has taken it.
+            ConfigError: there is no message with this key, or a consumer has taken it.
         """
         found = self.find(key)
         if found.owner:
@@ -103,7 +103,7 @@ class SpoolFolder(Closeable):
             return next((one for one in self._store.messages() if one.key == key), None)
 
     def _change(self, found: StoredMessage, statement: str) -> None:
-        """Changes a message that is still as it was found."""
+        """Changes a message if it did not change since it was found."""
 
         def work() -> bool:
             now = self._find(found.key)
@@ -116,19 +116,19 @@ class SpoolFolder(Closeable):
             raise ConfigError(f"{found.key}: another process has changed it just now; look at it again")
 
     def close(self) -> None:
-        """Let go of the folder."""
+        """Close the folder."""
         self._store.close()
 
 
 def _as_it_is(one: StoredMessage, lives: Callable[[str], bool]) -> StoredMessage:
-    """A message whose owner is gone has none, and is in doubt where it was handed out."""
+    """Returns a message with its real state: if its owner is gone it has none, and is in doubt if it was handed out."""
     if not one.owner or lives(one.owner):
         return one
     return one._replace(owner="", state=_DOUBT if one.state == "handed" else one.state)
 
 
 def check_kind(folder: Path) -> None:
-    """Refuses a folder that is not an outbox or inbox, and says what it is."""
+    """Refuses a folder that is not an outbox or inbox; the error says what it is."""
     with reporting(folder):
         names = {path.name for path in folder.iterdir()}
     if RESCUED in names:

@@ -1,4 +1,4 @@
-"""What the roles use of an outbox and an inbox, and how a message gets from the provider through an inbox to a handler.
+"""What roles use of outbox and inbox, and how a message gets from the provider through an inbox to a handler.
 
 A received message is landed and acknowledged at once: from then on the inbox is responsible for it, not the provider.
 """
@@ -20,34 +20,34 @@ from mtosi_jms.transport import Consumer, Delivery, Session, redeliver
 log = logging.getLogger(__package__)
 
 CONFLICT: Final = "an earlier message has its MTOSIX_messageId, and another body"
-"""Why a message in conflict goes to the dead messages."""
+"""The reason of a dead message that was in conflict."""
 _LOOK: Final = 1.0
-"""Seconds between looks into an inbox while waiting for messages."""
+"""Seconds between checks of the inbox while a receiver waits."""
 
 
 class Sender(Protocol):
-    """What sends: a session."""
+    """The part of a session that sends."""
 
     def send(self, destination: Destination, message: JmsMessage) -> JmsMessage: ...
 
 
 class OutgoingJournal(Protocol):
-    """Keeps what is sent until the provider has confirmed it. `Outbox` is one, and says what the methods do."""
+    """Keeps messages until the provider has confirmed them. `Outbox` implements it and documents the methods."""
 
     def send(self, session: Sender, destination: Destination, message: JmsMessage) -> JmsMessage: ...
     def resend(self, session: Sender) -> int: ...
 
 
 class Landing(Protocol):
-    """Keeps received messages before they are acknowledged; `DurableLanding` is one."""
+    """Stores received messages before they are acknowledged. `DurableLanding` implements it."""
 
     def land(self, message: JmsMessage) -> Any:
-        """Write a message durably. Where this raises, the waiting caller gets the error and the message is not
+        """Write a message durably. If this raises an error, the waiting caller gets it, and the message is not
         acknowledged."""
         ...
 
     def acknowledged(self, landed: Any, *, correlation_id: str | None, batch_number: int | None) -> None:
-        """The message was acknowledged."""
+        """Called when the message was acknowledged."""
         ...
 
 
@@ -55,7 +55,7 @@ class InboxEntry(NamedTuple):
     """A message of an inbox.
 
     Attributes:
-        key: the inbox's key of the message: its MTOSIX_messageId where it has one.
+        key: the inbox's key of the message: its MTOSIX_messageId if it has one.
         message: as it was received.
         conflict: whether an earlier message had its MTOSIX_messageId and another body.
     """
@@ -66,7 +66,7 @@ class InboxEntry(NamedTuple):
 
 
 class IncomingJournal(Protocol):
-    """Keeps what was received until it is done with. `Inbox` is one, and says what the methods do."""
+    """Keeps received messages until they are settled. `Inbox` implements it and documents the methods."""
 
     def land(self, message: JmsMessage) -> bool: ...
     def take(self) -> InboxEntry | None: ...
@@ -80,7 +80,7 @@ class IncomingJournal(Protocol):
 
 
 class InboxDelivery(Delivery):
-    """A message that an inbox hands out; its provider has its acknowledgement already.
+    """A message that an inbox hands out. It is already acknowledged at the provider.
 
     Attributes:
         key: the inbox's key of the message.
@@ -96,22 +96,22 @@ class InboxDelivery(Delivery):
         self.inbox = inbox
 
     def acknowledge(self) -> None:
-        """Notes that it is done with.
+        """Notes that the message was handled.
 
         Raises:
-            SpoolError: that cannot be noted.
+            SpoolError: the inbox cannot note it.
         """
         self.inbox.done(self.key)
 
 
 class InboxReceiver:
-    """Receives by way of an inbox: first what waits there, then what the provider delivers.
+    """Receives through an inbox: first the messages that wait there, then those that the provider delivers.
 
     Args:
-        session: of the consumer; its messages are acknowledged one by one.
-        consumer: receives.
-        inbox: keeps.
-        conflicts: whether messages in conflict are received too; else they go to the dead messages.
+        session: the consumer's session; messages are acknowledged one by one.
+        consumer: the consumer that receives.
+        inbox: the inbox.
+        conflicts: whether messages in conflict are returned too; otherwise they become dead messages.
     """
 
     def __init__(
@@ -124,18 +124,18 @@ class InboxReceiver:
         self._unlanded: Delivery | None = None
 
     def receive(self, timeout: float | None = None) -> InboxDelivery | None:
-        """The next message that is new; see `Consumer.receive`.
+        """Waits for the next new message, and returns it; see `Consumer.receive`.
 
         Raises:
-            SpoolFullError: there is no room to store it. It is not acknowledged, and the next call tries once more.
-            SpoolError: it cannot be stored; the provider delivers it again.
-            IllegalStateError, TransportError: as `Consumer.receive`.
+            SpoolFullError: there is no room to store a message. It is not acknowledged, and the next call tries again.
+            SpoolError: a message cannot be stored; the provider delivers it again.
+            IllegalStateError, TransportError: as from `Consumer.receive`.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         while (entry := self._take()) is None:
             left = math.inf if deadline is None else max(0.0, deadline - time.monotonic())
             if self._unlanded is None:
-                # Other processes that share the inbox may leave a message to this one: look now and then.
+                # A process that shares the inbox may leave a message to this one, so check from time to time.
                 self._unlanded = self._consumer.receive(min(left, _LOOK))
             if self._unlanded is not None:
                 self._land(self._unlanded)
@@ -163,7 +163,7 @@ class InboxReceiver:
             telemetry.count(Count.DUPLICATES, self._consumer.destination)
         try:
             delivery.acknowledge()
-        except (TransportError, IllegalStateError) as error:  # it comes again, and is recognised then
+        except (TransportError, IllegalStateError) as error:  # it will come again and be recognised
             log.debug(
                 "a message that has landed was not acknowledged, message %s: %s: %s",
                 delivery.message.message_id,
@@ -172,21 +172,22 @@ class InboxReceiver:
             )
 
 
-# What handlers note of any delivery. One of an inbox is noted there (SpoolError: it cannot be noted); of another one
-# the provider is told what it has to know.
+# What handlers note for any delivery. If it is from an inbox, the inbox notes it, or raises a SpoolError if it cannot.
+# Otherwise the provider is told if necessary.
 
 
 def begin(delivery: Delivery) -> None:
-    """A message is about to be handed out. Where this raises it must not be."""
+    """Notes that a message is about to be handed out. If this raises an error, it must not be."""
     if isinstance(delivery, InboxDelivery):
         delivery.inbox.hand(delivery.key)
         delivery.begun = True
 
 
 def give_back(delivery: Delivery) -> None:
-    """A message is surely not done with: the inbox hands it out again; without one the provider does.
+    """Gives back a message that was surely not handled. The inbox hands it out again; without one the provider does.
 
-    Where the inbox cannot note that, the message comes when the inbox is closed, or is in doubt then if it was begun.
+    If the inbox cannot note that, the message is handed out again after the inbox is closed; if it was begun, it is
+    then in doubt.
     """
     if isinstance(delivery, InboxDelivery):
         try:
@@ -201,7 +202,7 @@ def give_back(delivery: Delivery) -> None:
 
 
 def park(delivery: Delivery) -> None:
-    """A message was sent to the dead-letter destination: this one is done with."""
+    """Settles a message that was sent to the dead-letter destination."""
     if isinstance(delivery, InboxDelivery):
         delivery.inbox.park(delivery.key)
     else:
@@ -209,13 +210,13 @@ def park(delivery: Delivery) -> None:
 
 
 def retry(delivery: Delivery) -> None:
-    """An attempt has failed, and there will be another one."""
+    """Notes that an attempt has failed and another one will follow."""
     if isinstance(delivery, InboxDelivery):
         delivery.inbox.retry(delivery.key)
 
 
 def mark_in_doubt(delivery: Delivery) -> bool:
-    """Nobody knows what became of a message that was handed out; returns whether an inbox has noted that."""
+    """Notes that the outcome of a message that was handed out is unknown; returns whether an inbox has noted that."""
     if isinstance(delivery, InboxDelivery):
         delivery.inbox.mark_in_doubt(delivery.key)
         return True
@@ -224,11 +225,11 @@ def mark_in_doubt(delivery: Delivery) -> bool:
 
 @contextmanager
 def handed_out(delivery: Delivery) -> Iterator[None]:
-    """Hands a message out for as long as the block runs: done with at its end, and in doubt where it raises.
+    """Hands a message out for the block. It is settled at the end of the block, and in doubt if the block raises.
 
     Raises:
         SpoolError: the inbox cannot note it.
-        TransportError: the provider cannot be told that it is done with.
+        TransportError: the provider cannot be told that the message was handled.
     """
     try:
         begin(delivery)

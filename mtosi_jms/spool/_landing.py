@@ -1,10 +1,10 @@
-"""The landing: a folder of received messages, each durable before it is acknowledged. docs/design/spool.md tells how.
+"""The landing: a folder of received messages, each stored before it is acknowledged. See docs/design/spool.md.
 
 An entry is two files of one name: `.json`, the sidecar with headers and properties, and `.xml`, the body. An entry is
 written once and never changed. Names sort by arrival.
 
-The acknowledgement log proves what a landing must hold: one synced line for each acknowledged message. A kill in the
-middle of a line leaves a torn one at the end, which counts for nothing and is cut off when the log is opened.
+The acknowledgement log proves what a landing must hold: one synced line for each acknowledged message. If the process
+is killed in the middle of a line, the incomplete line is ignored, and removed when the log is opened.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ class Acknowledgement(NamedTuple):
 
     Attributes:
         entry: name of the spool's entry.
-        correlation_id: the header's correlationId, None where there is none.
-        batch_number: batchSequenceNumber, None where there is none.
-        sha256: of the body, in hexadecimal.
+        correlation_id: the header's correlationId, if any.
+        batch_number: the header's batchSequenceNumber, if any.
+        sha256: SHA-256 of the body, in hexadecimal.
     """
 
     entry: str
@@ -47,16 +47,16 @@ class Acknowledgement(NamedTuple):
 
 
 class AckLog(Closeable):
-    """Appends to an acknowledgement log; any number of threads may share one, processes may not.
+    """Appends to an acknowledgement log. Threads may share one, processes must not.
 
     Args:
-        path: the file; made, with its folder, if it is not there, and added to if it is.
+        path: the file. If it is missing, it is created, with its folder.
 
     Attributes:
         path: the same.
 
     Raises:
-        SpoolError: it cannot be made or written.
+        SpoolError: the file cannot be made or written.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -76,7 +76,7 @@ class AckLog(Closeable):
         """Writes a line and syncs it.
 
         Raises:
-            SpoolError: it could not be written and synced, or the log is closed.
+            SpoolError: the line could not be written and synced, or the log is closed.
         """
         line = json.dumps(acknowledgement._asdict()).encode("ascii") + b"\n"
         with self._lock, reporting(self.path):
@@ -86,7 +86,7 @@ class AckLog(Closeable):
             os.fsync(self._descriptor)
 
     def close(self) -> None:
-        """Closes the file; it may be called again."""
+        """Closes the file. May be called again."""
         with self._lock:
             if self._descriptor >= 0:
                 os.close(self._descriptor)
@@ -94,10 +94,10 @@ class AckLog(Closeable):
 
 
 def read_acknowledgements(path: str | os.PathLike[str]) -> list[Acknowledgement]:
-    """The lines of a log, a torn one at the end left out.
+    """Returns the lines of a log, without an incomplete one at the end.
 
     Raises:
-        SpoolError: it cannot be read, or a line within is damaged; with its number.
+        SpoolError: the log cannot be read, or a line is damaged; the error gives its number.
     """
     file = Path(path)
     with reporting(file):
@@ -138,21 +138,21 @@ _ENVELOPE: Final = ".xml"
 _SIDECAR: Final = ".json"
 _UNFINISHED: Final = ".tmp"
 _NAME: Final = re.compile(r"([0-9]{13})-([0-9]{6})-([0-9a-f]{8})")
-"""Of an entry: milliseconds of arrival, a number within the millisecond, the beginning of the body's SHA-256."""
+"""The name of an entry: milliseconds of arrival, a number within the millisecond, the start of the body's SHA-256."""
 _LATEST: Final = 10**13 - 1
 _LAST_NUMBER: Final = 999_999
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpoolEntry:
-    """One message of a spool. It holds no body: `read_body` and `message` go to the disk each time.
+    """One message of a spool, without its body: `read_body` and `message` read that from the disk each time.
 
     Attributes:
         path: the envelope's file.
-        facts: the message without its body; None where the sidecar is missing or damaged.
-        received_ms: when it was received, milliseconds since 1970 UTC; None where neither sidecar nor name tell.
-        sha256: of the body as it was received, in hexadecimal; None where the sidecar does not tell.
-        problem: what is wrong with the sidecar; empty where nothing is.
+        facts: the message without its body; None if the sidecar is missing or damaged.
+        received_ms: when it was received, milliseconds since 1970 UTC; None if neither sidecar nor name tell.
+        sha256: SHA-256 of the received body, in hexadecimal; None if the sidecar does not tell.
+        problem: what is wrong with the sidecar; empty if nothing is.
     """
 
     path: Path
@@ -170,18 +170,18 @@ class SpoolEntry:
         """The envelope's bytes, exactly as they were received.
 
         Raises:
-            SpoolError: the file cannot be read; so do `message` and `damage`.
+            SpoolError: the file cannot be read. `message` and `damage` raise it too.
         """
         with reporting(self.path):
             return self.path.read_bytes()
 
     def message(self) -> JmsMessage:
-        """The whole message; with default headers and no properties where the sidecar does not tell."""
+        """Returns the whole message; without a usable sidecar, with default headers and no properties."""
         body = self.read_body()
         return replace(self.facts, body=body) if self.facts is not None else JmsMessage(body=body)
 
     def damage(self) -> str:
-        """What is wrong with the entry, its body compared with the SHA-256 of what was received; empty: nothing."""
+        """Returns what is wrong with the entry; empty: nothing. Compares the body with the SHA-256 at its arrival."""
         named = _NAME.fullmatch(self.name)
         expected = self.sha256 or (named[3] if named else "")
         if not _sha256(self.read_body()).startswith(expected):
@@ -191,11 +191,11 @@ class SpoolEntry:
 
 @dataclass(frozen=True, slots=True)
 class Leftover:
-    """A file of a message that a crash cut off. The message was not acknowledged.
+    """A file of a message that was not written completely because of a crash. The message was not acknowledged.
 
     Attributes:
         path: the file.
-        reason: what it is, in words.
+        reason: describes the file.
     """
 
     path: Path
@@ -204,12 +204,12 @@ class Leftover:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """What a folder held at one moment.
+    """The content of a folder at one moment.
 
     Attributes:
         envelopes: the files of the entries, in the order of arrival.
-        leftovers: unfinished files; a writer at work may still finish them.
-        others: files that do not belong to a spool, without hidden ones (`.x`, `_x`).
+        leftovers: unfinished files, which an active writer may still finish.
+        others: files that do not belong to a spool, except hidden ones (`.x`, `_x`).
     """
 
     envelopes: tuple[Path, ...]
@@ -218,7 +218,7 @@ class Listing:
 
 
 def scan(folder: str | os.PathLike[str]) -> Listing:
-    """Lists a folder, without reading any file.
+    """Lists a folder without reading any file.
 
     Raises:
         SpoolError: the folder cannot be read.
@@ -242,7 +242,7 @@ def scan(folder: str | os.PathLike[str]) -> Listing:
 
 
 def _left_over(path: Path, present: frozenset[str]) -> str:
-    """Why a file is left over from a crash; empty where it is not."""
+    """Returns why a file is left over from a crash; empty if it is not."""
     if path.suffix == _UNFINISHED and _NAME.match(path.name):
         return "an envelope that was not written to its end"
     if path.suffix == _SIDECAR and _NAME.fullmatch(path.stem) and path.stem + _ENVELOPE not in present:
@@ -253,21 +253,21 @@ def _left_over(path: Path, present: frozenset[str]) -> str:
 def entries(folder: str | os.PathLike[str], *, strict: bool = False) -> Iterator[SpoolEntry]:
     """Yields the entries of a folder in the order of arrival, one in memory at a time, without their bodies.
 
-    An envelope is yielded whatever became of its sidecar: `facts` is None then, and `problem` says why.
+    An envelope without a usable sidecar is yielded too: its `facts` are None, and `problem` says why.
 
     Args:
         folder: a spool, or any folder of envelopes (`*.xml`).
-        strict: raise where a sidecar is missing or damaged.
+        strict: whether to raise an error if a sidecar is missing or damaged.
 
     Raises:
-        SpoolError: the folder cannot be read; with `strict`, a sidecar cannot.
+        SpoolError: the folder cannot be read; with `strict`, a sidecar is missing or damaged.
     """
     for path in scan(folder).envelopes:
         yield open_entry(path, strict=strict)
 
 
 def open_entry(path: str | os.PathLike[str], *, strict: bool = False) -> SpoolEntry:
-    """The entry of one envelope file; its sidecar is read, its body is not.
+    """Returns the entry of one envelope file. Reads its sidecar, but not its body.
 
     Raises:
         SpoolError: with `strict`, the sidecar is missing or damaged.
@@ -288,13 +288,12 @@ def open_entry(path: str | os.PathLike[str], *, strict: bool = False) -> SpoolEn
 
 
 class Spool:
-    """A folder that messages land in. Any number of threads may write; processes too, each with a Spool of its own.
+    """A folder in which received messages are stored. Threads may share a Spool; each process needs its own.
 
-    Names sort by arrival, also over several runs and when the clock was set back: no name sorts before one that was
-    there.
+    Names sort by arrival, also over several runs and after the clock was set back: a new name sorts after all others.
 
     Args:
-        folder: where; made if it is not there. What it holds already stays, and is added to.
+        folder: the folder; created if it is missing. Existing entries stay.
 
     Attributes:
         folder: the same.
@@ -312,15 +311,15 @@ class Spool:
         self._last = max(((int(match[1]), int(match[2])) for match in names), default=(-1, 0))
 
     def write(self, message: JmsMessage, received_ms: int) -> SpoolEntry:
-        """Writes and syncs a message: when this returns, it outlives a crash of process and machine.
+        """Writes and syncs a message. When this returns, the message survives a crash of process and machine.
 
         Args:
-            message: as it was received.
-            received_ms: when, milliseconds since 1970 UTC.
+            message: the received message.
+            received_ms: when it was received, milliseconds since 1970 UTC.
 
         Raises:
-            SpoolError: it could not be written and synced: do not acknowledge. Nothing unfinished is left, if the
-                disk allows.
+            SpoolError: the message could not be written and synced: do not acknowledge it. No unfinished files are
+                left, as far as the disk allows.
             ConfigError: the time is out of range.
         """
         if type(received_ms) is not int or not 0 <= received_ms <= _LATEST:
@@ -343,12 +342,12 @@ class Spool:
         return SpoolEntry(path=path, facts=facts, received_ms=received_ms, sha256=sha256)
 
     def _reserve(self, received_ms: int, sha256: str, sidecar: bytes) -> str:
-        """Writes the sidecar under a name that is free, which reserves the name."""
+        """Writes the sidecar under a free name, which reserves the name; returns the name."""
         while True:
             name = self._next_name(received_ms, sha256)
             path = self.folder / (name + _SIDECAR)
             with reporting(path):
-                if (self.folder / (name + _ENVELOPE)).exists():  # its sidecar was lost: not to be overwritten
+                if (self.folder / (name + _ENVELOPE)).exists():  # an envelope without a sidecar must not be overwritten
                     continue
                 try:
                     write_synced(path, sidecar, new=True)
@@ -370,12 +369,12 @@ class Spool:
 
 
 class DurableLanding(Closeable):
-    """Keeps each received message durably before it is acknowledged.
+    """Stores each received message durably before it is acknowledged.
 
     Requestors and subscribers may share one.
 
     Args:
-        folder: where the messages go; made if it is not there.
+        folder: the folder for the messages; created if it is missing.
         ack_log: file that gets one synced line for each acknowledgement; None: no log.
         clock: seconds since 1970 UTC.
 
@@ -398,10 +397,10 @@ class DurableLanding(Closeable):
         self._clock = clock
 
     def land(self, message: JmsMessage) -> SpoolEntry:
-        """Write a message; it is safe when this returns.
+        """Write a message. When this returns, it is stored durably.
 
         Raises:
-            SpoolError: it cannot be written; it must not be acknowledged.
+            SpoolError: the message cannot be written, and must not be acknowledged.
         """
         return self.spool.write(message, int(self._clock() * 1000))
 

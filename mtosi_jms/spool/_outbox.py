@@ -1,4 +1,4 @@
-"""The outbox: what is sent is stored first, and sent until the provider has confirmed it, always with the same id.
+"""The outbox stores a message before it is sent, and sends it until the provider confirms it, always with the same id.
 
 waits -> confirmed: it is gone
   |----> dead: the provider has refused this very message too often; it stays, with the reason
@@ -35,32 +35,32 @@ from mtosi_jms.transport import Backoff
 log = logging.getLogger(__package__)
 
 _PAGE: Final = 200
-"""Messages whose places are read at a time."""
+"""How many rows are read at a time."""
 _OWN_FAULT: Final = (ConfigError, InvalidDestinationError, AuthenticationError, MessageRefusedError)
-"""What a provider says of one message. A refused login, a full destination or a lost connection is about all."""
+"""Errors about one message. A refused login, a full destination or a lost connection concerns all messages."""
 
 
 class Outbox(Closeable):
-    """Stores what is to be sent; threads, publishers and requestors of one provider may share it.
+    """Stores messages to be sent. Threads, publishers and requestors of one provider may share it.
 
     A stored message is sent by the next `send` or `resend`, of this process or a later one, until the provider
-    confirms it; the receiver recognises a second copy by `MTOSIX_messageId` (`Inbox`). Messages to one destination
-    keep the order of the calls. A message that has outlived its time to live is not sent any more.
+    confirms it. The receiver recognises a second copy by `MTOSIX_messageId` (`Inbox`). Messages to one destination
+    keep the order of the calls. A message whose time to live is over is not sent any more.
 
-    A message that the provider refuses is tried again; messages to other destinations go on meanwhile. After the last
-    attempt it is dead: kept with the reason, reported, and not sent any more (`dead`, `redrive`).
+    If the provider refuses a message, it is tried again; meanwhile messages to other destinations are sent. After the
+    last attempt the message is dead: kept with the reason, reported, and not sent any more (`dead`, `redrive`).
 
     Every method may raise SpoolError: the folder cannot be read or written.
 
     Args:
-        folder: for this outbox alone; made if it is not there, for its owner only.
-        limit_bytes: that messages may take up; None: any number.
-        limit_messages: how many there may be; None: any number.
+        folder: a folder only for this outbox; created if it is missing, accessible only for its owner.
+        limit_bytes: maximum size of the messages; None: no limit.
+        limit_messages: maximum number of messages; None: no limit.
         limit_age: seconds after which the log reports a message that still waits; None: never.
         attempts: how often a refused message is sent before it is dead.
-        retry: waiting between these attempts.
-        on_refused: called with a message that is dead now, and the error.
-        segment_bytes: of the files of 0.1; does nothing.
+        retry: pauses between these attempts.
+        on_refused: called with a message that has become dead, and the error.
+        segment_bytes: an option of version 0.1, without effect.
         clock: seconds since 1970 UTC.
 
     Attributes:
@@ -69,9 +69,9 @@ class Outbox(Closeable):
         expired: how many were given up because their time to live was over.
 
     Raises:
-        SpoolInUseError: another process, or object, has the folder.
+        SpoolInUseError: another process or object has the folder open.
         JournalDamageError: the database is damaged.
-        SpoolError: it cannot be read or written, or is not its owner's alone.
+        SpoolError: the folder cannot be read or written, or other users may access it.
     """
 
     def __init__(
@@ -103,46 +103,46 @@ class Outbox(Closeable):
             raise
 
     def __len__(self) -> int:
-        """How many messages wait to be confirmed."""
+        """Returns how many messages wait to be confirmed."""
         return self._store.count("waits")
 
     @property
     def age(self) -> float:
-        """Seconds that the oldest message has waited to be confirmed; 0: there is none."""
+        """Returns the seconds for which the oldest message has waited to be confirmed; 0: there is none."""
         query = "SELECT since_ms FROM message WHERE state = 'waits' ORDER BY number LIMIT 1"
         found = self._store.read(query)
         return max(self._store.now_ms() - found[0][0], 0) / 1000 if found else 0.0
 
     @property
     def folder(self) -> Path:
-        """Where it is."""
+        """The outbox's folder."""
         return self._store.folder
 
     @property
     def dead_count(self) -> int:
-        """How many messages `dead` has, without reading them."""
+        """Returns the number of dead messages, without reading them."""
         return self._store.count(DEAD)
 
     @property
     def dead(self) -> list[DeadMessage]:
-        """Refused and damaged messages; each until `redrive` or `withdraw`."""
+        """Returns the dead messages: refused and damaged ones. Each stays until `redrive` or `withdraw`."""
         return self._store.dead()
 
     def put(self, message: JmsMessage, destination: Destination) -> JmsMessage:
-        """Store a message; it outlives a crash of process and machine when this returns, and will be sent.
+        """Store a message to be sent. When this returns, it survives a crash of process and machine.
 
         Args:
-            message: what is sent; it goes out PERSISTENT.
-            destination: where to; not a temporary one.
+            message: the message; it will be sent PERSISTENT.
+            destination: where the message goes; not a temporary destination.
 
         Returns:
             The message as it will be sent, with its MTOSIX_messageId.
 
         Raises:
             SpoolFullError: a limit is reached, or the disk is full.
-            SpoolError: it is not stored.
-            ConfigError: a temporary destination; or another message of this id is stored already. To put the same
-                message twice is no error: a caller that was interrupted may do that.
+            SpoolError: the message is not stored.
+            ConfigError: the destination is temporary, or another message with this id is stored already. Storing the
+                same message twice is not an error, because an interrupted caller may do that.
         """
         if destination.is_temporary:
             raise ConfigError(f"{destination}: a temporary destination does not outlive its connection")
@@ -155,7 +155,7 @@ class Outbox(Closeable):
         )
         with self._store.lock:
             number = self._store.write(lambda: self._insert(key, stored), sync=True, settles=False)
-            self._tried = min(self._tried, number - 1)  # numbers begin anew when the outbox is empty
+            self._tried = min(self._tried, number - 1)  # numbers start again when the outbox is empty
         return stored
 
     def _insert(self, key: str, stored: JmsMessage) -> int:
@@ -168,34 +168,35 @@ class Outbox(Closeable):
         return int(number)
 
     def confirm(self, message: JmsMessage) -> None:
-        """The provider has confirmed a message: it is not sent again.
+        """Remove a message that the provider has confirmed, so that it is not sent again.
 
-        If the machine crashes right now it may be; its receiver recognises it by its id.
+        If the machine crashes right now, it may be sent again; its receiver recognises it by its id.
         """
         self._remove(_key_of(message), sync=False)
 
     def withdraw(self, message: JmsMessage) -> None:
-        """Remove a message, which is not sent any more."""
+        """Remove a message, so that it is not sent any more."""
         self._remove(_key_of(message), sync=True)
 
     def redrive(self, key: str) -> None:
-        """Have a dead message sent again, with all attempts."""
+        """Have a dead message sent again, with the full number of attempts."""
         statement = f"UPDATE message SET state = 'waits', {READY} WHERE key = ? AND state = '{DEAD}'"
         self._store.change(statement, key, sync=True)
 
     def unconfirmed(self) -> list[JmsMessage]:
-        """The messages that wait to be confirmed, in the order in which they were stored."""
+        """Returns the messages that wait to be confirmed, in the order in which they were stored."""
         with self._store.lock:
             read = [self._store.message(one.number, one.key) for one in self._store.messages("waits")]
             return [message for message in read if message is not None]
 
     def send(self, session: Sender, destination: Destination, message: JmsMessage) -> JmsMessage:
-        """Store a message, then send it, after all that wait.
+        """Store a message, then send it after all those that wait.
 
         Raises:
             ConfigError, InvalidDestinationError: the message cannot be sent at all, and is not stored any more.
-            TransportError: it is stored and not confirmed. Do not send it again: `resend` does, or the next `send`.
-            SpoolError: it is not stored, and not sent.
+            TransportError: the message is stored and not confirmed. Do not send it again: the next `send` or `resend`
+                does.
+            SpoolError: the message is neither stored nor sent.
         """
         stored = self.put(message, destination)
         with self._sending:
@@ -205,10 +206,10 @@ class Outbox(Closeable):
             return sent or stored
 
     def resend(self, session: Sender) -> int:
-        """Send what waits, except for messages whose next attempt is not due; returns how many were sent.
+        """Send the waiting messages, except those whose next attempt is not due; returns how many were sent.
 
         Raises:
-            TransportError: the provider failed; the other messages wait on.
+            TransportError: the provider failed; the remaining messages still wait.
         """
         with self._sending:
             before = self.sent
@@ -216,7 +217,7 @@ class Outbox(Closeable):
             return self.sent - before
 
     def _flush(self, session: Sender, until: str | None) -> JmsMessage | None:
-        """Sends what waits, up to the message of a key, which is returned as it was sent."""
+        """Sends the waiting messages, up to the one with a key, which is returned as sent."""
         refused: set[str] = set()  # destinations whose next message waits for another attempt
         self._behind = 0
         for number, key, destination, attempts, next_ms in self._waiting():
@@ -254,10 +255,10 @@ class Outbox(Closeable):
         return None
 
     def _waiting(self) -> Iterator[tuple[int, str, str, int, int]]:
-        """Number, key, destination, attempts and next attempt of each message that waits, in order.
+        """Yields number, key, destination, attempts and next attempt of each waiting message, in order.
 
-        It goes on behind the last one that was left behind, and not behind the last one that was sent: once all are
-        sent, numbers begin anew.
+        Each page starts after the last message that was left behind, not after the last one that was sent, because
+        numbers start again from the beginning once all are sent.
         """
         columns = "number, key, destination, attempts, next_ms"
         query = f"SELECT {columns} FROM message WHERE state = 'waits' AND {OPEN}"
@@ -269,7 +270,7 @@ class Outbox(Closeable):
         return left <= 0 or left > 1000 * (self._retry.maximum + self._retry.jitter)  # the clock was set back
 
     def _refused(self, number: int, message: JmsMessage, attempts: int, error: MtosiError) -> bool:
-        """Notes that a message was refused; whether it is dead now."""
+        """Notes that a message was refused; returns whether it is dead now."""
         if attempts < self._attempts and not isinstance(error, ConfigError):
             next_ms = self._store.now_ms() + int(1000 * self._retry.seconds(attempts))
             statement = "UPDATE message SET attempts = ?, next_ms = ? WHERE number = ?"
@@ -292,7 +293,7 @@ class Outbox(Closeable):
         self._store.change("DELETE FROM message WHERE key = ?", key, sync=sync)
 
     def _in_time(self, number: int, key: str) -> JmsMessage | None:
-        """A message with the time to live that is left of it; None where none is, or where it cannot be read."""
+        """Returns a message with its remaining time to live; None if no time is left or it cannot be read."""
         with self._store.lock:
             found = self._store.read("SELECT since_ms FROM message WHERE number = ? AND key = ?", number, key)
             if not found:  # withdrawn meanwhile
@@ -308,7 +309,7 @@ class Outbox(Closeable):
         return None
 
     def close(self) -> None:
-        """Let go of the folder; what is not confirmed stays in it."""
+        """Close the outbox. Unconfirmed messages stay in the folder."""
         self._store.close()
 
 

@@ -1,4 +1,4 @@
-"""Verifies an outbox or inbox: its database by SQLite, each message by its checksum; rescues what can be read.
+"""Verifies an outbox or inbox, its database by SQLite and each message by its checksum, and rescues readable messages.
 
 docs/design/spool.md has the steps of a rescue, and what a kill between them leaves.
 """
@@ -39,23 +39,23 @@ _COPY: Final = "rescue.db"
 _NEW: Final = "rescue-new.db"
 _SUFFIXES: Final = ("", "-wal", "-shm", "-journal")
 _ERRORS: Final = (sqlite3.Error, MemoryError, OverflowError)
-"""What damaged pages raise; MemoryError where one asks for a value of an absurd size."""
+"""Errors from damaged pages. MemoryError comes from a page that gives a value an absurd size."""
 _ROOT: Final = 2
 """First page of the table of messages, in every database that `make_tables` made."""
 _MOST: Final = 1_000_000
-"""How many numbers between the first and the last readable message are tried one by one."""
+"""How many numbers between the first and the last readable message are tried one by one at most."""
 
 
 class Verification(NamedTuple):
-    """What `verify_folder` found.
+    """The result of `verify_folder`.
 
     Attributes:
         kind: "outbox" or "inbox".
-        messages: how many unsettled messages are there.
-        damaged: keys of those that are not as they were stored; they are dead now.
-        problems: what was wrong with the database, a line each.
-        kept: the damaged database, where a new one has taken its place; None: it was sound, or could be mended.
-        lost: what could not be rescued, as far as is known, a line each.
+        messages: number of unsettled messages.
+        damaged: keys of messages that are not as they were stored; they are dead now.
+        problems: what was wrong with the database, one line each.
+        kept: the damaged database, if a new one replaces it; None: it was sound or could be repaired.
+        lost: what could not be rescued, as far as known, one line each.
     """
 
     kind: str
@@ -71,14 +71,14 @@ class Verification(NamedTuple):
 
 
 def verify_folder(folder: str | os.PathLike[str]) -> Verification:
-    """Checks all messages by their checksums: damaged ones are dead then. Rescues a damaged database.
+    """Checks all messages by their checksums, makes damaged ones dead, and rescues a damaged database.
 
     Args:
-        folder: of an outbox or inbox; processes may have it open.
+        folder: the folder of an outbox or inbox; processes may have it open.
 
     Raises:
         SpoolInUseError: the database is damaged, and a process has it open.
-        SpoolError: no outbox or inbox is there, it cannot be read or written, or nothing can be rescued.
+        SpoolError: the folder is not an outbox or inbox, cannot be read or written, or nothing can be rescued.
     """
     folder = Path(folder)
     problems: list[str] = []
@@ -99,7 +99,7 @@ def verify_folder(folder: str | os.PathLike[str]) -> Verification:
 
 
 def _recount(store: Store) -> bool:
-    """Counts again how much is in each state; whether the totals were wrong."""
+    """Recomputes the totals of each state; returns whether they were wrong."""
 
     def work() -> bool:
         query = "SELECT state, count(*), sum(size) FROM message GROUP BY state"
@@ -116,7 +116,7 @@ def _recount(store: Store) -> bool:
 
 
 def _problems(folder: Path) -> tuple[list[str], list[str]]:
-    """What is wrong with a database, and which of that only a rescue can mend."""
+    """Returns the problems of a database, and those of them that only a rescue can repair."""
     check_kind(folder)
     try:
         with closing(Store(folder, "")) as store:
@@ -128,7 +128,7 @@ def _problems(folder: Path) -> tuple[list[str], list[str]]:
 
 @contextmanager
 def _alone(folder: Path, why: str) -> Iterator[None]:
-    """Locks the folder of an outbox or inbox against everybody else."""
+    """Locks the folder of an outbox or inbox against all others."""
     with ExitStack() as stack:
         for path in (folder / LOCK, *folder.glob("owner-*.lock")):
             with reporting(path):
@@ -141,7 +141,11 @@ def _alone(folder: Path, why: str) -> Iterator[None]:
 
 
 def _rescue(folder: Path, why: str) -> tuple[Path, list[str]]:
-    """Replaces a damaged database by a new one with all that can be read; where the old one is kept, what is lost."""
+    """Replaces a damaged database by a new one with all readable messages.
+
+    Returns:
+        The path of the old database, and what is lost.
+    """
     path = folder / DATABASE
     with _alone(folder, f"damaged: {why}"), reporting(folder):
         kept = folder / f"{DATABASE}.damaged-{int(time.time() * 1000)}"
@@ -174,21 +178,21 @@ def _copy(source: Path, target: Path) -> None:
 
 
 def _remove(folder: Path) -> None:
-    """Removes what a rescue works with."""
+    """Removes the temporary files of a rescue."""
     for name in _COPY, _NEW:
         for suffix in _SUFFIXES:
             (folder / f"{name}{suffix}").unlink(missing_ok=True)
 
 
 class _Salvage:
-    """Writes to a new database what can be read of a copy of a damaged one.
+    """Copies the readable messages of a damaged database to a new one.
 
     Attributes:
-        lost: what cannot, as far as that can be told.
+        lost: what cannot be read, as far as known.
 
     Raises:
         SpoolError: nothing can be read.
-        sqlite3.Error: the new one cannot be written.
+        sqlite3.Error: the new database cannot be written.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -232,7 +236,7 @@ class _Salvage:
             self._damaged.append(row)
 
     def _add_damaged(self, new: sqlite3.Connection, row: tuple[Any, ...]) -> None:
-        """Keeps what is left of a damaged message, as a dead one."""
+        """Keeps the remains of a damaged message as a dead message."""
         number, key, since, size = row[0], row[1], row[8], row[9]
         columns = "number, key, state, since_ms, size, reason, content, digest, facts, body"
         statement = f"INSERT INTO message ({columns}) VALUES (?, ?, '{DEAD}', ?, ?, '{NOT_AS_STORED}', ?, ?, ?, ?)"
@@ -246,7 +250,7 @@ class _Salvage:
     def _account(
         self, old: sqlite3.Connection, new: sqlite3.Connection, opened: dict[int, str], keys: dict[int, str]
     ) -> None:
-        """Lists what was not rescued: by the indexes, which name it, or by the totals, which count it."""
+        """Lists the messages that were not rescued: by the indexes, which name them, or by the totals."""
         gone = [number for number in {**opened, **keys} if number not in self._numbers]
         gone = [number for number in gone if keys.get(number) not in self._keys]
         are_told = bool(opened)  # else the index of what is not settled cannot be read
@@ -276,7 +280,7 @@ def _opened(path: Path) -> sqlite3.Connection:
 
 
 def _is_sound(copy: Path) -> bool:
-    """Whether the first page can be read, which says where the tables are."""
+    """Whether the first page, which says where the tables are, can be read."""
     with closing(_opened(copy)) as database, suppress(*_ERRORS):
         database.execute("SELECT * FROM message LIMIT 0")
         roots = database.execute("SELECT rootpage FROM sqlite_master WHERE name = 'message'").fetchall()
@@ -302,7 +306,7 @@ def _replace_first_page(copy: Path, scratch: Path) -> None:
 
 
 def _kind_of(database: sqlite3.Connection) -> str:
-    """Whether it is an outbox or inbox, by its id or by the states of its messages; empty: unknown."""
+    """Returns "outbox" or "inbox", by the id of the database or the states of its messages; empty: unknown."""
     said = next(iter(_until_damage(database, "PRAGMA application_id")), (0,))[0]
     for kind, number in APPLICATION_IDS.items():
         if number == said:
@@ -318,13 +322,13 @@ def _kind_of(database: sqlite3.Connection) -> str:
 
 
 def _until_damage(database: sqlite3.Connection, query: str, *values: object) -> Iterator[Any]:
-    """The rows of a query, up to the first damage."""
+    """Yields the rows of a query, up to the first damage."""
     with suppress(*_ERRORS):
         yield from database.execute(query, values)
 
 
 def _indexed(database: sqlite3.Connection) -> tuple[dict[int, str], dict[int, str]]:
-    """What the indexes know: the states of unsettled messages, and all keys, by number."""
+    """Returns the content of the indexes: the states of unsettled messages, and all keys, by number."""
     opened: dict[int, str] = {}
     keys: dict[int, str] = {}
     by_state = f"SELECT number, state FROM message INDEXED BY open WHERE {OPEN} ORDER BY state {{0}}, number {{0}}"
@@ -339,7 +343,7 @@ def _indexed(database: sqlite3.Connection) -> tuple[dict[int, str], dict[int, st
 
 
 def _rows(database: sqlite3.Connection, known: Iterable[int]) -> Iterator[tuple[Any, ...]]:
-    """The readable messages: from either end, then those between one by one."""
+    """Yields the readable messages: from either end, then those between one by one."""
     numbers: set[int] = set()
     for order in "ASC", "DESC":
         for row in _until_damage(database, f"SELECT * FROM message NOT INDEXED ORDER BY number {order}"):

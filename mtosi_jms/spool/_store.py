@@ -1,7 +1,7 @@
 """Messages by key, each in a state, in one SQLite database: the common part of outbox and inbox.
 
 docs/design/spool.md has the states, the transactions, and what a crash leaves. In short: each change is one
-transaction; what stores a message or hands it out is synced; all state that counts is in the database.
+transaction; transactions that store a message or hand it out are synced; all relevant state is in the database.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ T = TypeVar("T")
 
 DATABASE: Final = "messages.db"
 RESCUED: Final = "rescued.db"
-"""What `spool verify` has rescued, complete and synced, until it replaces the damaged database."""
+"""The database that `spool verify` has rescued, complete and synced, until it replaces the damaged one."""
 LIMIT_BYTES: Final = 1024 * 1024 * 1024
 """Bytes of unsettled messages that an outbox or inbox takes by default."""
 DEAD: Final = "dead"
 SETTLED: Final = ("done", "parked")
-"""States in which an inbox remembers no more than the id of a message; no other state is an end."""
+"""The final states: an inbox keeps only the id of such a message."""
 KINDS: Final = {"outbox": ("waits", DEAD), "inbox": ("landed", "handed", "doubt", DEAD, *SETTLED)}
-"""The states of either."""
+"""The states in an outbox and in an inbox."""
 APPLICATION_IDS: Final = {"outbox": 0x4D544F42, "inbox": 0x4D544942}
 NOT_AS_STORED: Final = "it is not as it was stored"
 
@@ -81,15 +81,15 @@ _SCHEMA: Final = (
 )
 _FORMAT: Final = 1
 _DAMAGED: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR)
-"""Codes that mean damage. The statements are right: where SQLite rejects one, the tables are not as they were made."""
+"""Codes that mean damage. The statements are correct, so if SQLite rejects one, the tables have changed."""
 _COLUMNS: Final = (
     "number, CAST(key AS TEXT), CAST(state AS TEXT), CAST(since_ms AS INTEGER), CAST(size AS INTEGER),"
     " CAST(attempts AS INTEGER), CAST(coalesce(reason, '') AS TEXT), CAST(coalesce(destination, '') AS TEXT),"
     " CAST(coalesce(owner, '') AS TEXT)"
 )
-"""Of `StoredMessage`; a damaged column may hold a value of any type."""
+"""The columns of `StoredMessage`, with casts, as a damaged column may hold a value of any type."""
 _ERRORS: Final = (sqlite3.Error, UnicodeDecodeError)
-"""What the module raises; the latter where a damaged name is in the text of an error."""
+"""Errors of SQLite. A UnicodeDecodeError comes from a damaged name in the text of an error."""
 
 
 class StoredMessage(NamedTuple):
@@ -102,9 +102,9 @@ class StoredMessage(NamedTuple):
         since_ms: when it was stored, milliseconds since 1970 UTC.
         size: its bytes, headers and properties included.
         attempts: how often the provider has refused it.
-        reason: why it is dead; empty where it is not.
-        destination: where it goes to, or came to, as `queue:NAME`; empty where it has none.
-        owner: the inbox that has taken it; empty where none has.
+        reason: why it is dead; empty if it is not.
+        destination: where it goes, or where it was received, as `queue:NAME`; empty if it has none.
+        owner: the inbox that has taken it; empty if none has.
     """
 
     number: int
@@ -124,7 +124,7 @@ class DeadMessage(NamedTuple):
     Attributes:
         key: identifies it.
         reason: why it is dead.
-        message: as it was stored; None where that cannot be read.
+        message: the stored message; None if it cannot be read.
     """
 
     key: str
@@ -133,25 +133,27 @@ class DeadMessage(NamedTuple):
 
 
 class Store:
-    """See above; threads may share one. Each method may raise the errors below, or SpoolFullError on a full disk.
+    """The database of an outbox or inbox; threads may share it.
+
+    Each method may raise the errors below, or SpoolFullError on a full disk.
 
     Args:
-        folder: made, for its owner alone, if it is not there.
-        kind: "outbox" or "inbox"; empty: whatever is there, beside the processes that have it open.
+        folder: the folder; created if it is missing, accessible only for its owner.
+        kind: "outbox" or "inbox"; empty: open what exists, also while processes have it open.
         clock: seconds since 1970 UTC.
-        alone: whether no other object may have the folder for as long as this one is open.
-        limits: bytes, messages and seconds of age of unsettled messages; each None: any.
+        alone: whether this object locks the folder against all others while it is open.
+        limits: maximum bytes, number and age in seconds of unsettled messages; each None: no limit.
 
     Attributes:
-        folder, kind: the same.
+        folder, kind: see Args.
         lock: held by each method; hold it for several calls that belong together. Take it before the database's.
         me: this object as the owner of messages of an inbox, in the column `owner`.
         place: the folder, with its locks and its reserve.
 
     Raises:
-        SpoolInUseError: another process, or object, has the folder.
+        SpoolInUseError: another process or object has the folder open.
         JournalDamageError: the database is damaged; `mtosi-jms spool verify` rescues what can be read.
-        SpoolError: it cannot be read or written, or is not its owner's alone.
+        SpoolError: the folder cannot be read or written, or other users may access it.
     """
 
     def __init__(
@@ -183,7 +185,7 @@ class Store:
         _stores.add(self)
 
     def _open(self, alone: bool) -> None:
-        """Opens the database; makes a new one where there is none, and takes over the journals of 0.1."""
+        """Opens the database, or creates one, and imports the journals of version 0.1."""
         if not self.kind:
             self._guarded(self._connect)
             return
@@ -234,7 +236,7 @@ class Store:
                 self.execute("INSERT INTO message (key, state, since_ms, size) VALUES (?, 'done', 0, 0)", key)
 
     def _look_over(self) -> None:
-        """Asks SQLite whether the database is as it wrote it; gives back much unused space."""
+        """Checks the integrity of the database, and frees unused space if there is much."""
         wrong, found = self.mend()
         if wrong and not found:
             for key in self.verify():
@@ -249,7 +251,7 @@ class Store:
                 log.debug("%s: the database keeps its size: %s: %s", self.folder, type(error).__name__, error)
 
     def integrity(self) -> list[str]:
-        """What SQLite finds to be wrong with the database, a line each."""
+        """Returns what SQLite finds wrong with the database, one line each."""
         try:
             texts = [str(text) for (text,) in self.execute("PRAGMA integrity_check")]
             lines = [line for text in texts for line in text.splitlines() if not line.startswith("***")] or texts
@@ -262,7 +264,7 @@ class Store:
         return [] if lines == ["ok"] else lines
 
     def mend(self) -> tuple[list[str], list[str]]:
-        """Rebuilds indexes that do not fit the messages; what was wrong with the database, and what still is."""
+        """Rebuilds indexes that do not fit the messages. Returns what was wrong with the database, and what is now."""
         found = self.integrity()
         if not found or not all("index" in line or "UNIQUE" in line for line in found):
             return found, found
@@ -281,15 +283,15 @@ class Store:
         """Changes the database in one transaction.
 
         Args:
-            work: makes the changes, by `execute`.
-            sync: whether they must outlive a crash of the machine.
-            settles: whether the reserve may be given up for them: for all but new messages.
+            work: makes the changes by `execute`.
+            sync: whether the changes must survive a crash of the machine.
+            settles: whether the changes may use up the reserve: all may but those that store new messages.
         """
         with self.lock:
             return self._guarded(lambda: self._transact(work, sync=sync), reserve=settles)
 
     def _guarded(self, work: Callable[[], T], *, reserve: bool = False) -> T:
-        """Maps errors; with `reserve` tries again on a full disk, in the room of the reserve."""
+        """Maps errors. With `reserve`, on a full disk it frees the reserve and tries again."""
         try:
             return work()
         except _ERRORS as error:
@@ -313,11 +315,11 @@ class Store:
         return result
 
     def execute(self, statement: str, *values: Any) -> sqlite3.Cursor:
-        """Runs a statement within `write`."""
+        """Runs a statement inside `write`."""
         return self._connection().execute(statement, values)
 
     def change(self, statement: str, *values: Any, sync: bool) -> bool:
-        """Runs one statement in a transaction of its own; whether it changed anything."""
+        """Runs one statement in its own transaction; returns whether it changed anything."""
         return self.write(lambda: self.execute(statement, *values).rowcount > 0, sync=sync)
 
     def read(self, statement: str, *values: Any) -> list[Any]:
@@ -325,7 +327,7 @@ class Store:
             return self._guarded(lambda: self.execute(statement, *values).fetchall())
 
     def first(self, statement: str, wanted: Callable[[Any], bool]) -> Any:
-        """The first row of a query that is wanted, None where none is."""
+        """Returns the first row of a query for which `wanted` is true; None if there is none."""
         with self.lock:
             return self._guarded(lambda: next(filter(wanted, self.execute(statement)), None))
 
@@ -339,7 +341,7 @@ class Store:
         return self._database
 
     def _is_full(self, error: Exception) -> bool:
-        """Whether the disk is full. SQLite says of the log's index only that it cannot be written."""
+        """Whether the disk is full. For the index of its log, SQLite reports only that it cannot be written."""
         code = _code(error)
         return code == sqlite3.SQLITE_FULL or (code == sqlite3.SQLITE_IOERR and self.place.free() < _PAGE * 64)
 
@@ -360,7 +362,7 @@ class Store:
             return SpoolInUseError(str(self.folder), f"another process is in a transaction for more than {_BUSY:g} s")
         return SpoolError(str(self._path), str(error))
 
-    # Messages. What changes the database is called within `write`, unless it says otherwise.
+    # Messages. Methods that change the database are called inside `write`, unless they say otherwise.
 
     def now_ms(self) -> int:
         return int(self._clock() * 1000)
@@ -368,7 +370,7 @@ class Store:
     def insert(
         self, key: str, message: JmsMessage, state: str, *, conflict: bool = False, since_ms: int | None = None
     ) -> int:
-        """Stores a message, a new one (`since_ms` None) within the limits; returns its number."""
+        """Stores a message and returns its number. A new one (`since_ms` is None) must be within the limits."""
         facts, since = encode_facts(message), self.now_ms() if since_ms is None else since_ms
         size = len(facts) + len(message.body)
         if since_ms is None:
@@ -382,7 +384,11 @@ class Store:
         return cursor.lastrowid or 0
 
     def message(self, number: int, key: str) -> JmsMessage | None:
-        """A message; None where another process has settled it. JournalDamageError: it is not as it was stored."""
+        """Returns a message; None if another process has settled it.
+
+        Raises:
+            JournalDamageError: the message is not as it was stored.
+        """
         row = self.read(f"SELECT key, since_ms, digest, facts, body FROM message WHERE number = ? AND {OPEN}", number)
         if not row or row[0][0] != key:
             return None
@@ -392,11 +398,11 @@ class Store:
         raise JournalDamageError(str(self._path), f"the message {key!s} is not as it was stored")
 
     def move_to_dead(self, number: int, reason: str) -> None:
-        """A message is not sent or handed out any more, and stays; a transaction of its own."""
+        """Makes a message dead: it stays but is not sent or handed out any more. Runs its own transaction."""
         self.change(_TO_DEAD, reason, number, sync=True)
 
     def sound_message(self, number: int, key: str) -> JmsMessage | None:
-        """A message; None where it is settled or damaged; a damaged one is dead then. Not within `write`."""
+        """Returns a message; None if it is settled or damaged. Makes a damaged one dead. Do not call it in `write`."""
         try:
             return self.message(number, key)
         except JournalDamageError as error:
@@ -405,11 +411,14 @@ class Store:
             return None
 
     def verify(self) -> list[str]:
-        """Checks each message by its checksum, beside others; damaged ones are dead then. Returns their keys."""
+        """Checks each message by its checksum, makes damaged ones dead, and returns their keys.
+
+        Other processes may have the database open.
+        """
         return [one.key for one in self.messages() if self.write(partial(self._is_damaged, one), sync=True)]
 
     def _is_damaged(self, one: StoredMessage) -> bool:
-        """Whether a message that is still there is not as it was stored; it is dead then."""
+        """Makes a message dead if it is not as it was stored; returns whether that is so."""
         columns = "key, since_ms, digest, facts, body, state"
         row = self.execute(f"SELECT {columns} FROM message WHERE number = ? AND {OPEN}", one.number).fetchone()
         if row is None:  # settled meanwhile
@@ -420,7 +429,7 @@ class Store:
         return not (whole and known)
 
     def messages(self, *states: str) -> list[StoredMessage]:
-        """What is stored in these states, in the order of arrival; no states: all that is not settled."""
+        """Returns the messages in these states, in the order of arrival; without states, all unsettled ones."""
         where = f"state IN ({marks(states)}) AND {OPEN}" if states else OPEN
         return self.query(f"{where} ORDER BY number", *states)
 
@@ -428,7 +437,7 @@ class Store:
         return [StoredMessage(*row) for row in self.read(f"SELECT {_COLUMNS} FROM message WHERE {where}", *values)]
 
     def dead(self) -> list[DeadMessage]:
-        """The dead messages that are still there."""
+        """Returns the dead messages."""
         found = []
         for one in self.messages(DEAD):
             try:
@@ -440,7 +449,7 @@ class Store:
         return found
 
     def count(self, *states: str) -> int:
-        """How many messages are in these states."""
+        """Returns how many messages are in these states."""
         query = f"SELECT coalesce(sum(messages), 0) FROM total WHERE state IN ({marks(states)})"
         ((messages,),) = self.read(query, *states)
         return int(messages)
@@ -468,7 +477,7 @@ class Store:
     # The folder.
 
     def owners_gone(self) -> list[str]:
-        """Owners of messages whose inbox is no longer open."""
+        """Returns the owners of messages whose inbox is no longer open."""
         owners = self.read(f"SELECT DISTINCT owner FROM message WHERE owner IS NOT NULL AND {OPEN}")
         return [owner for (owner,) in owners if owner != self.me and not self.place.lives(owner)]
 
@@ -483,7 +492,7 @@ class Store:
             self._database = None  # last, so that after an interruption it can be closed again
 
     def left_by_fork(self) -> None:
-        """In a child process: what the parent has open is not this process's, and SQLite must not think so either."""
+        """Lets go of the database in a child process: it belongs to the parent, also from SQLite's point of view."""
         database, self._database = self._database, None
         if database is not None and not database.in_transaction:
             database.close()  # the parent keeps its own copy, and its locks
@@ -498,17 +507,17 @@ class Store:
 
 
 def marks(values: tuple[str, ...] | list[str]) -> str:
-    """The placeholders for values in a statement."""
+    """Returns the placeholders for values in a statement."""
     return ", ".join("?" * len(values))
 
 
 def _code(error: Exception) -> int:
-    """The code of SQLite's error; that of damage for any other error."""
+    """Returns the code of SQLite's error; for any other error, the code of damage."""
     return int(getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT)) & 0xFF
 
 
 def make_tables(execute: Callable[[str], object], kind: str) -> None:
-    """Makes an empty database an outbox's or inbox's."""
+    """Creates the tables of an outbox or inbox in an empty database."""
     for statement in _SCHEMA:
         execute(statement)
     for state in KINDS[kind]:
@@ -518,13 +527,13 @@ def make_tables(execute: Callable[[str], object], kind: str) -> None:
 
 
 def has_tables(execute: Callable[[str], sqlite3.Cursor]) -> bool:
-    """Whether a database has exactly the tables that were made; SQLite would obey a damaged definition."""
+    """Whether a database has exactly the tables of `make_tables`, because SQLite would use a damaged definition."""
     made = execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")
     return sorted(str(sql) for (sql,) in made) == sorted(_SCHEMA)
 
 
 def content_digest(body: bytes) -> bytes:
-    """What tells one body from another."""
+    """Returns a digest that identifies a body."""
     return blake2b(body, digest_size=16).digest()
 
 
@@ -543,7 +552,7 @@ def is_whole(key: Any, since_ms: Any, digest: Any, facts: Any, body: Any) -> boo
 
 
 def finish_rescue(folder: Path) -> None:
-    """Puts a rescued database, if there is one, in the place of the damaged one. The caller has the folder alone."""
+    """Replaces the damaged database by a rescued one, if there is one. The caller has locked the folder."""
     path, rescued = folder / DATABASE, folder / RESCUED
     with reporting(folder):
         if not rescued.exists():
@@ -557,11 +566,11 @@ def finish_rescue(folder: Path) -> None:
 _stores: Final[weakref.WeakSet[Store]] = weakref.WeakSet()
 _held: Final[list[Store]] = []
 _abandoned: Final[list[sqlite3.Connection | None]] = []
-"""Connections of a parent process in the middle of a transaction: to close one would roll the parent's back."""
+"""Connections of a parent process in a transaction: closing one here would roll back the parent's transaction."""
 
 
 def _before_fork() -> None:
-    """No fork in the middle of a transaction."""
+    """Takes the locks of all stores, so that no fork happens in a transaction."""
     for store in list(_stores):
         store.lock.acquire()
         _held.append(store)

@@ -1,4 +1,4 @@
-"""Outboxes and inboxes that a telemetry asks for their depth. It does not keep them, and a closed one is gone."""
+"""Lets telemetry ask outboxes and inboxes for their depth. It does not keep them alive; closed ones are left out."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def watch_outbox(telemetry: Telemetry | None, outbox: OutgoingJournal | None) ->
 
 
 def watch_inbox(telemetry: Telemetry | None, inbox: IncomingJournal | None) -> None:
-    """Have a telemetry ask an inbox how many messages are not done with, and how many are dead."""
+    """Have a telemetry ask an inbox how many messages are unsettled, and how many are dead."""
     if telemetry is None or not isinstance(inbox, Inbox):
         return
     name = str(inbox.folder)

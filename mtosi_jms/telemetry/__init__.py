@@ -1,8 +1,8 @@
-"""What is told of the work: log records, spans and metrics, and the pages that a monitor asks for.
+"""Log records, spans and metrics, and the pages for a monitor.
 
-`Telemetry` is the seam: a connection that was opened with one tells it what its roles do. `Metrics` counts and
-measures, and gives that to Prometheus. `mtosi_jms.telemetry.otel.OpenTelemetry` makes spans too (extra `otel`).
-Without one nothing is told.
+`Telemetry` is the interface: a connection that was opened with one reports what its roles do. `Metrics` counts and
+measures, for Prometheus. `mtosi_jms.telemetry.otel.OpenTelemetry` also makes spans (extra `otel`). Without a telemetry
+nothing is reported.
 
     metrics = Metrics()
     with mtosi.connect(url, telemetry=metrics) as connection, Monitor(metrics=metrics.prometheus): ...

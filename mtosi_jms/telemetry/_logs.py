@@ -1,8 +1,8 @@
-"""Log records: what they say of a message, the wire log, and the formatters that ship. Nothing shows a credential.
+"""Log records: their fields for a message, the wire log, and formatters. Credentials are never shown.
 
-A record's text is for people. Its facts are fields besides (`extra`): `operation`, `destination`, `correlation_id`,
-`message_id`, `batches`, `seconds`, `outcome` and others, which `JsonFormatter` writes and structlog's
-`ExtraAdder` finds.
+A record's text is for people. Its facts are also fields (`extra`): `operation`, `destination`, `correlation_id`,
+`message_id`, `batches`, `seconds`, `outcome` and others. `JsonFormatter` writes them, and structlog's `ExtraAdder`
+finds them.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ def masked_envelope(body: bytes) -> str:
 
 
 def log_message(way: str, destination: Destination | None, message: JmsMessage) -> None:
-    """Tell a message to the loggers `mtosi_jms.messages` (headers and properties) and `mtosi_jms.wire` (the envelope).
+    """Log a message to `mtosi_jms.messages` (headers and properties) and `mtosi_jms.wire` (the envelope).
 
     Args:
         way: `sent to` or `received from`.
-        destination: where.
+        destination: the destination of the message.
         message: the message.
     """
     if not _messages.isEnabledFor(logging.DEBUG):
@@ -96,7 +96,7 @@ def of_message(message: JmsMessage, destination: Destination | None = None) -> d
 
 
 def _one_line(value: object) -> str:
-    """A value without line breaks and other characters by which a peer could write lines of its own into a log."""
+    """Return a value without line breaks and other characters, so that a peer cannot forge lines of the log."""
     text = str(value)
     return text if text.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 

@@ -1,4 +1,4 @@
-"""Metrics: what the roles of connections tell, as numbers that can be asked for.
+"""Metrics: the reports of connections' roles as numbers.
 
 They are plain numbers and not instruments of a library: adding to one takes less than a microsecond, and `/metrics` of
 a `Monitor` needs nothing to be installed. `METRICS` is the one table of them; `mtosi_jms.telemetry.otel` offers the

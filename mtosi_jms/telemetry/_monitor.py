@@ -1,4 +1,4 @@
-"""The pages that a monitor asks for, served by a thread: `/healthz`, `/readyz` and `/metrics`."""
+"""The pages for a monitor, served by a thread: `/healthz`, `/readyz` and `/metrics`."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
 class Monitor(Closeable):
     """Serves `/healthz`, `/readyz` and `/metrics` over HTTP, to whoever may reach the address.
 
-    `/healthz` says 200 as long as the process can answer. `/readyz` says 200, or 503 with the reason where
-    `why_not_ready` gives one: a broker that is lost, a role that has ended. `/metrics` has what `metrics` gives, as
-    Prometheus reads it; 404 without.
+    `/healthz` answers 200 as long as the process can answer. `/readyz` answers 200, or 503 with the reason if
+    `why_not_ready` returns one, such as a lost broker or a role that has ended. `/metrics` returns the text of
+    `metrics` for Prometheus, or 404 without it.
 
         with Monitor(why_not_ready=lambda: None if connection.is_up else "the broker is lost") as monitor:
             print(monitor.url)

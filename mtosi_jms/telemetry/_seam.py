@@ -1,7 +1,6 @@
-"""The seam: what the roles of a connection tell of their work, and to whom.
+"""The interface by which the roles of a connection report their work.
 
-The calls are few and cheap, for they stand on the way of every message. Where a connection has no telemetry, its roles
-do not call at all.
+The calls are few and cheap, because they are made for every message. Without a telemetry, roles make no calls.
 """
 
 from __future__ import annotations
@@ -16,14 +15,14 @@ __all__ = ["Count", "Gauge", "Publication", "Role", "Telemetry"]
 
 
 class Role(enum.Enum):
-    """Whose end of an exchange it is."""
+    """The role at one end of an exchange."""
 
     REQUESTOR = "requestor"
     SUPPLIER = "supplier"
 
 
 class Count(enum.Enum):
-    """What is counted as it happens.
+    """Events that are counted.
 
     DUPLICATES: batches that came again, and copies of messages that an inbox has recognised.
     GAPS: batches that were missing when their exchange ended.
@@ -44,11 +43,11 @@ class Count(enum.Enum):
 
 
 class Gauge(enum.Enum):
-    """What has a value at any time, and is asked for it when somebody looks.
+    """Values that are read on demand.
 
     OUTBOX_DEPTH: messages that an outbox has stored and the provider has not confirmed.
     OUTBOX_AGE: seconds that the oldest of them has waited; 0: there is none.
-    INBOX_SIZE: messages of an inbox that are not done with.
+    INBOX_SIZE: unsettled messages of an inbox.
     DEAD: messages of an outbox or inbox that are not sent or handed out any more.
     """
 
@@ -62,7 +61,7 @@ class Publication:
     """The sending of one message.
 
     Attributes:
-        message: to be sent; a telemetry that links spans has put a property into it.
+        message: the message to send; a telemetry that links spans has added a property to it.
     """
 
     __slots__ = ("message",)
@@ -71,19 +70,19 @@ class Publication:
         self.message = message
 
     def end(self, message_id: str | None = None, error: BaseException | None = None) -> None:
-        """It was sent, or failed; a second call does nothing."""
+        """Called when the message was sent, or failed. A second call does nothing."""
 
 
 class Telemetry:
-    """Hears what the roles of a connection do. This one does nothing with it: subclasses do.
+    """Is told what the roles of a connection do. This base class does nothing.
 
-    Any thread calls, several at the same time. A call must not raise, nor wait for anything.
+    Any threads call it, also at the same time. A method must not raise an error or wait for anything.
     """
 
     def publish(
         self, message: JmsMessage, destination: Destination, operation: str = "", correlation_id: str = ""
     ) -> Publication:
-        """A message is about to be sent.
+        """Called before a message is sent.
 
         Args:
             message: as it would be sent.
@@ -101,7 +100,7 @@ class Telemetry:
         publication: Publication | None = None,
         error: BaseException | None = None,
     ) -> None:
-        """A message was received and read, without a handler.
+        """Called when a message was received and read, without a handler.
 
         Args:
             message: as received.
@@ -114,7 +113,7 @@ class Telemetry:
     def process(
         self, message: JmsMessage, destination: Destination, *, timed: bool = False
     ) -> AbstractContextManager[object]:
-        """A handler has a message while the block runs; what the block raises is its failure.
+        """Returns a block in which a handler handles a message. An error in the block is the handler's failure.
 
         Args:
             message: as received.
@@ -124,10 +123,10 @@ class Telemetry:
         return nullcontext()
 
     def began(self, role: Role) -> None:
-        """An exchange has begun."""
+        """Called when an exchange has begun."""
 
     def ended(self, role: Role, operation: str, outcome: str, seconds: float, batches: int) -> None:
-        """An exchange has ended; for a supplier in the block of `process`.
+        """Called when an exchange has ended; for a supplier inside the block of `process`.
 
         Args:
             role: whose end it is.
@@ -141,7 +140,7 @@ class Telemetry:
         """Something has happened at a destination, or to the connection (None)."""
 
     def watch(self, gauge: Gauge, name: str, read: Callable[[], float | None]) -> None:
-        """Have a value asked for, from now on.
+        """Register a value that is read on demand from now on.
 
         Args:
             gauge: what it is.

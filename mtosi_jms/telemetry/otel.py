@@ -50,20 +50,19 @@ _TRACEPARENT: Final = re.compile(r"(?!ff)[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16
 
 
 class OpenTelemetry(Metrics):
-    """Makes spans of what it is told, and offers its metrics to OpenTelemetry; connections may share one.
+    """Makes spans, and offers its metrics to OpenTelemetry; connections may share one.
 
-    The counters are asked for when OpenTelemetry reads them; only durations are handed over one by one.
+    Counters are read when OpenTelemetry collects metrics; only durations are recorded one by one.
 
     Args:
-        tracer_provider: makes the spans; None: the one that the process has set, or none. `NoOpTracerProvider()`:
-            metrics alone.
-        meter_provider: takes the metrics; None: the same.
-        sample: share of the exchanges and notifications that get spans, 0 to 1, where no span is there already to say
-            so: neither the caller's nor the peer's. What is left out here costs less than what a sampler of the
-            provider leaves out.
+        tracer_provider: makes the spans; None: that of the process, if any. With `NoOpTracerProvider()` there are only
+            metrics.
+        meter_provider: takes the metrics; None: that of the process, if any.
+        sample: share of the exchanges and notifications that get spans, 0 to 1, unless the caller or the peer has a
+            span, which decides then. Leaving spans out here costs less than by a sampler of the provider.
 
     Raises:
-        ConfigError: `sample` is no share.
+        ConfigError: `sample` is not between 0 and 1.
     """
 
     def __init__(
@@ -174,7 +173,7 @@ class OpenTelemetry(Metrics):
         return self._sample >= 1 or random.random() < self._sample
 
     def _goes_on(self, peer: SpanContext | None) -> bool:
-        """Whether a received message gets a span: as its peer says, where that says something."""
+        """Whether a received message gets a span. If the message has a context, its sender decides."""
         return self._is_sampled() if peer is None else peer.trace_flags.sampled
 
 
@@ -202,7 +201,7 @@ class _Publication(Publication):
 
 
 class _Current:
-    """Has a span be the present one while a block runs, and ends it."""
+    """Makes a span the current one for the block, and ends it."""
 
     __slots__ = ("_measured", "_span", "_token")
 

@@ -1,4 +1,4 @@
-"""Ways to JMS providers, one package for each, behind the seam of connections, sessions and consumers."""
+"""Transports to JMS providers, one package each, behind one interface of connections, sessions and consumers."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ PROVIDERS: Final = MappingProxyType(
         "stomp+ssl": "mtosi_jms.transport.stomp",
     }
 )
-"""URL scheme to the module that serves it; it is imported at the first use, so that its library may be absent."""
+"""The module for each URL scheme. It is imported at its first use, so its optional library may be missing."""
 _FAILOVER: Final = re.compile(r"failover:(?://)?\(?\s*", re.IGNORECASE)
 
 
@@ -91,19 +91,19 @@ def connect(
             `failover:(stomp://A,stomp://B)`: the first of several that can be reached. `jndi:NAME`: the
             URL of a connection factory in `names` (P17), which a JMS URI names in `jndiConnectionFactoryName`.
             `jvm:NAME`: a connection factory of Java's JNDI, as is one of a JMS URI with `jndiInitialContextFactory`.
-        environment: an environment of the configuration file (`transport.settings`), whose values complete the call.
+        environment: an environment of the configuration file (`transport.settings`); its values complete the call.
         names: a naming context, a mapping of name to destination, or a file: `jndi.properties` or TOML.
-        telemetry: hears what the roles of the connection do, such as `mtosi_jms.telemetry.otel.OpenTelemetry`.
-        options: what the provider takes besides; times are seconds. All take `client_id`, which durable subscriptions
-            are known by; `jms_version`, the level of the provider's JMS API, 1.1 or later (R1); and for asynchronous
-            sends `completion_timeout`, `strict_2012` and `on_completion_error`. `memory:` takes the fields of
-            `transport.memory.MemoryOptions` besides, `stomp:` those of `transport.stomp.StompOptions`, `jvm:` those of
-            `transport.jvm.JvmOptions`.
+        telemetry: is told what the roles of the connection do, such as `mtosi_jms.telemetry.otel.OpenTelemetry`.
+        options: options of the transport; times are in seconds. All transports take `client_id`, which identifies
+            durable subscriptions; `jms_version`, the level of the provider's JMS API, 1.1 or later (R1); and for
+            asynchronous sends `completion_timeout`, `strict_2012` and `on_completion_error`. In addition `memory:`
+            takes the fields of `transport.memory.MemoryOptions`, `stomp:` those of `transport.stomp.StompOptions`, and
+            `jvm:` those of `transport.jvm.JvmOptions`.
 
     Raises:
-        ConfigError: no URL, one that is no text or has a scheme that no provider serves, the JMS version is too old,
-            the names or the configuration file are at fault, or an option is unknown or of the wrong type.
-        NamingError: no such connection factory.
+        ConfigError: the URL is missing, not text, or has an unknown scheme; the JMS version is too old; the names or
+            the configuration file are wrong; or an option is unknown or of the wrong type.
+        NamingError: the connection factory is not known.
         TransportError: the provider cannot be reached.
     """
     if url is None or environment is not None:
@@ -119,15 +119,15 @@ def connect(
 
 
 def provider_url(url: str, names: NamingContext) -> tuple[str, str]:
-    """The URL of the provider itself, and its scheme, a key of `PROVIDERS`.
+    """Return the URL of the provider itself, and its scheme, a key of `PROVIDERS`.
 
     Args:
         url: as for `connect`.
-        names: has the connection factory that it may name.
+        names: resolves a connection factory that the URL names.
 
     Raises:
-        ConfigError: it is no text, or no provider serves its scheme.
-        NamingError: no such connection factory.
+        ConfigError: the URL is not text, or its scheme is unknown.
+        NamingError: the connection factory is not known.
     """
     _check_text(url)
     if is_jms_uri(url) and JmsUri.parse(url).parameters.get("jndiInitialContextFactory"):
@@ -152,7 +152,7 @@ def _check_text(url: object) -> None:
 
 
 def _factory_name(url: str) -> str | None:
-    """The name of the connection factory that a URL asks for; None where it is a provider's own URL."""
+    """Return the name of the connection factory in a URL; None for a provider's own URL."""
     scheme, _, name = url.partition(":")
     if scheme.lower() == "jndi":
         return name

@@ -12,22 +12,22 @@ from mtosi_jms.errors import ConfigError
 
 
 class Attempt(Protocol):
-    """What tenacity tells of a call that is tried again."""
+    """The part of tenacity's call state that is used here."""
 
     attempt_number: int
 
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """Waiting that doubles from attempt to attempt, with jitter, so that consumers do not come back all at once.
+    """A pause that doubles from attempt to attempt, with jitter, so that not all consumers reconnect at once.
 
     Attributes:
         initial: seconds after the first failure.
-        maximum: seconds at most, without the jitter.
-        jitter: up to so many seconds more, at random.
+        maximum: longest pause in seconds, without the jitter.
+        jitter: maximum of the random seconds that are added.
 
     Raises:
-        ConfigError: a number below 0, or a maximum below the initial one.
+        ConfigError: a number is below 0, or `maximum` is below `initial`.
     """
 
     initial: float = 0.5
@@ -39,7 +39,7 @@ class Backoff:
             raise ConfigError("back-off: initial and jitter must be at least 0, and maximum at least initial")
 
     def seconds(self, failures: int) -> float:
-        """How long to wait after so many failures in a row, 1 or more."""
+        """Return the seconds to wait after so many failures in a row, at least 1."""
         try:
             doubled = math.ldexp(self.initial, failures - 1)
         except OverflowError:
@@ -47,5 +47,5 @@ class Backoff:
         return min(doubled, self.maximum) + random.uniform(0, self.jitter)
 
     def strategy(self) -> Callable[[Attempt], float]:
-        """The same for tenacity's `wait`."""
+        """Return the pauses as a function for tenacity's `wait`."""
         return lambda attempt: self.seconds(attempt.attempt_number)

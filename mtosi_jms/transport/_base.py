@@ -1,19 +1,19 @@
-"""The seam: what every JMS provider looks like from this side. Messages and destinations; nothing of what they carry.
+"""The interface that every transport implements. It knows messages and destinations, but not what messages carry.
 
-A connection makes sessions, a session sends and makes consumers, a consumer hands out deliveries. A connection begins
+A connection makes sessions, a session sends and makes consumers, a consumer hands out deliveries. A new connection is
 stopped: sending works at once (C44), receiving waits for `start`. Threads may share connections.
 
-A session, with its producers, consumers and deliveries, is a single-threaded context (P4): a call that comes while
-another thread is in one raises IllegalStateError, whatever the two are. `close` is the exception: any thread may call
-it, and it wakes a receiver or sender that is blocked. A session whose consumers have listeners belongs to the thread
-that runs them, as long as its connection is started. What is left unacknowledged when a session ends is delivered
-again, by DUPS_OK excepted.
+A session, with its producers, consumers and deliveries, is a single-threaded context (P4): any call raises
+IllegalStateError while another thread is in a call. `close` is the exception: any thread may call it, and it wakes a
+blocked receiver or sender. If a session's consumers have listeners, the session belongs to the thread that runs them
+while its connection is started. Messages that are unacknowledged when a session ends are delivered again, except in the
+mode DUPS_OK, which acknowledges them.
 
 A send with a completion listener, or for a future, returns before its outcome is known (`completion`, JMS 2.0). It
-does not dedicate the session to anybody; `close`, `commit` and `rollback` wait for what is open.
+does not bind the session to a thread; `close`, `commit` and `rollback` wait for such sends.
 
-What a wire cannot do, its transport lacks (`Connection.capabilities`), and asking for it is a ConfigError; it is never
-made up for in part.
+If a protocol lacks a feature, its transport lacks the capability (`Connection.capabilities`), and using it raises a
+ConfigError. Transports do not emulate features in part.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ class AckMode(enum.Enum):
 
     AUTO: the session, as it hands a message out, or when the listener has returned.
     CLIENT: the application, each message by itself, with `Delivery.acknowledge`.
-    DUPS_OK: the session, now and then and when it or the consumer is closed; after `recover` or a failure messages
-        come again that were done with.
+    DUPS_OK: the session, from time to time, and when it or the consumer is closed. After `recover` or a failure,
+        messages that were already handled may come again.
     """
 
     AUTO = "AUTO"
@@ -55,13 +55,13 @@ class AckMode(enum.Enum):
 class _Closeable(Closeable):
     @abstractmethod
     def close(self) -> None:
-        """Ends it, and returns when listeners that are running have; a blocked receiver gets None.
+        """Closes this object, and returns when running listeners have returned; a blocked receiver gets None.
 
-        Any thread may call it, more than once, but no signal handler. From within a listener it waits for no listener.
-        A session and a connection first finish what was sent asynchronously (A15 to A19).
+        Any thread may call it, also repeatedly, but a signal handler must not. Called by a listener, it waits for no
+        listener. A session and a connection first finish asynchronous sends (A15 to A19).
 
         Raises:
-            IllegalStateError: a completion listener closes what it belongs to (A37).
+            IllegalStateError: a completion listener closes its own session, connection or producer (A37).
         """
 
 
@@ -78,37 +78,37 @@ class Delivery(ABC):
 
     @abstractmethod
     def acknowledge(self) -> None:
-        """Tells the provider that the message is done with; of no effect in other modes than CLIENT, or again.
+        """Tells the provider that the message was handled. No effect in other modes than CLIENT, or if repeated.
 
         Raises:
             IllegalStateError: the session was closed or recovered since, so the message will be delivered again.
-            TransportError: the provider cannot be told; the message may be delivered again.
+            TransportError: the provider failed; the message may be delivered again.
         """
 
 
 Listener: TypeAlias = Callable[[Delivery], object]
-"""Takes a message; what it raises is reported, and has the message delivered again (P6)."""
+"""Takes a message. If it raises an exception, that is reported, and the message is delivered again (P6)."""
 
 ErrorHook: TypeAlias = Callable[[BaseException, Delivery | None], object]
-"""Takes what a listener raised, with its delivery; without one: the provider failed, and no more messages come."""
+"""Takes the exception of a listener, with its delivery. Without a delivery: the provider failed, no messages follow."""
 
 
 InterruptionHook: TypeAlias = Callable[[str], object]
-"""Takes why messages did not come for a while."""
+"""Takes the reason of an interruption."""
 
 
 @dataclass(frozen=True, slots=True)
 class Interruption:
-    """Stands among a consumer's messages where the connection was lost.
+    """Marks the place among a consumer's messages where the connection was lost.
 
     Attributes:
-        reason: as the provider tells it; no credential.
+        reason: the provider's text, without credentials.
     """
 
     reason: str
 
     def tell(self, hook: InterruptionHook | None) -> None:
-        """Calls the hook; what it raises is reported."""
+        """Calls the hook, and logs an exception that it raises."""
         if hook is not None:
             try:
                 hook(self.reason)
@@ -123,10 +123,10 @@ class Consumer(_Closeable):
         destination: what it receives from.
         selector: the selector it was made with, or None.
         durable: name of its durable subscription, or None.
-        on_interrupted: told that the connection was lost, by a transport that makes it again by itself; None: nobody.
-            It is called after the messages that came before the loss, and before any that come after it, in the thread
-            that receives or runs the listener. Messages of a queue or a durable subscription come again; what was sent
-            to a topic meanwhile is lost. Set it before the first message is received.
+        on_interrupted: called when the connection was lost, by a transport that reconnects by itself; None: no call.
+            The call comes after the messages received before the loss and before those after it, in the thread that
+            receives or runs the listener. Messages of a queue or a durable subscription come again; messages sent to a
+            topic meanwhile are lost. Set it before the first message is received.
     """
 
     destination: Destination
@@ -136,13 +136,13 @@ class Consumer(_Closeable):
 
     @abstractmethod
     def receive(self, timeout: float | None = None) -> Delivery | None:
-        """The next message, waited for (P10).
+        """Waits for the next message, and returns it (P10).
 
         Args:
-            timeout: seconds of real time to wait at most; 0 does not wait; None waits until there is one.
+            timeout: longest wait in seconds of real time; 0: do not wait; None: no limit.
 
         Returns:
-            The delivery, or None: the time ran out, or consumer, session or connection were closed meanwhile.
+            The delivery; None if the time ran out, or the consumer, session or connection was closed meanwhile.
 
         Raises:
             IllegalStateError: it is closed already, another thread is using the session, or the session has a listener.
@@ -151,16 +151,16 @@ class Consumer(_Closeable):
 
     @abstractmethod
     def listen(self, on_message: Listener, on_error: ErrorHook | None = None) -> None:
-        """Has its messages handed to a listener from now on, by the one thread that serves all listeners of a session.
+        """Hands messages to a listener from now on. One thread serves all listeners of a session.
 
-        Messages come one at a time and in order. When `on_message` raises, `on_error` is told, or the log where there
-        is none, and then, in the modes AUTO, DUPS_OK and CLIENT, the message is delivered again at once, unless it was
-        acknowledged. In a transacted session it stays part of the transaction, for the listener or `on_error` to roll
-        back. Once the connection is started, no other thread may use the session but to close it.
+        Messages come one at a time and in order. If `on_message` raises an exception, `on_error` is called, or the log
+        is written without it. Then, in the modes AUTO, DUPS_OK and CLIENT, the message is delivered again at once,
+        unless it was acknowledged. In a transacted session it stays part of the transaction, for the listener or
+        `on_error` to roll back. Once the connection is started, other threads may only close the session.
 
         Args:
             on_message: called with each delivery.
-            on_error: called in the same thread with what `on_message` raised.
+            on_error: called in the same thread with the exception of `on_message`.
 
         Raises:
             IllegalStateError: it has a listener, it is closed, or another thread is using the session.
@@ -168,16 +168,16 @@ class Consumer(_Closeable):
 
 
 class Session(_Closeable):
-    """A single-threaded context for sending and receiving; a transaction where it was made so (P18).
+    """A single-threaded context for sending and receiving, in transactions if it is transacted (P18).
 
-    Where it takes a destination, that may be a name of the connection's naming context, or `queue:X` or `topic:X`; a
-    name that is not known is a NamingError. Every method but `close` raises IllegalStateError where the session is
-    closed or another thread is using it.
+    A destination may be given as a name in the connection's naming context, or as `queue:X` or `topic:X`; an unknown
+    name raises a NamingError. Every method but `close` raises IllegalStateError if the session is closed or another
+    thread is using it.
 
     Attributes:
-        connection: what it belongs to.
+        connection: the session's connection.
         ack_mode: how its deliveries are acknowledged; ignored if `transacted`.
-        transacted: whether sends and receives take effect at `commit` alone.
+        transacted: whether sends and receives take effect only at `commit`.
         completions: its asynchronous sends.
     """
 
@@ -189,7 +189,7 @@ class Session(_Closeable):
 
     @property
     def is_closed(self) -> bool:
-        """Whether it is, by itself or with its connection."""
+        """Whether the session is closed, by itself or with its connection."""
         return self._closed
 
     @abstractmethod
@@ -201,50 +201,50 @@ class Session(_Closeable):
         *,
         timeout: float | None = None,
     ) -> JmsMessage:
-        """Sends a message, and waits until the provider has it, or not (A1).
+        """Sends a message, and waits for the outcome (A1).
 
         Args:
-            destination: where it goes.
-            message: what is sent.
-            listener: is told the outcome, which is not waited for; None: it is waited for. No listener is told of what
-                this call raises.
-            timeout: seconds that the call may take at most, waiting for room, a connection or the provider included;
-                None: as long as the connection's own rules let it.
+            destination: where the message goes.
+            message: the message.
+            listener: is told the outcome, and the call does not wait; None: the call waits. The listener is not told of
+                an error that this call raises.
+            timeout: longest duration of the call in seconds, including waits for room, a connection or the provider;
+                None: the limits of the connection.
 
         Returns:
-            The message as sent: destination, message id (`ID:...`), timestamp and expiration are the provider's (C45).
-            With a listener, which gets that: the message as it was given (A21).
+            The message as sent, with the provider's destination, message id (`ID:...`), timestamp and expiration (C45).
+            With a listener, which gets that message, this is the given message (A21).
 
         Raises:
-            InvalidDestinationError: the destination is gone.
-            IllegalStateError: the message was sent asynchronously before and `strict_2012` holds.
+            InvalidDestinationError: the destination does not exist any more.
+            IllegalStateError: the message was sent asynchronously before, and `strict_2012` is set.
             TransportError: the provider failed, or the time ran out; whether it has the message may be unknown.
         """
 
     def send_soon(
         self, destination: Destination | str, message: JmsMessage, *, can_wait: bool = False
     ) -> JmsMessage | None:
-        """Sends a message without waiting for anything, if that can be: not for room, a connection or the provider.
+        """Sends a message if that is possible without waiting for room, a connection or the provider.
 
-        It keeps its place among the messages of the session. A transport may send it together with others. No outcome
-        is told: nobody confirms it.
+        The message keeps its place among the messages of the session. A transport may send it together with others. Its
+        outcome is not reported, because the provider does not confirm it.
 
         Args:
             destination: where it goes.
             message: what is sent.
-            can_wait: it may be held some milliseconds, for others to come or for the next call that sends anything.
+            can_wait: the message may be held back for some milliseconds, until others or the next send follow.
 
         Returns:
-            The message as sent, as `send` does; None: it was not sent, and must be sent by `send`. That is so for
-            messages that the provider confirms, and in transacted sessions.
+            The message as sent, as from `send`. None if it was not sent and must be sent by `send`: so for messages
+            that the provider confirms, and in transacted sessions.
         """
         return None
 
     def send_async(self, destination: Destination | str, message: JmsMessage) -> Future[JmsMessage]:
-        """Sends a message without waiting for its outcome, for which there is a future (A30, AX2).
+        """Sends a message without waiting, and returns a future of its outcome (A30, AX2).
 
-        The future has the message as sent, or raises what `CompletionListener.on_exception` gets. It cannot be
-        cancelled. Its callbacks may run in this thread, if it is done already. Raises what `send` does.
+        The future gives the message as sent, or raises the error that `CompletionListener.on_exception` would get. It
+        cannot be cancelled. Its callbacks may run in this thread if it is done already. Raises what `send` raises.
         """
         listener = FutureListener()
         self.send(destination, message, listener)
@@ -259,7 +259,7 @@ class Session(_Closeable):
         time_to_live_ms: int | None = None,
         delivery_delay_ms: int | None = None,
     ) -> Producer:
-        """A producer for a destination, with defaults of its messages (see `Producer`); making it sends nothing (R7).
+        """Makes a producer for a destination, with defaults for its messages; see `Producer`. Nothing is sent (R7).
 
         Raises:
             ConfigError: a setting out of its range.
@@ -283,100 +283,101 @@ class Session(_Closeable):
         shared: bool = False,
         no_local: bool = False,
     ) -> Consumer:
-        """A consumer for a queue, a new subscription to a topic, or one that comes back to a durable subscription (P8).
+        """Makes a consumer of a queue, of a new subscription to a topic, or of a durable subscription (P8).
 
-        A durable subscription keeps messages while no consumer has it. It is known by the connection's client id and
-        its name; another topic or selector makes a new one in its place. A shared one gives each message to one of its
-        consumers (JMS 2.0); those of several connections share it where these have no client id.
+        A durable subscription keeps messages while it has no consumer. Its name and the connection's client id identify
+        it; with another topic or selector, a new one replaces it. A shared one gives each message to one of its
+        consumers (JMS 2.0). Consumers of several connections can share it if these have no client id.
 
         Args:
             destination: an administered destination, or a temporary one of this connection.
             selector: SQL-92 condition on headers and properties; None or blank takes every message.
             durable: name of a durable subscription, for an administered topic.
             shared: the durable subscription may have more than one consumer; not with `no_local`.
-            no_local: leave out what was sent by this connection, for a topic.
+            no_local: leave out messages that this connection sent; only for a topic.
 
         Raises:
-            InvalidDestinationError: the temporary destination is gone or another connection's (R2c).
+            InvalidDestinationError: the temporary destination is gone or belongs to another connection (R2c).
             SelectorError: the selector does not parse.
-            ConfigError: `durable` or `no_local` for what is no topic, `durable` for a temporary one, `shared` without
-                `durable`; or the transport lacks what was asked for.
-            IllegalStateError: the durable subscription has a consumer, and is not shared, or with another selector.
+            ConfigError: `durable` or `no_local` is given for a queue, `durable` for a temporary topic, or `shared`
+                without `durable`; or the transport lacks the capability.
+            IllegalStateError: the durable subscription has a consumer and is not shared, or is shared with another
+                selector.
         """
 
     @abstractmethod
     def unsubscribe(self, durable: str) -> None:
-        """Ends a durable subscription, with all that it kept.
+        """Deletes a durable subscription, with the messages that it kept.
 
         Raises:
-            InvalidDestinationError: it does not exist.
-            IllegalStateError: a consumer has it, or messages of it are not acknowledged.
+            InvalidDestinationError: the subscription does not exist.
+            IllegalStateError: it has a consumer, or unacknowledged messages.
         """
 
     @abstractmethod
     def browse(self, queue: Destination | str, selector: str | None = None) -> list[JmsMessage]:
-        """The messages that wait at a queue, in the order of delivery, without taking them.
+        """Returns the messages that wait in a queue, in the order of delivery, without receiving them.
 
-        Messages handed out and not acknowledged are not among them.
+        Messages that were delivered and not acknowledged are left out.
 
         Args:
             queue: an administered queue, or a temporary one of this connection.
             selector: as for a consumer.
 
         Raises:
-            ConfigError: it is a topic, or the transport lacks BROWSE.
-            InvalidDestinationError: the temporary queue is gone or another connection's.
+            ConfigError: the destination is a topic, or the transport lacks BROWSE.
+            InvalidDestinationError: the temporary queue is gone or belongs to another connection.
             SelectorError: the selector does not parse.
         """
 
     @abstractmethod
     def temporary_queue(self) -> TemporaryQueue:
-        """Makes a queue that the connection owns and that goes with it (R2b)."""
+        """Makes a queue that the connection owns and that ends with it (R2b)."""
 
     @abstractmethod
     def temporary_topic(self) -> TemporaryTopic:
-        """Makes a topic that the connection owns and that goes with it."""
+        """Makes a topic that the connection owns and that ends with it."""
 
     @abstractmethod
     def recover(self) -> None:
-        """Has every unacknowledged message delivered again, marked so; IllegalStateError in a transacted session."""
+        """Has all unacknowledged messages redelivered, marked so; raises IllegalStateError in a transacted session."""
 
     @abstractmethod
     def commit(self) -> None:
-        """Sends what was sent and acknowledges what was received since the last commit.
+        """Commits the messages that were sent and received since the last commit.
 
-        First it waits for what was sent asynchronously, and for its listeners (A13).
+        First it waits for asynchronous sends and their listeners (A13).
 
         Raises:
-            IllegalStateError: the session is not transacted; a completion listener commits what calls it.
-            InvalidDestinationError: a destination is gone meanwhile; all is rolled back.
-            ResourceLimitError: a destination has no room; all is rolled back.
+            IllegalStateError: the session is not transacted, or a completion listener commits its own session.
+            InvalidDestinationError: a destination does not exist any more; the transaction is rolled back.
+            ResourceLimitError: a destination has no room; the transaction is rolled back.
         """
 
     @abstractmethod
     def rollback(self) -> None:
-        """Forgets what was sent, and has what was received delivered again, since the last commit.
+        """Drops the messages sent since the last commit, and has those received since then delivered again.
 
         It waits as `commit` does (A14).
 
         Raises:
-            IllegalStateError: the session is not transacted; a completion listener rolls back what calls it.
+            IllegalStateError: the session is not transacted, or a completion listener rolls back its own session.
         """
 
 
 class Producer(_Closeable):
     """Sends to one destination through a session (P11, O6a); made by `Session.producer`.
 
-    It holds nothing: closing it matters only to wait for what it sent asynchronously. A setting comes from the call of
-    `send` if it is given there, else from the producer, else from the message.
+    It holds no resources: `close` only waits for its asynchronous sends. A setting comes from the call of `send` if it
+    is given there, else from the producer, else from the message.
 
     Attributes:
-        session: sends for it.
-        destination: where its messages go.
-        delivery_mode: default of its messages; None: as each message says.
-        priority: the same, 0 to 9.
-        time_to_live_ms: the same, milliseconds; 0: never expires.
-        delivery_delay_ms: the same, milliseconds.
+        session: the session that sends.
+        destination: where the messages go.
+        delivery_mode: default delivery mode; None: as each message says.
+        priority: default priority, 0 to 9, or None.
+        time_to_live_ms: default time to live in milliseconds, or None; 0: never expires.
+        delivery_delay_ms: default delivery delay in milliseconds, or None.
 
     Raises:
         ConfigError: a setting out of its range.
@@ -416,7 +417,7 @@ class Producer(_Closeable):
 
         Raises:
             ConfigError: a setting out of its range.
-            IllegalStateError: it is closed.
+            IllegalStateError: the producer is closed.
         """
         if self._closed:
             raise IllegalStateError("the producer is closed")
@@ -453,10 +454,10 @@ class Producer(_Closeable):
         return listener.future
 
     def close(self) -> None:
-        """Ends it, and returns when what it sent asynchronously is finished and its listeners have returned (A15).
+        """Closes the producer, and returns when its asynchronous sends are finished and their listeners returned (A15).
 
         Raises:
-            IllegalStateError: a completion listener closes a producer of the session that calls it (A37).
+            IllegalStateError: a completion listener closes a producer of its own session (A37).
         """
         self.session.completions.check_thread()
         self._closed = True
@@ -484,12 +485,12 @@ class Connection(_Closeable):
     """A connection to a provider, stopped when made; threads may share it.
 
     Attributes:
-        names: the naming context that it was opened with; empty where there was none.
-        id: tells it from the provider's other connections; owner of its temporary destinations.
-        client_id: whose durable subscriptions it has; empty where none was given.
-        capabilities: what of JMS it can do.
-        metadata: what is at the other end (R1).
-        telemetry: hears what is done over the connection; None: nobody.
+        names: the naming context that it was opened with; empty if there was none.
+        id: identifies the connection at the provider, and the owner of its temporary destinations.
+        client_id: identifies its durable subscriptions; empty if none was given.
+        capabilities: the JMS features that it supports.
+        metadata: describes the provider (R1).
+        telemetry: is told what is done over the connection, if given.
     """
 
     names: NamingContext
@@ -501,18 +502,18 @@ class Connection(_Closeable):
 
     @property
     def is_up(self) -> bool:
-        """Whether the provider is reached, as far as is known without asking it: False while a lost connection is made
-        again, and once it is closed."""
+        """Whether the provider is reached, as far as known without asking it: False during a reconnect, and after
+        `close`."""
         return True
 
     @property
     def dead_letter(self) -> Destination | None:
-        """The queue where the provider parks what was delivered too often; None: that is not known here."""
+        """The provider's dead-letter queue, for messages that were delivered too often; None: not known here."""
         return None
 
     def consumers(self, destination: Destination) -> int | None:
-        """How many consumers receive from a destination, those of other connections too; None: the wire does not
-        tell."""
+        """Returns how many consumers a destination has, including those of other connections; None if the protocol does
+        not tell."""
         return None
 
     async def __aenter__(self) -> Self:
@@ -521,14 +522,14 @@ class Connection(_Closeable):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Closes it in a worker thread, for `async with`: closing waits for listeners and for the provider."""
+        """Closes the connection in a worker thread, because closing waits for listeners and for the provider."""
         import asyncio  # loaded already where this runs
 
         await asyncio.to_thread(self.close)
 
     @abstractmethod
     def start(self) -> None:
-        """Begins or resumes delivery to its consumers; no harm if it runs already.
+        """Starts or resumes delivery to the consumers. No effect if the connection is started already.
 
         Raises:
             IllegalStateError: it is closed.
@@ -536,9 +537,9 @@ class Connection(_Closeable):
 
     @abstractmethod
     def stop(self) -> None:
-        """Holds delivery until `start`; a receiver that is blocked stays so, its time running on.
+        """Pauses delivery until `start`. A blocked receiver stays blocked, and its time-out goes on.
 
-        Returns when listeners that are running have, save from within a listener.
+        Returns when running listeners have returned. Called by a listener, it returns at once.
 
         Raises:
             IllegalStateError: it is closed.

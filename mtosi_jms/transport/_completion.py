@@ -1,13 +1,13 @@
-"""Asynchronous send after JMS 2.0: what was sent and is not confirmed, and who is told. The same for every transport.
+"""Asynchronous sends as in JMS 2.0: keeps unconfirmed sends and calls their listeners. The same for every transport.
 
-A session has one `Completions`. It notes each send in the order of the calls (`begin`); the transport settles what was
-noted as soon as it knows the outcome, from any thread and in any order (`Pending.complete`, `Pending.fail`). One
-thread of the session, never the sender's, tells the listeners: one at a time and in the order of the sends (A27 to A29,
-AX3). A send whose outcome does not come in time has failed (AX6). Closing and committing wait until every listener has
-returned (A13 to A19).
+A session has one `Completions`. It notes each send in the order of the calls (`begin`). The transport settles a send as
+soon as it knows the outcome, from any thread and in any order (`Pending.complete`, `Pending.fail`). One thread of the
+session, never the sender's, calls the listeners one at a time in the order of the sends (A27 to A29, AX3). A send whose
+outcome does not come in time has failed (AX6). Closing and committing wait until every listener has returned (A13 to
+A19).
 
-With receipts: `begin` before the frame is written, `withdraw` where that raises, `complete` at the receipt; without,
-`completed` after it was written (A7).
+A transport with receipts calls `begin` before it writes the frame, `withdraw` if writing raises an error, and
+`complete` at the receipt. A transport without receipts calls `completed` after the frame is written (A7).
 """
 
 from __future__ import annotations
@@ -34,25 +34,26 @@ COMPLETION_TIMEOUT: Final = 30.0
 class CompletionListener(Protocol):
     """Is told the outcome of asynchronous sends, in a thread of the session and one send at a time.
 
-    One of the two is called, once, for each send that did not raise (A9). Neither may close, commit or roll back what
-    sent the message (A37), nor use the session while the application does (A26). What they raise is reported (AX5).
+    For each send that did not raise an error, one of the two methods is called, once (A9). Neither may close, commit or
+    roll back the session of the send (A37), nor use the session while the application does (A26). Their exceptions are
+    reported (AX5).
     """
 
     def on_completion(self, message: JmsMessage) -> object:
-        """The provider has the message, as surely as if a waiting send had returned (A6).
+        """Called when the provider has the message, as surely as if a waiting send had returned (A6).
 
-        It is the message as sent, with what the provider sets (A22): what a waiting send would have returned."""
+        The argument is what a waiting send would have returned: the message with the provider's values (A22)."""
         ...
 
     def on_exception(self, message: JmsMessage, error: Exception) -> object:
-        """The send of this object failed; whether the provider has the message may be unknown.
+        """Called when the send of this object failed; whether the provider has the message may be unknown.
 
-        The error is a SendTimeoutError where no outcome came in time."""
+        The error is a SendTimeoutError if no outcome came in time."""
         ...
 
 
 CompletionErrorHook: TypeAlias = Callable[[BaseException, JmsMessage], object]
-"""Takes what a completion listener raised, with the message that it was told of."""
+"""Takes the exception of a completion listener, and the message of the send."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +61,10 @@ class SendRules:
     """How a connection sends asynchronously.
 
     Attributes:
-        timeout: seconds that an outcome may take; None: for ever, and closing waits as long.
-        strict_2012: a message that was sent asynchronously is never sent again, as the proposal of 2012 has it; else
-            it may be, as JMS 2.0 has it (AX1).
-        on_error: told what a listener raised; None: the log (AX5).
+        timeout: seconds that an outcome may take; None: no limit, and closing waits as long.
+        strict_2012: whether a message that was sent asynchronously must not be sent again, as in the proposal of 2012;
+            JMS 2.0 allows it (AX1).
+        on_error: called with a listener's exception; None: it is logged (AX5).
     """
 
     timeout: float | None = COMPLETION_TIMEOUT
@@ -77,7 +78,7 @@ class Pending:
     Attributes:
         message: the object that was sent.
         sequence: its place among the sends of the session, from 1.
-        deadline: when it has failed, by `time.monotonic`; None: never.
+        deadline: time by `time.monotonic` after which the send has failed; None: never.
     """
 
     __slots__ = ("_completions", "deadline", "listener", "message", "outcome", "sequence")
@@ -99,15 +100,15 @@ class Pending:
         return self.outcome is not None
 
     def complete(self, sent: JmsMessage) -> bool:
-        """The provider has it, as `sent`; False, and of no effect, where the outcome was known already."""
+        """Settles the send with the message as sent. Returns False, without effect, if the outcome was known."""
         return self._completions.settle(self, sent)
 
     def fail(self, error: Exception) -> bool:
-        """It failed; False, and of no effect, where the outcome was known already."""
+        """Settles the send as failed. Returns False, without effect, if the outcome was known already."""
         return self._completions.settle(self, error)
 
     def timed_out(self) -> SendTimeoutError | None:
-        """What it fails with, its time being over."""
+        """Returns the error of the send if its time is over, else None."""
         if self.deadline is None or self.deadline > time.monotonic():
             return None
         return SendTimeoutError(self._completions.rules.timeout or 0.0)
@@ -115,7 +116,7 @@ class Pending:
 
 class _Outcome(Future[JmsMessage]):
     def cancel(self) -> bool:
-        """What is sent is sent."""
+        """Does nothing: a send cannot be cancelled."""
         return False
 
 
@@ -135,17 +136,17 @@ class FutureListener:
 
 
 class Completions:
-    """The asynchronous sends of one session that its listeners were not told of, in the order of the calls.
+    """The asynchronous sends of one session whose listeners were not called yet, in the order of the calls.
 
-    Safe for any number of threads. Its lock is taken last of all: a transport may call it with locks of its own held,
-    but for `await_told`, which waits. No listener runs with a lock held.
+    Thread-safe. A transport may call it while it holds its own locks, because this lock is always taken last; only
+    `await_told` must be called without locks, because it waits. No listener runs with a lock held.
 
     Args:
         rules: how the connection sends.
         name: for the thread.
 
     Attributes:
-        last: the place of the latest send, 0 where there was none.
+        last: the number of the latest send; 0: none yet.
     """
 
     def __init__(self, rules: SendRules, name: str) -> None:
@@ -161,7 +162,7 @@ class Completions:
         self._sent_once: WeakValueDictionary[int, JmsMessage] = WeakValueDictionary()
 
     def check(self, message: JmsMessage) -> None:
-        """Called before each send, waiting or not; raises IllegalStateError where `strict_2012` forbids it."""
+        """Raises IllegalStateError if `strict_2012` forbids the send. Called before each send, waiting or not."""
         if self.rules.strict_2012 and self._sent_once.get(id(message)) is message:
             raise IllegalStateError("the message was sent asynchronously, and strict_2012 forbids to send it again")
 
@@ -171,25 +172,25 @@ class Completions:
             self._sent_once[id(message)] = message
 
     def check_open(self) -> None:
-        """Raises IllegalStateError where the session is closed, or is being closed."""
+        """Raises IllegalStateError if the session is closed or is being closed."""
         if self._closed:
             raise IllegalStateError("the session is closed")
 
     def check_thread(self) -> None:
-        """Called first by what waits for listeners: close, commit and rollback.
+        """Called first by the methods that wait for listeners: close, commit and rollback.
 
-        Raises IllegalStateError where the caller is a listener of this session, which would wait for itself (A37)."""
+        Raises IllegalStateError if the caller is a listener of this session, which would wait for itself (A37)."""
         if self._thread is threading.current_thread():
             raise IllegalStateError("a completion listener cannot close, commit or roll back what calls it (A37)")
 
     def begin(self, message: JmsMessage, listener: CompletionListener) -> Pending:
-        """Notes a send that is about to be made; raises as `check_open`."""
+        """Notes a send that is about to be made. Raises what `check_open` raises."""
         self.check_open()
         with self._lock:
             return self._add(message, listener, None)
 
     def withdraw(self, pending: Pending) -> None:
-        """The send raised to its caller: nobody is told, unless its outcome was known before."""
+        """Removes a send that raised an error to its caller. Its listener is called only if the outcome was known."""
         with self._lock:
             if pending.outcome is None:
                 self._open.remove(pending)
@@ -205,7 +206,7 @@ class Completions:
                 return
             self.last += 1
             self.claim(message)
-        listener.on_completion(sent)  # nobody has the future yet, so no thread need be woken to keep the order
+        listener.on_completion(sent)  # nobody has the future yet, so the order is kept without waking a thread
 
     def settle(self, pending: Pending, outcome: JmsMessage | Exception) -> bool:
         """See `Pending.complete` and `Pending.fail`."""
@@ -218,9 +219,9 @@ class Completions:
             return True
 
     def await_told(self, last: int | None = None) -> None:
-        """Waits until the outcome of every send up to the place `last` is known and its listener has returned.
+        """Waits until the outcome of every send up to the number `last` is known and its listener has returned.
 
-        Raises as `check_thread`; None stands for the latest send."""
+        None means the latest send. Raises what `check_thread` raises."""
         self.check_thread()
         with self._lock:
             until = self.last if last is None else last
@@ -228,7 +229,7 @@ class Completions:
                 self._told.wait()
 
     def begin_close(self) -> None:
-        """The session is being closed: nothing more is sent asynchronously."""
+        """Refuses further asynchronous sends, because the session is being closed."""
         with self._lock:
             self._closed = True
             self._wake.notify()
@@ -254,7 +255,7 @@ class Completions:
                 self._told.notify_all()
 
     def _next(self) -> Pending | None:
-        """The first send, as soon as its outcome is known; None at the end of the session."""
+        """Waits for the outcome of the first send, and returns the send; None at the end of the session."""
         with self._lock:
             while True:
                 if not self._open:
@@ -277,7 +278,7 @@ class Completions:
                 pending.listener.on_completion(pending.outcome)
             elif pending.outcome is not None:
                 pending.listener.on_exception(pending.message, pending.outcome)
-        except BaseException as error:  # noqa: BLE001 - the others must be told, whatever one listener raises
+        except BaseException as error:  # noqa: BLE001 - the other listeners must be called all the same
             self._report(error, pending.message)
 
     def _report(self, error: BaseException, message: JmsMessage) -> None:
@@ -292,7 +293,7 @@ class Completions:
 
 
 class AsyncSender(Protocol):
-    """What sends without waiting: a session."""
+    """The part of a session that sends without waiting."""
 
     def send_async(self, destination: Destination, message: JmsMessage) -> Future[JmsMessage]:
         """See `Session.send_async`."""
@@ -300,10 +301,10 @@ class AsyncSender(Protocol):
 
 
 class SendWindow:
-    """Sends messages of which at most `size` are unconfirmed; for the thread of the session.
+    """Sends messages, of which at most `size` may be unconfirmed. Only the thread of the session may use it.
 
-    The first send that failed is raised by the next call, when all others have their outcome too: after an error
-    nothing is open, and what became of the messages behind the failed one is not told.
+    After a send has failed, the next call waits for the outcomes of all sends and raises the error. So no send is open
+    after an error. The outcomes of the messages after the failed one are not reported.
 
     Raises:
         ConfigError: a size below 1.
@@ -332,7 +333,7 @@ class SendWindow:
             raise
 
     def settle(self) -> None:
-        """Returns when all that was sent is confirmed.
+        """Waits until all messages are confirmed.
 
         Raises:
             TransportError: a send failed.

@@ -1,4 +1,4 @@
-"""What a provider is and can do: its level of the JMS API, and what a way to it may lack."""
+"""What a provider is and can do: its level of the JMS API, and the capabilities that a transport may lack."""
 
 from __future__ import annotations
 
@@ -14,39 +14,41 @@ _LEAST: Final = (1, 1)
 
 
 class Capability(enum.Enum):
-    """What JMS has and a transport may lack, as its wire does. What is not here, every transport has.
+    """The JMS features that a transport may lack because its protocol does. Every transport has all others.
 
-    ANY_TEXT: any characters in texts and headers, U+0000 and other control characters as well; elsewhere they are
-        refused before anything is sent, as XML refuses them.
-    BEYOND_BMP: characters beyond U+FFFF in headers and properties; elsewhere they are refused before anything is sent.
+    ANY_TEXT: any characters in texts and headers, also U+0000 and other control characters. Other transports refuse
+        these before anything is sent, as XML does.
+    BEYOND_BMP: characters beyond U+FFFF in headers and properties. Other transports refuse them before anything is
+        sent.
     BROWSE: `Session.browse`.
-    BROWSE_WAITING: `browse` leaves out what was handed out and is not acknowledged.
-    COMMIT_CHECKED: a transaction that sends to a temporary destination which has gone is told at `commit`; elsewhere
-        the message is lost.
-    DEAD_LETTER: the connection itself takes `max_deliveries` and `dead_letter`; others have it set up at the broker.
-    DELIVERY_COUNT: `JmsMessage.delivery_count` counts over sessions and connections; elsewhere `redelivered` alone
-        tells.
-    DELIVERY_DELAY: the provider keeps a message back for `delivery_delay_ms` (JMS 2.0).
+    BROWSE_WAITING: `browse` leaves out messages that were delivered and are not acknowledged.
+    COMMIT_CHECKED: `commit` fails if the transaction sent to a temporary destination that is gone. With other
+        transports the message is lost.
+    DEAD_LETTER: the connection takes `max_deliveries` and `dead_letter`. Otherwise they are set up at the broker.
+    DELIVERY_COUNT: `JmsMessage.delivery_count` counts over sessions and connections. Otherwise only `redelivered` is
+        reliable.
+    DELIVERY_DELAY: the provider holds a message back for `delivery_delay_ms` (JMS 2.0).
     DURABLE: durable subscriptions.
-    DURABLE_RULES: the provider itself holds their rules: a client id has one connection at a time, another topic or
-        selector makes a new subscription, and an unknown name is told.
-    LARGE_HEADERS: headers and properties of more than 10,000 bytes, and 1,000 of them and more.
+    DURABLE_RULES: the provider enforces the rules of durable subscriptions: a client id has one connection at a time,
+        another topic or selector makes a new subscription, and an unknown name is an error.
+    LARGE_HEADERS: headers and properties of more than 10,000 bytes, and more than 1,000 of them.
     MESSAGE_IDS: the message that `send` returns has its message id and timestamp as the receiver will see them.
     NO_LOCAL: `no_local` on topics.
-    PRIORITY: a message of higher priority overtakes those that wait; JMS asks only for a best effort.
-    REDELIVERED: what comes again is marked `redelivered`, whoever receives it; elsewhere only the connection that had
-        it before sees the mark.
+    PRIORITY: a message of higher priority overtakes waiting ones; JMS requires only a best effort.
+    REDELIVERED: a redelivered message is marked `redelivered` for any receiver. With other transports only the
+        connection that received it before sees the mark.
     SAME_NAMES: a queue and a topic may have the same name.
     SELECTORS: consumers with a selector.
     SHARED_DURABLE: consumers of several sessions and connections share a durable subscription (JMS 2.0).
-    TEMPORARY_CHECKED: sending to a temporary destination that has gone is told; elsewhere the message is lost.
-    TRANSACTED_RECEIVE: what a transacted session receives is part of its transaction, and not its sends alone.
-    TYPED_CONTENT: a MapMessage, a StreamMessage and a Message without body arrive as such, each value with its type;
-        elsewhere they travel as typed text (`mtosi_jms.jms.typed`), which the SDK reads back.
-    TYPED_PROPERTIES: every property arrives with the JMS type that it was sent with; elsewhere those that MTOSI knows
-        do (R15).
-    UNBUFFERED: a message waits at the provider until a consumer asks for it; elsewhere consumers are sent some ahead,
-        which no other consumer gets meanwhile, and no later message of higher priority overtakes.
+    TEMPORARY_CHECKED: sending to a temporary destination that is gone raises an error. With other transports the
+        message is lost.
+    TRANSACTED_RECEIVE: the messages that a transacted session receives are part of its transaction, not only its sends.
+    TYPED_CONTENT: a MapMessage, a StreamMessage and a Message without body arrive as such, each value with its type.
+        Other transports send them as typed text (`mtosi_jms.jms.typed`), which the SDK reads back.
+    TYPED_PROPERTIES: every property arrives with the JMS type that it was sent with. With other transports only those
+        that MTOSI knows do (R15).
+    UNBUFFERED: a message waits at the provider until a consumer asks for it. Other transports prefetch messages, which
+        no other consumer gets meanwhile, and which no later message of higher priority overtakes.
     """
 
     ANY_TEXT = "any text"
@@ -78,10 +80,10 @@ ALL_CAPABILITIES: Final = frozenset(Capability)
 
 
 def check_jms_version(version: object) -> str:
-    """The version as it came, if it is a level of the JMS API that MTOSI may go over.
+    """Check that a version is a level of the JMS API that MTOSI can use, and return it.
 
     Raises:
-        ConfigError: it is below 1.1 (R1), or no version.
+        ConfigError: the version is below 1.1 (R1), or not a version.
     """
     found = _VERSION.fullmatch(version) if isinstance(version, str) else None
     if found is None or not isinstance(version, str):
@@ -93,12 +95,12 @@ def check_jms_version(version: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ConnectionMetadata:
-    """What is at the other end (R1).
+    """Describes the provider (R1).
 
     Attributes:
         provider: the provider's name.
-        provider_version: its version, empty where the wire does not tell it.
-        jms_version: the level of the JMS API that it serves.
+        provider_version: its version; empty if the protocol does not tell it.
+        jms_version: its level of the JMS API.
 
     Raises:
         ConfigError: the level is below 1.1.

@@ -1,4 +1,4 @@
-"""What becomes of objects that hold sockets and threads, and are dropped without `close`: they are closed, and told."""
+"""Closes objects with sockets and threads that are dropped without `close`, and warns of them."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ log = logging.getLogger(__package__)
 
 
 def is_open(session: object) -> bool:
-    """Whether a session is open; what stands in for one, in tests, has nothing to be closed."""
+    """Whether a session is open. A test double without `is_closed` has nothing to close."""
     return not getattr(session, "is_closed", True)
 
 
 def dropped(what: str, close: Callable[[], object]) -> None:
-    """Closes an object that nobody refers to any more, and warns with a ResourceWarning; for `__del__`.
+    """Closes an object that nobody refers to any more, and warns with a ResourceWarning. For use in `__del__`.
 
     Args:
-        what: names the object, without a secret.
-        close: closes it, in another thread.
+        what: name of the object, without secrets.
+        close: closes the object; called in another thread.
     """
     close_aside(close)
     warnings.warn(f"{what} was dropped without being closed", ResourceWarning, stacklevel=2)
@@ -31,13 +31,13 @@ def dropped(what: str, close: Callable[[], object]) -> None:
 def close_aside(close: Callable[[], object]) -> None:
     """Closes something in another thread.
 
-    The garbage collector may run in any thread, with any lock held: so this takes none, not even that of `threading`.
+    The garbage collector may run in any thread, with any lock held, so this takes no lock, not even `threading`'s.
     """
 
     def start() -> None:
         threading.Thread(target=_close, args=(close,), name="closes-dropped", daemon=True).start()
 
-    with contextlib.suppress(RuntimeError):  # at the end of the process, with which all of it ends
+    with contextlib.suppress(RuntimeError):  # the process ends, and everything with it
         _thread.start_new_thread(start, ())
 
 

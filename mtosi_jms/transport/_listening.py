@@ -1,4 +1,4 @@
-"""What keeps a session to one thread (P4), and the thread that serves its listeners (P6)."""
+"""The lock that limits a session to one thread (P4), and the thread that serves its listeners (P6)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _here: Final = threading.local()
 
 
 def in_listener() -> bool:
-    """Whether the calling thread runs listeners; such a thread waits for no other, so that there is no deadlock."""
+    """Whether the calling thread runs listeners. Such a thread must not wait for other listeners: it could deadlock."""
     return getattr(_here, "runs_listeners", False)
 
 
@@ -27,7 +27,7 @@ class SessionUse:
     """Lets one thread at a time into a session and refuses the others; the same thread may enter again.
 
     Args:
-        dedicated: whether the session belongs to a thread other than the one that asks.
+        dedicated: returns whether the session belongs to a thread other than the calling one.
     """
 
     __slots__ = ("_dedicated", "_lock")
@@ -37,10 +37,10 @@ class SessionUse:
         self._dedicated = dedicated
 
     def __enter__(self) -> None:
-        """Enters for one call.
+        """Enters the session for one call.
 
         Raises:
-            IllegalStateError: another thread is in, or the session belongs to the thread of its listeners.
+            IllegalStateError: another thread uses the session, or it belongs to the thread of its listeners.
         """
         if not self._lock.acquire(blocking=False):
             raise IllegalStateError("the session is in use by another thread, and a session is for one at a time (P4)")
@@ -59,20 +59,20 @@ class SessionUse:
         self._lock.release()
 
     def wait(self) -> AbstractContextManager[bool]:
-        """Enters for a listener, as soon as the thread that is in has left."""
+        """Returns a context that enters for a listener, as soon as the current thread has left."""
         return self._lock
 
 
 class Pumped(Protocol):
-    """What the pump wants of a session; both may raise TransportError."""
+    """The methods of a session that the pump needs. Both may raise TransportError."""
 
     def poll(self) -> tuple[Consumer, Delivery | Interruption] | None:
-        """The next message for a consumer with a listener, or what came between; None: nothing now. The lock is held;
-        what comes later is told with `ListenerPump.signal`."""
+        """Returns the next message or interruption for a consumer with a listener; None: nothing now. Called with the
+        lock held. When something comes later, the session calls `ListenerPump.signal`."""
         ...
 
     def settle(self, delivery: Delivery, *, failed: bool) -> None:
-        """The listener has returned, or raised. The lock is not held, the session is entered."""
+        """Called when the listener has returned or raised, in the session and without the lock."""
         ...
 
 
@@ -86,13 +86,13 @@ class _Call(NamedTuple):
 class ListenerPump:
     """The thread that hands a session's messages to its listeners, one at a time and in order.
 
-    All methods but `in_thread` are called with the lock held; `await_idle` lets go of it while it waits.
+    All methods but `in_thread` are called with the lock held; `await_idle` releases it while it waits.
 
     Args:
         source: the session.
-        use: of the session; entered while a listener runs.
+        use: the session's `SessionUse`, entered while a listener runs.
         lock: guards the session's messages.
-        name: for the thread.
+        name: name of the thread.
     """
 
     def __init__(self, source: Pumped, use: SessionUse, lock: threading.Lock, name: str) -> None:
@@ -123,7 +123,7 @@ class ListenerPump:
         """Gives a consumer its listener.
 
         Raises:
-            IllegalStateError: it has one.
+            IllegalStateError: the consumer has a listener already.
         """
         if consumer in self._listeners:
             raise IllegalStateError("the consumer has a listener")
@@ -135,24 +135,24 @@ class ListenerPump:
         self.signal()
 
     def remove(self, consumer: Consumer) -> None:
-        """The consumer is being closed: its listener gets nothing more."""
+        """Removes the listener of a consumer that is being closed."""
         self._listeners.pop(consumer, None)
 
     def signal(self) -> None:
-        """There may be a message now, or delivery was resumed."""
+        """Wakes the thread, because there may be a message or delivery was resumed."""
         self._wake.notify()
 
     def end(self) -> None:
-        """The session is being closed: no listener gets anything more."""
+        """Removes all listeners and ends the thread, because the session is being closed."""
         self._ended = True
         self._listeners.clear()
         self._wake.notify()
 
     def await_idle(self, consumer: Consumer | None = None) -> None:
-        """Waits until the listener that is running has returned; at once where a listener asks.
+        """Waits until the running listener has returned. Called by a listener, it returns at once.
 
         Args:
-            consumer: wait for its listener alone.
+            consumer: wait only for the listener of this consumer; None: for any.
         """
         if in_listener():
             return
@@ -160,7 +160,7 @@ class ListenerPump:
             self._idle.wait()
 
     def _next(self) -> _Call | TransportError | IllegalStateError | None:
-        """What is to be done, the lock held: a message, or the end because of an error; None: nothing now."""
+        """Returns the next message, or an error that ends the thread; None: nothing now. The lock is held."""
         try:
             found = self._source.poll()
         except (TransportError, IllegalStateError) as error:
@@ -204,7 +204,7 @@ class ListenerPump:
 
 
 def _pump(weak: weakref.ref[ListenerPump], wake: threading.Condition) -> None:
-    """Serves listeners until the end; while it waits, nothing here keeps the session, so that one may be dropped."""
+    """Serves listeners until the end. While it waits, it does not keep the session alive."""
     _here.runs_listeners = True
     while True:
         with wake:

@@ -1,4 +1,4 @@
-"""Options of `connect`: typed fields of a dataclass, each with the check that refuses what does not fit."""
+"""Options of `connect`: typed fields of a dataclass, each with a check of its value."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from mtosi_jms.transport._descriptor import check_jms_version
 
 
 class Check(NamedTuple):
-    """What an option takes.
+    """The check of an option's value.
 
     Attributes:
-        wanted: the same in words: "it must be ...".
-        fits: whether a value may stand there.
-        read: makes a value of the text in a URL's query; ValueError where it is none.
-        convert: makes of a value that fits what is kept.
+        wanted: what the option takes, in words: "it must be ...".
+        fits: whether a value is valid.
+        read: makes a value of a text in a URL's query; raises ValueError or KeyError if it cannot.
+        convert: converts a valid value to the stored one.
     """
 
     wanted: str
@@ -39,7 +39,7 @@ def check(
     read: Callable[[str], object] = str,
     convert: Callable[[Any], object] = lambda value: value,
 ) -> Mapping[str, Check]:
-    """A check as the metadata of a field; a field without `repr` is a secret, and has no place in a URL's query."""
+    """Return a check as the metadata of a field. A field without `repr` is a secret, not allowed in a URL's query."""
     return {"check": Check(wanted, fits, read, convert)}
 
 
@@ -59,11 +59,11 @@ class ConnectOptions:
     """The options that every transport takes.
 
     Attributes:
-        client_id: whose durable subscriptions the connection has.
+        client_id: identifies the durable subscriptions of the connection.
         jms_version: level of the provider's JMS API, 1.1 or later (R1).
-        completion_timeout: seconds that the outcome of an asynchronous send may take; None: for ever.
-        on_completion_error: called with what a completion listener raised, and the message.
-        strict_2012: a message that was sent asynchronously is never sent again.
+        completion_timeout: seconds that the outcome of an asynchronous send may take; None: no limit.
+        on_completion_error: called with the exception of a completion listener, and the message.
+        strict_2012: whether a message that was sent asynchronously must not be sent again.
     """
 
     client_id: str = field(default="", metadata=TEXT)
@@ -79,15 +79,15 @@ class ConnectOptions:
 
 
 def checked(kind: type[Any], scheme: str, given: Mapping[str, object]) -> dict[str, Any]:
-    """Options as they were given, checked and converted; None stands for the default, unless it means something else.
+    """Check and convert the given options. None means the default, unless None is a value of the option.
 
     Args:
         kind: an options class.
-        scheme: of the URL, for errors.
-        given: option to value.
+        scheme: scheme of the URL, for errors.
+        given: values by option.
 
     Raises:
-        ConfigError: an option that `kind` does not have, or one of the wrong type.
+        ConfigError: an option is unknown to `kind`, or of the wrong type.
     """
     known = _fields(kind)
     if unknown := sorted(set(given) - set(known)):
@@ -110,10 +110,10 @@ def checked(kind: type[Any], scheme: str, given: Mapping[str, object]) -> dict[s
 
 
 def from_query(kind: type[Any], name: str, text: str) -> object:
-    """The value of an option that stands in the query of a URL; an unknown one as it is, for `checked` to refuse.
+    """Return the value of an option in the query of a URL; an unknown one as it is, for `checked` to refuse.
 
     Raises:
-        ConfigError: a secret, or a text of the wrong form.
+        ConfigError: the option is a secret, or the text has the wrong form.
     """
     known = _fields(kind)
     if name not in known:

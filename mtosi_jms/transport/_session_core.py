@@ -1,8 +1,8 @@
-"""What connections, sessions and consumers of every transport have in common; `docs/design/transport.md` is its guide.
+"""The common part of connections, sessions and consumers of all transports; see `docs/design/transport.md`.
 
-Acknowledgement modes, recover, transactions, listeners, closing and the rule of one thread are written here, once. A
-transport brings its words: how it connects, sends, subscribes and acknowledges. Methods with one underscore are what
-it fills in. Unless they say otherwise they are called with the session entered and the connection's lock not held.
+Acknowledgement modes, recover, transactions, listeners, closing and the rule of one thread are implemented here, once.
+A transport implements the methods with one underscore: how it connects, sends, subscribes and acknowledges. Unless
+they say otherwise, these are called inside the session's `use` and without the connection's lock.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ from mtosi_jms.transport._descriptor import Capability
 from mtosi_jms.transport._listening import ListenerPump, SessionUse, in_listener
 
 _LAZY: Final = 16
-"""Messages that a DUPS_OK session hands out before it acknowledges them, all together."""
+"""How many messages a DUPS_OK session hands out before it acknowledges them together."""
 _CLOSING: Final = 5.0
-"""Seconds that a second thread which closes a connection waits for the first."""
+"""Seconds for which a second thread that closes a connection waits for the first."""
 
 
 class Entry(Protocol):
     """A message as a transport keeps it.
 
     Attributes:
-        message: as it is handed out the next time.
+        message: the message for the next delivery.
         settled: whether it was acknowledged.
     """
 
@@ -55,7 +55,7 @@ class Source(Protocol):
     """What messages come from: a queue, or the subscriptions of a consumer.
 
     Attributes:
-        held: how many were handed out and are not settled.
+        held: how many messages were handed out and are not settled.
     """
 
     held: int
@@ -70,12 +70,12 @@ class ConsumerSpec(NamedTuple):
     """What a consumer was asked to receive.
 
     Attributes:
-        destination: where from.
+        destination: the destination.
         text: the selector, or None.
-        selector: the same, parsed.
+        selector: the parsed selector, or None.
         durable: name of the durable subscription, or None.
-        shared: other consumers may have it too.
-        no_local: leave out what its own connection sends.
+        shared: whether other consumers may use the subscription too.
+        no_local: leave out messages that its own connection sends.
     """
 
     destination: Destination
@@ -128,9 +128,9 @@ class ConsumerCore(Consumer, Generic[E, S]):
 
     Attributes:
         session: its session.
-        source: what it reads.
-        closed: whether it is.
-        arrived: notified when it may have a message, or will get no more.
+        source: the source of its messages.
+        closed: whether it is closed.
+        arrived: notified when there may be a message, or when no more will come.
     """
 
     def __init__(self, session: SessionCore[E, S], asked: ConsumerSpec, source: S) -> None:
@@ -165,7 +165,7 @@ class ConsumerCore(Consumer, Generic[E, S]):
             self.session.pump.add(self, on_message, on_error)
 
     def close(self) -> None:
-        """Ends it; messages that it handed out stay with the session."""
+        """Closes the consumer. Messages that it handed out stay with the session."""
         session = self.session
         with session.lock:
             session.pump.remove(self)
@@ -181,7 +181,7 @@ class ConsumerCore(Consumer, Generic[E, S]):
     # The caller of every method below holds the lock.
 
     def take(self, *, listened: bool = False) -> DeliveryCore[E] | Interruption | None:
-        """The next message, handed out, or what comes before it; None if nothing is there or delivery is held."""
+        """Hands out the next message or interruption; None if there is none or delivery is stopped."""
         session = self.session
         if self.closed or not session.connection.started:
             return None
@@ -195,17 +195,17 @@ class ConsumerCore(Consumer, Generic[E, S]):
 
     @abstractmethod
     def _next(self) -> E | Interruption | None:
-        """Takes the next message, or what comes before it; None if nothing is there."""
+        """Takes the next message or interruption; None if there is none."""
 
     def signal(self) -> None:
-        """There may be a message, or no more come."""
+        """Wakes the receiver or listener: there may be a message, or no more will come."""
         if self in self.session.pump:
             self.session.pump.signal()
         else:
             self.arrived.notify()
 
     def shut(self) -> None:
-        """Closes it for those who wait."""
+        """Marks the consumer as closed, and wakes those who wait."""
         self.closed = True
         self.arrived.notify_all()
 
@@ -241,15 +241,15 @@ class SessionCore(Session, Generic[E, S]):
     """A session.
 
     Attributes:
-        connection: what it belongs to.
-        lock: of the connection; guards what is in here.
+        connection: its connection.
+        lock: the connection's lock, which guards this state.
         use: entered by every call but `close`.
         pump: serves its listeners.
         blocked: whether a thread waits in it, for a message or for room.
-        consumers: those that are open.
-        unsettled: what was handed out and is not settled, in that order, with where it came from.
-        keeps: whether what is handed out is kept until it is settled.
-        acts_on_receipt: whether something is to be done with a message as it is handed out.
+        consumers: the open consumers.
+        unsettled: messages that were handed out and are not settled, in that order, with their sources.
+        keeps: whether messages that are handed out are kept in `unsettled`.
+        acts_on_receipt: whether `accept` has to be called when a message is handed out.
     """
 
     done_as_taken: ClassVar[bool] = False
@@ -311,7 +311,7 @@ class SessionCore(Session, Generic[E, S]):
 
     @abstractmethod
     def _subscribe(self, asked: ConsumerSpec) -> ConsumerCore[E, S]:
-        """Makes a consumer, and enters it in `consumers`."""
+        """Makes a consumer, and adds it to `consumers`."""
 
     def browse(self, queue: Destination | str, selector: str | None = None) -> list[JmsMessage]:
         asked = _request(self._named(queue), selector)
@@ -365,7 +365,7 @@ class SessionCore(Session, Generic[E, S]):
         """See `Session.rollback`."""
 
     def close(self) -> None:
-        """Closes its consumers; what was not acknowledged or committed is delivered again, elsewhere."""
+        """Closes the session and its consumers. Messages not acknowledged or committed are redelivered elsewhere."""
         self.completions.check_thread()
         with self.lock:
             self.begin_close()
@@ -395,10 +395,10 @@ class SessionCore(Session, Generic[E, S]):
             self._acknowledge([entry])
 
     def accept(self, entry: E) -> bool:
-        """Does what the mode wants done with a message that was handed out.
+        """Does what the acknowledgement mode requires when a message is handed out.
 
         Returns:
-            False where the message is not to be handed out after all: the provider will deliver it again.
+            False if the message must not be handed out, because the provider will deliver it again.
         """
         if not self.acts_on_receipt:
             return True
@@ -422,7 +422,7 @@ class SessionCore(Session, Generic[E, S]):
             if entry is not None and known:
                 self._settle(entry, failed=failed)
         finally:
-            if self._closed:  # by the listener, which left the rest of it to be done here
+            if self._closed:  # the listener closed the session, and the rest of that is done here
                 deadline = self.connection.goodbye()
                 self.leave(deadline)
                 self.connection.finish(deadline)
@@ -438,10 +438,10 @@ class SessionCore(Session, Generic[E, S]):
             self._kept(entry)
 
     def _kept(self, entry: E) -> None:
-        """A listener has returned, and its message stays unsettled."""
+        """Called when a listener has returned and its message stays unsettled."""
 
     def leave_consumer(self, consumer: ConsumerCore[E, S]) -> None:
-        """A consumer was closed."""
+        """Removes a closed consumer."""
         with self.lock:
             self.consumers.pop(consumer, None)
         deadline = self.connection.goodbye()
@@ -449,10 +449,10 @@ class SessionCore(Session, Generic[E, S]):
         self._end_consumer(consumer, deadline)
 
     def _end_consumer(self, consumer: ConsumerCore[E, S], deadline: float) -> None:
-        """A consumer was closed, and what DUPS_OK hands out is acknowledged."""
+        """Called when a consumer was closed, and messages of the mode DUPS_OK are acknowledged."""
 
     def leave(self, deadline: float) -> None:
-        """The session was closed: gives back what it holds. What a listener has in hand stays until that returns."""
+        """Gives back the messages of a closed session. A listener keeps its message until it returns."""
         self._settle_lazily(deadline)
         self._end(deadline)
         with self.lock:
@@ -461,22 +461,25 @@ class SessionCore(Session, Generic[E, S]):
 
     @abstractmethod
     def _end(self, deadline: float) -> None:
-        """Gives back what is unsettled, but `_listened`, and ends what feeds its consumers."""
+        """Gives back the unsettled messages except `_listened`, and ends the sources of its consumers."""
 
     @abstractmethod
     def _acknowledge(self, entries: Sequence[E], deadline: float | None = None) -> None:
-        """Tells the provider that messages are done with, and settles them.
+        """Acknowledges messages at the provider, and settles them.
 
         Raises:
-            TransportError: the provider cannot be told, and will deliver them again.
+            TransportError: the provider cannot be told, and will deliver the messages again.
         """
 
     @abstractmethod
     def _give_back(self, entries: Sequence[E]) -> None:
-        """Has messages delivered again, and marked so."""
+        """Has messages redelivered, marked as such."""
 
     def _settle_lazily(self, deadline: float | None = None, but: E | None = None) -> None:
-        """Acknowledges what DUPS_OK has handed out. Who closes is not told that it failed: the messages come again."""
+        """Acknowledges the messages that were handed out in the mode DUPS_OK.
+
+        While closing (`deadline` is given), failures are not reported: the messages come again.
+        """
         if self.ack_mode is not AckMode.DUPS_OK or self.transacted:
             return
         entries = [one for one in list(self.unsettled) if one is not self._listened and one is not but]
@@ -493,7 +496,7 @@ class SessionCore(Session, Generic[E, S]):
         self._forget(entries)
 
     def _forget(self, entries: Iterable[E]) -> None:
-        """Strikes messages off."""
+        """Removes messages from `unsettled`."""
         with self.lock:
             for entry in entries:
                 self.strike(entry)
@@ -521,7 +524,7 @@ class SessionCore(Session, Generic[E, S]):
         for consumer in list(self.consumers):
             if consumer in self.pump and (found := consumer.take(listened=True)) is not None:
                 self._listened = found.entry if isinstance(found, DeliveryCore) else None
-                self.consumers[consumer] = self.consumers.pop(consumer)  # the others have their turn first
+                self.consumers[consumer] = self.consumers.pop(consumer)  # to the end: the others are next
                 if isinstance(found, DeliveryCore):
                     log_message("received from", consumer.destination, found.message)
                 return consumer, found
@@ -529,35 +532,35 @@ class SessionCore(Session, Generic[E, S]):
         return None
 
     def begin_close(self) -> None:
-        """It is being closed: no listener gets anything more."""
+        """Begins to close the session: listeners get no more messages."""
         self.completions.begin_close()
         self.pump.end()
 
     def shut(self) -> None:
-        """Closes the session for those who use it; `leave` does the rest."""
+        """Marks the session and its consumers as closed; `leave` does the rest."""
         self._closed = True
         for consumer in self.consumers:
             consumer.shut()
 
     def check_open(self) -> None:
-        """Raises IllegalStateError where the session is closed."""
+        """Raises IllegalStateError if the session is closed."""
         if self._closed:
             raise IllegalStateError("the session is closed")
 
     def check_receive(self) -> None:
-        """Raises IllegalStateError where messages go to listeners."""
+        """Raises IllegalStateError if messages go to listeners."""
         if self.pump:
             raise IllegalStateError("the session has a listener: its messages are handed to that, not received")
 
     def strike(self, entry: E) -> S | None:
-        """Strikes a message off; None where another thread, one that closes the session, has done so."""
+        """Removes a message from `unsettled`, and returns its source; None if a thread that closes has removed it."""
         source = self.unsettled.pop(entry, None)
         if source is not None:
             source.held -= 1
         return source
 
     def wake(self) -> None:
-        """The connection was started or stopped, or has failed: waiting threads look again."""
+        """Wakes waiting threads, because the connection was started or stopped, or has failed."""
         for consumer in self.consumers:
             consumer.signal()
 
@@ -566,13 +569,13 @@ class ConnectionCore(Connection):
     """A connection.
 
     Args:
-        lock: guards what is known of its sessions and consumers.
+        lock: guards the state of its sessions and consumers.
         names: its naming context.
-        client_id: whose durable subscriptions it has.
+        client_id: identifies its durable subscriptions.
         send_rules: how it sends asynchronously.
 
     Attributes:
-        lock, send_rules: the same.
+        lock, send_rules: see Args.
         started: whether it delivers.
     """
 
@@ -602,7 +605,7 @@ class ConnectionCore(Connection):
                 session.pump.await_idle()
 
     def close(self) -> None:
-        """Closes its sessions, and ends it."""
+        """Closes the connection and its sessions."""
         with self.lock:
             sessions = list(self._sessions)
             for session in sessions:
@@ -614,7 +617,7 @@ class ConnectionCore(Connection):
             session.completions.await_told()
         with self.lock:
             again, self._closed = self._closed, True
-        if again:  # another thread is at it; a listener, for which that one waits, must not wait in its turn
+        if again:  # another thread closes it and may wait for this listener, which therefore must not wait
             if not in_listener():
                 self._ended.wait(_CLOSING)
             return
@@ -635,11 +638,11 @@ class ConnectionCore(Connection):
         return not self._closing and self._is_reached()
 
     def _is_reached(self) -> bool:
-        """Whether a connection that is open has its provider at the moment."""
+        """Whether the provider of an open connection is reached at the moment."""
         return True
 
     def on_reconnected(self) -> None:
-        """The provider was lost, and is reached again."""
+        """Counts a reconnect."""
         if self.telemetry is not None:
             self.telemetry.count(Count.RECONNECTS)
 
@@ -649,11 +652,11 @@ class ConnectionCore(Connection):
 
     @abstractmethod
     def _where(self) -> str:
-        """The provider, for people; no credential."""
+        """Returns the name of the provider for people, without credentials."""
 
     @property
     def open_sessions(self) -> int:
-        """How many sessions it has."""
+        """The number of open sessions."""
         return len(self._sessions)
 
     def session(self, ack_mode: AckMode = AckMode.CLIENT, *, transacted: bool = False) -> SessionCore[Any, Any]:
@@ -668,11 +671,11 @@ class ConnectionCore(Connection):
         """Makes a session; the lock is held."""
 
     def goodbye(self) -> float:
-        """When what is being closed waits no longer for the provider, by the monotonic clock."""
+        """Returns the time, by the monotonic clock, until which closing waits for the provider."""
         return math.inf
 
     def finish(self, deadline: float) -> None:
-        """Ends it if it was closed, once no listener has a message in hand that it acknowledges as it returns."""
+        """Ends a closed connection, once no listener still has a message that it acknowledges on return."""
         with self.lock:
             ended = self._closed and not self._sessions
         if ended:
@@ -681,20 +684,20 @@ class ConnectionCore(Connection):
 
     @abstractmethod
     def _finish(self, deadline: float) -> None:
-        """All sessions are closed: ends what is left."""
+        """Ends the rest of the connection, when all sessions are closed."""
 
     # The caller of every method below holds the lock.
 
     def check_alive(self) -> None:
-        """Raises TransportError where no more messages can come."""
+        """Raises TransportError if no more messages can come."""
 
     def wake_all(self) -> None:
-        """Delivery was started or held, or something has failed: waiting threads look again."""
+        """Wakes waiting threads, because delivery was started or stopped, or something has failed."""
         for session in self._sessions:
             session.wake()
 
     def forget(self, session: SessionCore[Any, Any]) -> None:
-        """A session was closed."""
+        """Removes a closed session."""
         self._sessions.pop(session, None)
 
     def _check_open(self) -> None:

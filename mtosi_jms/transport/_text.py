@@ -1,4 +1,4 @@
-"""Text that a wire cannot carry."""
+"""Checks for text that a protocol cannot carry."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Provider and login as the environment names them: the one place that reads these variables.
+"""Provider and login from the environment. Only this module reads these variables.
 
-`MTOSI_JMS_URL` is for commands; the others complete what neither a call nor its URL says.
+`MTOSI_JMS_URL` is for commands. The others give values that neither a call nor its URL sets.
 """
 
 from __future__ import annotations

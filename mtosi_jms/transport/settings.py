@@ -1,4 +1,4 @@
-"""The configuration file: which provider, by environment, and who we are to it.
+"""The configuration file: the provider of each environment, and the login.
 
     # mtosi-jms.toml; in pyproject.toml the same below [tool.mtosi-jms]
     environment = "dev"                              # the one that counts where none is asked for
@@ -13,9 +13,9 @@
     password_file = "/run/secrets/broker"
     options = { send_timeout = 10 }
 
-What a call says comes first, then what the environment's variables say (`login`), then the file. A login in the file
-belongs to the URL in the file, and goes to no other provider. A secret has no place in the file: it names a file with
-the password. Paths in it are meant from its folder.
+Arguments of a call come first, then environment variables (`login`), then the file. A login in the file belongs to the
+URL in the file, and is never sent to another provider. The file must not hold secrets: it names a file with the
+password. Paths in it are relative to its folder.
 """
 
 from __future__ import annotations
@@ -62,11 +62,11 @@ _CALL: Final = "the call"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provider:
-    """Which provider, and who we are to it.
+    """The provider, and the options for connecting to it.
 
     Attributes:
-        url: None where nothing names one.
-        names: file of the naming context, None where nothing names one.
+        url: the provider's URL; None if none is given.
+        names: file of the naming context; None if none is given.
         options: of the connection, beyond those of the call.
         sources: where each value comes from, by name; those that only a variable gives to the connection included.
     """
@@ -84,9 +84,9 @@ def provider(
     names: Any = None,
     given: Mapping[str, object] | None = None,
 ) -> Provider:
-    """What a call, the environment's variables and the configuration file say together.
+    """Combine the arguments of a call, the environment variables and the configuration file.
 
-    The file is read where the call and MTOSI_JMS_URL name no URL, or where an environment is asked for.
+    The file is read if neither the call nor MTOSI_JMS_URL gives a URL, or if an environment is given.
 
     Args:
         url: of the call.

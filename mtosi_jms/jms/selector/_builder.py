@@ -1,9 +1,9 @@
-"""Selectors in Python: `P.perceivedSeverity == "CRITICAL"` is the condition MTOSI_perceivedSeverity = 'CRITICAL'.
+"""Builds selectors in Python: `P.perceivedSeverity == "CRITICAL"` is MTOSI_perceivedSeverity = 'CRITICAL'.
 
     (P.EventType.in_("ObjectCreation", "ObjectDeletion") & P.objectName.startswith("MD=EMS1/")) | (P.JMSPriority > 6)
 
-An expression is a syntax tree, so that its text has the right quotes and parentheses whatever the values are. Python's
-`and`, `or` and `not` cannot be taken over: `&`, `|` and `~` stand for them, and they bind more tightly than `==`.
+An expression is a syntax tree, so its text has the right quotes and parentheses for any values. Python's `and`, `or`
+and `not` cannot be overloaded: use `&`, `|` and `~`, which bind more tightly than `==`.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ NAMES: Final = {
     **{row.field: row.name for row in table2.ROWS},
     **{row.name.removeprefix(PREFIX): row.name for row in table2.ROWS},
 }
-"""What `P` knows without prefix: attributes of Table 4, fields and properties of Table 2."""
+"""The names that `P` accepts without a prefix: attributes of Table 4, fields and properties of Table 2."""
 _KNOWN: Final = {**NAMES, **{name: name for name in (*NAMES.values(), *HEADERS)}}
 
 _ESCAPE: Final = "!"
@@ -55,13 +55,13 @@ _NEAR: Final = 0.75
 
 
 class Expression:
-    """A part of a selector, made by `P` and by operators on what it gives. `str` gives its text.
+    """A part of a selector, made by `P` and by operators on its properties. `str` gives its text.
 
-    Operators raise ConfigError where JMS has no such comparison or operation, and for values that no property has.
+    Operators raise ConfigError if JMS has no such comparison or operation, and for values that a property cannot have.
     """
 
     __slots__ = ("tree",)
-    __hash__ = None  # type: ignore[assignment]  # what == gives is no truth
+    __hash__ = None  # type: ignore[assignment]  # == gives a condition
 
     def __init__(self, tree: Node) -> None:
         self.tree = tree
@@ -86,7 +86,7 @@ class Expression:
 
 
 class Condition(Expression):
-    """What is true, false or unknown: a comparison, or several joined."""
+    """An expression that is true, false or unknown: a comparison, or several joined."""
 
     __slots__ = ()
 
@@ -94,7 +94,7 @@ class Condition(Expression):
         """The condition as a selector.
 
         Raises:
-            SelectorError: it is no boolean by itself.
+            SelectorError: the expression is not a boolean by itself.
         """
         return parse(render(condition(self.tree)))
 
@@ -115,7 +115,7 @@ class Condition(Expression):
 
 
 class Operand(Expression):
-    """What can be compared and reckoned with: a property, or arithmetic with one."""
+    """An expression with a value to compare or calculate with: a property, or arithmetic with one."""
 
     __slots__ = ()
 
@@ -177,12 +177,12 @@ class Property(Operand, Condition):
 
         Args:
             pattern: the whole text must match it.
-            escape: a character behind which `%` and `_` stand for themselves.
+            escape: a character after which `%` and `_` stand for themselves.
         """
         return Condition(Like(self._identifier, _made(Pattern, pattern, escape)))
 
     def startswith(self, text: str) -> Condition:
-        """Whether the property is a text that begins so; `%` and `_` stand for themselves."""
+        """Whether the property is a text that starts with `text`, in which `%` and `_` stand for themselves."""
         special = any(one in text for one in "%_")
         pattern = escaped(text, _ESCAPE) if special else text
         return self.like(f"{pattern}%", _ESCAPE if special else None)
@@ -190,7 +190,7 @@ class Property(Operand, Condition):
     def in_(self, *values: str | float) -> Condition:
         """Whether the property is one of the values, given one by one or as one collection.
 
-        JMS has IN for texts alone; for other values it is written as comparisons joined by OR.
+        JMS has IN only for texts. For other values this makes comparisons joined by OR.
         """
         only = values[0] if len(values) == 1 else values
         chosen: tuple[Any, ...] = (only,) if isinstance(only, (str, int, float)) else tuple(only)
@@ -202,19 +202,19 @@ class Property(Operand, Condition):
         return terms[0] if len(terms) == 1 else Condition(_made(join, "OR", [term.tree for term in terms]))
 
     def is_null(self) -> Condition:
-        """Whether the message does not have it."""
+        """Whether the message lacks the property."""
         return Condition(IsNull(self._identifier))
 
     def is_not_null(self) -> Condition:
-        """Whether the message has it."""
+        """Whether the message has the property."""
         return Condition(IsNull(self._identifier, negated=True))
 
 
 class Properties:
-    """The properties and headers of a message, by name; there is one of it, `P`.
+    """The properties and headers of a message, by name. `P` is the only instance.
 
-    `P.name` takes names of Table 4 and Table 2 without their prefix, the same with `MTOSI_`, and the six headers.
-    `P["name"]` takes any name as it is.
+    `P.name` takes names of Table 4 and Table 2, with or without the prefix `MTOSI_`, and the six headers. `P["name"]`
+    takes any name as it is.
     """
 
     __slots__ = ()
@@ -228,10 +228,10 @@ class Properties:
         return Property(known)
 
     def __getitem__(self, name: str) -> Property:
-        """The property of any name, used as it is.
+        """Return the property of any name, used as it is.
 
         Raises:
-            ConfigError: a selector cannot name it so.
+            ConfigError: a selector cannot use this name.
         """
         if not is_name(name):
             raise ConfigError(f"{name!r}: not a name that a selector can have")
@@ -248,7 +248,7 @@ P: Final = Properties()
 
 
 def _made(make: Callable[..., Any], *parts: Any) -> Any:
-    """What `make` makes, an operation that JMS has not being a mistake of the caller's."""
+    """Return what `make` returns. Raise its SelectorError as a ConfigError, because the caller made the mistake."""
     try:
         return make(*parts)
     except SelectorError as error:
@@ -256,7 +256,7 @@ def _made(make: Callable[..., Any], *parts: Any) -> Any:
 
 
 def _operand(value: object) -> Expression:
-    """A value of Python's as a literal; an expression as it is."""
+    """Return a Python value as a literal, and an expression as it is."""
     if isinstance(value, Expression):
         return value
     if isinstance(value, str):

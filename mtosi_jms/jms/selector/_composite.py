@@ -1,4 +1,4 @@
-"""Selectors made of parts, as brokers' consoles ask for them: a condition and the rest of one for each header."""
+"""Selectors made of parts, as in brokers' consoles: whole conditions, and an operator and value for each header."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ def composite(
     message_id: str = "",
     correlation_id: str = "",
 ) -> Selector:
-    """One selector of several parts, each in parentheses, joined by AND (001-I13, 001-I14).
+    """Return one selector from several parts, each in parentheses, joined by AND (001-I13, 001-I14).
 
         composite("MTOSI_objectType = 'ME'", priority="> 4")    # (MTOSI_objectType = 'ME') AND (JMSPriority > 4)
 
-    Each part is a condition by itself: none can break out of its parentheses. Blank parts are left out, and a part that
-    is alone stands without parentheses.
+    Each part is parsed as a condition by itself, so it cannot break out of its parentheses. Blank parts are left out. A
+    single part gets no parentheses.
 
     Args:
         conditions: whole conditions.
@@ -30,7 +30,7 @@ def composite(
         correlation_id: the same for JMSCorrelationID.
 
     Raises:
-        SelectorError: a part that is no condition. JMS has none on JMSRedelivered.
+        SelectorError: a part is not a condition. JMS has no conditions on JMSRedelivered.
     """
     headers = {
         "JMSTimestamp": timestamp,

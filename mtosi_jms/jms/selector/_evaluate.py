@@ -1,11 +1,11 @@
-"""Syntax tree to functions: each gets a look-up of values by name, and gives True, False or None for unknown.
+"""Compiles a syntax tree to functions. Each takes a look-up of values by name and returns True, False or None: unknown.
 
-Values are those of properties: str, bool, int, Long, float, and None for one that is not there. A value of another type
-is like no other value. Comparisons of unlike values are false, of NULL unknown (JMS 1.1, 3.8.1.1 and 3.8.1.2).
+Values are those of properties: str, bool, int, Long, float, and None (NULL) for a missing one. A comparison of values
+of different types is false; a comparison with NULL is unknown (JMS 1.1, 3.8.1.1 and 3.8.1.2).
 
-Arithmetic is that of Java: an int in 32 bits is a Java int, a `Long` or a larger one a long, a float a double. Two ints
-give an int, an int and a long a long, both wrapped around at their width; with a double all is double. A division of
-whole numbers by zero has no value in Java: it is NULL here, and so unknown.
+Arithmetic follows Java. An int of 32 bits is a Java int, a `Long` or a larger int is a long, a float is a double. Two
+ints give an int, an int and a long give a long; both overflow as in Java. With a double the result is a double. An
+integer division by zero, an error in Java, gives NULL here, so the comparison is unknown.
 """
 
 from __future__ import annotations
@@ -43,16 +43,16 @@ class _NoValue:
 
 
 NO_VALUE: Final = _NoValue()
-"""What arithmetic with a text or a boolean gives: not NULL, and like no other value."""
+"""The result of arithmetic with a text or a boolean: not NULL, and equal to no value."""
 
 
 def is_number(value: object) -> bool:
-    """Whether the value is one for JMS: a bool is none."""
+    """Whether the value is a number in JMS. A bool is not."""
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def to_double(value: Any) -> float:
-    """The number as a double; one beyond its range is infinite."""
+    """Return the number as a double; if it is out of range, infinity."""
     try:
         return float(value)
     except OverflowError:
@@ -60,7 +60,7 @@ def to_double(value: Any) -> float:
 
 
 def equal(left: Any, right: Any) -> bool:
-    """Whether two values, neither of them None, are alike and the same."""
+    """Whether two values, neither of them None, have types that compare and are equal."""
     if is_number(left) and is_number(right):
         if isinstance(left, float) is not isinstance(right, float):
             return to_double(left) == to_double(right)
@@ -69,7 +69,7 @@ def equal(left: Any, right: Any) -> bool:
 
 
 def unequal(left: Any, right: Any) -> bool:
-    """Whether two values, neither of them None, are alike and not the same."""
+    """Whether two values, neither of them None, have types that compare and are not equal."""
     alike = (is_number(left) and is_number(right)) or _alike(left, right)
     return alike and not equal(left, right)
 
@@ -82,7 +82,7 @@ def _alike(left: Any, right: Any) -> bool:
 
 
 def ordering(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
-    """An order of values, neither of them None: false unless both are numbers."""
+    """Return a comparison by order for values that are not None. It is false unless both are numbers."""
 
     def ordered(left: Any, right: Any) -> bool:
         if not (is_number(left) and is_number(right)):
@@ -145,7 +145,7 @@ _WHOLES: Final[dict[str, Callable[[int, int], int]]] = {
 
 
 def calculation(sign: str) -> Callable[[Any, Any], Any]:
-    """The operation `+`, `-`, `*` or `/` on values; None in, None out, and NO_VALUE for what is no number."""
+    """Return the operation `+`, `-`, `*` or `/`. It gives None if a value is None, NO_VALUE if one is not a number."""
     doubles, wholes = _DOUBLES[sign], _WHOLES[sign]
 
     def calculate(left: Any, right: Any) -> Any:
@@ -183,7 +183,7 @@ _WHOLE: Final = frozenset({int, Long})
 
 
 def compile_condition(node: Node) -> Condition:
-    """The function of a node that is a condition, or of an identifier that stands for one."""
+    """Return the function for a node that is a condition, or for an identifier in the place of one."""
     match node:
         case Junction(word, terms):
             return _junction(word, terms)
@@ -206,7 +206,7 @@ def compile_condition(node: Node) -> Condition:
 
 
 def compile_value(node: Node) -> Value:
-    """The function of a node that is an operand."""
+    """Return the function for a node that is an operand."""
     match node:
         case Literal(value):
             return lambda _: value
@@ -231,7 +231,7 @@ def _calculated(sign: str, left: Value, right: Value) -> Value:
 
 
 def _flag(name: str) -> Condition:
-    """A property as a condition: what is no boolean is not true, as in `name = TRUE`."""
+    """Return the condition of a property alone. It is false if the value is not a boolean, like `name = TRUE`."""
 
     def flag(get: Lookup) -> Truth:
         value = get(name)
@@ -272,7 +272,7 @@ def _junction(word: str, terms: tuple[Node, ...]) -> Condition:
 
 
 def _one_of(terms: tuple[Node, ...]) -> Condition | None:
-    """One look-up in place of many, where all terms ask whether the same property is some text."""
+    """Return one look-up in a set, if all terms compare the same property with texts; else None."""
     names: set[str] = set()
     texts: list[str] = []
     for term in terms:
@@ -313,7 +313,7 @@ def _comparison(node: Comparison) -> Condition:
 
 
 def _with_literal(sign: str, name: str, literal: Literal) -> Condition:
-    """The common case, with one test of type instead of many."""
+    """Return the comparison of a property with a literal: the common case, with fewer type checks."""
     compare, wanted = COMPARISONS[sign], literal.value
     if literal.kind is Kind.STRING:
         return _text_equal(name, str(wanted)) if sign == "=" else _text_unequal(name, str(wanted))
@@ -342,7 +342,7 @@ def _text_unequal(name: str, text: str) -> Condition:
 
 
 def _between(node: Between) -> Condition:
-    """`>= low AND <= high`; negated `< low OR > high`, which is false too for what is no number."""
+    """Return `>= low AND <= high`; negated, `< low OR > high`, which is also false if the value is not a number."""
     low = Comparison("<" if node.negated else ">=", node.operand, node.low)
     high = Comparison(">" if node.negated else "<=", node.operand, node.high)
     return _junction("OR" if node.negated else "AND", (low, high))

@@ -1,8 +1,8 @@
-"""What is wrong with a selector although it parses: names and values that no MTOSI message has (R20c, C34).
+"""Finds mistakes in selectors that parse: names and values that no MTOSI message has (R20c, C34).
 
-A selector on a property that is not there is unknown for every message: the subscriber waits for ever and nothing says
-why. So a name is held against Table 4, Table 2 and the six JMS headers, and what is compared with it against the type
-and the values that the property has.
+A selector on a property that does not exist is unknown for every message: the subscriber waits for ever, without any
+error. So names are checked against Table 4, Table 2 and the six JMS headers, and the compared values against the type
+and the values of the property.
 """
 
 from __future__ import annotations
@@ -72,14 +72,14 @@ _ELSEWHERE: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that is wrong.
+    """One mistake in a selector.
 
     Attributes:
         identifier: the name in the selector.
-        position: its offset in the text, from 0.
+        position: offset of the name in the text, from 0.
         reason: what is wrong.
-        near: the name, or the value, that was meant; empty where there is none near.
-        level: `error`: no such name may be used (R20c); `warning`: the part can never be true as it is written.
+        near: the name or value that was probably meant; empty if none is similar.
+        level: `error`: the name must not be used (R20c); `warning`: this part of the selector can never be true.
     """
 
     identifier: str
@@ -96,17 +96,19 @@ class Finding:
 def lint(
     selector: Selector | str, *, mode: Mode = "lenient", filters: Collection[str] | BindingProfile | None = None
 ) -> list[Finding]:
-    """What is wrong with a selector, in the order of its text.
+    """Return the mistakes in a selector, in the order of its text.
 
     Args:
-        selector: parsed, or its text.
-        mode: `lenient`: names of Table 4, of Table 2 and the six JMS headers are allowed (C34); `strict`: of Table 4.
-        filters: the attributes of Table 4 that publishers map, without prefix (R9); a whole profile tells, besides,
-            which optional fields are mapped and which forms events, severities and times have. None: all may be.
+        selector: the parsed selector, or its text.
+        mode: `lenient`: names of Table 4, of Table 2 and the six JMS headers are allowed (C34); `strict`: only names of
+            Table 4.
+        filters: the attributes of Table 4 that publishers map, without prefix (R9). Or a profile, which also tells
+            which optional fields are mapped and in which forms events, severities and times appear. None: all
+            attributes may be mapped.
 
     Raises:
-        SelectorError: the text is no selector.
-        ConfigError: no such mode, or `filters` has a name that Table 4 has not.
+        SelectorError: the text is not a selector.
+        ConfigError: `mode` is unknown, or `filters` has a name that is not in Table 4.
     """
     if mode not in ("lenient", "strict"):
         raise ConfigError(f"mode {mode!r}: must be lenient or strict")
@@ -124,7 +126,7 @@ def lint(
 
 @dataclass(frozen=True, slots=True)
 class _Use:
-    """How a selector uses a name: as what kind (ANY where that cannot be told), in an order, beside which texts."""
+    """How a selector uses a name: as which kind of value (ANY if unknown), whether by order, and with which texts."""
 
     identifier: Identifier
     kind: Kind
@@ -133,7 +135,7 @@ class _Use:
 
 
 def _uses(node: Node, kind: Kind) -> Iterator[_Use]:
-    """All uses of names in a node that stands where a kind is wanted."""
+    """Yield all uses of names in a node; `kind` is what its place in the tree requires."""
     match node:
         case Identifier():
             yield _Use(node, kind)
@@ -229,7 +231,7 @@ class _Rules:
         return Finding(name, position, "neither in Table 4 nor in Table 2 nor a header that selectors know", near)
 
     def _absent(self, name: str) -> str:
-        """Why no message has the property, though it may."""
+        """Return why no message has the property although it is allowed; empty if messages have it."""
         if name in TABLE_4 and name.removeprefix(PREFIX) not in self._mapped:
             return "the publishers do not map this attribute, so that it is NULL in every message (R9)"
         row = table2.BY_PROPERTY.get(name)
@@ -238,7 +240,7 @@ class _Rules:
         return ""
 
     def _misused(self, name: str, use: _Use) -> str:
-        """How the use does not fit the type of the property."""
+        """Return why the use does not fit the type of the property; empty if it does."""
         own = self._kinds[name]
         if use.kind in (own, Kind.ANY):
             return ""
@@ -249,7 +251,7 @@ class _Rules:
 
 
 def _near(name: str, known: Collection[str]) -> str:
-    """The known name that was probably meant: one that differs in letter case, else one that resembles it."""
+    """Return the known name that was probably meant: one that differs only in letter case, else a similar one."""
     by_case = {one.casefold(): one for one in sorted(known)}
     if name.casefold() in by_case:
         return by_case[name.casefold()]

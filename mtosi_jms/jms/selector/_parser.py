@@ -1,10 +1,10 @@
-"""Selector text to syntax tree (P15): tokens first, then precedence by one table of how tightly each operator binds.
+"""Parses selector text to a syntax tree (P15): first into tokens, then by one table of operator precedence.
 
-From loose to tight: OR, AND, NOT, the comparisons (with LIKE, IN, BETWEEN, IS), addition, multiplication, signs. An
-operator of two sides goes from left to right; comparisons do not chain, as in SQL.
+From loose to tight: OR, AND, NOT, the comparisons (with LIKE, IN, BETWEEN, IS), addition, multiplication, signs. Binary
+operators associate from left to right. Comparisons do not chain, as in SQL.
 
 Numbers are those of Java: decimal, hexadecimal and octal integers in the range of a long, floating point numbers in the
-range of a double. What follows a number directly must not be a letter, so that `7up` is not read as two things.
+range of a double. A letter must not follow a number directly, so that `7up` is not read as a number and a name.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ HEADERS: Final = frozenset(
 """The six header fields that a selector may name."""
 
 MAX_LENGTH: Final = 1_000_000
-"""Characters of a selector; beyond it something other than a person or a list of names wrote it."""
+"""Maximum length of a selector in characters. It is enough for what a person writes, and for a list of names."""
 
-# Possessive, so that a literal that never ends costs one pass. Only ASCII names are found here: `_name` has the rest.
+# Possessive, so that a literal without an end costs one pass. Only ASCII names match here, `_name_end` finds others.
 _TOKEN: Final = re.compile(
     r"""
       (?P<blank>[ \t\f\r\n]+)
@@ -67,7 +67,7 @@ _HINTS: Final = {
     "'": "; the text that begins here has no end",
     ".": "; a name has no dots",
 }
-_DIGITS_OF_LONG: Final = 22  # of an octal one; a longer number need not be converted to be known as too large
+_DIGITS_OF_LONG: Final = 22  # of an octal long; a number with more digits is too large in any case
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +75,10 @@ class Token:
     """One token.
 
     Attributes:
-        kind: `word` (a reserved one), `name`, `string`, `number`, `operator` or `end`.
+        kind: `word` (a reserved word), `name`, `string`, `number`, `operator` or `end`.
         value: a word in capitals, a name or operator as written, the value of a literal.
-        position: offset of its first character.
-        signed: the number 2**63, which is one only behind a minus.
+        position: offset of the first character.
+        signed: whether this is the number 2**63, which is valid only after a minus.
     """
 
     kind: str
@@ -87,17 +87,17 @@ class Token:
     signed: bool = False
 
     def __str__(self) -> str:
-        """What an error calls it: operators and words by themselves, the rest by their kind."""
+        """Return the name of the token for errors: an operator or word itself, any other token by its kind."""
         if self.kind == "end":
             return "the end"
         return str(self.value) if self.kind in ("word", "operator") else f"a {self.kind}"
 
 
 def tokens_of(text: str) -> list[Token]:
-    """The tokens of a selector, the last one of kind `end`.
+    """Return the tokens of a selector; the last one has the kind `end`.
 
     Raises:
-        SelectorError: text that is too long, that is no token, or a number out of range.
+        SelectorError: the text is too long, contains something that is not a token, or a number out of range.
     """
     if len(text) > MAX_LENGTH:
         raise SelectorError(f"a selector of {len(text):,} characters; {MAX_LENGTH:,} are allowed", MAX_LENGTH)
@@ -127,7 +127,7 @@ def tokens_of(text: str) -> list[Token]:
 
 
 def is_name(text: str) -> bool:
-    """Whether a selector can name a property so: a Java identifier, no reserved word, no other name of JMS's own."""
+    """Whether a selector can use a name: a Java identifier, not a reserved word, and not reserved by JMS."""
     if not text or _name_end(text, 0, 0) != len(text) or text.upper() in RESERVED_WORDS:
         return False
     return not _is_closed(text)
@@ -138,7 +138,7 @@ def _is_closed(name: str) -> bool:
 
 
 def _name_end(text: str, start: int, end: int) -> int:
-    """Where the Java identifier ends that begins at `start` and is known to reach `end`."""
+    """Return the end of the Java identifier that begins at `start` and reaches at least to `end`."""
     while end < len(text) and (_continues(text[end]) if end > start else _begins(text[end])):
         end += 1
     return end
@@ -165,7 +165,7 @@ def _name(name: str, position: int) -> Token:
 
 
 def _exact(text: str, position: int) -> Token:
-    """Decimal, or octal behind a leading zero."""
+    """Return the token of a decimal number, or of an octal one, which has a leading zero."""
     digits = text.rstrip("lL")
     base = 8 if len(digits) > 1 and digits[0] == "0" else 10
     if base == 8 and not set(digits) <= set("01234567"):
@@ -189,7 +189,7 @@ def _whole(digits: str, base: int, text: str, position: int) -> Token:
 
 
 def _approximate(text: str, position: int) -> Token:
-    """A double; one with the suffix `f` has the value of the float that it is in Java."""
+    """Return the token of a floating point number. With the suffix `f` its value is rounded to a Java float."""
     try:
         value = float(text.rstrip("fFdD"))
         if text[-1] in "fF":
@@ -226,18 +226,18 @@ BINDING: Final = {
     "*": 6,
     "/": 6,
 }
-"""How tightly what follows an operand binds to it; NOT is the one of NOT LIKE."""
+"""The precedence of each operator that may follow an operand; NOT is that of NOT LIKE."""
 
 _NESTED: Final = 2 * MAX_DEPTH + 1
-"""Each level of a tree that is allowed takes at most an operand and a pair of parentheses."""
+"""Maximum recursion: each allowed level of a tree takes at most an operand and a pair of parentheses."""
 _OPERATORS: Final = frozenset({"word", "operator"})
 
 
 def parse_tree(text: str) -> Node:
-    """The tree of a selector that is not blank.
+    """Return the tree of a selector that is not blank.
 
     Raises:
-        SelectorError: it is no selector of JMS 1.1, section 3.8.1.
+        SelectorError: the text is not a selector of JMS 1.1, section 3.8.1.
     """
     return _Parser(tokens_of(text)).whole()
 
@@ -253,7 +253,7 @@ class _Parser:
         return self._tokens[self._at]
 
     def _binding(self) -> int:
-        """How tightly the next token binds to the operand before it; 0 if it does not."""
+        """Return the precedence of the next token as an operator; 0 if it is not one."""
         token = self._next
         return BINDING.get(str(token.value), 0) if token.kind in _OPERATORS else 0
 
@@ -286,7 +286,7 @@ class _Parser:
         return condition(tree)
 
     def _expression(self, binding: int) -> Node:
-        """An operand and what binds to it at least so tightly."""
+        """Parse an operand and the operators after it that bind at least as tightly as `binding`."""
         self._depth += 1
         if self._depth > _NESTED:
             raise SelectorError("expressions nested too deep", self._next.position)
@@ -336,7 +336,7 @@ class _Parser:
         return signed(sign, self._expression(SIGN), token.position)
 
     def _joined(self, left: Node, token: Token, binding: int) -> Node:
-        """What an operand and the operator behind it begin."""
+        """Return the node of an operand and the operator after it, and parse the rest of that node."""
         value = str(token.value)
         if value in ("AND", "OR"):
             terms = [left, self._expression(binding + 1)]

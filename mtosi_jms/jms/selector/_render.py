@@ -1,7 +1,7 @@
-"""Syntax tree to selector text: words in capitals, single spaces, and no parentheses but those that are needed.
+"""Renders a syntax tree as selector text: words in capitals, single spaces, and only the necessary parentheses.
 
-Some are needed for providers that depart from the text: ActiveMQ reads NOT a = 1 as (NOT a) = 1, and two minuses side
-by side begin a comment there.
+Some parentheses are necessary because providers differ from the specification: ActiveMQ reads NOT a = 1 as (NOT a) = 1,
+and takes two minus signs in a row as the start of a comment.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ ATOM: Final = SIGN + 1
 
 
 def render(node: Node) -> str:
-    """The text of a tree; parsed again it gives the same text."""
+    """Return the text of a tree. Parsing and rendering it again gives the same text."""
     return _text(node, LOOSEST)
 
 
 def quoted(text: str) -> str:
-    """A text as a literal."""
+    """Return a text as a literal."""
     return "'" + text.replace("'", "''") + "'"
 
 
 def _text(node: Node, binding: int) -> str:
-    """The text, in parentheses if it binds more loosely than it must."""
+    """Return the text of a node, in parentheses if it binds more loosely than its place requires."""
     text = _bare(node)
     return f"({text})" if _binding(node) < binding else text
 

@@ -1,4 +1,4 @@
-"""A selector that was parsed: its text, what it names, and its verdict on properties and messages."""
+"""A parsed selector: its text, the names in it, and its evaluation for properties and messages."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ _BLANKS: Final = " \t\f\r\n"
 class Selector:
     """A condition on the headers and properties of a message, never on its body (P15).
 
-    Two selectors are equal if they have the same canonical text. `str` gives it; a selector that accepts everything
-    has none.
+    Two selectors are equal if they have the same canonical text, which `str` gives. It is empty for a selector that
+    accepts everything.
 
     Attributes:
-        text: as it was given to `parse`.
-        tree: the syntax tree, None for a selector that accepts everything.
-        identifiers: the properties and headers that it names.
+        text: the text that was given to `parse`.
+        tree: the syntax tree; None for a selector that accepts everything.
+        identifiers: the names of properties and headers in the selector.
     """
 
     __slots__ = ("_canonical", "_condition", "_headers", "identifiers", "text", "tree")
@@ -51,18 +51,18 @@ class Selector:
         self._canonical = "" if tree is None else render(tree)
 
     def matches(self, properties: Mapping[str, object]) -> bool | None:
-        """The verdict on properties; headers are looked up among them by their names.
+        """Evaluate the selector for properties. Headers are looked up among them by their names.
 
         Args:
-            properties: values are str, bool, int, float, or None, which is like not being there.
+            properties: values are str, bool, int, float, or None for a missing property.
 
         Returns:
-            True, False, or None for unknown. A selector matches only where it is True.
+            True, False, or None for unknown. The selector matches only if the result is True.
         """
         return self._condition(properties.get)
 
     def accepts(self, message: JmsMessage) -> bool:
-        """Whether the message is one that the selector lets through: it is True of its headers and properties.
+        """Whether the selector is True for the headers and properties of a message.
 
         JMSDeliveryMode is 'PERSISTENT' or 'NON_PERSISTENT'. A header that the message does not have yet is NULL.
         """
@@ -94,13 +94,13 @@ class Selector:
 
 
 def parse(text: str) -> Selector:
-    """A selector of JMS 1.1, section 3.8.1.
+    """Parse a selector of JMS 1.1, section 3.8.1.
 
     Args:
-        text: the condition; one that is empty or blank gives a selector that accepts everything.
+        text: the condition. If it is empty or blank, the selector accepts everything.
 
     Raises:
-        SelectorError: the text is none; `position` tells where.
+        SelectorError: the text is not a selector; `position` says where.
     """
     if not isinstance(text, str):
         raise SelectorError(f"a selector is text, not {type(text).__name__}")
@@ -108,7 +108,7 @@ def parse(text: str) -> Selector:
 
 
 def identifiers_of(node: Node | None) -> Iterator[Identifier]:
-    """All identifiers of a tree with their positions, from left to right."""
+    """Yield all identifiers of a tree with their positions, from left to right."""
     match node:
         case Identifier():
             yield node
@@ -122,7 +122,7 @@ def identifiers_of(node: Node | None) -> Iterator[Identifier]:
 
 
 def children_of(node: Sign | Not | Arithmetic | Comparison | Between | Junction) -> tuple[Node, ...]:
-    """The operands of a node that has some."""
+    """Return the operands of a node."""
     match node:
         case Sign(_, operand) | Not(operand):
             return (operand,)

@@ -1,8 +1,9 @@
-"""The syntax tree of a selector. A node that exists is valid: each checks the types of its operands when it is made.
+"""The syntax tree of a selector. Every node is valid: it checks the types of its operands when it is made.
 
-What is checked is what JMS lets be known without a message: literals and results of operators have a type, identifiers
-have none. Texts and booleans are compared by `=` and `<>` alone; arithmetic takes numbers; conditions are booleans.
-Patterns of LIKE are matched without going back: time is bounded by length of text times length of pattern.
+The checks are those that JMS allows without a message: literals and results of operators have a type, identifiers do
+not. Texts and booleans can be compared only by `=` and `<>`, arithmetic takes numbers, conditions are booleans.
+Patterns of LIKE are matched without backtracking: the time is bounded by the length of the text times that of the
+pattern.
 """
 
 from __future__ import annotations
@@ -45,22 +46,22 @@ __all__ = [
 ]
 
 Segment: TypeAlias = tuple[str | None, ...]
-"""What stands between two `%`: characters, and None where any one will do."""
+"""The part of a pattern between two `%`: characters, and None for any one character."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """A pattern: `%` stands for any text, also none, `_` for one character, both for themselves behind the escape.
+    """A pattern: `%` matches any text, also an empty one; `_` matches one character. After the escape both are literal.
 
     Attributes:
         text: the pattern as written.
-        escape: one character; None if there is none.
-        position: of the literal in the selector, for errors.
-        escape_position: the same of the literal behind ESCAPE.
+        escape: the escape character, if any.
+        position: offset of the pattern's literal in the selector, for errors.
+        escape_position: offset of the literal after ESCAPE.
 
     Raises:
-        SelectorError: an escape that is not one character, or that stands before something else than `%`, `_` or
-            itself, which SQL does not allow.
+        SelectorError: the escape is not one character, or precedes something else than `%`, `_` or itself, which SQL
+            does not allow.
     """
 
     text: str
@@ -74,7 +75,7 @@ class Pattern:
         self.segments()
 
     def segments(self) -> tuple[Segment, ...]:
-        """The pattern cut at each `%`: one segment more than there are of them."""
+        """Return the pattern split at each `%`: one segment more than there are `%`."""
         done: list[Segment] = []
         segment: list[str | None] = []
         characters = iter(self.text)
@@ -92,7 +93,7 @@ class Pattern:
         return (*done, tuple(segment))
 
     def matcher(self) -> Callable[[str], bool]:
-        """A function that tells whether a text matches."""
+        """Return a function that tells whether a text matches."""
         first, *rest = self.segments()
         if not rest:
             return _whole(first)
@@ -103,7 +104,7 @@ class Pattern:
 
 
 def escaped(text: str, escape: str) -> str:
-    """The text as a pattern that only it matches."""
+    """Return a pattern that matches only the text."""
     for special in (escape, "%", "_"):
         text = text.replace(special, escape + special)
     return text
@@ -114,7 +115,7 @@ def _text(segment: Segment) -> str:
 
 
 def _regex(segment: Segment) -> re.Pattern[str]:
-    """All texts that match have the same length, so that there is nothing to try twice."""
+    """Return the regular expression of a segment. It has a fixed length, so it does not backtrack."""
     return re.compile("".join("." if one is None else re.escape(one) for one in segment), re.DOTALL)
 
 
@@ -133,7 +134,7 @@ def _ends(head: str, tail: str) -> Callable[[str], bool]:
 
 
 def _gaps(first: Segment, middle: list[Segment], last: Segment) -> Callable[[str], bool]:
-    """Each segment in the middle is taken where it first fits: no later place would leave more for the others."""
+    """Return a matcher that takes each middle segment at its first match, which leaves the most text for the others."""
     head, tail, searches = _regex(first).match, _regex(last).fullmatch, [_regex(part).search for part in middle]
     width, least = len(last), len(first) + len(last)
 
@@ -155,11 +156,11 @@ def _gaps(first: Segment, middle: list[Segment], last: Segment) -> Callable[[str
 
 
 MAX_DEPTH: Final = 64
-"""How deep conditions, arithmetic and parentheses may stand in each other."""
+"""Maximum nesting of conditions, arithmetic and parentheses."""
 
 
 class Kind(enum.Enum):
-    """What a node gives, as far as its text tells."""
+    """The type of a node's value, as far as it is known without a message."""
 
     STRING = "a text"
     NUMBER = "a number"
@@ -200,7 +201,7 @@ class Identifier:
 
     @property
     def kind(self) -> Kind:
-        """Known only when there is a message."""
+        """ANY: the type is known only with a message."""
         return Kind.ANY
 
 
@@ -245,7 +246,7 @@ class Arithmetic:
 
 
 class _Condition:
-    """What all nodes have in common that are true, false or unknown."""
+    """The base of all nodes that are true, false or unknown."""
 
     __slots__ = ()
 
@@ -358,7 +359,7 @@ Node: TypeAlias = Literal | Identifier | Sign | Arithmetic | Comparison | Betwee
 
 
 def join(word: JunctionWord, terms: list[Node], position: int = 0) -> Junction:
-    """The terms joined, those that are joined by the same word already being taken apart."""
+    """Join terms. A term that is a junction of the same word is replaced by its own terms."""
     flat: list[Node] = []
     for term in terms:
         if isinstance(term, Junction) and term.word == word:
@@ -369,7 +370,7 @@ def join(word: JunctionWord, terms: list[Node], position: int = 0) -> Junction:
 
 
 def signed(sign: SignWord, operand: Node, position: int = 0) -> Node:
-    """The operand with a sign: a literal without one becomes another literal."""
+    """Return the operand with a sign. A number literal without a sign becomes another literal."""
     if isinstance(operand, Literal) and operand.kind is Kind.NUMBER and not str(operand.value).startswith("-"):
         if sign == "+":
             return Literal(operand.value, position)
@@ -378,10 +379,10 @@ def signed(sign: SignWord, operand: Node, position: int = 0) -> Node:
 
 
 def condition(node: Node) -> Node:
-    """The node, which is to be a whole selector.
+    """Check that a node can be a whole selector, and return it.
 
     Raises:
-        SelectorError: it is a text or a number.
+        SelectorError: the node is a text or a number.
     """
     _want(Kind.BOOLEAN, node, "as a selector")
     return node

@@ -1,7 +1,7 @@
-"""Every JMS provider that has a Java client, by JNDI: `jvm:NAME`, and JMS URIs with `jndi...` parameters.
+"""Transport to every JMS provider with a Java client, by JNDI: `jvm:NAME`, and JMS URIs with `jndi...` parameters.
 
 The provider's own client runs in a Java virtual machine inside this process (JPype). So types of properties, message
-ids, transactions and browsing are the provider's own, and every provider is reached whose jars the user has.
+ids, transactions and browsing are the provider's own, and it works with every provider whose jars the user has.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def connect(url: str, names: NamingContext, options: Mapping[str, object]) -> Jv
     Raises:
         LoginRefusedError: the login is refused.
         NamingError: JNDI does not know the connection factory.
-        ConfigError: an option at fault, no Java, a class that is not there, or the client id is in use.
+        ConfigError: an option is wrong, Java or a class is missing, or the client id is in use.
         MissingExtraError: JPype is not installed.
         TransportError: the provider cannot be reached.
     """

@@ -1,4 +1,4 @@
-"""The classes of a provider's JMS API, `javax.jms` or `jakarta.jms`, and its exceptions as the SDK's errors."""
+"""The classes of a provider's JMS API, `javax.jms` or `jakarta.jms`, and the mapping of its exceptions to errors."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ _INDIVIDUAL: Final = (
     ("org.apache.activemq.", 4),
     ("org.apache.qpid.jms.", 101),
 )
-"""How each provider's sessions are told to acknowledge one message at a time, by the names of its classes. For others
-there is no number: what is 4 here means "not at all" to WebLogic."""
+"""The acknowledgement mode for single messages, by the package of each provider's classes. There is no general number:
+4 is such a mode for ActiveMQ, but means "no acknowledgement" to WebLogic."""
 _CLIENT_ACKNOWLEDGE: Final = 2
 _MOST_CAUSES: Final = 8
 
@@ -39,14 +39,14 @@ class Api:
 
     Args:
         loader: class loader of the provider.
-        factory: its connection factory, which tells the package.
+        factory: its connection factory, which determines the package.
 
     Attributes:
-        individual: whether one message can be acknowledged by itself.
-        ack_mode: number of the acknowledgement mode of sessions that receive.
+        individual: whether single messages can be acknowledged.
+        ack_mode: acknowledgement mode of sessions that receive.
 
     Raises:
-        ConfigError: the factory is none of JMS.
+        ConfigError: the factory is not a JMS connection factory.
     """
 
     def __init__(self, loader: Any, factory: Any) -> None:
@@ -83,7 +83,7 @@ def class_name(thing: Any) -> str:
 
 
 class translated:  # noqa: N801 - used like a function
-    """Turns what Java throws into an error of the SDK.
+    """Turns Java exceptions of the block into errors of the SDK.
 
     Args:
         what: said before Java's own text.
@@ -98,7 +98,7 @@ class translated:  # noqa: N801 - used like a function
         self._what = what
 
     def __enter__(self) -> None:
-        """Nothing is to be done."""
+        """Do nothing."""
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -108,7 +108,7 @@ class translated:  # noqa: N801 - used like a function
 
 
 def error_of(error: Any, what: str = "") -> MtosiError:
-    """What a Java exception is in the SDK: by the class of the first of its causes that says enough.
+    """Return the SDK's error for a Java exception, by the first of its causes whose class is known.
 
     Args:
         error: the exception.
@@ -135,7 +135,7 @@ def error_of(error: Any, what: str = "") -> MtosiError:
 
 
 def _causes(error: Any) -> Iterator[Any]:
-    """The exception, what it links to and what caused it, each once."""
+    """Yield the exception, its linked exceptions and its causes, each once."""
     left, seen = [error], 0
     while left and seen < _MOST_CAUSES:
         one = left.pop(0)
@@ -175,5 +175,5 @@ _NAMING: Final = frozenset({"NamingException", "NameNotFoundException", "Invalid
 
 
 def refused_login(error: MtosiError) -> MtosiError:
-    """An error of connecting: who may not come in has a wrong login."""
+    """Return an error of connecting, with an AuthenticationError as LoginRefusedError."""
     return LoginRefusedError(str(error)) if isinstance(error, AuthenticationError) else error

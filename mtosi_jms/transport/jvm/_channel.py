@@ -1,4 +1,4 @@
-"""How a connection reaches its provider: one Java connection at a time, made again when it is lost."""
+"""The way of a connection to its provider: one Java connection at a time, replaced when it is lost."""
 
 from __future__ import annotations
 
@@ -32,24 +32,24 @@ log = logging.getLogger(__package__)
 
 _PAUSES: Final = Backoff(initial=0.1, maximum=30.0, jitter=0.1)
 _LOOK: Final = 0.25
-"""Seconds from one look at what Java says, and at calls that take too long, to the next."""
+"""Seconds between checks for events from Java and for calls that take too long."""
 
 
 class Reader(Protocol):
-    """What reads a durable subscription; `closed`: its consumer is, but for messages that are not acknowledged."""
+    """Reads a durable subscription. `closed`: its consumer is closed, but has unacknowledged messages."""
 
     closed: bool
 
 
 class Owner(Protocol):
-    """What a channel makes links for; called without the lock unless it says otherwise."""
+    """The owner of a channel. Its methods are called without the lock unless they say otherwise."""
 
     def on_lost(self, link: Link) -> None:
         """A link was lost; the lock is held."""
         ...
 
     def on_link(self, link: Link) -> None:
-        """There is another link: makes on it what was there on the one that was lost.
+        """Restores on a new link what existed on the lost one.
 
         Raises:
             MtosiError: the provider refuses it.
@@ -61,20 +61,20 @@ class Owner(Protocol):
         ...
 
     def wake_all(self) -> None:
-        """Waiting threads look again; the lock is held."""
+        """Wakes waiting threads; the lock is held."""
         ...
 
 
 class Watch(machine.blocking):
-    """Stands around a call of Java's that is interrupted where it goes on past a deadline.
+    """A block around a call to Java, which is interrupted at a deadline.
 
     Args:
-        calls: those that are watched.
+        calls: the set of watched calls.
         deadline: by the monotonic clock.
 
     Attributes:
-        deadline: the same.
-        fired: whether it was interrupted.
+        deadline: see Args.
+        fired: whether the call was interrupted.
     """
 
     __slots__ = ("_calls", "_lock", "_thread", "deadline", "fired")
@@ -98,7 +98,7 @@ class Watch(machine.blocking):
         with self._lock:
             self._thread = None
         if self.fired:
-            machine.jpype.JClass("java.lang.Thread").interrupted()  # what came too late must stop no other call
+            machine.jpype.JClass("java.lang.Thread").interrupted()  # a late interrupt must not stop another call
         super().__exit__(kind, error, trace)
 
     def interrupt(self) -> None:
@@ -113,17 +113,17 @@ class Channel:
     """The links of one connection.
 
     Args:
-        name: of the connection, for threads.
-        lookup: what JNDI is asked for.
+        name: name of the connection, for threads.
+        lookup: what to look up in JNDI.
         environment: properties of JNDI.
         options: see `JvmOptions`.
-        lock: of the connection; guards what is in here.
-        owner: told of losses and new links; kept by a weak reference.
+        lock: the connection's lock, which guards this state.
+        owner: told of losses and new links; held by a weak reference.
 
     Attributes:
-        options: the same.
-        events: Java's queue of pairs of a number that `expect` gave, and of what its callback takes.
-        durables: durable subscriptions that are read, by their names.
+        options: see Args.
+        events: Java's queue of pairs: a number from `expect`, and the argument of its callback.
+        durables: the readers of durable subscriptions, by name.
 
     Raises:
         MtosiError: see `JvmConnection`.
@@ -163,21 +163,21 @@ class Channel:
 
     @property
     def first(self) -> Link:
-        """The link that is up, or was."""
+        """The current link, or the last one."""
         return self._link
 
     def goodbye(self) -> float:
-        """When what is being closed waits no longer for the provider, by the monotonic clock."""
+        """Returns the time, by the monotonic clock, until which closing waits for the provider."""
         return time.monotonic() + min(self.options.close_timeout, self.options.send_timeout)
 
     def check_alive(self) -> None:
-        """Raises TransportError where the provider could not be reached again."""
+        """Raises TransportError if reconnecting failed for good."""
         if self._failed is not None:
             kind = type(self._failed) if isinstance(self._failed, TransportError) else TransportError
             raise kind(str(self._failed))
 
     def close(self, deadline: float) -> None:
-        """Ends it."""
+        """Closes the channel, waiting for the provider until `deadline`."""
         with self._lock:
             self._over.set()
             self._changed.notify_all()
@@ -196,7 +196,7 @@ class Channel:
         return self._link.lost is None
 
     def link(self, deadline: float) -> Link:
-        """The link that is up, waited for where it was lost.
+        """Returns the link; if it was lost, waits for a new one.
 
         Raises:
             IllegalStateError: the connection is closed.
@@ -215,7 +215,7 @@ class Channel:
             return link
 
     def make_temporary(self, kind: type[T]) -> T:
-        """A temporary destination, which is made again on each new link."""
+        """Makes a temporary destination. It is made again on each new link."""
         link = self.link(time.monotonic() + self.options.send_timeout)
         java = _make_temporary(link, kind)
         made = kind(name_of(java), self._name)
@@ -225,7 +225,7 @@ class Channel:
         return made
 
     def note_failure(self, link: Link, error: MtosiError) -> bool:
-        """Looks whether the link is lost, after a call on it failed.
+        """Checks whether the link is lost, after a call on it failed.
 
         Returns:
             Whether it is.
@@ -239,37 +239,37 @@ class Channel:
         return link.lost is not None
 
     def give_up(self, link: Link, error: MtosiError) -> None:
-        """Takes a link for lost that failed, or did not answer in time."""
+        """Treats a link as lost that failed or did not answer in time."""
         self._lose(link, TransportError(str(error)))
 
     def watched(self, deadline: float | None = None) -> Watch:
-        """Interrupts a call of Java's that goes on past a deadline.
+        """Returns a block in which a call to Java is interrupted at a deadline.
 
         Args:
-            deadline: by the monotonic clock; None: when a send that began now would end.
+            deadline: by the monotonic clock; None: `send_timeout` from now.
         """
         return Watch(self._calls, time.monotonic() + self.options.send_timeout if deadline is None else deadline)
 
     def expect(self, told: Callable[[Any], object]) -> int:
-        """A number for what Java will tell; the callback gets it, in the thread that watches."""
+        """Registers a callback for an event of Java, and returns its number. The watching thread calls the callback."""
         number = next(self._numbers)
         self._expected[number] = told
         return number
 
     def expect_no_more(self, number: int) -> None:
-        """What Java tells by a number is not waited for any more."""
+        """Removes the callback of a number."""
         self._expected.pop(number, None)
 
     def claim(self, durable: str) -> None:
-        """Raises IllegalStateError where a consumer has the durable subscription; the lock is held."""
+        """Raises IllegalStateError if a consumer has the durable subscription; the lock is held."""
         if (reader := self.durables.get(durable)) is not None:
             why = "messages of it are not acknowledged" if reader.closed else "a consumer has it"
             raise IllegalStateError(f"durable subscription {durable!r}: {why}")
 
-    # What follows runs in the thread that watches.
+    # The methods below run in the watching thread.
 
     def look(self, event: Any) -> bool:
-        """Takes what Java said, if anything; interrupts what takes too long; False where there is nothing to watch."""
+        """Handles an event of Java, if any, and interrupts calls that take too long; returns False at the end."""
         if self._over.is_set():
             return False
         if event is not None:
@@ -278,12 +278,12 @@ class Channel:
                 told(event.getValue())
         now = time.monotonic()
         for call in self._calls.copy():
-            if call.deadline <= now:  # each time anew: a client may catch the first, and wait for something else
+            if call.deadline <= now:  # each time: a client may catch an interrupt and wait for something else
                 call.interrupt()
         return True
 
     def _open(self) -> Link:
-        """A new link, in a thread of its own, for Java may take longer than we wait."""
+        """Opens a new link in a separate thread, because Java may take longer than the time-out."""
         made: Future[Link] = Future()
         late = threading.Event()
         work = threading.Thread(target=self._open_into, args=(made, late), name=f"connects-{self._name}", daemon=True)
@@ -366,7 +366,7 @@ class Channel:
         return True
 
     def _restore(self, link: Link) -> None:
-        """Makes on a new link what was there on the one that was lost: temporary destinations, then consumers."""
+        """Restores on a new link what existed on the lost one: temporary destinations, then consumers."""
         with self._lock:
             temporaries = list(self._temporaries)
         for destination in temporaries:
@@ -403,7 +403,7 @@ def _close_quietly(link: Link) -> None:
 
 
 def _watch(weak: weakref.ref[Channel], events: Any) -> None:
-    """Watches until the channel is closed or dropped; while it waits, nothing here keeps the channel."""
+    """Watches until the channel is closed or dropped. While it waits, it does not keep the channel alive."""
     machine.attach()
     unit = machine.jpype.JClass("java.util.concurrent.TimeUnit").MILLISECONDS
     while True:

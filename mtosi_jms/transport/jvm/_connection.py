@@ -19,21 +19,21 @@ from mtosi_jms.transport.jvm._session import JvmSession
 
 
 class JndiNames:
-    """The names that JNDI was asked for: a back-end of the naming context, which asks no more.
+    """The names that were looked up in JNDI, as a back-end of the naming context. It looks up no others.
 
     Args:
-        known: what it gave, by name.
+        known: the destinations by name.
     """
 
     def __init__(self, known: Mapping[str, Destination]) -> None:
         self._known = dict(known)
 
     def lookup(self, name: str) -> Destination | None:
-        """What JNDI gave by a name."""
+        """Return the destination of a name."""
         return self._known.get(name)
 
     def names(self) -> Mapping[str, Destination]:
-        """All of it."""
+        """Return all names with their destinations."""
         return dict(self._known)
 
 
@@ -41,14 +41,14 @@ class JvmConnection(ConnectionCore):
     """A connection by a Java provider.
 
     Args:
-        lookup: what JNDI is asked for.
+        lookup: what to look up in JNDI.
         options: see `JvmOptions`.
         names: its naming context.
 
     Raises:
         LoginRefusedError: the login is refused.
         NamingError: JNDI does not know the connection factory.
-        ConfigError: a class that is not there, or the client id is in use.
+        ConfigError: a class is missing, or the client id is in use.
         TransportError: the provider cannot be reached.
     """
 
@@ -71,7 +71,7 @@ class JvmConnection(ConnectionCore):
         super().start()
 
     def session(self, ack_mode: AckMode = AckMode.CLIENT, *, transacted: bool = False) -> SessionCore[Any, Any]:
-        machine.check_process()  # before any lock: a thread of the parent's may have held it as the process was forked
+        machine.check_process()  # before any lock: a thread of the parent may have held it at the fork
         return super().session(ack_mode, transacted=transacted)
 
     def check_alive(self) -> None:
@@ -92,7 +92,7 @@ class JvmConnection(ConnectionCore):
     def _finish(self, deadline: float) -> None:
         self.channel.close(deadline)
 
-    # What follows is for the channel.
+    # The methods below are for the channel.
 
     def on_lost(self, link: Link) -> None:
         for session in self._sessions:

@@ -22,7 +22,7 @@ _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _FOREIGN: Final = 1_000
 """How many reply destinations of peers are remembered."""
 _COMMON: Final = frozenset({Capability.DEAD_LETTER, Capability.UNBUFFERED, Capability.COMMIT_CHECKED})
-"""What no Java client has: prefetching and dead letters are set up by its URL and at the broker."""
+"""What no Java client has. Prefetching is set in its URL, dead letters at the broker."""
 _MODERN: Final = frozenset({Capability.DELIVERY_DELAY, Capability.SHARED_DURABLE})
 """What came with JMS 2.0."""
 _CLASSIC: Final = "org.apache.activemq."
@@ -42,10 +42,10 @@ class Factory:
     """A connection factory that JNDI gave.
 
     Args:
-        name: asked for.
+        name: its name.
         environment: properties of JNDI.
         loader: class loader of the provider's jars.
-        names: of destinations that are asked for as well.
+        names: names of destinations to look up as well.
 
     Attributes:
         api: the JMS API that it belongs to.
@@ -53,7 +53,7 @@ class Factory:
 
     Raises:
         NamingError: JNDI does not know a name, or it leads elsewhere than to the directory of the environment.
-        ConfigError: no such class, or what JNDI gave is no connection factory, or no destination.
+        ConfigError: a class is missing, or what JNDI gave is not a connection factory, or not a destination.
         TransportError: the directory cannot be reached.
     """
 
@@ -101,7 +101,8 @@ class Factory:
 
     @property
     def completes_early(self) -> bool:
-        """Whether completion listeners are called before the broker has a message: Artemis' client without a window."""
+        """Whether completion listeners are called before the broker has a message, as by Artemis' client without a
+        confirmation window."""
         asks = hasattr(self._java, "getConfirmationWindowSize")
         return asks and int(self._java.getConfirmationWindowSize()) <= 0
 
@@ -111,7 +112,7 @@ class Factory:
         return class_name(self._java)
 
     def connect(self, options: JvmOptions) -> Any:
-        """A new Java connection, stopped.
+        """Make a new Java connection, stopped.
 
         Raises:
             LoginRefusedError: the login is refused.
@@ -134,19 +135,19 @@ class Factory:
 
 
 class Link:
-    """A Java connection that is up, or was.
+    """A Java connection, up or lost.
 
     Args:
-        factory: what made it.
+        factory: the factory that made it.
         java: the connection.
 
     Attributes:
         api, messages: of the provider.
         modern: whether the provider has JMS 2.0.
-        completes: whether its completion listeners tell that the provider has a message.
-        number: by which Java tells of its loss.
-        lost: why it is gone; None as long as it is up.
-        jndi_names: what JNDI gave by these names.
+        completes: whether its completion listeners are called only when the provider has the message.
+        number: number of the event by which Java reports its loss.
+        lost: why it is gone; None while it is up.
+        jndi_names: the destinations that were looked up in JNDI, by name.
     """
 
     def __init__(self, factory: Factory, java: Any) -> None:
@@ -171,7 +172,7 @@ class Link:
         self.jndi_names = {name: self._administer(found) for name, found in factory.destinations.items()}
 
     def _administer(self, java: Any) -> Destination:
-        """Our destination of one that JNDI gave, which is used as it is."""
+        """Return our destination for one from JNDI; the Java destination is used as it is."""
         ours = self.from_java(java)
         if ours is None:
             raise ConfigError("JNDI gave a destination whose name holds a control character")
@@ -179,7 +180,7 @@ class Link:
         return ours
 
     def metadata(self) -> ConnectionMetadata:
-        """What is at the other end."""
+        """Return the description of the provider."""
         with translated():
             found = self.java.getMetaData()
             name = _by_prefix(_NAMES, self._provider) or str(found.getJMSProviderName())
@@ -187,33 +188,33 @@ class Link:
             return ConnectionMetadata(name, str(found.getProviderVersion()), level)
 
     def capabilities(self) -> frozenset[Capability]:
-        """What of JMS the provider can do."""
+        """Return the JMS features that the provider supports."""
         lacking = _by_prefix(_LACKING, self._provider)
         has = ALL_CAPABILITIES - (lacking if lacking is not None else _LACKING[_CLASSIC])
         return has if self.modern else has - _MODERN
 
     def session(self, *, transacted: bool = False) -> Any:
-        """A new Java session: a transacted one, or one that acknowledges messages one by one where that can be."""
+        """Make a Java session: transacted, or, if the provider can, acknowledging single messages."""
         with translated():
             if transacted:
                 return self.java.createSession(True, 0)
             return self.java.createSession(False, self.api.ack_mode)
 
     def own(self, ours: Destination, java: Any) -> None:
-        """A temporary destination of the connection, as Java has it now."""
+        """Note the current Java destination for a temporary destination of the connection."""
         self._own[ours] = java
         self._ours[name_of(java)] = ours
 
     def is_own(self, destination: Destination) -> bool:
-        """Whether a temporary destination is the connection's."""
+        """Whether a temporary destination belongs to the connection."""
         return destination in self._own
 
     def to_java(self, destination: Destination, session: Any) -> Any:
-        """The Java destination of ours.
+        """Return the Java destination for one of ours.
 
         Args:
-            destination: ours.
-            session: makes it, where it is an administered one.
+            destination: our destination.
+            session: the Java session that makes an administered one.
         """
         if destination.is_temporary:
             found = self._own.get(destination) or self._foreign.get(destination)
@@ -227,7 +228,7 @@ class Link:
         return made
 
     def from_java(self, java: Any) -> Destination | None:
-        """Our destination of a Java one, which is remembered, so that what goes there finds it; None without name."""
+        """Return our destination for a Java one, which is remembered for later sends; None if it has no valid name."""
         api, name = self.api, name_of(java)
         if (own := self._ours.get(name)) is not None:
             return own
@@ -246,7 +247,7 @@ class Link:
         return made
 
     def marked(self, mark: str, ask: Callable[[], Any]) -> Destination | None:
-        """Our destination of a mark; a call tells which Java destination that is, where the mark is not known yet."""
+        """Return our destination for a mark; for an unknown mark, `ask` gives the Java destination."""
         found = self._marked.get(mark)
         if found is None and (found := self.from_java(ask())) is not None:
             self._marked[mark] = found
@@ -259,10 +260,10 @@ class Link:
 
 
 def _found(context: Any, name: str) -> Any:
-    """What JNDI has by a name.
+    """Look up a name in JNDI.
 
     Raises:
-        NamingError: nothing, or a reference that Java cannot or must not follow.
+        NamingError: there is nothing, or a reference that Java cannot or must not follow.
         LoginRefusedError: the directory refuses the login.
         TransportError: the directory cannot be reached.
     """
@@ -282,7 +283,7 @@ def _found(context: Any, name: str) -> Any:
 
 
 def _check_place(name: str, environment: Mapping[str, str]) -> None:
-    """Raises NamingError for a URL in place of a name: Java would go where it says."""
+    """Raises NamingError for a URL in place of a name, because Java would connect to it."""
     scheme = _SCHEME.match(name)
     if scheme is None or scheme[1].lower() == "java":  # the names of application servers
         return
@@ -301,7 +302,7 @@ def name_of(java: Any) -> str:
 
 
 def _says(java: Any, question: str) -> bool:
-    """What an object answers to a question that not every class of a provider's has."""
+    """Call a method that not every class of the provider has; False if it is missing."""
     return bool(getattr(java, question)()) if hasattr(java, question) else False
 
 

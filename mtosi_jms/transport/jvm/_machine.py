@@ -1,7 +1,7 @@
 """The Java virtual machine inside this process: started once, jars loaded when they are needed.
 
-JPype is imported here and nowhere else. Each set of jars has a class loader of its own, so that providers whose jars
-disagree live in one machine.
+JPype is imported only here. Each set of jars has its own class loader, so that providers with incompatible jars can
+work in one machine.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ _DISTRUSTED: Final = (
     "com.sun.jndi.rmi.object.trustURLCodebase",
     "com.sun.jndi.ldap.object.trustSerialData",
 )
-"""A directory answers with references to classes, and with objects: no class is loaded from where a directory says, and
-no object is made of what it has serialised."""
+"""Properties that are set to false: no class is loaded from a place that a directory names, and no object is
+deserialised from it."""
 _OPTIONS: Final = (
-    "-Xrs",  # signals stay Python's
-    "-XX:+UseSerialGC",  # a client collects little, and its threads would take turns with Python's
+    "-Xrs",  # leaves signals to Python
+    "-XX:+UseSerialGC",  # a client needs little garbage collection; more threads would compete with Python's
     "-Djava.awt.headless=true",
     *(f"-D{name}=false" for name in _DISTRUSTED),
 )
 _CLASSES: Final = str(Path(__file__).resolve().parent / "java")
-"""Where `Crossing` is."""
+"""Folder of the class `Crossing`."""
 _LAST_WAIT: Final = 2.0
-"""Seconds that the end of the process waits for threads to come back from Java."""
+"""Seconds for which the end of the process waits for threads to return from Java."""
 _starting: Final = threading.Lock()
 _begun: Future[Any] | None = None
-"""Of the start."""
+"""The future of the start of the machine."""
 _returned: Final = threading.Condition()
 _inside: Final[set[int]] = set()
 _ending = False
@@ -50,16 +50,16 @@ _forked = False
 
 def _after_fork() -> None:
     global _forked
-    _forked = jpype is not None  # no call of JPype's: in the child it may wait for ever
+    _forked = jpype is not None  # no call of JPype, which may hang in the child
 
 
 jpype: Any = None
-"""The module, once the machine runs."""
+"""The module `jpype`, once the machine runs."""
 os.register_at_fork(after_in_child=_after_fork)
 
 
 def start() -> Any:
-    """Starts the machine, unless it runs already, whoever started it.
+    """Starts the machine unless it runs already.
 
     Returns:
         The module `jpype`.
@@ -74,7 +74,7 @@ def start() -> Any:
     with _starting:
         if _begun is None or (_begun.done() and _begun.exception()):
             _begun = Future()
-            # A Ctrl-C meets the main thread: here it would leave a machine that neither runs nor can be started.
+            # In a thread: Ctrl-C in the main thread would leave a machine that neither runs nor can be started.
             threading.Thread(target=_begin, args=(_begun,), name="starts-java", daemon=True).start()
         begun = _begun
     return begun.result()
@@ -112,7 +112,7 @@ def _started() -> Any:
 
 
 def _distrust(module: Any) -> None:
-    """The same in a machine of the application's, where that says nothing itself."""
+    """Sets the same properties in a machine that the application started, unless it has set them."""
     system = module.JClass("java.lang.System")
     for name in _DISTRUSTED:
         if system.getProperty(name) is None:
@@ -120,7 +120,7 @@ def _distrust(module: Any) -> None:
 
 
 def _end() -> None:
-    """Python ends: a thread that came back from Java later would take the process down with it."""
+    """Waits for threads in Java at the end of the process, because one that returned later would crash it."""
     global _ending
     with _returned:
         _ending = True
@@ -130,12 +130,12 @@ def _end() -> None:
 
 
 def is_ending() -> bool:
-    """Whether the process ends, so that Java must not be called any more."""
+    """Whether the process is ending, so that Java must not be called any more."""
     return _ending
 
 
 class blocking:  # noqa: N801 - used like a function
-    """Stands around a call of Java's that may take a while.
+    """A block around a call to Java that may take long.
 
     Raises:
         IllegalStateError: the process ends, or see `check_process`.
@@ -148,7 +148,7 @@ class blocking:  # noqa: N801 - used like a function
         mark = threading.get_ident()
         self._nested = mark in _inside
         _inside.add(mark)
-        if _ending:  # looked at after it is marked: `_end` waits for those that it sees
+        if _ending:  # checked after `_inside.add`, because `_end` waits for the threads in `_inside`
             self._leave()
             raise IllegalStateError("the process ends")
 
@@ -166,7 +166,7 @@ class blocking:  # noqa: N801 - used like a function
 
 
 def check_process() -> None:
-    """Raises IllegalStateError in a forked child: the machine did not come with it, and a call would hang."""
+    """Raises IllegalStateError in a forked child, which has no machine and where a call would hang."""
     if _forked:
         raise IllegalStateError(
             "this process was forked from one that uses a jvm: connection: Java runs in the parent alone; start the "
@@ -175,7 +175,7 @@ def check_process() -> None:
 
 
 class _Attachment:
-    """Goes with its thread, and takes the Java thread along that JPype made for it."""
+    """Ends with its thread, and then detaches the Java thread that JPype made for it."""
 
     __slots__ = ("_process", "thread")
 
@@ -188,13 +188,13 @@ class _Attachment:
         if os.getpid() != self._process or threading.current_thread() is threading.main_thread():
             return
         with contextlib.suppress(Exception):
-            self.thread = None  # letting go of an object later would attach the thread again
+            self.thread = None  # releasing it later would attach the thread again
             if jpype.isJVMStarted():
                 jpype.JClass("java.lang.Thread").detach()
 
 
 def attach() -> None:
-    """Called before Java is, in whatever thread: has its Java thread end with it.
+    """Attaches the calling thread before it calls Java, so that its Java thread ends with it.
 
     Raises:
         IllegalStateError: see `check_process`.
@@ -205,10 +205,10 @@ def attach() -> None:
 
 
 def loader(jars: Sequence[Path]) -> Any:
-    """The class loader of a set of jars; the same for the same set.
+    """Return the class loader for a set of jars; the same one for the same set.
 
     Raises:
-        ConfigError: a jar that is not there.
+        ConfigError: a jar is missing.
     """
     if missing := [path for path in jars if not path.exists()]:
         raise ConfigError(f"classpath: {missing[0]}: no such file or folder")
@@ -217,7 +217,7 @@ def loader(jars: Sequence[Path]) -> Any:
         if key not in _loaders:
             file, url = jpype.JClass("java.io.File"), jpype.JClass("java.net.URL")
             parent = jpype.JClass("java.lang.ClassLoader")
-            # Without jars what the application put on the class path of its own machine is used.
+            # Without jars, use the class path of a machine that the application started.
             above = parent.getPlatformClassLoader() if key else parent.getSystemClassLoader()
             urls = jpype.JArray(url)([file(path).toURI().toURL() for path in (*key, _CLASSES)])
             _loaders[key] = jpype.JClass("java.net.URLClassLoader")(urls, above)
@@ -226,7 +226,7 @@ def loader(jars: Sequence[Path]) -> Any:
 
 @contextlib.contextmanager
 def context_loader(chosen: Any) -> Iterator[None]:
-    """Sets the class loader that JNDI and providers look classes up with, for the calling thread."""
+    """Sets the class loader that JNDI and providers use, for the calling thread and the block."""
     thread = current_thread()
     before = thread.getContextClassLoader()
     thread.setContextClassLoader(chosen)
@@ -237,7 +237,7 @@ def context_loader(chosen: Any) -> Iterator[None]:
 
 
 def find_class(name: str, chosen: Any) -> Any:
-    """A class by its name; None where the loader has none. A class that it cannot link raises Java's LinkageError."""
+    """Return a class by its name; None if the loader has none. Raises Java's LinkageError if it cannot be linked."""
     try:
         return jpype.JClass(jpype.JClass("java.lang.Class").forName(name, False, chosen))
     except jpype.JClass("java.lang.ClassNotFoundException"):
@@ -251,10 +251,10 @@ def current_thread() -> Any:
 
 
 def jars_of(classpath: Sequence[str]) -> list[Path]:
-    """The jars of a class path: files as they are, of a folder its jars, those in folders below included.
+    """Return the jars of a class path: files, and the jars in folders, also in nested ones.
 
     Raises:
-        ConfigError: it names a client that was not fetched.
+        ConfigError: the class path names a client that was not fetched.
     """
     found: list[Path] = []
     for text in classpath:

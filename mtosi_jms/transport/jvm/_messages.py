@@ -1,7 +1,7 @@
-"""JMS messages as Java has them, and back. Types stay as they are; no object that a peer serialised is made.
+"""Converts JMS messages to Java's and back. Types are kept. Objects that a peer serialised are not deserialised.
 
-A call of Java's costs more than what it does for a message, so a message crosses in one: `java/Crossing.java` has the
-other side of what is written and read here. A head goes to Java as fields in their order, and comes back as JSON.
+A call to Java costs more than its work for a message, so a message is passed in a single call. The other side is
+`java/Crossing.java`. The head goes to Java as a sequence of fields, and comes back as JSON.
 """
 
 from __future__ import annotations
@@ -63,13 +63,12 @@ _BEYOND_BMP: Final = re.compile("[\U00010000-\U0010ffff]")
 
 
 class Messages:
-    """Makes Java's messages of ours, and ours of Java's, for one provider.
+    """Converts our messages to Java's and back, for one provider.
 
     Args:
         crossing: the Java class.
         modern: whether the provider has JMS 2.0.
-        damages_text: whether its client writes U+0000 in texts, and what lies beyond the BMP in headers, so that nobody
-            can read it again.
+        damages_text: whether its client damages U+0000 in texts, and characters beyond U+FFFF in headers.
     """
 
     def __init__(self, crossing: Any, *, modern: bool, damages_text: bool = False) -> None:
@@ -79,11 +78,11 @@ class Messages:
         self._bytes = machine.jpype.JArray(machine.jpype.JByte)
 
     def packed(self, message: JmsMessage) -> tuple[Any, Any]:
-        """Head and body of a message as `send` takes them to Java.
+        """Return head and body of a message, as `send` passes them to Java.
 
         Raises:
-            ConfigError: a body that is not UTF-8, in a text message; or an ObjectMessage, which only comes in; or a
-                text with half a surrogate pair, or with what the provider's client damages.
+            ConfigError: the body of a TextMessage is not UTF-8; the message is an ObjectMessage, which cannot be sent;
+                or a text has half a surrogate pair, or a character that the provider's client damages.
         """
         letter, body = _BODIES.get(message.message_type), message.body
         if message.message_type is MessageType.TEXT:
@@ -115,7 +114,7 @@ class Messages:
         return self._bytes(b"".join(parts)), self._bytes(body)
 
     def _packed_content(self, content: Content) -> bytes:
-        """The values of a map, each behind its name, or of a stream."""
+        """Return the values of a map, each after its name, or those of a stream."""
         if not isinstance(content, Mapping):
             return b"".join(self._packed_value(value) for value in content)
         return b"".join(self._packed_value(name) + self._packed_value(value) for name, value in content.items())
@@ -145,13 +144,13 @@ class Messages:
         """Makes a message of Java's and sends it.
 
         Args:
-            session, producer: of Java's.
+            session, producer: Java objects.
             target: the Java destination.
-            reply_to: the Java destination of its JMSReplyTo; None: it has none.
-            packed: see `packed`.
+            reply_to: the Java destination for JMSReplyTo; None: none.
+            packed: the result of `packed`.
 
         Returns:
-            What `stamps` takes.
+            The argument for `stamps`.
         """
         return self._crossing.send(session, producer, target, reply_to, *packed)
 
@@ -161,36 +160,37 @@ class Messages:
         """Makes a message of Java's and sends it; JMS 2.0.
 
         Args:
-            events: Java's queue that gets a pair of the number, and of what `stamps` takes or an exception.
-            number: tells the send from others.
+            events: Java's queue, which gets a pair: the number, and the argument for `stamps` or an exception.
+            number: identifies the send.
         """
         self._crossing.send(session, producer, target, reply_to, *packed, events, number)
 
     def receive(self, consumer: Any, seconds: float) -> Any:
-        """Receives a message, as `read` takes it; None: there is none.
+        """Receives a message, as an argument for `read`; None: there is none.
 
         Args:
-            consumer: of Java's.
-            seconds: how long it is waited for; 0: not at all.
+            consumer: the Java consumer.
+            seconds: longest wait; 0: do not wait.
         """
         return self._crossing.receive(consumer, max(int(seconds * 1_000), 1) if seconds else 0, self._modern)
 
     def browse(self, browser: Any) -> Any:
-        """What a browser finds, each as `read` takes it."""
+        """Return what a browser finds, as arguments for `read`."""
         return self._crossing.browse(browser, self._modern)
 
     def read(
         self, received: Any, consumed: Destination, destination_of: Callable[[str, Any], Destination | None]
     ) -> tuple[JmsMessage, Any]:
-        """Our message of one that was received.
+        """Convert a received message to ours.
 
         Args:
-            received: what `receive` gave.
+            received: the result of `receive`.
             consumed: where it was received from.
-            destination_of: our destination of a mark, which stands for the Java destination of a call.
+            destination_of: returns our destination for a mark; if that is unknown, by the Java destination that the
+                second argument returns.
 
         Returns:
-            It, and the Java message.
+            Our message, and the Java message.
         """
         java, head, body = received[0], received[1], received[2]
         (
@@ -224,20 +224,20 @@ class Messages:
 
 
 def stamps(sent: Any) -> tuple[int, str]:
-    """Timestamp and message id of what was sent, as Java gives them; no id where the provider gave none."""
+    """Return timestamp and message id of a sent message; an empty id if the provider gave none."""
     stamp, _, message_id = str(sent).partition(" ")
     return int(stamp), message_id
 
 
 @lru_cache(4096)
 def _named(letter: bytes, name: str) -> bytes:
-    """How a property begins."""
+    """Return the encoded beginning of a property."""
     encoded = name.encode()
     return _PROPERTY.pack(letter, len(encoded)) + encoded
 
 
 def _content(octets: bytes, *, named: bool) -> Content:
-    """The values of a map, where they are named, or of a stream; see `Messages.packed`."""
+    """Return the values of a map, if they are named, or those of a stream; see `Messages.packed`."""
     names: list[str] = []
     values: list[BodyValue] = []
     at = 0
@@ -268,7 +268,7 @@ def _content(octets: bytes, *, named: bool) -> Content:
 
 
 def _properties(found: dict[str, Any]) -> Properties:
-    """The properties that a message of ours can hold."""
+    """Return those of the properties that our message can hold."""
     return Properties.trusted(
         {
             name: _KINDS[value[0]](value[1]) if type(value) is list else value

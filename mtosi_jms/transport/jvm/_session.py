@@ -1,8 +1,8 @@
 """Sessions and consumers by a Java provider.
 
-Each consumer has a Java session of its own, in which messages are acknowledged one by one; what is sent goes by
-another. In a transacted session all share one. Java's `receive` is called in the thread that waits, or, for a listener,
-in a thread of the consumer: no Python runs in a thread of Java's.
+Each consumer has its own Java session, in which messages are acknowledged one by one; sends use another session. In a
+transacted session all share one Java session. Java's `receive` is called in the thread that waits or, for a listener,
+in a thread of the consumer. So no Python code runs in a Java thread.
 """
 
 from __future__ import annotations
@@ -39,21 +39,21 @@ from mtosi_jms.transport.jvm._messages import stamps
 log = logging.getLogger(__package__)
 
 _SLICE: Final = 0.25
-"""Seconds that one call of Java's `receive` waits: an interrupt and a close are seen that soon."""
+"""Seconds for which one call of Java's `receive` waits; an interrupt or a close takes effect after that time."""
 _AHEAD: Final = 8
-"""Messages that wait for a listener at most, where each is acknowledged by itself."""
+"""How many messages may wait for a listener, if each can be acknowledged by itself."""
 
 
 @dataclass(slots=True, eq=False)
 class Feed:
-    """What brings a consumer its messages.
+    """The source of a consumer's messages.
 
     Attributes:
-        asked: what the consumer was asked for.
-        held: how many were handed out and are not settled.
-        closed: whether its consumer is.
-        buffer: what was received and not handed out.
-        link, session, consumer: the Java side; None while the connection is lost.
+        asked: what the consumer was asked to receive.
+        held: how many messages were handed out and are not settled.
+        closed: whether its consumer is closed.
+        buffer: messages that were received and not handed out.
+        link, session, consumer: the Java objects; None while the connection is lost.
     """
 
     asked: ConsumerSpec
@@ -66,7 +66,7 @@ class Feed:
 
     @property
     def returns(self) -> bool:
-        """Whether the provider delivers again what was not acknowledged on a connection that was lost."""
+        """Whether the provider redelivers messages that were not acknowledged on a lost connection."""
         return not self.asked.destination.is_topic or self.asked.durable is not None
 
 
@@ -75,9 +75,9 @@ class Entry:
     """A message that was received, and is not acknowledged.
 
     Attributes:
-        message: as it is handed out the next time.
-        java: the same of Java's.
-        feed, link: by which it came.
+        message: the message for the next delivery.
+        java: the Java message.
+        feed, link: the feed and the link that it came by.
         settled: whether it was acknowledged.
     """
 
@@ -89,12 +89,12 @@ class Entry:
 
     @property
     def is_stale(self) -> bool:
-        """Whether its link is gone, so that the provider cannot be told."""
+        """Whether its link is gone, so that it cannot be acknowledged."""
         return self.link is not self.feed.link
 
     @property
     def comes_again(self) -> bool:
-        """Whether the provider delivers it once more by itself."""
+        """Whether the provider redelivers it by itself."""
         return self.is_stale and self.feed.returns
 
     def is_expired(self) -> bool:
@@ -164,7 +164,7 @@ class JvmConsumer(ConsumerCore[Entry, Feed]):
         super().shut()
 
     def is_idle(self) -> bool:
-        """Whether nothing is to be received for a listener now."""
+        """Whether there is nothing to receive for a listener now."""
         link = self.source.link
         if link is None or not self.session.connection.started:
             return True
@@ -172,7 +172,7 @@ class JvmConsumer(ConsumerCore[Entry, Feed]):
         return self._jvm.is_busy() if alone else len(self.source.buffer) >= _AHEAD
 
     def feed(self) -> bool:
-        """Receives one message for the listener; False where there is nothing to be done any more. Takes the lock."""
+        """Receives one message for the listener; returns False at the end. Takes the lock."""
         with self.session.lock:
             if self.closed or self not in self.session.pump or machine.is_ending():
                 return False
@@ -188,17 +188,17 @@ class JvmConsumer(ConsumerCore[Entry, Feed]):
 
 @dataclass(frozen=True)
 class Expired(Interruption):
-    """Stands where there is no message, but some that have expired as they waited here to be handed out again."""
+    """Comes in place of a message if there are only messages that expired while they waited for redelivery."""
 
     session: JvmSession
 
     def tell(self, hook: InterruptionHook | None) -> None:
-        """Acknowledges them; the hook has nothing to do with that."""
+        """Acknowledges the expired messages; the hook is not called."""
         self.session.acknowledge_expired()
 
 
 def _feed(weak: weakref.ref[JvmConsumer], room: threading.Condition) -> None:
-    """Receives for a listener; while it waits, nothing here keeps the consumer."""
+    """Receives for a listener. While it waits, it does not keep the consumer alive."""
     while True:
         consumer = weak()
         if consumer is None or not consumer.feed():
@@ -215,7 +215,7 @@ class JvmSession(SessionCore[Entry, Feed]):
 
     Attributes:
         expired: messages that expired here, to be acknowledged.
-        turn: held while Java receives for a listener of a transacted session, which has one Java session for all.
+        turn: held while Java receives for a listener of a transacted session, because all share one Java session.
     """
 
     def __init__(self, connection: ConnectionCore, channel: Channel, ack_mode: AckMode, *, transacted: bool) -> None:
@@ -262,7 +262,7 @@ class JvmSession(SessionCore[Entry, Feed]):
     def send_soon(
         self, destination: Destination | str, message: JmsMessage, *, can_wait: bool = False
     ) -> JmsMessage | None:
-        """See `Session.send_soon`: Java's clients wait for nothing where a message is NON_PERSISTENT."""
+        """See `Session.send_soon`. Java's clients do not wait when they send NON_PERSISTENT messages."""
         if self.transacted or message.delivery_mode is DeliveryMode.PERSISTENT:
             with self.use:
                 self._check_open()
@@ -273,7 +273,7 @@ class JvmSession(SessionCore[Entry, Feed]):
     def _send_now(
         self, destination: Destination, message: JmsMessage, timeout: float | None, pending: Pending | None = None
     ) -> JmsMessage:
-        """Sends a message; with `pending` it waits for no outcome, and that is told."""
+        """Sends a message. With `pending`, it does not wait for the outcome but reports it there."""
         seconds = self.channel.options.send_timeout if timeout is None else timeout
         deadline = time.monotonic() + seconds
         link = self.channel.link(deadline)
@@ -294,7 +294,7 @@ class JvmSession(SessionCore[Entry, Feed]):
                         return message
                     outcome = link.messages.send(session, self._producer, target, reply_to, packed)
             except (TransportError, IllegalStateError) as error:
-                # A client whose connection was lost may have closed its sessions before it says so.
+                # A client whose connection was lost may close its sessions before it reports the loss.
                 doubtful = type(error) is TransportError
                 asked = not watch.fired and (doubtful or isinstance(error, IllegalStateError))
                 lost = asked and self.channel.note_failure(link, error)
@@ -307,7 +307,7 @@ class JvmSession(SessionCore[Entry, Feed]):
         return self._note_sent(destination, message, outcome)
 
     def _note_sent(self, destination: Destination, message: JmsMessage, outcome: Any) -> JmsMessage:
-        """The message as sent, of what Java tells."""
+        """Returns the message as sent, from Java's outcome."""
         stamp, message_id = stamps(outcome)
         sent = message.stamped(destination, message_id=message_id or None, timestamp_ms=stamp)
         if self.transacted:
@@ -315,7 +315,7 @@ class JvmSession(SessionCore[Entry, Feed]):
         return sent
 
     def _note_open(self, link: Link, destination: Destination, message: JmsMessage, pending: Pending) -> int:
-        """A number by which Java will tell the outcome of a send."""
+        """Registers a send, and returns the number by which Java will report its outcome."""
 
         def told(outcome: Any) -> None:
             self._strike_send(pending)
@@ -330,12 +330,12 @@ class JvmSession(SessionCore[Entry, Feed]):
         return number
 
     def _strike_send(self, pending: Pending) -> None:
-        """The outcome of a send is known, or is not waited for."""
+        """Removes a send whose outcome is known or not needed any more."""
         if (noted := self._open_sends.pop(pending, None)) is not None:
             self.channel.expect_no_more(noted[1])
 
     def _java(self, link: Link) -> Any:
-        """The Java session for what is sent, and for all that a transacted session does."""
+        """Returns the Java session for sends, which a transacted session uses for everything."""
         if self._link is not link:
             self._check_broken()
             self._session = link.session(transacted=self.transacted)
@@ -379,7 +379,7 @@ class JvmSession(SessionCore[Entry, Feed]):
             )
 
     def _open_feed(self, feed: Feed, link: Link) -> None:
-        asked, selector = feed.asked, feed.asked.text or ""  # None would suit more than one method of a provider's
+        asked, selector = feed.asked, feed.asked.text or ""  # with None the Java method would be ambiguous
         session = self._java(link) if self.transacted else link.session()
         target = link.to_java(asked.destination, session)
         with self.channel.watched(), translated():
@@ -394,14 +394,14 @@ class JvmSession(SessionCore[Entry, Feed]):
         feed.session, feed.link = session, link
 
     def fetch_now(self, feed: Feed) -> None:
-        """Receives a message for a feed that has none, if one is there."""
+        """Receives a message for an empty feed, if one is ready."""
         with self.lock:
             ready = not feed.buffer and feed.link is not None and self.connection.started and not self._closed
         if ready and not self.pump:
             self.fetch(feed, 0)
 
     def fetch(self, feed: Feed, seconds: float) -> None:
-        """Receives a message for a feed, waited for so long at most; the lock is not held."""
+        """Receives a message for a feed, waiting at most so many seconds; the lock is not held."""
         link, consumer = feed.link, feed.consumer
         if link is None or consumer is None or machine.is_ending():
             return
@@ -417,19 +417,19 @@ class JvmSession(SessionCore[Entry, Feed]):
                 raise
             return
         except BaseException:
-            if self.transacted:  # a message may have been received that nobody saw: the commit must not count it
+            if self.transacted:  # a message may have been received and lost: it must not be committed
                 self._broken = TransportError("receiving was interrupted: the transaction is rolled back")
             raise
         entry = Entry(message, java, feed, link)
         with self.lock:
             told = feed.link is not link and bool(feed.buffer) and isinstance(feed.buffer[-1], Interruption)
-            if told and not feed.returns:  # the connection was lost meanwhile: this came before
+            if told and not feed.returns:  # the connection was lost meanwhile: the message came before that
                 feed.buffer.insert(len(feed.buffer) - 1, entry)
             else:
                 feed.buffer.append(entry)
 
     def is_busy(self) -> bool:
-        """Whether a listener of the session has a message, or is about to; the lock is held."""
+        """Whether a listener of the session has a message or will get one; the lock is held."""
         return self._listened is not None or any(feed.buffer for feed in self._feeds)
 
     def settle(self, delivery: Delivery, *, failed: bool) -> None:
@@ -457,23 +457,23 @@ class JvmSession(SessionCore[Entry, Feed]):
         self._settled(entries)
 
     def _holds_more(self, entry: Entry, settled: Sequence[Entry]) -> bool:
-        """Whether acknowledging one message would acknowledge others, where the provider takes all of a session's.
+        """Whether acknowledging one message would acknowledge others, as with providers that acknowledge per session.
 
-        The last of them that the application acknowledges acknowledges them all."""
+        Then the last message that the application acknowledges acknowledges all."""
         with self.lock:
             others = [one for one in self.unsettled if one.feed is entry.feed and one not in settled]
             return bool(others or entry.feed.buffer)
 
     def acknowledge_expired(self) -> None:
-        """Acknowledges what has expired here."""
+        """Acknowledges the messages that have expired here."""
         expired, self.expired = self.expired, []
         for entry in expired:
             if not entry.is_stale:
-                with suppress(MtosiError), translated():  # then it comes again, and expires again
+                with suppress(MtosiError), translated():  # if that fails, it comes again and expires again
                     entry.java.acknowledge()
 
     def _give_back(self, entries: Sequence[Entry]) -> None:
-        """Has messages delivered again: from here, or by the provider where their consumer is closed."""
+        """Has messages redelivered: from the buffer, or by the provider if their consumer is closed."""
         closed: dict[Feed, None] = {}
         with self.lock:
             for entry in reversed(entries):
@@ -490,7 +490,7 @@ class JvmSession(SessionCore[Entry, Feed]):
         self._end_feeds(closed, returns=True)
 
     def _forget(self, entries: Iterable[Entry]) -> None:
-        """Strikes messages off, and ends the feeds that were kept for them alone."""
+        """Removes messages from `unsettled`, and ends the feeds that were kept only for them."""
         with self.lock:
             feeds = dict.fromkeys(feed for entry in entries if (feed := self.strike(entry)) is not None)
         self._end_feeds(feeds)
@@ -511,7 +511,7 @@ class JvmSession(SessionCore[Entry, Feed]):
             )
         link = self._link
         if link is None or link.lost is not None:
-            if self._sends:  # the loss is known to the link, and not yet to this session
+            if self._sends:  # the link knows of its loss, this session does not yet
                 self._roll_back()
                 raise TransportError("the connection was lost: the transaction is rolled back")
             return
@@ -558,7 +558,7 @@ class JvmSession(SessionCore[Entry, Feed]):
                 browser = session.createBrowser(link.to_java(asked.destination, session), asked.text or "")
                 waiting = link.messages.browse(browser)
                 found = [link.messages.read(one, asked.destination, link.marked)[0] for one in waiting]
-                return [message for message in found if not _is_expired(message)]  # Qpid's client shows those too
+                return [message for message in found if not _is_expired(message)]  # Qpid's client returns those too
         finally:
             session.close()
 
@@ -586,13 +586,13 @@ class JvmSession(SessionCore[Entry, Feed]):
         self._end_feeds([consumer.source])
 
     def _end_feeds(self, feeds: Iterable[Feed], *, returns: bool = False) -> None:
-        """Ends the feeds of closed consumers, unless messages that came by them are still to be settled."""
+        """Ends the feeds of closed consumers, unless they have unsettled messages."""
         for feed in feeds:
             if feed.closed and not feed.held:
                 self._end_feed(feed, returns=returns)
 
     def _end_feed(self, feed: Feed, *, returns: bool = False) -> None:
-        """Ends a feed; `returns`: messages of it go back, and are to be marked so."""
+        """Ends a feed; `returns`: messages of it go back and must be marked as redelivered."""
         self._close_java(feed, returns=returns)
         with self.lock:
             self._feeds.pop(feed, None)
@@ -608,7 +608,7 @@ class JvmSession(SessionCore[Entry, Feed]):
         try:
             with self.channel.watched(self.channel.goodbye()), translated():
                 if returns and not self.transacted:
-                    session.recover()  # Artemis marks nothing that comes back by closing alone
+                    session.recover()  # Artemis does not mark messages that come back only by closing
                 consumer.close()
                 if not self.transacted:
                     session.close()
@@ -617,7 +617,7 @@ class JvmSession(SessionCore[Entry, Feed]):
             log.warning(told, feed.asked.destination, type(error).__name__, error)
 
     def _end(self, deadline: float) -> None:
-        """What a listener holds, that acknowledges as it returns, stays with its feed."""
+        """Gives back all messages except the one of a running listener, which acknowledges it when it returns."""
         if self._sender is not None:
             self._sender.end()
         with self.lock:

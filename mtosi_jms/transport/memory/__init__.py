@@ -1,7 +1,6 @@
 """The embedded provider, `memory:`: JMS inside one process, for tests, demonstrations and single programs.
 
-What it holds is what was not delivered or not acknowledged yet; nothing outlives the process, whatever the delivery
-mode.
+It holds messages that are not delivered or not acknowledged yet. Nothing survives the process, in any delivery mode.
 """
 
 from __future__ import annotations

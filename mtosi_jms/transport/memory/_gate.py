@@ -1,4 +1,4 @@
-"""A gate that holds what an embedded provider confirms of asynchronous sends: a slow or failing broker, for tests."""
+"""A gate that holds back the completions of asynchronous sends: it simulates a slow or failing broker in tests."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from mtosi_jms.transport.memory._provider import MemoryProvider
 
 
 class CompletionGate:
-    """Withholds the completion of every asynchronous send through a provider, until it is let go or made to fail.
+    """Holds back the completion of every asynchronous send through a provider, until it is released or made to fail.
 
-    The messages themselves arrive; what is held is the provider's word for it. Used with `with`, at whose end all that
-    is held is let go. For any thread.
+    The messages themselves arrive; only their completion is held back. At the end of a `with` block all completions are
+    released. Thread-safe.
 
     Args:
         provider: whose completions are held.
@@ -34,7 +34,7 @@ class CompletionGate:
             return tuple(sent for _, sent in self._held)
 
     def await_held(self, count: int, timeout: float) -> bool:
-        """Waits until so many completions are held; whether they are, within so many seconds."""
+        """Waits until so many completions are held; returns whether that happened within so many seconds."""
         with self._lock:
             return self._lock.wait_for(lambda: len(self._held) >= count, timeout)
 

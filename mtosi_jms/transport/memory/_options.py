@@ -22,14 +22,14 @@ _QUEUE: Final = check(
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """What bounds the messages of a provider.
+    """The limits for the messages of a provider.
 
     Attributes:
-        capacity: messages that wait at a queue or subscription before senders have to; None: no bound.
-        send_timeout: seconds that a sender waits for room at most; 0 refuses at once; None waits.
-        max_deliveries: how often a message is handed out without being acknowledged before it is parked; None: no
-            bound.
-        dead_letter: the queue where such messages are parked.
+        capacity: maximum number of waiting messages in a queue or subscription; then senders wait. None: no limit.
+        send_timeout: longest time in seconds that a sender waits for room; 0: refuse at once; None: no limit.
+        max_deliveries: how often a message is delivered without being acknowledged before it goes to the dead-letter
+            queue; None: no limit.
+        dead_letter: the dead-letter queue.
     """
 
     capacity: int | None = field(default=None, metadata=COUNT)

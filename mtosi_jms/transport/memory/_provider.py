@@ -17,11 +17,11 @@ from mtosi_jms.transport.memory._options import SYSTEM_CLOCK, Clock, Limits
 from mtosi_jms.transport.memory._queue import Entry, ExpiryIndex, MessageQueue, Subscription
 
 ORIGINAL_DESTINATION: Final = "JMS_MTOSIX_originalDestination"
-"""Where the message had been sent, with its kind: `queue:EMS.OS`."""
+"""The destination that the message was sent to, with its kind: `queue:EMS.OS`."""
 REASON: Final = "JMS_MTOSIX_deadLetterReason"
-"""Why it is here, in words."""
+"""Why the message is in the dead-letter queue, in words."""
 DELIVERIES: Final = "JMS_MTOSIX_deliveries"
-"""How often it was handed out, an Integer."""
+"""How often the message was delivered, an Integer."""
 
 
 class Gate(Protocol):
@@ -84,7 +84,7 @@ class MemoryProvider:
         with self.lock:
             return frozenset((*self._queues, *self._subscriptions, *self._owners))
 
-    # What follows is for connections and sessions, which hold the lock.
+    # The methods below are for connections and sessions, which hold the lock.
 
     def now_ms(self) -> int:
         """The clock's time in milliseconds."""
@@ -139,7 +139,7 @@ class MemoryProvider:
     def crowded(self, coming: Iterable[tuple[Destination, JmsMessage]], connection_id: str) -> MessageQueue | None:
         """A queue or subscription without room for what is coming; None if all have, or there is no bound.
 
-        What is more than the capacity goes to where nothing waits.
+        A transaction with more messages than the capacity is accepted if nothing waits there.
         """
         capacity = self.limits.capacity
         if capacity is None:
@@ -153,13 +153,13 @@ class MemoryProvider:
         return next(full, None)
 
     def publish(self, destination: Destination, message: JmsMessage, connection_id: str) -> None:
-        """Puts a stamped message where it goes: one queue, or every subscription that wants it."""
+        """Puts a stamped message into its queue, or into every subscription that accepts it."""
         self._expiry.purge(message.timestamp_ms or 0)
         for queue in self.targets(destination, message, connection_id):
             self._put(queue, message)
 
     def put_back(self, queue: MessageQueue, entries: Iterable[Entry]) -> None:
-        """Has messages that were handed out delivered again, at their old places and marked so; or parks them."""
+        """Has delivered messages redelivered, at their old places, or moves them to the dead-letter queue."""
         returned = list(entries)
         if queue.deleted:
             return
@@ -257,7 +257,7 @@ class MemoryProvider:
 
 
 def _parked(message: JmsMessage, queue: Destination) -> JmsMessage:
-    """The message as it lies in the dead-letter queue: it expires no more, and its deliveries are counted anew."""
+    """Returns the message for the dead-letter queue: it never expires, and its deliveries are counted from zero."""
     count = message.delivery_count
     facts: dict[str, PropertyValue] = {
         ORIGINAL_DESTINATION: str(message.destination),

@@ -114,7 +114,7 @@ class Holder(Protocol):
 
 
 class ExpiryIndex:
-    """Which entries expire when, and who holds them. What was consumed since is skipped, and cleared out in time."""
+    """When entries expire, and who holds them. Consumed entries are skipped, and removed from time to time."""
 
     __slots__ = ("_heap", "_limit", "_tie")
 
@@ -149,7 +149,7 @@ class ExpiryIndex:
 
 @dataclass(slots=True, eq=False)
 class View:
-    """What readers with the same selector see of a queue; the empty text and no selector stand for all messages."""
+    """The messages of a queue for readers with the same selector. An empty text or no selector means all messages."""
 
     text: str = ""
     selector: Selector | None = None
@@ -290,7 +290,7 @@ class MessageQueue:
 
 
 class Subscription(MessageQueue):
-    """What one subscriber to a topic gets: a copy of each message, where its selector accepts it.
+    """The subscription of one subscriber to a topic. It gets a copy of each message that its selector accepts.
 
     Attributes:
         asked: what it was made for.

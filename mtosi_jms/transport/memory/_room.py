@@ -1,4 +1,4 @@
-"""Waiting for room at a bounded destination, and the asynchronous sends that do so in a thread of their own."""
+"""Waits for room at a bounded destination; asynchronous sends wait in a separate thread."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Coming: TypeAlias = Sequence[tuple[Destination, JmsMessage]]
 
 
 def send_deadline(provider: MemoryProvider, timeout: float | None = None) -> float | None:
-    """When a send of now is refused for want of room, by the monotonic clock; None: never."""
+    """Returns the time, by the monotonic clock, until which a send that begins now waits for room; None: no limit."""
     patience = min((one for one in (provider.limits.send_timeout, timeout) if one is not None), default=None)
     return None if patience is None else time.monotonic() + patience
 

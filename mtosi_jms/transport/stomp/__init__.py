@@ -1,14 +1,14 @@
-"""ActiveMQ Classic and ActiveMQ Artemis over STOMP: `stomp://`, `stomp+ssl://`, `failover:(...)`.
+"""Transport to ActiveMQ Classic and ActiveMQ Artemis over STOMP: `stomp://`, `stomp+ssl://`, `failover:(...)`.
 
-A frame goes one way, by one verb: `StompSession.send`, `Channel.send` (which link), `Link.send` (which receipt),
-`FrameWriter.send` (with what else), `Wire.send` (the socket). `send_soon` beside it waits for nothing.
+A frame passes through `StompSession.send`, `Channel.send` (chooses the link), `Link.send` (adds the receipt),
+`FrameWriter.send` (combines frames) and `Wire.send` (the socket). `send_soon` takes the same way without waiting.
 
-Of stomp.py the life of a connection is used (`BaseTransport`: its thread, its beginning and its end). Why the rest is
-our own: its socket sets no TCP_NODELAY, sends without a deadline, and over TLS writes in the thread that reads, where
-one call from a listener stops both for good. It cuts a frame of 2 kB with 15 headers in 50 microseconds, here it takes
-8; a large frame it looks through from the beginning whenever more of it has come; and it damages headers from Java that
-hold characters beyond U+FFFF. Its receipts tell nothing of refusals, and its heart-beats end no connection that a send
-blocks. Its listeners, and its `StompConnection12`, stand on these.
+Of stomp.py only `BaseTransport` is used: the thread, start and end of a connection. The rest is our own for these
+reasons. Its socket does not set TCP_NODELAY and sends without a deadline; over TLS it writes in the reading thread,
+where one call from a listener blocks both for good. It parses a frame of 2 kB with 15 headers in 50 microseconds; this
+package needs 8. It scans a large frame from the beginning whenever more data comes. It damages headers from Java with
+characters beyond U+FFFF. Its receipts do not report refusals, and its heart-beats do not end a connection on which a
+send blocks. Its listeners and its `StompConnection12` depend on all this.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def connect(url: str, names: NamingContext, options: Mapping[str, Any]) -> Stomp
 
     Raises:
         LoginRefusedError: the login is refused.
-        ConfigError: an address or an option at fault, or the client id is in use.
+        ConfigError: an address or an option is wrong, or the client id is in use.
         MissingExtraError: stomp.py is not installed.
         TransportError: no broker can be reached.
     """

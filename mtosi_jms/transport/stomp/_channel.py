@@ -1,7 +1,7 @@
-"""How a connection talks to its broker: by one link at a time, made again when it is lost.
+"""The way of a connection to its broker: one link at a time, replaced when it is lost.
 
-Nothing is sent while the connection's lock is held, for the thread that reads needs it: a broker that waits for us to
-read would wait for ever.
+Nothing is sent while the connection's lock is held, because the reading thread needs the lock: if the broker waited for
+us to read, both sides would block for ever.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ from mtosi_jms.transport.stomp._transaction import Transaction, transact
 log = logging.getLogger(__package__)
 
 _TOPIC_WINDOW: Final = 32_766
-"""Messages on the way to a subscriber: what a topic does not keep must not wait at the broker for room."""
+"""The window for subscribers of topics, in messages. It is large, as the broker must not hold such messages back."""
 _REMEMBERED: Final = 10_000
 _MILLISECONDS: Final = 1000
 
 
 class Channel:
-    """What all sessions of a connection talk by; for any number of threads.
+    """The channel to the broker for all sessions of a connection. Thread-safe.
 
     Args:
         owner: id of the connection.
-        lock: of the connection; guards what is in here.
-        addresses: of the brokers, in the order in which they are tried.
+        lock: the connection's lock, which guards this state.
+        addresses: addresses of the brokers, in the order in which they are tried.
         options: see `StompOptions`.
         on_lost: called with the lock held when a link was lost.
         on_change: called with the lock held when there is another link, or no more will come.
@@ -75,43 +75,43 @@ class Channel:
 
     @property
     def address(self) -> Address:
-        """Of the broker that it is, or was last, connected to."""
+        """Address of the current or last broker."""
         return self._reconnector.address
 
     @property
     def link(self) -> Link | None:
-        """The link that is up; None where it was lost."""
+        """The link; None if it was lost."""
         return self._reconnector.current
 
     # The caller of every method below holds the lock.
 
     def check_alive(self) -> None:
-        """Raises TransportError where no broker could be reached again."""
+        """Raises TransportError if reconnecting failed for good."""
         self._reconnector.check()
 
     def check_reader(self, destination: Destination) -> None:
-        """Raises InvalidDestinationError where the connection may not receive from a destination."""
+        """Raises InvalidDestinationError if the connection may not receive from a destination."""
         if destination.is_temporary and destination not in self._temporaries:
             raise InvalidDestinationError(
                 f"{destination}: it is gone, or another connection's: only that may receive from it (R2c)"
             )
 
     def claim(self, durable: str) -> None:
-        """Raises IllegalStateError where a consumer has the durable subscription, ConfigError without a client id."""
+        """Raises IllegalStateError if a consumer has the durable subscription, ConfigError without a client id."""
         if not self.options.client_id:
             raise ConfigError("durable subscriptions are known by the connection's client id: give client_id")
         self._subscriptions.check_free(durable)
 
     def note_returned(self, entries: Iterable[Entry]) -> None:
-        """Messages that were handed out go back to the broker: Artemis does not mark them when they come again."""
+        """Notes messages that go back to the broker, because Artemis does not mark them when they come again."""
         self._returned.update((entry.message.message_id, None) for entry in entries if entry.message.message_id)
         for oldest in list(itertools.islice(self._returned, max(len(self._returned) - _REMEMBERED, 0))):
             del self._returned[oldest]
 
-    # What follows does not hold the lock: it talks to the broker.
+    # The methods below are called without the lock, because they talk to the broker.
 
     def goodbye(self) -> float:
-        """When what is being closed waits no longer for the broker, by the monotonic clock."""
+        """Returns the time, by the monotonic clock, until which closing waits for the broker."""
         return goodbye(self.options)
 
     def close(self, deadline: float) -> None:
@@ -119,7 +119,7 @@ class Channel:
         self._reconnector.close(deadline)
 
     def prepare(self, destination: Destination, message: JmsMessage) -> tuple[JmsMessage, Frame]:
-        """A message as it is sent, and its frame.
+        """Returns a message as it is sent, and its frame.
 
         Raises:
             ConfigError: STOMP cannot carry it.
@@ -137,7 +137,7 @@ class Channel:
         on_settled: OnSettled | None = None,
         timeout: float | None = None,
     ) -> None:
-        """Sends a frame; waits for a link where it was lost, and tries the next one as long as none has written it.
+        """Sends a frame. If the link was lost, waits for the next one and tries again, until a link has written it.
 
         `confirmed` and `on_settled` are those of `Link.send`; `timeout` is in seconds, at most the send time-out."""
         longest = self.options.send_timeout
@@ -146,36 +146,36 @@ class Channel:
             link = self._reconnector.link(deadline)
             try:
                 link.send([frame], deadline, confirmed=confirmed, on_settled=on_settled)
-            except WriteError:  # the broker has not got it, so that it may be sent on another link
+            except WriteError:  # the broker does not have it, so it may be sent on another link
                 if time.monotonic() >= deadline or self._reconnector.is_closed:
                     raise
             else:
                 return
 
     def send_soon(self, frame: Frame, *, can_wait: bool) -> bool:
-        """Has a frame sent soon, also on the next link where this one is lost before; see `Link.send_soon`.
+        """Has a frame sent soon, on the next link if this one is lost before; see `Link.send_soon`.
 
         Returns:
-            Whether it was taken; not so without a link, or where it would overtake others.
+            Whether the frame was accepted. It is not without a link, or if it would overtake others.
         """
         with self.lock:
             link = None if self._unsent else self._reconnector.current
         return link is not None and link.send_soon(encode(*frame), can_wait=can_wait)
 
     def transact(self, begun: Transaction | None, sends: Sequence[Frame], entries: Sequence[Entry]) -> None:
-        """Sends and acknowledges as one transaction, one that was begun or another; see `transaction.transact`."""
+        """Sends and acknowledges in one transaction, the one that was begun or a new one; see `transact`."""
         deadline = time.monotonic() + self.options.send_timeout
         one = begun or self.transaction_on(self._reconnector.link(deadline))
         transact(one, sends, entries, deadline, begun=begun is not None, at_once=self.dialect.fails_commit)
 
     def transaction_on(self, link: Link) -> Transaction:
-        """A transaction that the broker does not know yet."""
+        """Returns a transaction that the broker does not know yet."""
         return Transaction(link, f"t{next(self._numbers)}")
 
     def acknowledge(self, entries: Iterable[Entry], deadline: float | None = None) -> None:
-        """Tells the broker that messages are done with: at once, or within 5 ms where more wait for the same reader.
+        """Acknowledges messages at the broker: at once, or within 5 ms if more messages wait for the same consumer.
 
-        Raises TransportError where it cannot be told; then it will deliver them again."""
+        Raises TransportError if the broker cannot be told; then it delivers them again."""
         links: dict[Link, list[Frame]] = {}
         more = False
         for entry in entries:
@@ -185,35 +185,34 @@ class Channel:
             link.send(frames, deadline, coalesced=more and deadline is None)  # with a deadline it must be done now
 
     def subscribe(self, feed: Feed, factor: int = 1) -> None:
-        """Makes a subscription with `factor` times the usual window; messages come from the return on."""
+        """Makes a subscription with `factor` times the usual window. It is active when this returns."""
         asked = feed.asked
         window = _TOPIC_WINDOW if asked.destination.is_topic else self.options.prefetch * factor
         headers = self.dialect.subscribing(asked, window)
         self._subscriptions.make(self._some_link(), self._address(asked.destination), headers, feed)
 
     def widen(self, feed: Feed) -> None:
-        """Makes one more subscription to a queue, where as many messages are held unacknowledged as may be on the way.
+        """Makes one more subscription to a queue if the window is full of unacknowledged messages.
 
-        STOMP has no word for "more of them, though none is acknowledged": without this, a transaction of more messages
-        would wait for ever.
+        STOMP cannot enlarge a window: without this, a transaction of more messages would wait for ever.
         """
         allowed = self.options.prefetch * (2 ** len(feed.subscriptions) - 1)
         if feed.held >= allowed and not feed.asked.destination.is_topic and not feed.closed:
             self.subscribe(feed, 2 ** len(feed.subscriptions))
 
     def renew(self, feeds: Iterable[Feed]) -> None:
-        """Has all that came by the subscriptions of some feeds, and was not acknowledged, delivered again."""
+        """Has all unacknowledged messages of some feeds delivered again."""
         self._subscriptions.renew(feeds, time.monotonic() + self.options.send_timeout)
 
     def unsubscribe(self, feed: Feed, deadline: float) -> None:
-        """Ends subscriptions; the broker delivers again what was not acknowledged."""
+        """Ends subscriptions; the broker delivers unacknowledged messages again."""
         with self.lock:
             ended, feed.subscriptions = feed.subscriptions, []
             feed.buffer.clear()
         self._subscriptions.end(ended, deadline)
 
     def end_durable(self, durable: str) -> None:
-        """Ends a durable subscription, with all that it kept."""
+        """Deletes a durable subscription, with the messages that it kept."""
         self.send(("UNSUBSCRIBE", self.dialect.unsubscribing(durable), b""), confirmed=True)
 
     def make_temporary(self, kind: type[T]) -> T:
@@ -221,7 +220,7 @@ class Channel:
         return self._temporaries.make(kind, self._some_link())
 
     def browse(self, asked: ConsumerSpec) -> list[JmsMessage]:
-        """What waits at a queue.
+        """Returns the messages that wait in a queue.
 
         Raises:
             ConfigError: the broker's STOMP has no browser.
@@ -234,7 +233,7 @@ class Channel:
         return [self._message(headers, body, asked.destination) for headers, body in found[:-1]]
 
     def restore(self, link: Link) -> None:
-        """Makes on a new link what was there on the one that was lost, and hands on what that has not written.
+        """Restores on a new link what existed on the lost one, and sends the frames that it did not write.
 
         Raises:
             MtosiError: the broker refuses some of it.
@@ -248,11 +247,11 @@ class Channel:
                 self._unsent[:0] = frames
 
     def _some_link(self) -> Link:
-        """The link that is up, waited for where it was lost."""
+        """Returns the link; if it was lost, waits for a new one."""
         return self._reconnector.link(time.monotonic() + self.options.send_timeout)
 
     def _address(self, destination: Destination) -> str:
-        """A destination's header; temporary ones of our own have a name that outlives the STOMP connection."""
+        """Returns a destination's header. Our temporary destinations have a name that survives a reconnect."""
         return self._temporaries.address(destination) or self.dialect.address(destination)
 
     def _reply_address(self, destination: Destination) -> str:
@@ -262,10 +261,10 @@ class Channel:
     def _message(self, headers: Mapping[str, str], body: bytes, consumed: Destination) -> JmsMessage:
         return incoming(self.dialect, headers, body, consumed, self._temporaries.destination)
 
-    # What follows runs in the thread that reads, and must not talk to the broker.
+    # The methods below run in the reading thread, and must not talk to the broker.
 
     def on_messages(self, link: Link, frames: Sequence[Received]) -> None:
-        """Messages came: they go to their consumers, for other threads to take, which are woken once for all."""
+        """Puts received messages into the buffers of their consumers, and then wakes the waiting threads once."""
         came: list[Entry] = []
         for _, headers, body in frames:
             number = headers.get("subscription", "")
@@ -293,13 +292,13 @@ class Channel:
         entry.subscription.feed.buffer.append(entry)
 
     def on_unsent(self, frames: Sequence[bytes]) -> None:
-        """What `send_soon` gave to a link never went out, and the link is at its end."""
+        """Keeps frames of `send_soon` that a link did not write before its end."""
         log.warning("%d messages were not written when the connection was lost: they wait for another", len(frames))
         with self.lock:
             self._unsent.extend(frames)
 
     def on_lost(self, link: Link) -> None:
-        """A link was lost: what is not acknowledged comes again, if the broker keeps it at all."""
+        """Notes that a link was lost: unacknowledged messages come again, if the broker keeps them."""
         with self.lock:
             self._subscriptions.lost(link, is_told=self.options.reconnect)
             self._collector.end()

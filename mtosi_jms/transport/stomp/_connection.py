@@ -1,4 +1,4 @@
-"""A JMS connection over STOMP: one STOMP connection at a time, made again when it is lost, shared by all sessions."""
+"""A JMS connection over STOMP: one STOMP connection at a time, replaced when it is lost, shared by all sessions."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class StompConnection(ConnectionCore):
         self.channel.close(deadline)
 
     def _on_lost(self) -> None:
-        """A link was lost, the lock held: what sessions have in hand comes again."""
+        """Notes that a link was lost: the unsettled messages of sessions come again. The lock is held."""
         for session in self._sessions:
             self.channel.note_returned(session.unsettled)
         self.wake_all()

@@ -1,7 +1,7 @@
-"""What the brokers make of STOMP: names of destinations, headers of their own, and what of JMS they can do.
+"""The dialects of STOMP: how brokers name destinations, their own headers, and the JMS features that they support.
 
-STOMP itself knows no queue, topic, temporary queue or durable subscription; each broker has its own words for them. The
-broker is told by the `server` header of its CONNECTED frame.
+STOMP itself has no queues, topics, temporary queues or durable subscriptions; each broker has its own extensions for
+them. The `server` header of the CONNECTED frame identifies the broker.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from mtosi_jms.transport._session_core import ConsumerSpec
 
 _SERVER: Final = re.compile(r"([^/\s]+)(?:/([^\s]*))?")
 _FAST_TEXT: Final = 32_768
-"""Bytes from which a text goes out with its length: ActiveMQ then need not look for its end, but shows two headers of
-ours as properties."""
+"""Size in bytes from which a text is sent with its length. ActiveMQ then does not search for its end, but shows two of
+our headers as properties."""
 
 
 STAND_IN: Final = "mtosi-jms.temporary."
-"""How the names of destinations begin that stand in for temporary ones."""
+"""Prefix of the names of destinations that stand in for temporary ones."""
 _STAND_IN_NAME: Final = re.compile(re.escape(STAND_IN) + "[0-9a-f]{32}")
 _OF_CLIENTS: Final = re.compile("ID:[^,?*>#]+|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 """Names that Artemis' clients give their temporary destinations: those of ActiveMQ's and of its own."""
 
 
 class Dialect(ABC):
-    """What all have in common.
+    """The base of all dialects.
 
     Attributes:
         version: of the broker.
@@ -78,11 +78,11 @@ class Dialect(ABC):
 
     @abstractmethod
     def message_type(self, headers: Mapping[str, str]) -> MessageType:
-        """The kind of a message that came."""
+        """Returns the kind of a received message."""
 
     @abstractmethod
     def subscribing(self, asked: ConsumerSpec, window: int) -> dict[str, str]:
-        """Headers of a SUBSCRIBE besides destination, id and ack, with `window` messages on the way at most."""
+        """Returns the headers of a SUBSCRIBE besides destination, id and ack; `window`: messages before an ACK."""
 
     @abstractmethod
     def unsubscribing(self, durable: str) -> dict[str, str]:
@@ -90,10 +90,10 @@ class Dialect(ABC):
 
     @abstractmethod
     def message_id(self, headers: Mapping[str, str]) -> str | None:
-        """JMSMessageID of a message that came; the same when it comes again."""
+        """Returns JMSMessageID of a received message; it stays the same at a redelivery."""
 
     def connection_id(self, headers: Mapping[str, str], client_id: str) -> str | None:
-        """What the broker calls the connection, if its CONNECTED frame tells."""
+        """Returns the broker's name for the connection, if the CONNECTED frame has it."""
         return None
 
 
@@ -144,7 +144,7 @@ class ActiveMQ(Dialect):
         return {}
 
     def kind_of_body(self, message_type: MessageType, size: int) -> dict[str, str]:
-        """With a length alone Java gets a BytesMessage."""
+        """See `Dialect.kind_of_body`. With only a length, Java gets a BytesMessage."""
         if message_type is MessageType.BYTES:
             return {"content-length": str(size)}
         return {"content-length": str(size), "amq-msg-type": "text"} if size >= _FAST_TEXT else {}
@@ -154,7 +154,11 @@ class ActiveMQ(Dialect):
         return MessageType.BYTES if binary else MessageType.TEXT
 
     def subscribing(self, asked: ConsumerSpec, window: int) -> dict[str, str]:
-        """The broker itself adds what has a selector see numbers in text; twice is a fault that stays in its cache."""
+        """See `Dialect.subscribing`.
+
+        The broker itself adds what lets selectors compare numbers in text. Adding it twice is an error that stays in
+        its cache.
+        """
         headers = {"activemq.prefetchSize": str(window)}
         if asked.selector is not None:
             headers["selector"] = str(asked.selector)
@@ -165,14 +169,14 @@ class ActiveMQ(Dialect):
         return headers
 
     def unsubscribing(self, durable: str) -> dict[str, str]:
-        """An id is asked for, and not used."""
+        """See `Dialect.unsubscribing`. The broker requires an id, but does not use it."""
         return {"id": f"unsubscribe {durable}", "activemq.subscriptionName": durable}
 
     def message_id(self, headers: Mapping[str, str]) -> str | None:
         return headers.get("message-id")
 
     def connection_id(self, headers: Mapping[str, str], client_id: str) -> str | None:
-        """It stands in `session`, unless a client id takes its place there."""
+        """See `Dialect.connection_id`. It is in `session`, unless the client id is there."""
         session = headers.get("session", "")
         return session if session.startswith("ID:") and session != client_id else None
 
@@ -180,8 +184,8 @@ class ActiveMQ(Dialect):
 class Artemis(Dialect):
     """ActiveMQ Artemis. Its NACK acknowledges, its ACK takes part in no transaction, and an ERROR ends the connection.
 
-    It has no temporary destinations for STOMP: a queue of a name of our own takes their place, which it deletes when
-    nobody reads it any more.
+    It has no temporary destinations for STOMP: a queue with a name of our own replaces them, which the broker deletes
+    when it has no more consumers.
     """
 
     provider = "ActiveMQ Artemis"
@@ -204,15 +208,15 @@ class Artemis(Dialect):
     }
     _stand_ins: Final[dict[type[Destination], type[Destination]]] = {TemporaryQueue: Queue, TemporaryTopic: Topic}
     _bytes_a_message: Final = 10_000
-    """What a window counts in: bytes, with two for each character of a text."""
+    """Bytes per message in a window, which counts bytes, two for each character of a text."""
 
     def address(self, destination: Destination) -> str:
         return destination.name
 
     def reply_address(self, destination: Destination) -> str:
-        """The form that its JMS client reads the kind from.
+        """Returns the form from which its JMS client reads the kind.
 
-        What stands in for a temporary destination is none to a Java client, which would take it for deleted.
+        For a Java client a stand-in must not look temporary, because the client would consider it deleted.
         """
         kind = type(destination)
         if destination.name.startswith(STAND_IN):
@@ -226,7 +230,7 @@ class Artemis(Dialect):
                 if _STAND_IN_NAME.fullmatch(name):
                     kind = next((one for one, other in self._stand_ins.items() if other is kind), kind)
                 elif not _OF_CLIENTS.fullmatch(name):
-                    # To the broker it is a word: who says "temporary" of another's queue must not be believed.
+                    # The broker does not check this word: a peer may call somebody else's queue temporary.
                     kind = self._stand_ins.get(kind, kind)
                 return _made(kind, name)
         return _made(Topic if headers.get("destination-type") == "MULTICAST" else Queue, text)
@@ -235,7 +239,7 @@ class Artemis(Dialect):
         return {"destination-type": _routing(destination)}
 
     def kind_of_body(self, message_type: MessageType, size: int) -> dict[str, str]:
-        """Every message comes back with a length, so that bytes need a mark."""
+        """See `Dialect.kind_of_body`. Every message is delivered with a length, so bytes need a mark."""
         return {"content-length": str(size), "amq-msg-type": "bytes"} if message_type is MessageType.BYTES else {}
 
     def message_type(self, headers: Mapping[str, str]) -> MessageType:
@@ -259,8 +263,10 @@ class Artemis(Dialect):
         return {"durable-subscription-name": durable}
 
     def message_id(self, headers: Mapping[str, str]) -> str | None:
-        """That of the JMS client where ActiveMQ's client sent it, or where the acceptor has
-        `stompEnableMessageId`; else the number that the store gave it, without that of the consumer before it."""
+        """Returns the JMS client's id if ActiveMQ's client sent the message or the acceptor has `stompEnableMessageId`.
+
+        Otherwise the id is made of the number in the store, without the consumer's number before it.
+        """
         known = headers.get("__HDR_MESSAGE_ID") or headers.get("amqMessageId")
         number = headers.get("message-id", "").rpartition(",")[2]
         return known or (f"ID:artemis-{number}" if number else None)
@@ -285,7 +291,7 @@ _WORD: Final = re.compile(r"'(?:[^']|'')*'|[^\W\d][\w$]*")
 
 
 def artemis_selector(selector: Selector) -> str:
-    """A selector in the words of Artemis, which has names of its own for the headers."""
+    """Returns a selector for Artemis, which has its own names for the headers."""
     replaced = _NAMES | (_MODES if "JMSDeliveryMode" in selector.identifiers else {})
     return _WORD.sub(lambda found: replaced.get(found[0], found[0]), str(selector))
 
@@ -294,10 +300,10 @@ _DIALECTS: Final[dict[str, Callable[[str], Dialect]]] = {"ActiveMQ": ActiveMQ, "
 
 
 def dialect_of(server: str, address: object) -> Dialect:
-    """The dialect of the broker that calls itself so.
+    """Returns the dialect for the `server` header of a broker.
 
     Raises:
-        TransportError: no broker that is known here.
+        TransportError: the broker is not supported.
     """
     found = _SERVER.match(server)
     made = _DIALECTS.get(found[1]) if found else None

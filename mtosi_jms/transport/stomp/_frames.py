@@ -1,4 +1,4 @@
-"""STOMP 1.2 frames: to bytes, and out of the stream that comes."""
+"""Encodes STOMP 1.2 frames, and parses them from a stream."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Final, TypeAlias
 from mtosi_jms.errors import TransportError
 
 Frame: TypeAlias = tuple[str, Mapping[str, str], bytes]
-"""A frame that goes out: command, headers, body."""
+"""A frame to send: command, headers, body."""
 Received: TypeAlias = tuple[str, dict[str, str], bytes]
-"""One that came."""
+"""A received frame: command, headers, body."""
 
 HEART_BEAT: Final = b"\n"
 _UNESCAPES: Final = {"\\\\": "\\", "\\n": "\n", "\\r": "\r", "\\c": ":"}
@@ -19,18 +19,18 @@ _COLON: Final = "\\c"
 _ODD: Final = re.compile(r"[\\\n\r:]")
 _ESCAPED: Final = re.compile(r"\\.")
 _AS_THEY_ARE: Final = frozenset({"CONNECT", "CONNECTED"})
-"""Frames whose headers are not escaped, for the sake of STOMP 1.0."""
+"""Frames whose headers are not escaped, for compatibility with STOMP 1.0."""
 _LONGEST_HEAD: Final = 16_777_216
-"""Bytes of command and headers; a peer that sends more speaks no STOMP."""
+"""Maximum bytes of command and headers. More means that the peer does not send STOMP."""
 
 
 def escaped(text: str) -> str:
-    """A header's name or value as it stands in a frame."""
+    """Returns a header's name or value, escaped."""
     return text.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r").replace(":", "\\c")
 
 
 def encode(command: str, headers: Mapping[str, str], body: bytes = b"") -> bytes:
-    """The bytes of a frame; headers go out in their order."""
+    """Returns the bytes of a frame; headers keep their order."""
     names, values = "".join(headers), "\n".join(headers.values())
     if command in _AS_THEY_ARE:
         lines = [f"{name}:{value}" for name, value in headers.items()]
@@ -43,7 +43,7 @@ def encode(command: str, headers: Mapping[str, str], body: bytes = b"") -> bytes
 
 
 class FrameReader:
-    """Cuts a stream into frames, however it comes in pieces."""
+    """Splits a stream, which may come in any pieces, into frames."""
 
     def __init__(self) -> None:
         self._data = bytearray()
@@ -53,14 +53,14 @@ class FrameReader:
 
     @property
     def is_inside(self) -> bool:
-        """Whether a frame has begun whose end has not come."""
+        """Whether a frame is incomplete."""
         return bool(self._data)
 
     def feed(self, piece: bytes | memoryview) -> list[Received]:
-        """The frames that end in the next piece of the stream; heart-beats are none.
+        """Returns the frames that end in the next piece of the stream. Heart-beats are not frames.
 
         Raises:
-            TransportError: this is not STOMP.
+            TransportError: the stream is not STOMP.
         """
         self._data += piece
         found: list[Received] = []
@@ -83,7 +83,7 @@ class FrameReader:
         return found
 
     def _begin(self, start: int) -> int:
-        """Reads command and headers, if they are there whole; where the body, or the rest, begins."""
+        """Reads command and headers if they are complete; returns where the body, or the rest, begins."""
         data = self._data
         while start < len(data) and data[start] in b"\r\n":  # heart-beats, and ends of lines after a frame
             start += 1
@@ -109,7 +109,7 @@ class FrameReader:
         return self._seen
 
     def _end(self, start: int) -> int:
-        """Where the body ends; -1: not yet."""
+        """Returns where the body ends; -1: not yet."""
         data = self._data
         if self._length is None:
             end = data.find(b"\0", self._seen)
@@ -157,7 +157,7 @@ def _plain(text: str) -> str:
 
 
 def _from_java(data: bytes) -> str:
-    """A line of CESU-8, in which Java writes what lies beyond U+FFFF; what is neither that nor UTF-8 is replaced."""
+    """Decodes a line of CESU-8, Java's form for characters beyond U+FFFF, or of UTF-8; other bytes are replaced."""
     try:
         return data.decode("utf-8", "surrogatepass").encode("utf-16-le", "surrogatepass").decode("utf-16-le")
     except UnicodeError:

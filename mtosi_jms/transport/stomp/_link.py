@@ -1,6 +1,6 @@
-"""One STOMP connection from CONNECT to its loss: login, receipts, signs of life. It does not come back; a new one does.
+"""One STOMP connection from CONNECT to its loss: login, receipts, heart-beats. After a loss a new one replaces it.
 
-The thread that reads hands messages over and settles receipts, and does nothing else.
+The reading thread only passes messages on and settles receipts.
 """
 
 from __future__ import annotations
@@ -38,21 +38,21 @@ OnUnsent: TypeAlias = Callable[[Sequence[bytes]], object]
 OnSettled: TypeAlias = Callable[[MtosiError | None], object]
 
 _SILENCE: Final = 2.0
-"""Heart-beats that may be late before a broker is taken for dead."""
+"""A broker counts as dead after a silence of so many heart-beat intervals."""
 
 _EARLY: Final = 3
-"""How many times as often as promised a sign of life is given: ActiveMQ waits not a moment longer."""
+"""Heart-beats are sent so many times as often as promised, because ActiveMQ has no tolerance."""
 _SOON: Final = 5.0
-"""Seconds within which the thread that reads has told waiting threads why the link ended."""
+"""Seconds within which the reading thread tells waiting threads why the link ended."""
 _LOOKS: Final = 8
-"""Looks during the shortest interval between signs of life."""
+"""Number of checks during the shortest heart-beat interval."""
 
 
-# Of the alerts of TLS that a broker sends for our certificate, or the lack of one.
+# TLS alerts of a broker that refuses our certificate, or misses one.
 _CERTIFICATE_REFUSED: Final = ("CERTIFICATE", "ALERT_UNKNOWN_CA", "ALERT_ACCESS_DENIED", "ALERT_DECRYPT_ERROR")
 
 _SHOWN: Final = 300
-"""Characters of what the broker says that are told."""
+"""Maximum number of characters from the broker's text in errors."""
 
 
 # What brokers say in ERROR frames, most specific first.
@@ -69,10 +69,10 @@ _WORDS: Final[tuple[tuple[tuple[str, ...], type[MtosiError]], ...]] = (
 
 
 class Receipt:
-    """A frame that the broker has to confirm. `on_settled` is called in the thread that reads, and must not block.
+    """A frame that the broker has to confirm. `on_settled` is called in the reading thread, and must not block.
 
     Attributes:
-        refused: what the broker said instead.
+        refused: the error if the broker refused the frame.
         lost: whether no answer will come.
     """
 
@@ -85,14 +85,14 @@ class Receipt:
         self.lost = False
 
     def settle(self, refused: MtosiError | None = None, *, lost: bool = False) -> None:
-        """The broker has answered, or no answer will come."""
+        """Settles the receipt: the broker has answered, or no answer will come."""
         self.refused, self.lost = refused, lost
         self._done.set()
         if self._on_settled is not None:
             self._on_settled(self)
 
     def wait(self, seconds: float) -> bool:
-        """Whether it was settled in time."""
+        """Waits for the answer; returns whether the receipt was settled in time."""
         return self._done.wait(max(seconds, 0))
 
 
@@ -100,16 +100,16 @@ class Link:
     """One connection, from its opening to its loss.
 
     Args:
-        address: of the broker.
+        address: the broker's address.
         options: time-outs and login.
-        on_messages: takes the MESSAGE frames that came at once, in the thread that reads.
-        on_lost: called once, when it is of no more use.
-        on_unsent: called with what `send_soon` took and never went out, as frames.
+        on_messages: called with the MESSAGE frames that came together, in the reading thread.
+        on_lost: called once, when the link is lost.
+        on_unsent: called with the frames of `send_soon` that were not written.
 
     Attributes:
-        headers: of the broker's CONNECTED frame.
-        lost: why it is of no more use; None while it is in use.
-        writer: what its frames go out by.
+        headers: headers of the broker's CONNECTED frame.
+        lost: why the link was lost; None while it is in use.
+        writer: writes its frames.
     """
 
     def __init__(
@@ -148,7 +148,7 @@ class Link:
 
     @property
     def is_up(self) -> bool:
-        """Whether it may be used, as far as is known."""
+        """Whether the link can be used, as far as known."""
         return self.lost is None and self._wire.is_connected()
 
     def open(self) -> None:
@@ -157,8 +157,8 @@ class Link:
         Raises:
             LoginRefusedError: the login is refused.
             ConfigError: the client id is in use.
-            UnansweredError: it closed the connection and said nothing.
-            TransportError: it cannot be reached, is no STOMP broker, or does not answer.
+            UnansweredError: the broker closed the connection without an answer.
+            TransportError: the broker cannot be reached, is not a STOMP broker, or does not answer.
         """
         deadline = time.monotonic() + self._options.connect_timeout
         try:
@@ -169,7 +169,7 @@ class Link:
             unsent: WriteError | None = None
             try:
                 self._wire.send(encode("CONNECT", self._login()), deadline)
-            except WriteError as error:  # who hung up may have said why before
+            except WriteError as error:  # the broker may have sent the reason before it closed
                 unsent = error
             if not self._connected.wait(deadline - time.monotonic()):
                 waited = f"{self._options.connect_timeout:g} s"
@@ -207,16 +207,16 @@ class Link:
         Args:
             frames: what is sent.
             deadline: by the monotonic clock; None: the send time-out from now.
-            before: frames that go out first, and are not confirmed.
-            confirmed: return when the broker has confirmed each of `frames`.
-            on_settled: called once, unless this raises, with None when the broker has confirmed the frame, else with
-                why not; in the thread that reads, so that it must not block.
-            coalesced: return at once; they go out with the next frame of the link, within 5 ms.
+            before: frames that are sent first, without confirmation.
+            confirmed: whether to wait until the broker has confirmed each of `frames`.
+            on_settled: called once, unless this raises an error: with None if the broker has confirmed the frame, else
+                with the error. It is called in the reading thread and must not block.
+            coalesced: whether to return at once; the frames go out with the next frame of the link, within 5 ms.
 
         Raises:
-            WriteError: the broker has not got the last of them.
-            UnknownOutcomeError: one was sent, and not confirmed.
-            MtosiError: the broker refuses one.
+            WriteError: the broker does not have the last frame.
+            UnknownOutcomeError: a frame was sent and not confirmed.
+            MtosiError: the broker refuses a frame.
         """
         self._check()
         began = time.monotonic() if confirmed else 0.0
@@ -251,25 +251,25 @@ class Link:
     def send_soon(self, *frames: bytes, can_wait: bool = False) -> bool:
         """Has frames sent as soon as working threads leave time for it, or within 5 ms if they `can_wait` for others.
 
-        Returns False where they were not taken: at the end of the link, or where too much waits already."""
+        Returns False if they were not accepted: at the end of the link, or if too much waits already."""
         return self.lost is None and self.writer.send_soon(*frames, can_wait=can_wait)
 
     def take_refused(self) -> MtosiError | None:
-        """What the broker refused last, without saying of which frame, since this was asked before."""
+        """Returns and clears the broker's last refusal that named no frame."""
         refused, self._refused_last = self._refused_last, None
         self._was_refused.clear()
         return refused
 
     def await_refused(self, seconds: float) -> MtosiError | None:
-        """The same, waited for: ActiveMQ tells by another thread, which may be late."""
+        """Waits for such a refusal, because ActiveMQ sends it from another thread, which may be late."""
         self._was_refused.wait(seconds)
         return self.take_refused()
 
     def watch(self, now: float) -> float:
-        """Sends a sign of life if one is due, and ends the connection if the broker has given none.
+        """Sends a heart-beat if one is due, and ends the connection if the broker has been silent too long.
 
         Returns:
-            Seconds after which to look again.
+            Seconds until the next check.
         """
         if self._promised and now - self._wire.said >= self._promised / _EARLY:
             self._wire.beat(HEART_BEAT)
@@ -278,7 +278,7 @@ class Link:
         return min(filter(None, (self._promised, self._expected)), default=self._options.heart_beat) / _LOOKS
 
     def close(self, deadline: float) -> None:
-        """Says goodbye and waits until everything before it has arrived; then ends."""
+        """Sends DISCONNECT, waits until everything before it has arrived, and ends the link."""
         try:
             self.send([("DISCONNECT", {}, b"")], deadline, confirmed=True)
         except MtosiError:
@@ -287,13 +287,13 @@ class Link:
             self.end(TransportError("the connection is closed"))
 
     def end(self, reason: TransportError) -> None:
-        """Ends it at once; the thread that reads does the rest."""
+        """Ends the link at once; the reading thread does the rest."""
         with self._lock:
             self._reason = self._reason or reason
         self._wire.disconnect_socket()
 
     def _check(self) -> None:
-        if self.lost is not None:  # told anew: one error raised again and again would keep what it passed through
+        if self.lost is not None:  # a new error each time: one raised again and again would gather tracebacks
             raise WriteError(str(self.lost))
 
     def _telling(self, on_settled: OnSettled) -> Callable[[Receipt], None]:
@@ -316,13 +316,13 @@ class Link:
                 raise self._unknown()
 
     def _raise_refusal(self, receipts: Iterable[Receipt]) -> None:
-        """Raises why the broker hung up, where it has refused a frame that was on its way."""
+        """Raises the reason why the broker closed the connection, if it refused one of the frames."""
         for receipt in receipts:
             if isinstance(self._reason, MessageRefusedError) and receipt.wait(_SOON) and receipt.refused:
                 raise receipt.refused from None
 
     def _withdraw(self, receipts: Iterable[str]) -> bool:
-        """Awaits receipts no more; whether any was open."""
+        """Removes receipts; returns whether any was open."""
         with self._lock:
             open_ones = [self._receipts.pop(number, None) for number in receipts]
         return any(open_ones)
@@ -352,7 +352,7 @@ class Link:
         self._expected = max(mine, theirs[0]) if theirs[0] else 0.0
         self._promised = max(mine, theirs[1]) if theirs[1] else 0.0
 
-    # What follows runs in the thread that reads.
+    # The methods below run in the reading thread.
 
     def _frames(self, frames: list[Received]) -> None:
         for is_message, some in itertools.groupby(frames, _is_message):
@@ -411,7 +411,7 @@ def _is_message(frame: Received) -> bool:
 
 
 def _refusal(address: Address, headers: Mapping[str, str], body: bytes, *, secret: str) -> MtosiError:
-    """The error of an ERROR frame; `secret` is not in its text, whatever the broker says."""
+    """Returns the error for an ERROR frame; `secret` is removed from the broker's text."""
     told = body.decode("utf-8", "replace").partition("\n")[0].strip()
     told = told if ": " in told or len(told) > len(headers.get("message", "")) else headers.get("message", told)
     told = told.partition(" CoreMessage[")[0]  # Artemis shows the message, with all that its properties hold
@@ -424,7 +424,7 @@ def _refusal(address: Address, headers: Mapping[str, str], body: bytes, *, secre
 
 
 def unreachable(address: Address, error: OSError, options: StompOptions) -> TransportError:
-    """What a failure to connect is told as."""
+    """Returns the error for a failure to connect."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return TransportError(
             f"{address}: its certificate is refused ({error.verify_message}); check ca_file, and that the certificate "

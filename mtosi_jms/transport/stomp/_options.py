@@ -54,17 +54,17 @@ class StompOptions(ConnectOptions):
         connect_timeout: seconds for one attempt at one broker, TLS and login included.
         send_timeout: seconds that a send may take, a receipt and a reconnect included.
         close_timeout: seconds that closing gives to a broker which does not answer; at most `send_timeout`.
-        heart_beat: seconds between signs of life, both ways; what is silent for twice as long is taken for dead.
-        prefetch: messages that a consumer of a queue is sent ahead of its acknowledgements.
-        reconnect: whether a lost connection is made again.
-        reconnect_timeout: seconds after which that is given up; None: never.
-        ca_file: certificates of those who may vouch for the broker, PEM; else from MTOSI_JMS_CA_FILE, else the
-            system's.
+        heart_beat: seconds between heart-beats, both ways; a side that is silent for twice as long counts as dead.
+        prefetch: how many messages the broker sends to a consumer of a queue before they are acknowledged.
+        reconnect: whether to reconnect when the connection is lost.
+        reconnect_timeout: seconds after which reconnecting is given up; None: never.
+        ca_file: certificates of the authorities for the broker's certificate, PEM; else from MTOSI_JMS_CA_FILE, else
+            the system's.
         cert_file: our own certificate, PEM.
-        key_file: its key, where `cert_file` does not hold it.
-        key_password: of the key.
-        ssl_context: in place of all these.
-        virtual_host: what goes into the header `host`; the broker's name where nothing is said.
+        key_file: its key, if it is not in `cert_file`.
+        key_password: password of the key.
+        ssl_context: a context in place of all these.
+        virtual_host: value of the header `host`; by default the broker's name.
     """
 
     user: str = field(default="", metadata=TEXT)

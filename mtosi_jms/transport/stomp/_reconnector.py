@@ -1,4 +1,4 @@
-"""Keeps a connection's link: opens it, gives and awaits signs of life, and makes another when it is lost."""
+"""Keeps a connection's link: opens it, exchanges heart-beats, and makes another link when it is lost."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ log = logging.getLogger(__package__)
 _FIRST_PAUSE: Final = 0.1
 _LAST_PAUSE: Final = 30.0
 _ASKED: Final = 3
-"""Attempts at a broker that closes the connection without an answer."""
+"""Maximum attempts at a broker that closes the connection without an answer."""
 
 
 class Pauses:
-    """The waits before attempts: none at all before the first, then longer and longer, with jitter."""
+    """The pauses before attempts: none before the first, then longer and longer ones, with jitter."""
 
     def __init__(self) -> None:
         self._most = 0.0
 
     def after(self, lasted: float) -> None:
-        """A connection was lost that had lasted so many seconds."""
-        if lasted >= self._most:  # else a broker that takes and drops us again and again would be hammered
+        """Notes the loss of a connection that had lasted so many seconds."""
+        if lasted >= self._most:  # else pauses go on: the broker may accept and drop us again and again
             self._most = 0.0
 
     def next(self) -> float:
@@ -52,14 +52,14 @@ class Pauses:
 
 
 class Owner(Protocol):
-    """What a reconnector makes links for."""
+    """The owner of a reconnector."""
 
     lock: threading.Lock
     wake_all: Callable[[], None]
     on_reconnected: Callable[[], None]
 
     def restore(self, link: Link) -> None:
-        """Makes on a new link what was there on the one that was lost."""
+        """Restores on a new link what existed on the lost one."""
         ...
 
     def on_messages(self, link: Link, frames: Sequence[Received]) -> None:
@@ -79,9 +79,9 @@ class Reconnector:
     """The life of a connection's links.
 
     Args:
-        addresses: of the brokers, in the order in which they are tried.
+        addresses: addresses of the brokers, in the order in which they are tried.
         options: see `StompOptions`.
-        owner: told of messages, losses and new links; its lock guards what is in here.
+        owner: told of messages, losses and new links; its lock guards this state.
     """
 
     def __init__(self, addresses: Sequence[Address], options: StompOptions, owner: Owner) -> None:
@@ -108,7 +108,7 @@ class Reconnector:
         """Connects to the first broker that can be reached.
 
         Raises:
-            MtosiError: none can; why the last one cannot, where there are several.
+            MtosiError: no broker can be reached; for several brokers, the error of the last one.
         """
         link = self._first(self._addresses)
         self._dialect = dialect_of(link.headers.get("server", ""), link.address)
@@ -118,12 +118,12 @@ class Reconnector:
         return self._dialect
 
     def start(self, name: str) -> None:
-        """Looks after the link from now on, in a thread of this name."""
+        """Starts a thread of this name that watches the link."""
         work = (weakref.ref(self), self._changed, self._closed)
         threading.Thread(target=_look_after, args=work, name=name, daemon=True).start()
 
     def link(self, deadline: float) -> Link:
-        """The link that is up, waited for where it was lost.
+        """Returns the link; if it was lost, waits for a new one.
 
         Raises:
             IllegalStateError: the connection is closed.
@@ -142,7 +142,7 @@ class Reconnector:
             return self._link
 
     def close(self, deadline: float) -> None:
-        """Says goodbye and ends, at the deadline without an answer; a connection being made is not waited for."""
+        """Disconnects, waiting for an answer until the deadline. Does not wait for a connection that is being made."""
         with self._owner.lock:
             self._closed.set()
             link, trying = self._link, self._trying
@@ -152,10 +152,10 @@ class Reconnector:
         if link is not None and link.lost is None:
             link.close(deadline)
 
-    # What follows holds the connection's lock already.
+    # The methods below are called with the connection's lock held.
 
     def check(self) -> None:
-        """Raises TransportError where no broker could be reached again, IllegalStateError where it was closed."""
+        """Raises TransportError if reconnecting failed for good, IllegalStateError if the connection was closed."""
         if self._closed.is_set():
             raise IllegalStateError("the connection is closed")
         if self._failed is not None:
@@ -164,23 +164,23 @@ class Reconnector:
 
     @property
     def current(self) -> Link | None:
-        """The link that is up; None where it was lost."""
+        """The link; None if it was lost."""
         return self._link if self._link is not None and self._link.is_up else None
 
     def notify(self) -> None:
-        """The link was lost."""
+        """Wakes waiting threads, because the link was lost."""
         self._changed.notify_all()
 
-    # What follows runs in a thread of its own.
+    # The methods below run in a separate thread.
 
     def _look(self) -> tuple[float, Link | None] | None:
-        """Looks after the link. Gives the seconds until the next look, and the link whose loss ends them sooner; None:
-        nothing is to be looked after any more."""
+        """Checks the link. Returns the seconds until the next check, and the link whose loss ends them sooner; None at
+        the end."""
         if self._closed.is_set():
             return None
         try:
             return self._keep()
-        except Exception as error:  # nobody else could tell those who wait that no connection will come
+        except Exception as error:  # threads that wait for a connection must be told that none will come
             log.exception("the connection cannot be looked after any more")
             self._give_up(TransportError(f"{self.address}: the connection was lost: {type(error).__name__}"))
             return None
@@ -217,7 +217,7 @@ class Reconnector:
         return min(self._pauses.next(), max(deadline - time.monotonic(), 0.0)), None
 
     def _restored(self) -> Link:
-        """A new link with all that the old one had.
+        """Makes a new link, and restores on it what the old one had.
 
         Raises:
             MtosiError: no broker can be reached now.
@@ -231,12 +231,12 @@ class Reconnector:
         return link
 
     def _order(self) -> list[Address]:
-        """The brokers, those after the one that was lost first."""
+        """Returns the addresses of the brokers, starting after the lost one."""
         place = self._addresses.index(self.address) + 1
         return [*self._addresses[place:], *self._addresses[:place]]
 
     def _first(self, addresses: Sequence[Address]) -> Link:
-        """A link to the first broker that can be had."""
+        """Opens a link to the first broker that can be reached."""
         failures: list[MtosiError] = []
         for address in addresses:
             try:
@@ -249,12 +249,12 @@ class Reconnector:
             else:
                 self.address = address
                 return link
-        # Who waits for one of several brokers does not give up because another one refuses.
+        # While reconnecting, a refusal by one of several brokers is not final: another one may accept.
         passing = (one for one in failures if self._dialect and not isinstance(one, AuthenticationError | ConfigError))
         raise next(passing, failures[-1])
 
     def _asked(self, address: Address) -> Link:
-        """A link to a broker. ActiveMQ closes one connection of a hundred that it refuses before it has said why."""
+        """Opens a link to a broker. ActiveMQ closes about 1% of the connections that it refuses without a reason."""
         for _ in range(_ASKED - 1):
             try:
                 return self._open(address)
@@ -304,7 +304,7 @@ class Reconnector:
 
 
 def _look_after(reconnector: weakref.ref[Reconnector], changed: threading.Condition, closed: threading.Event) -> None:
-    """Looks after a link, and keeps its connection while it looks alone: one that was dropped ends."""
+    """Watches a link. Between checks it does not keep the connection alive, so a dropped connection ends."""
     while (alive := reconnector()) is not None and (look := alive._look()) is not None:
         del alive
         seconds, link = look
@@ -313,7 +313,7 @@ def _look_after(reconnector: weakref.ref[Reconnector], changed: threading.Condit
 
 
 def _weakly(method: Callable[..., object]) -> Callable[..., None]:
-    """Calls a method as long as there is its object, and does not keep that."""
+    """Returns a function that calls a method while its object exists, without keeping the object alive."""
     known = weakref.WeakMethod(method)
 
     def call(*args: object) -> None:

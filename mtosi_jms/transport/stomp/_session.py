@@ -1,7 +1,7 @@
-"""Sessions and consumers over STOMP: several sessions share one connection, each with its own book of what is held.
+"""Sessions and consumers over STOMP. Several sessions share one connection; each keeps its own unsettled messages.
 
-STOMP returns nothing to a queue but by ending a subscription, so `recover` and `rollback` deliver again from here what
-their consumers still have. A transaction is sent as a whole, at `commit`: before, a lost connection undoes nothing.
+STOMP returns messages to a queue only when a subscription ends, so `recover` and `rollback` redeliver messages locally.
+A transaction is sent as a whole, at `commit`, so a connection that is lost before undoes nothing.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from mtosi_jms.transport.stomp._subscriptions import Entry, Feed
 from mtosi_jms.transport.stomp._transaction import Begun
 
 _LARGE: Final = 65_536
-"""Bytes from which on a write costs little beside its message."""
+"""Size in bytes from which the cost of a separate write does not matter."""
 
 
 class StompConsumer(ConsumerCore[Entry, Feed]):
@@ -62,13 +62,13 @@ class StompConsumer(ConsumerCore[Entry, Feed]):
 
 @dataclass(frozen=True)
 class Expired(Interruption):
-    """Stands where there is no message, but some that have expired: they take the room of others until they are
-    acknowledged, which is done before anybody waits."""
+    """Comes in place of a message if there are only expired ones. They fill the window until they are acknowledged, so
+    that is done before a consumer waits."""
 
     session: StompSession
 
     def tell(self, hook: InterruptionHook | None) -> None:
-        """Acknowledges them; the hook has nothing to do with that."""
+        """Acknowledges the expired messages; the hook is not called."""
         self.session.acknowledge_expired()
 
 
@@ -86,7 +86,7 @@ class StompSession(SessionCore[Entry, Feed]):
     def _send(
         self, destination: Destination, message: JmsMessage, listener: CompletionListener | None, timeout: float | None
     ) -> JmsMessage:
-        """What is PERSISTENT, or goes to a temporary destination, is confirmed by the broker."""
+        """See `Session.send`. The broker confirms PERSISTENT messages, and those to a temporary destination."""
         self._check_open()
         if listener is not None:
             self.completions.check_open()
@@ -135,9 +135,9 @@ class StompSession(SessionCore[Entry, Feed]):
     def send_soon(
         self, destination: Destination | str, message: JmsMessage, *, can_wait: bool = False
     ) -> JmsMessage | None:
-        """See `Session.send_soon`. What is lost with its connection, and was not written, goes out on the next one.
+        """See `Session.send_soon`. A message that was not written before a connection was lost is sent on the next one.
 
-        What is large goes alone, by `send`: in one write with others it would be copied.
+        A large message must be sent by `send`, because a common write with others would copy it.
         """
         self.completions.check(message)
         with self.use:
@@ -185,7 +185,7 @@ class StompSession(SessionCore[Entry, Feed]):
             self.channel.end_durable(durable)
 
     def _browse(self, asked: ConsumerSpec) -> list[JmsMessage]:
-        """See `Session.browse`; ActiveMQ shows what was handed out and not acknowledged as well."""
+        """See `Session.browse`. ActiveMQ also returns messages that were delivered and not acknowledged."""
         with self.lock:
             self.check_open()
             self.channel.check_reader(asked.destination)
@@ -196,7 +196,7 @@ class StompSession(SessionCore[Entry, Feed]):
         return self.channel.make_temporary(kind)
 
     def _commit(self) -> None:
-        """Where the connection was lost all is rolled back, or, after COMMIT was sent, the outcome is unknown."""
+        """See `Session.commit`. A lost connection rolls back; if COMMIT was sent already, the outcome is unknown."""
         held = list(self.unsettled)
         lost = not self._begun.is_open  # what was acknowledged in it, then, by a commit that was interrupted
         if any(entry.comes_again or (lost and entry.told) for entry in held):
@@ -243,7 +243,7 @@ class StompSession(SessionCore[Entry, Feed]):
         self._settled(entries)
 
     def acknowledge_expired(self) -> None:
-        """Acknowledges what has expired here, so that the broker sends other messages in its place."""
+        """Acknowledges the messages that have expired here, so that the broker sends others."""
         expired, self.expired = self.expired, []
         with suppress(TransportError):  # then it comes again, and expires again
             self.channel.acknowledge([entry for entry in expired if not entry.is_stale])
@@ -252,7 +252,7 @@ class StompSession(SessionCore[Entry, Feed]):
         self.make_room(entry.subscription.feed)
 
     def make_room(self, feed: Feed) -> None:
-        """Has the broker send more, where as many messages are held unacknowledged as may be on the way."""
+        """Has the broker send more messages if the window is full of unacknowledged ones."""
         if self.transacted:
             with self.lock:
                 untold = [one for one in self.unsettled if not one.told]
@@ -262,7 +262,7 @@ class StompSession(SessionCore[Entry, Feed]):
         self.channel.widen(feed)
 
     def _give_back(self, entries: Sequence[Entry]) -> None:
-        """Has messages delivered again: from here, or by the broker where their consumer is closed."""
+        """Has messages redelivered: from the buffer, or by the broker if their consumer is closed."""
         closed: dict[Feed, None] = {}
         with self.lock:
             for entry in reversed(entries):
@@ -279,7 +279,7 @@ class StompSession(SessionCore[Entry, Feed]):
         self._end_feeds(closed, self.channel.goodbye())
 
     def _forget(self, entries: Iterable[Entry]) -> None:
-        """Strikes messages off, and ends the subscriptions that were kept for them alone."""
+        """Removes messages from `unsettled`, and ends the subscriptions that were kept only for them."""
         with self.lock:
             feeds = dict.fromkeys(feed for entry in entries if (feed := self.strike(entry)) is not None)
         self._end_feeds(feeds, self.channel.goodbye())
@@ -288,7 +288,7 @@ class StompSession(SessionCore[Entry, Feed]):
         self._end_feeds([consumer.source], deadline)
 
     def _end_feeds(self, feeds: Iterable[Feed], deadline: float) -> None:
-        """Ends subscriptions of closed consumers, unless messages that came by them are still to be settled."""
+        """Ends the subscriptions of closed consumers, unless they have unsettled messages."""
         for feed in feeds:
             if feed.closed and not feed.held:
                 self._end_feed(feed, deadline)
@@ -299,7 +299,7 @@ class StompSession(SessionCore[Entry, Feed]):
             self._feeds.pop(feed, None)
 
     def _end(self, deadline: float) -> None:
-        """What a listener holds, that acknowledges as it returns, stays with its subscription."""
+        """Gives back all messages except the one of a running listener, which acknowledges it when it returns."""
         self._sends.clear()
         self._begun.end(deadline)
         with self.lock:
@@ -326,7 +326,7 @@ class StompSession(SessionCore[Entry, Feed]):
         return made
 
     def _kept_feed(self, asked: ConsumerSpec) -> Feed | None:
-        """The feed of a closed consumer that is kept, and would keep messages from a new consumer like it."""
+        """Returns the feed of a closed consumer that would otherwise withhold messages from the same new consumer."""
         if asked.destination.is_topic:
             return None
         wanted = asked.destination, asked.text

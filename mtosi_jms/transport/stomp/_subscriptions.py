@@ -1,7 +1,7 @@
-"""What the broker feeds us with: subscriptions, what came by them, and answers that come as messages.
+"""Subscriptions at the broker, the messages that came by them, and answers that come as messages.
 
-The broker feeds whatever it holds for a subscription. One that nobody here knows any more would take messages away from
-others, so each ends in one of two ways: by the thread that closes its consumer, or by the one that is making it.
+The broker sends messages to every subscription that it has. A forgotten one would take messages away from others, so
+each is ended: by the thread that closes its consumer, or by the thread that is making it.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ _MILLISECONDS: Final = 1000
 
 
 def goodbye(options: StompOptions) -> float:
-    """When what is being closed waits no longer for the broker, by the monotonic clock."""
+    """Returns the time, by the monotonic clock, until which closing waits for the broker."""
     return time.monotonic() + min(options.close_timeout, options.send_timeout)
 
 
 class Feed:
-    """What one consumer is fed by.
+    """The source of one consumer's messages.
 
-    It outlives the consumer as long as messages that it handed out are not settled, for STOMP acknowledges through the
-    subscription; meanwhile a new consumer like it takes it over.
+    It outlives the consumer while messages are unsettled, because STOMP acknowledges through the subscription.
+    Meanwhile a new consumer with the same destination and selector takes it over.
 
     Attributes:
-        asked: what is received.
-        subscriptions: those of the broker: one, and more of a queue where many messages are held unacknowledged.
-        buffer: messages that came and were not handed out, and where the connection was lost between them.
-        held: how many were handed out and are not settled.
-        closed: whether its consumer is.
-        signal: told, with the connection's lock held, that messages came.
+        asked: what the consumer was asked to receive.
+        subscriptions: its subscriptions at the broker: one, or more for a queue with many unacknowledged messages.
+        buffer: messages that came and were not handed out, with interruptions between them.
+        held: how many messages were handed out and are not settled.
+        closed: whether its consumer is closed.
+        signal: called, with the connection's lock held, when messages came.
     """
 
     def __init__(self, asked: ConsumerSpec) -> None:
@@ -59,7 +59,7 @@ class Feed:
         self.signal: Callable[[], None] = lambda: None
 
     def interrupted(self, reason: str) -> None:
-        """The connection was lost: what comes from now on comes after it."""
+        """Notes an interruption: later messages come after it."""
         told = bool(self.buffer) and isinstance(self.buffer[-1], Interruption)
         if not self.closed and not told:
             self.buffer.append(Interruption(reason))
@@ -70,8 +70,8 @@ class Subscription:
 
     Attributes:
         link: the link that has it; None before and after.
-        made: whether the broker has confirmed it there.
-        returns: whether the broker keeps what is not acknowledged, and delivers it again.
+        made: whether the broker has confirmed it on that link.
+        returns: whether the broker keeps unacknowledged messages, and delivers them again.
     """
 
     def __init__(self, number: str, address: str, headers: Mapping[str, str], feed: Feed) -> None:
@@ -83,7 +83,7 @@ class Subscription:
         self._headers = {**headers, "id": number, "destination": address, "ack": "client-individual"}
 
     def anew(self, number: str) -> Subscription:
-        """Another one like it, under an id of its own, that is yet to be made."""
+        """Returns a copy with another id, which is not made at the broker yet."""
         headers = dict(self._headers)
         return Subscription(number, headers.pop("destination"), headers, self.feed)
 
@@ -101,8 +101,8 @@ class Entry:
     """A message that came on a link by a subscription, and is not acknowledged.
 
     Attributes:
-        ack: what its ACK has to name.
-        message: as it is handed out the next time.
+        ack: the id for its ACK.
+        message: the message for the next delivery.
         settled: whether it was acknowledged.
         told: whether the broker has its acknowledgement, in a transaction that is not committed.
     """
@@ -116,12 +116,12 @@ class Entry:
 
     @property
     def is_stale(self) -> bool:
-        """Whether its link is gone, so that the broker cannot be told."""
+        """Whether its link is gone, so that it cannot be acknowledged."""
         return self.link is not self.subscription.link
 
     @property
     def comes_again(self) -> bool:
-        """Whether the broker delivers it once more by itself."""
+        """Whether the broker redelivers it by itself."""
         return self.is_stale and self.subscription.returns
 
     def is_expired(self) -> bool:
@@ -134,7 +134,7 @@ class Entry:
 
 
 class Subscriptions:
-    """Those of one connection, by their numbers; `lock` is the connection's, and guards what is in here."""
+    """The subscriptions of one connection, by number. `lock` is the connection's lock, which guards this state."""
 
     def __init__(self, lock: threading.Lock, options: StompOptions) -> None:
         self._lock = lock
@@ -143,10 +143,10 @@ class Subscriptions:
         self._known: dict[str, Subscription] = {}
 
     def make(self, link: Link, address: str, headers: dict[str, str], feed: Feed) -> None:
-        """Makes one for a consumer; where the consumer was closed meanwhile, it is ended again.
+        """Makes a subscription for a consumer. If the consumer was closed meanwhile, the subscription is ended.
 
         Raises:
-            MtosiError: the broker refuses it, or does not confirm it in time.
+            MtosiError: the broker refuses the subscription, or does not confirm it in time.
         """
         made = Subscription(f"s{next(self._numbers)}", address, headers, feed)
         with self._lock:
@@ -173,13 +173,13 @@ class Subscriptions:
             self.end([made], goodbye(self._options))
 
     def end(self, subscriptions: Sequence[Subscription], deadline: float) -> None:
-        """Ends some; the broker delivers again what was not acknowledged."""
+        """Ends subscriptions; the broker delivers unacknowledged messages again."""
         with self._lock:
             for one in subscriptions:
                 self._known.pop(one.number, None)
-            # One that is being made again is ended by the thread that makes it, or the broker would be told too early.
+            # A subscription that is being made is ended by the thread that makes it: here it would be too early.
             made = [(one, one.link) for one in subscriptions if one.made and one.link is not None]
-        for one, link in reversed(made):  # what is returned last comes first again
+        for one, link in reversed(made):  # messages that are returned last are redelivered first
             if link.lost is None:
                 try:
                     link.send([one.end()], deadline, confirmed=True)
@@ -192,10 +192,10 @@ class Subscriptions:
                     )
 
     def renew(self, feeds: Iterable[Feed], deadline: float) -> None:
-        """Ends those of some feeds and makes another one for each: the broker delivers again what was not
-        acknowledged.
+        """Replaces the subscriptions of some feeds by new ones, so that the broker redelivers unacknowledged messages.
 
-        What came by them goes stale. Where that fails, the link is ended: they are made on the next one.
+        Messages that came by the old ones are stale. If this fails, the link is ended, and the new ones are made on the
+        next link.
         """
         ended: list[tuple[Subscription, Link]] = []
         made: list[tuple[Subscription, Link]] = []
@@ -235,7 +235,7 @@ class Subscriptions:
             self.end([again], goodbye(self._options))
 
     def restore(self, link: Link) -> None:
-        """Makes all again on a new link.
+        """Makes all subscriptions on a new link.
 
         Raises:
             MtosiError: the broker refuses one of them.
@@ -256,18 +256,18 @@ class Subscriptions:
     # The caller of every method below holds the lock.
 
     def find(self, number: str) -> Subscription | None:
-        """The one with this id."""
+        """Returns the subscription with this id."""
         return self._known.get(number)
 
     def check_free(self, durable: str) -> None:
-        """Raises IllegalStateError where a consumer has the durable subscription."""
+        """Raises IllegalStateError if a consumer has the durable subscription."""
         for one in self._known.values():
             if one.feed.asked.durable == durable:
                 why = "messages of it are not acknowledged" if one.feed.closed else "a consumer has it"
                 raise IllegalStateError(f"durable subscription {durable!r}: {why}")
 
     def lost(self, link: Link, *, is_told: bool) -> None:
-        """A link was lost, and with it what came by it; `is_told`: whether consumers tell of the interruption."""
+        """Notes the loss of a link and of its messages; `is_told`: whether consumers report the interruption."""
         for one in self._known.values():
             if one.link is link:
                 one.link, one.made = None, False
@@ -279,7 +279,7 @@ Answer: TypeAlias = tuple[dict[str, str], bytes]
 
 
 class Collector:
-    """Subscriptions that are made for one answer and ended with it: a browsed queue, or our own name.
+    """Subscriptions for a single answer, which end with it: the messages of a browsed queue, or our own name.
 
     `seconds` may pass from one message to the next."""
 
@@ -292,10 +292,10 @@ class Collector:
     def collect(
         self, link: Link, address: str, headers: Mapping[str, str], is_last: Callable[[dict[str, str]], bool]
     ) -> list[Answer]:
-        """What comes by a subscription to an address, up to the message whose headers are those of the last.
+        """Returns the messages from a subscription to an address, up to the last one, which its headers identify.
 
         Raises:
-            TransportError: it did not come.
+            TransportError: the last message did not come.
         """
         number = f"c{next(self._numbers)}"
         coming: queue.SimpleQueue[Answer | None] = queue.SimpleQueue()
@@ -314,14 +314,14 @@ class Collector:
         return found
 
     def takes(self, number: str, headers: dict[str, str], body: bytes) -> bool:
-        """Takes a message, the lock held; False where it is not for here."""
+        """Takes a message; returns False if it is for another subscription. The lock is held."""
         coming = self._coming.get(number)
         if coming is not None:
             coming.put((headers, body))
         return coming is not None
 
     def end(self) -> None:
-        """The link was lost, the lock held: nothing more comes."""
+        """Ends all waits, because the link was lost. The lock is held."""
         for coming in self._coming.values():
             coming.put(None)
 

@@ -1,8 +1,8 @@
 """Temporary destinations over STOMP.
 
-ActiveMQ makes one where a connection first uses `/temp-queue/NAME`, and calls it by its own id for the connection and a
-number. Others send to it by that name, so we have to know it, though STOMP does not tell it. Our side of the name goes
-on when the connection is lost and made again; what was under way to the old queue does not.
+ActiveMQ makes one when a connection first uses `/temp-queue/NAME`. The broker's name for it consists of its own id for
+the connection and a number. Others send to it by that name, so we have to find it out, because STOMP does not tell it.
+Our name stays valid after a reconnect; messages to the old queue are lost.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from mtosi_jms.transport.stomp._subscriptions import Collector
 
 _PREFIXES: Final[dict[type[Destination], str]] = {TemporaryQueue: "/temp-queue/", TemporaryTopic: "/temp-topic/"}
 _PAST: Final = "1"
-"""An expiration, in milliseconds since 1970: a message with it makes the destination, and is gone."""
+"""An expiration in the past: a message with it creates the destination and then disappears."""
 
 
 class Temporaries:
-    """The temporary destinations of one connection; `collector` receives what the connection sends itself."""
+    """The temporary destinations of one connection. `collector` receives messages that it sends to itself."""
 
     def __init__(self, owner: str, client_id: str, dialect: Dialect, collector: Collector) -> None:
         self._owner = owner
@@ -72,7 +72,7 @@ class Temporaries:
         return made
 
     def restore(self, link: Link) -> None:
-        """Makes them again on a new link, where they have other names at the broker."""
+        """Makes the destinations again on a new link, where the broker gives them other names."""
         if self._dialect.temporary and self._addresses:
             with self._making:
                 link.send([_touch(address) for address in self._addresses.values()], confirmed=True)
@@ -83,7 +83,7 @@ class Temporaries:
         self._by_address[address] = destination
 
     def _know(self, link: Link) -> None:
-        """Finds out what the broker calls the connection."""
+        """Finds out the broker's name for the connection."""
         if self._link is not link:
             self._link, self._name, self._made = link, "", 0
         if self._name:
@@ -91,7 +91,7 @@ class Temporaries:
         self._name = self._dialect.connection_id(link.headers, self._client_id) or self._ask(link)
 
     def _ask(self, link: Link) -> str:
-        """The connection's name from a message that it sends itself: message ids begin with it."""
+        """Returns the connection's name, from the id of a message that it sends to itself: ids begin with that name."""
         address = _PREFIXES[TemporaryQueue] + uuid.uuid4().hex
         link.send([("SEND", {"destination": address}, b"?")], confirmed=True)
         self._made += 1

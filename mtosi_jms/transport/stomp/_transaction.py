@@ -1,8 +1,8 @@
-"""A STOMP transaction: everything at once, and the receipt of COMMIT alone counts.
+"""A STOMP transaction: everything is sent at once, and only the receipt of COMMIT counts.
 
-What the broker refuses of it must keep the rest from being committed. ActiveMQ fails the COMMIT then, so that all goes
-out in one write. Artemis ends the connection, which leaves open whether it had seen the COMMIT: so COMMIT is sent after
-what comes before it is confirmed.
+If the broker refuses a part, the rest must not be committed. ActiveMQ then fails the COMMIT, so everything can be sent
+in one write. Artemis ends the connection, which leaves open whether it has seen the COMMIT. So for Artemis, COMMIT is
+sent only after everything before it is confirmed.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from mtosi_jms.transport.stomp._link import Link
 from mtosi_jms.transport.stomp._subscriptions import Entry
 
 _LATE: Final = 2.0
-"""Seconds that the reason for a COMMIT that failed may come after it."""
+"""Seconds by which the reason of a failed COMMIT may come after it."""
 
 
 class Transaction(NamedTuple):
-    """One transaction on the link that all of it came on; its name is never used again."""
+    """One transaction on one link. Its name is never used again."""
 
     link: Link
     name: str
 
 
 class Begun:
-    """The transaction of a session that the broker knows before its commit, where there is one."""
+    """The transaction of a session that was begun at the broker before its commit, if any."""
 
     def __init__(self, new: Callable[[Link], Transaction]) -> None:
         self._new = new
@@ -64,19 +64,19 @@ class Begun:
                     raise
 
     def take(self) -> Transaction | None:
-        """The transaction, to be committed."""
+        """Takes the transaction out, to commit it."""
         with self._lock:
             taken, self._transaction = self._transaction, None
             return taken
 
     def end(self, deadline: float) -> None:
-        """Undoes it, and begins no other one: the session is closed."""
+        """Aborts the transaction, and refuses others, because the session is closed."""
         with self._lock:
             self._ended = True
         self.abort(deadline)
 
     def abort(self, deadline: float) -> None:
-        """Undoes it. The broker delivers nothing again for that: the subscriptions have to be ended."""
+        """Aborts the transaction. The broker redelivers messages only after their subscriptions are ended."""
         taken = self.take()
         if taken is None:
             return
@@ -98,16 +98,16 @@ def transact(
     """Sends and acknowledges as one transaction.
 
     Args:
-        transaction: which.
+        transaction: the transaction.
         sends: SEND frames.
-        entries: what is acknowledged, and was not before.
+        entries: messages to acknowledge that were not acknowledged before.
         deadline: by the monotonic clock.
-        begun: whether the broker knows of it already.
-        at_once: whether COMMIT need not wait for what comes before it.
+        begun: whether the transaction was begun at the broker already.
+        at_once: whether COMMIT need not wait for the confirmation of the frames before it.
 
     Raises:
         UnknownOutcomeError: COMMIT was sent and not confirmed.
-        MtosiError: any other reason; nothing took effect.
+        MtosiError: the transaction failed for another reason; nothing took effect.
     """
     link, name = transaction
     named = {"transaction": name}
@@ -135,7 +135,7 @@ def transact(
 
 
 def _announce(link: Link, frames: Sequence[Frame], deadline: float) -> None:
-    """Sends what comes before COMMIT, and waits until the broker has taken it."""
+    """Sends the frames before COMMIT, and waits until the broker has confirmed them."""
     *before, last = frames
     try:
         link.send([last], deadline, before=before, confirmed=True)

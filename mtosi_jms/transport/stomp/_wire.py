@@ -1,4 +1,4 @@
-"""The socket below stomp.py: encrypted or not, never blocking without an end; and what goes out on it together."""
+"""The socket below stomp.py, with or without TLS, which never blocks without a limit; and the combined writes on it."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ _CHUNK: Final = 65_536
 _QUICKLY: Final[int | None] = getattr(socket, "TCP_QUICKACK", None)
 """Of Linux; it holds for the next acknowledgements alone."""
 _LATEST: Final = 0.005
-"""Seconds that an acknowledgement waits at most."""
+"""Longest time in seconds that an acknowledgement waits."""
 _MOST: Final = 1_024
-"""Bytes of acknowledgements that wait at most: some twenty, that the broker has them before its window is used up."""
+"""Maximum bytes of waiting acknowledgements: about twenty, so that the broker gets them before its window is full."""
 _MOST_SOON: Final = 65_536
-"""Bytes of messages that wait at most."""
+"""Maximum bytes of waiting messages."""
 _STAY: Final = 4
 """Looks without a frame after which the thread goes to sleep: waking it costs as much as several of them."""
 _SHORT: Final = 1.0
@@ -48,14 +48,14 @@ class Wire(BaseTransport):  # type: ignore[misc]
     """One TCP connection to one broker.
 
     Args:
-        address: of the broker.
-        tls: for an encrypted one.
+        address: the broker's address.
+        tls: context for an encrypted connection.
         connect_timeout: seconds for TCP and TLS together.
         send_timeout: seconds in which a frame must be written.
-        on_frames: called with the frames that came at once, in the thread that reads; it must not block.
-        on_garbage: called in that thread where what came is not STOMP; it ends the connection.
+        on_frames: called with the frames that came together, in the reading thread; it must not block.
+        on_garbage: called in that thread if the data is not STOMP; it ends the connection.
         on_lost: called once in that thread, when nothing more comes.
-        awaits: whether somebody waits for the broker to confirm something.
+        awaits: returns whether somebody waits for a confirmation of the broker.
 
     Attributes:
         heard, said: when something was received, and sent, last, by the monotonic clock.
@@ -100,7 +100,7 @@ class Wire(BaseTransport):  # type: ignore[misc]
         """Connects; called by `start`.
 
         Raises:
-            OSError: it cannot be reached, or it is not whom it should be (ssl.SSLError).
+            OSError: the broker cannot be reached, or its certificate is refused (ssl.SSLError).
         """
         deadline = time.monotonic() + self._connect_timeout
         host, port = self._address.host, self._address.port
@@ -109,7 +109,7 @@ class Wire(BaseTransport):  # type: ignore[misc]
             plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             plain.settimeout(max(deadline - time.monotonic(), 0.001))
             self.socket = plain if self._tls is None else self._tls.wrap_socket(plain, server_hostname=host)
-            # Then reading takes one call in place of three; where a call cannot be told not to wait, none ever does.
+            # If single calls can be told not to wait, reading takes one call instead of three. Otherwise no call waits.
             self.socket.setblocking(self._no_wait != 0)
             if self._over:
                 raise OSError("it was closed meanwhile")
@@ -147,7 +147,7 @@ class Wire(BaseTransport):  # type: ignore[misc]
             self.writing.release()
 
     def beat(self, sign: bytes) -> None:
-        """Writes a sign of life, unless somebody is writing anyway, or a slow broker has left no room for it."""
+        """Writes a heart-beat, unless another thread is writing or a slow broker leaves no room for it."""
         if self.writing.acquire(blocking=False):
             try:
                 with contextlib.suppress(OSError, ValueError):
@@ -200,7 +200,7 @@ class Wire(BaseTransport):  # type: ignore[misc]
                 self.socket.setsockopt(socket.IPPROTO_TCP, _QUICKLY, 1)
 
     def notify(self, frame_type: str, frame: Any = None) -> None:
-        """What stomp.py would tell its listeners: the end is all that counts here."""
+        """Called by stomp.py with events for its listeners; only the end of the connection matters here."""
         if frame_type == "disconnected":
             self.notified_on_disconnect = True
             self.cleanup()  # which stomp.py leaves out where the end came before its thread began
@@ -211,7 +211,7 @@ class Wire(BaseTransport):  # type: ignore[misc]
         return bool(self.running)
 
     def disconnect_socket(self) -> None:
-        """Ends the connection; the thread that reads comes to its end and closes the socket."""
+        """Ends the connection; then the reading thread ends and closes the socket."""
         self._over = True
         self.running = False
         with contextlib.suppress(OSError, ValueError, AttributeError):
@@ -276,11 +276,11 @@ def _reach(host: str, port: int, deadline: float) -> socket.socket:
 
 
 class FrameWriter:
-    """What goes out on a link, in the order in which it was handed in: at once, and with it what waited for company.
+    """Writes the frames of a link in their order. A frame is written at once, together with those that waited.
 
-    A frame by itself takes a write of its own, which is most of its price on both sides. Nobody waits for an
-    acknowledgement: it goes out with the next frame, or after five milliseconds. A message that nobody waits for may be
-    left to a thread, which writes all that there is when its turn comes.
+    A separate write is most of a frame's cost on both sides. Nobody waits for an acknowledgement, so it goes out with
+    the next frame, or after five milliseconds. A message that nobody waits for may be left to a thread, which writes
+    all that has gathered when its turn comes.
 
     Args:
         wire: what they are written to.
