@@ -357,8 +357,8 @@ class Network:
     def changes(self, events: Iterable[CommonEventInformationType]) -> dict[str, Resource | None]:
         """The objects that events of this network changed, by full name: their state after the events, None if deleted.
 
-        Objects are instances of the same classes as those of the network, `ManagedElementType` and so on. With an object
-        all objects in it are deleted.
+        Objects are instances of the same classes as those of the network, `ManagedElementType` and so on. With an
+        object all objects in it are deleted.
 
         Raises:
             ConfigError: an event is about an object that does not exist.
