@@ -225,7 +225,7 @@ class Reading:
 
         Raises:
             EventError: it is not a member.
-            """
+        """
         it, kind = value.value, value.type.kind
         if isinstance(it, str):
             found = choices.members.get(it)
@@ -352,7 +352,7 @@ class Reading:
 
         Raises:
             EventError: it is not a text.
-            """
+        """
         text = self.text(path, value).strip()
         if not text:
             return None

@@ -1,8 +1,9 @@
 """Turns events of MTNM (TMF814), the CORBA forerunner of MTOSI, into MTOSI's notifications.
 
 `notification_of` makes a typed notification from a structured event and reports findings: other spellings, values
-without a place in MTOSI, fields that had to be filled. No data is lost: values without a field go to the vendor extensions, and
-an event that cannot become its own type of notification becomes a VendorNotification. No ORB is needed.
+without a place in MTOSI, fields that had to be filled. No data is lost: values without a field go to the
+vendor extensions, and an event that cannot become its own type of notification becomes a VendorNotification. No ORB is
+needed.
 
 | MTNM | MTOSI |
 |---|---|

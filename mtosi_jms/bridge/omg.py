@@ -449,7 +449,7 @@ def _member(code: TypeCode, value: Value) -> str:
 
 
 def _expands(code: TypeCode) -> bool:
-    """Whether a struct is linearised: all its members are primitive, or structs of such members (000-EJ7)."""
+    """Whether a struct is linearised: each of its members is a struct or a primitive (000-EJ7)."""
     plains = [member.type.plain for member in code.members if member.type is not None]
     return all(plain.kind is TCKind.struct or plain.kind in _TO_JAVA or plain.kind is TCKind.enum for plain in plains)
 
