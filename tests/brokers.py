@@ -1,4 +1,4 @@
-"""Brokers of the test suite: started on loopback, waited for, ended by their own ids."""
+"""Brokers of the test suite: starts them on loopback, waits for them, and ends them by their ids."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from mtosi_jms.broker import KINDS, BrokerProcess, Endpoints, start_on_free_port
 from mtosi_jms.errors import ConfigError
 
 LOGIN = ("mtosi", "s3cret-of-tests")
-_missing: dict[str, str] = {}  # kind, and why it cannot be had: it is not asked for twice
+_missing: dict[str, str] = {}  # why a kind is not available, by kind: it is not tried twice
 
 
 class Brokers:
-    """Starts brokers, and ends all of them when it is left.
+    """Starts brokers; a context manager that ends all of them.
 
     Args:
         folders: makes their folders.
@@ -36,14 +36,14 @@ class Brokers:
         endpoints: Endpoints | None = None,
         **options: Any,
     ) -> BrokerProcess:
-        """A broker that answers; skips the test where it cannot be had.
+        """Starts a broker and waits until it answers; skips the test if the broker is not available.
 
         Args:
             kind: `activemq` or `artemis`.
-            folder: of its data, which it finds again there; a new one unless told otherwise.
-            protocols: what it offers, on free ports.
-            endpoints: in place of `protocols`: those of an earlier start, so that clients find it again.
-            options: of `mtosi_jms.broker.KINDS[kind].start`.
+            folder: folder of its data; None: a new one.
+            protocols: protocols to offer, on free ports.
+            endpoints: instead of `protocols`: endpoints of an earlier start, so that clients find it again.
+            options: options of `mtosi_jms.broker.KINDS[kind].start`.
         """
         if kind in _missing:
             pytest.skip(_missing[kind])

@@ -1,4 +1,4 @@
-"""What every area of the suite may ask for; nothing heavy is imported or started here."""
+"""Fixtures for all areas of the suite. Importing this file imports and starts nothing heavy."""
 
 from __future__ import annotations
 
@@ -38,22 +38,22 @@ SPARK_ALONE = (
     "spark/test_kafka.py",
     "spark/test_worker_memory.py",
 )
-"""Files there that start what they need as processes of their own."""
+"""Spark tests that start their own processes."""
 SPARK_TOO = ("cli/test_demo.py", "bridge/test_ten_lines.py")
 """Files elsewhere that share the Spark session."""
 LONG = (*SPARK_ALONE, "transport/stomp", "transport/soak", "transport/contract", "interop", "cli", "benchmarks")
-"""Files and folders that begin first: they wait for brokers and processes more than they work."""
+"""Files and folders that run first: they wait for brokers and processes more than they compute."""
 SPARK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""Every Java process of Spark's is short: the second compiler would start when it is over."""
+"""Spark's Java processes are short: the second compiler would start only when they end."""
 
 settings.register_profile("ci", settings.get_profile("ci"), max_examples=30)
 """The same examples each time, for `make test`."""
 settings.register_profile("endurance", settings.get_profile("ci"), derandomize=False, max_examples=500)
-"""Others each time, for `make endurance`."""
+"""Different examples each time, for `make endurance`."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """The SDK's fixtures: pytest has them where this checkout is installed; elsewhere, and with `-p no:`, from here."""
+    """Register the SDK's fixtures if pytest does not have them: without installation, or with `-p no:`."""
     if not config.pluginmanager.has_plugin(fixtures.__name__):
         config.pluginmanager.register(fixtures, "fixtures of the checkout")
     os.environ.setdefault("SPARK_SUBMIT_OPTS", SPARK_JAVA)
@@ -63,15 +63,15 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """One more than there are cores: while one test waits for a broker, others work."""
+    """One worker more than cores: while one test waits for a broker, others run."""
     return (os.cpu_count() or 1) + 1
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Files are dealt out whole, and those that share the Spark session all to one worker: it starts once a run.
+    """Give whole files to workers, and all files that share the Spark session to one: Spark starts once per run.
 
-    What uses Java clients in the process goes to one worker too.
+    Tests that use Java clients in the process go to one worker too.
     """
     from xdist.scheduler import LoadFileScheduling
 
@@ -84,7 +84,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What takes long begins first, or at the end a few long files would keep one core busy and the others idle."""
+    """Run long files first; else at the end a few long files would keep one core busy and the others idle."""
 
     def rank(item: pytest.Item) -> int:
         file = _file(item.nodeid)
@@ -107,7 +107,7 @@ def _shares_spark(file: str) -> bool:
 
 @pytest.fixture(autouse=True, scope="module")
 def packages_are_forgotten() -> Iterator[None]:
-    """Packages that a module's tests have generated and imported do not answer for names in other modules' tests."""
+    """Forget packages that a module's tests generated and imported, so that other modules' tests do not find them."""
     registry = import_module("mtosi_jms.xmlbind._registry")
     known = dict(registry._packages)
     yield
@@ -123,7 +123,7 @@ def root() -> Path:
 
 @pytest.fixture(scope="session")
 def shared() -> Path:
-    """The folder of reference material (MTOSI_SHARED, else `shared` beside the checkout); skips where there is none."""
+    """The folder of reference material (MTOSI_SHARED, else `shared` beside the checkout); skips without it."""
     folder = Path(os.environ.get("MTOSI_SHARED") or ROOT.parent / "shared")
     if not (folder / "mtosi").is_dir():
         pytest.skip(f"no reference material in {folder}: set MTOSI_SHARED")
@@ -132,14 +132,14 @@ def shared() -> Path:
 
 @pytest.fixture(scope="session")
 def release(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """All schemas of MTOSI 2.0 at once, as lxml's."""
+    """All schemas of MTOSI 2.0 in one schema of lxml."""
     file = release_driver(tmp_path_factory.mktemp("release"), shared / "mtosi" / "2.0")
     return import_module("lxml.etree").XMLSchema(file=str(file))
 
 
 @pytest.fixture(scope="session")
 def complaints(release: Any) -> Callable[[object], list[str]]:
-    """What the schemas of MTOSI 2.0 say against an object of the stubs."""
+    """Returns the errors of an object of the stubs against the schemas of MTOSI 2.0."""
 
     def complain(it: object) -> list[str]:
         release.validate(import_module("lxml.etree").fromstring(encode(it)))
@@ -150,7 +150,7 @@ def complaints(release: Any) -> Callable[[object], list[str]]:
 
 @pytest.fixture(scope="session")
 def drive() -> Callable[[Path, list[Path]], Path]:
-    """Makes a schema that imports many, one for each namespace: its folder, and the files."""
+    """Makes a schema that imports others, one for each namespace, from a folder and the files."""
     return driver
 
 
@@ -163,48 +163,48 @@ def start_session_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[B
 
 @pytest.fixture(scope="module")
 def start_module_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Brokers]:
-    """The same; they end with the module."""
+    """Starts brokers by kind; they end with the module."""
     with Brokers(tmp_path_factory) as brokers:
         yield brokers
 
 
 @pytest.fixture
 def start_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Brokers]:
-    """The same; they end with the test."""
+    """Starts brokers by kind; they end with the test."""
     with Brokers(tmp_path_factory) as brokers:
         yield brokers
 
 
 @pytest.fixture(scope="session")
 def activemq(start_session_broker: Brokers) -> BrokerProcess:
-    """ActiveMQ Classic, one for all tests: who kills or fills it wants a broker of his own."""
+    """ActiveMQ Classic, one for all tests. A test that kills or fills a broker must start its own."""
     return start_session_broker("activemq", protocols=KINDS["activemq"].protocols())
 
 
 @pytest.fixture(scope="session")
 def artemis(start_session_broker: Brokers) -> BrokerProcess:
-    """ActiveMQ Artemis, the same way."""
+    """ActiveMQ Artemis, one for all tests. A test that kills or fills a broker must start its own."""
     return start_session_broker("artemis", protocols=KINDS["artemis"].protocols())
 
 
 @pytest.fixture(scope="session")
 def spark_java() -> str:
-    """Options for each Java process of Spark's that a test starts otherwise than by `local_session`."""
+    """Options for Spark's Java processes that a test starts without `local_session`."""
     return SPARK_JAVA
 
 
 @pytest.fixture(scope="session")
 def interpreted() -> dict[str, str]:
-    """Settings of Spark that have plans interpreted: for a few rows that takes less than compiling them.
+    """Settings of Spark that interpret plans: for a few rows that is faster than compiling them.
 
-    Commands and examples, which tests run as processes, compile theirs.
+    Commands and examples that tests run as processes compile their plans.
     """
     return {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 
 
 @pytest.fixture(scope="session")
 def lake_formats(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, str], str]:
-    """Settings of Spark that load Delta and Iceberg; none, and the reason, where their jars cannot be had."""
+    """Settings of Spark that load Delta and Iceberg; empty, with the reason, if their jars are not available."""
     pytest.importorskip("pyspark")
     from mtosi_jms.spark import pyspark_version
 
@@ -213,7 +213,7 @@ def lake_formats(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, st
 
 @pytest.fixture(scope="session")
 def no_open_sockets() -> None:
-    """PySpark before 4.3 leaves the sockets of `collect` to the garbage collector: here they close with their files."""
+    """Close the sockets of `collect` with their files: PySpark before 4.3 leaves them to the garbage collector."""
     pytest.importorskip("pyspark")
     util = import_module("pyspark.util")
 
@@ -243,7 +243,7 @@ def spark(
 
 @pytest.fixture
 def lake(spark: Any, lake_formats: tuple[dict[str, str], str]) -> Iterator[Any]:
-    """The session, where it knows Delta and Iceberg; its own catalog is Delta's meanwhile."""
+    """The session with Delta and Iceberg; meanwhile its own catalog is Delta's."""
     if lake_formats[1]:
         pytest.skip(lake_formats[1])
     spark.conf.set(DELTA_CATALOG, "org.apache.spark.sql.delta.catalog.DeltaCatalog")
@@ -253,33 +253,33 @@ def lake(spark: Any, lake_formats: tuple[dict[str, str], str]) -> Iterator[Any]:
 
 @pytest.fixture
 def in_session(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Commands use the session that is there."""
+    """Let commands use the existing session."""
     monkeypatch.setattr("mtosi_jms.spark._session.local_session", lambda *args, **options: nullcontext(spark))
 
 
 @pytest.fixture(scope="session")
 def java(tmp_path_factory: pytest.TempPathFactory) -> JavaTools:
-    """Compiles and runs Java programs of the suite; skips where there is no compiler."""
+    """Compiles and runs Java programs of the suite; skips without a compiler."""
     return JavaTools(tmp_path_factory.mktemp("java"))
 
 
 @pytest.fixture(scope="session")
 def connect_by_java() -> Callable[..., Connection]:
-    """Connects by the Java client of a broker; skips where JPype is missing."""
+    """Connects by the Java client of a broker; skips without JPype."""
     pytest.importorskip("jpype")
     return clients.connect_by_java
 
 
 @pytest.fixture(scope="session")
 def java_url() -> Callable[..., str]:
-    """Makes the URL of a broker's Java client; skips where JPype is missing."""
+    """Makes the URL of a broker's Java client; skips without JPype."""
     pytest.importorskip("jpype")
     return clients.url_of
 
 
 @pytest.fixture
 def make_proxy() -> Iterator[Callable[..., Proxy]]:
-    """Makes ways to brokers that can be cut; see `Proxy`."""
+    """Makes connections to brokers that a test can cut; see `Proxy`."""
     made: list[Proxy] = []
 
     def make(port: int, **options: Any) -> Proxy:
@@ -299,7 +299,7 @@ def selector_maker() -> type[SelectorMaker]:
 
 @pytest.fixture
 def background() -> Callable[[Callable[[], Any]], Future[Any]]:
-    """Runs an action in a thread of its own; ask the future for the result, with a time that shows a hang."""
+    """Runs an action in its own thread. Get the result from the future, with a time-out that reveals a hang."""
 
     def start(action: Callable[[], Any]) -> Future[Any]:
         future: Future[Any] = Future()

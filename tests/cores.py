@@ -1,4 +1,4 @@
-"""Both XML cores in one process: what each makes of a document, and documents that are changed at random."""
+"""Compares both XML cores in one process, and changes documents at random."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ PIECES: Final = (
 
 
 def described(value: Any) -> Any:
-    """A value as what compares by type and content, extras and NaN too."""
+    """A value in a form that compares by type and content, with extras and NaN."""
     if isinstance(value, (list, tuple)):
         return [type(value).__name__, *map(described, value)]
     if isinstance(value, Mapping):
@@ -49,7 +49,7 @@ def described(value: Any) -> Any:
 
 @contextmanager
 def core(name: str) -> Iterator[None]:
-    """One core while the block runs."""
+    """Use one core while the block runs."""
     before = native._CHOSEN
     native._CHOSEN = native._choose(name)
     try:
@@ -61,7 +61,7 @@ def core(name: str) -> Iterator[None]:
 def outcome(
     name: str, data: bytes, cls: Any = None, *, strict: bool = False, limits: Limits = DEFAULT_LIMITS
 ) -> tuple[Any, ...]:
-    """What a core makes of a document: the object, what it writes of that, and the warnings; or the error."""
+    """The result of a core for a document: the object, its encoding, and the warnings; or the error."""
     warnings: list[xmlbind.XmlWarning] = []
     with core(name):
         try:
@@ -72,7 +72,7 @@ def outcome(
 
 
 def written(name: str, value: Any) -> bytes | str:
-    """What a core writes of a value: the octets, or the error."""
+    """The octets that a core writes for a value, or the error."""
     with core(name):
         try:
             return xmlbind.encode(value)
@@ -81,7 +81,7 @@ def written(name: str, value: Any) -> bytes | str:
 
 
 def difference(data: bytes, cls: Any = None, *, limits: Limits = DEFAULT_LIMITS) -> str:
-    """What the cores disagree about; empty if nothing."""
+    """The difference between the cores; empty if there is none."""
     for strict in (False, True):
         ours, theirs = (outcome(name, data, cls, strict=strict, limits=limits) for name in ("native", "python"))
         if ours != theirs:
@@ -90,7 +90,7 @@ def difference(data: bytes, cls: Any = None, *, limits: Limits = DEFAULT_LIMITS)
 
 
 class Pieces(io.BytesIO):
-    """A document that comes in pieces of a size."""
+    """A document that arrives in pieces of a size."""
 
     size = 1 << 16
 
@@ -113,7 +113,7 @@ def iterated(name: str, data: bytes, cls: Any, size: int, *, strict: bool = Fals
 
 
 def is_read_natively(data: bytes, cls: Any = None, *, limits: Limits = DEFAULT_LIMITS) -> bool:
-    """Whether the native core leaves nothing of a document to the tree."""
+    """Whether the native core reads a whole document without the tree."""
     with core("native"):
         found = native.read_natively(data, cls, warnings=[], strict=False, source=None, limits=limits)
     return found is not None
@@ -127,7 +127,7 @@ def changed(data: bytes, chance: random.Random, others: list[bytes]) -> bytes:
 
 
 def _place(data: bytes, chance: random.Random) -> int:
-    """A place, mostly one where markup begins or ends."""
+    """A position, mostly one where markup begins or ends."""
     at = chance.randrange(len(data) + 1)
     if chance.random() < 0.7:
         found = data.find(chance.choice((b"<", b">", b" ", b"</", b"=", b'"')), at)
@@ -158,7 +158,7 @@ def _put(data: bytes, chance: random.Random, _: list[bytes]) -> bytes:
 
 
 def _elements(data: bytes, chance: random.Random, others: list[bytes]) -> bytes:
-    """An element doubled, dropped, emptied, or another one's in its place."""
+    """Double, drop or empty an element, or replace it by another one."""
     start = data.find(b"<", chance.randrange(len(data) + 1))
     name = data[start + 1 :].replace(b">", b" ").replace(b"/", b" ").split(b" ", 1)[0] if start >= 0 else b""
     end = data.find(b"</" + name + b">", start) if name else -1

@@ -1,4 +1,4 @@
-"""The code generator: WSDL and XML Schema in, a typed Python package out.
+"""The code generator: it turns WSDL and XML Schema into a typed Python package.
 
 load (reads, repairs, reports) -> wsdl, xsd (model) -> passes -> render (pure) -> write (the only writer)
 """

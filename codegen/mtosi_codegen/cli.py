@@ -1,7 +1,7 @@
 """The command `mtosi-codegen generate | check | inspect | docs | templates | deploy | verify | sample`.
 
-Exit codes: 0 done; 1 the sources or the tree on disk are at fault, each problem on a line of its own on standard error;
-2 wrong usage; 130 interrupted; 141 nobody reads the output any more. A traceback is shown only where the environment
+Exit codes: 0 done; 1 the sources or the files on disk are wrong, each problem is one line on standard error;
+2 wrong usage; 130 interrupted; 141 the reader of the output has gone. A traceback is shown only if the environment
 sets MTOSI_JMS_DEBUG.
 """
 
@@ -33,7 +33,7 @@ _MOVE = "not generated, so keep it elsewhere"
 _AT_FAULT: Final = 1
 _WRONG_USAGE: Final = 2
 _INTERRUPTED: Final = 130
-# What a shell reports for a program that lost its reader.
+# The exit code that a shell reports for a program whose reader has gone.
 _PIPE_CLOSED: Final = 141
 
 
@@ -41,7 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command.
 
     Args:
-        argv: arguments without the program's name; None for those of the process.
+        argv: arguments without the program's name; None for the arguments of the process.
 
     Returns:
         The exit code.
@@ -61,7 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _INTERRUPTED
     except (MtosiError, OSError) as error:
         return _report(error, _one_line(error))
-    except Exception as error:  # noqa: BLE001 - the last place where a defect can be told without a traceback
+    except Exception as error:  # noqa: BLE001 - the last place that can report a defect without a traceback
         return _report(error, f"internal error, please report it: {type(error).__name__}: {error}")
     return code
 
@@ -91,7 +91,7 @@ def _report(error: Exception, text: str) -> int:
 
 
 def _discard_output() -> None:
-    """Give up what cannot be written, or the interpreter complains once more when it flushes at its end."""
+    """Drop output that cannot be written; else the interpreter complains again when it flushes at exit."""
     try:
         sys.stdout.flush()
     except OSError:
@@ -162,7 +162,7 @@ def _result(args: argparse.Namespace) -> tuple[Result, float]:
 
 
 def _problems(result: Result, args: argparse.Namespace) -> int:
-    """Print findings to standard error; 1 if anything could not be generated, or needed a repair under --strict."""
+    """Print findings to standard error; return 1 if something was not generated or, with --strict, was repaired."""
     for finding in result.findings:
         print(finding, file=sys.stderr)
     return _verdict(result, args)
@@ -192,7 +192,7 @@ def _generate(args: argparse.Namespace) -> int:
     if args.strict and result.findings:
         print("mtosi-codegen: --strict: the sources need repairs, nothing was written", file=sys.stderr)
         return 1
-    if _is_empty(result):  # a wrong path must not cost an earlier package
+    if _is_empty(result):  # a wrong path must not remove a package generated earlier
         return code
     write(_folder(args), result.files)
     print(f"{_folder(args)}: {report.summary(result, seconds)}")
@@ -250,7 +250,7 @@ def _docs(args: argparse.Namespace) -> int:
 
 
 def _examples(args: argparse.Namespace) -> Examples | None:
-    """Examples of messages, unless the schemas cannot be used even when mended."""
+    """Example messages; None if the schemas cannot be used even after repair."""
     from mtosi_codegen.proof.sample import Samples
 
     try:

@@ -68,7 +68,7 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def _addresses(args: argparse.Namespace) -> tuple[dict[str, str], NamingContext | None]:
-    """The addresses asked for, and the naming context that they must be known to."""
+    """The addresses to set, and the naming context that must know them."""
     names = NamingContext.of(args.names) if args.names is not None else None
     if args.deployment is None:
         return dict(args.address), names

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 _MOST_SHOWN: Final = 200
-"""Differences that the text shows; JSON has all."""
+"""The most differences that the text output shows; JSON has all."""
 
 
 def add_parsers(commands: Any, names: Callable[[str], list[str]], package: Callable[[str], str]) -> None:
@@ -100,7 +100,7 @@ def _verify(args: argparse.Namespace) -> int:
     width = max(map(len, ["service", *operation_counts]))
     print(f"{'service':{width}}  operations  messages  differences")
     for service, count in operation_counts.items():
-        # Differences outside messages, such as those of a type that none uses, are in the total alone.
+        # Differences outside messages, such as in a type that no message uses, count only in the total.
         differing = sum(1 for one in proof.differences if one.path.startswith(f"{service}."))
         print(f"{service:{width}}  {count:10}  {message_counts[service]:8}  {differing:11}")
     for difference in proof.differences[:_MOST_SHOWN]:

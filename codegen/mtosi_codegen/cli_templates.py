@@ -1,4 +1,4 @@
-"""`mtosi-codegen templates`: writes the templates of generated packages, to change copies of them."""
+"""`mtosi-codegen templates`: writes copies of the templates of generated packages, for you to change."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""WSDLs of a deployment: those of the sources with the chosen addresses, and all files that they reach (P22).
+"""WSDLs of a deployment: the source WSDLs with the chosen addresses, and all files that they reach (P22).
 
-All else of a file stays byte for byte, and files keep their places to each other, so that their imports lead where they
-led before.
+All other bytes of a file stay. Files keep their relative locations, so their imports still work.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ class Port:
 
     Attributes:
         service: name of the interface.
-        wsdl: the file that the address stands in, below the folder, with `/`.
+        wsdl: path of the file with the address, below the folder, with `/`.
         address: the address.
         added: whether the WSDL had no port for the binding.
     """
@@ -48,13 +47,13 @@ class Port:
 
 @dataclass(frozen=True, slots=True)
 class Deployed:
-    """What is to be written.
+    """The files to write.
 
     Attributes:
         files: bytes by path below the folder, with `/`.
-        originals: where they come from, by the same paths.
+        originals: their source files, by the same paths.
         ports: the addresses, in the order of services and files.
-        findings: what is wrong with the files.
+        findings: defects of the files.
     """
 
     files: Mapping[str, bytes]
@@ -64,17 +63,17 @@ class Deployed:
 
 
 def deploy(sources: Sequence[Path | str], addresses: Mapping[str, str]) -> Deployed:
-    """The files of a deployment; nothing is written.
+    """Return the files of a deployment; nothing is written.
 
     Every port of an interface's JMS binding gets the address. A binding without one gets a service with a port.
 
     Args:
         sources: WSDLs, and folders of them.
-        addresses: name of an interface, as `inspect` shows it, to its address.
+        addresses: address by the name of the interface, as `inspect` shows it.
 
     Raises:
-        SchemaError: no such interface, with near names; no sources; an address with blanks; a file that cannot be
-            edited.
+        SchemaError: an interface does not exist (the message names similar ones), there are no sources, an address has
+            blanks, or a file cannot be edited.
     """
     findings = Findings()
     for name, address in addresses.items():
@@ -98,7 +97,7 @@ def _unknown(name: str, known: Sequence[str]) -> str:
 
 
 class _Editor:
-    """The files that some services reach, with the changes made to them."""
+    """The files that the services reach, with the changes made to them."""
 
     def __init__(self, sources: Sources, services: Sequence[Service]) -> None:
         self._sources = sources
@@ -110,7 +109,7 @@ class _Editor:
         self._expected: list[tuple[Document, QName, str]] = []
 
     def place(self, document: Document) -> str:
-        """Where a file goes, below the folder."""
+        """The path of a file below the output folder."""
         return document.path.relative_to(self._base).as_posix()
 
     def _reach(self, service: Service) -> list[Document]:
@@ -145,7 +144,7 @@ class _Editor:
         return changed
 
     def data(self) -> dict[str, bytes]:
-        """The bytes of all files; each address was read back."""
+        """The bytes of all files, after a check that each address reads back."""
         found = {
             document: self._texts[document].data() if document in self._texts else source_bytes(document)
             for document in self.files

@@ -1,7 +1,8 @@
-"""`mtosi-codegen docs`: pages about the services, operations and types of a set, as text by path. Writing is `write`'s.
+"""`mtosi-codegen docs`: makes pages about the services, operations and types of a set, as text by path.
 
-A page a service and a page a namespace, an index, the findings; what they look like is in `templates/docs/`. Links are
-relative, so the folder opens from disk. Anchors are the names of classes and methods, which hold from run to run.
+There is one page for each service and each namespace, an index, and the findings. The templates are in
+`templates/docs/`; the module `write` writes the pages. Links are relative, so the pages work from disk. Anchors are the
+names of classes and methods, which are the same in every run.
 """
 
 from __future__ import annotations
@@ -35,18 +36,18 @@ from mtosi_codegen.report import findings_of, status_of
 from mtosi_codegen.text import snake
 
 Examples = Callable[[Service, Operation], Mapping[str, str]]
-"""Gives example envelopes of an operation by `request`, `response` and `fault`, as far as there are any."""
+"""Gives the example envelopes that an operation has, by `request`, `response` and `fault`."""
 
 Entry = ClassDef | EnumClass | FaultDef
 MARK: Final = "<!-- Pages by mtosi-codegen. Do not edit. -->"
 """The first line of every page."""
 
 _LONGEST: Final = 60
-"""Letters of a file's name, so that it fits in every script."""
+"""Most letters of a file name, so that it is valid on disk in every script."""
 
 
 class Part(NamedTuple):
-    """A piece of a line; `entry` is what it names, for a link."""
+    """A piece of a line; `entry` is what the piece names and links to."""
 
     text: str
     entry: Entry | None = None
@@ -60,10 +61,10 @@ class Use(NamedTuple):
 
 
 def pages(result: Result, examples: Examples | None = None) -> dict[str, str]:
-    """The pages by path below their folder, with `/`; the same bytes on every run.
+    """The pages by path below their folder, with `/`. Every run gives the same bytes.
 
     Args:
-        examples: gives examples of messages; None for pages without.
+        examples: gives example messages; None for pages without examples.
 
     Raises:
         MissingExtraError: Jinja2 is not installed.
@@ -122,12 +123,12 @@ class _Pages:
         yield "search-index.js", f"const INDEX = {json.dumps(list(self._entries()), indent=0)};\n"
 
     def _href(self, entry: Entry) -> str:
-        """The page and anchor of a class; empty where it has none."""
+        """The page and anchor of a class; empty if it has none."""
         page = self._modules.get(entry.module)
         return f"{page}#{entry.name}" if page else ""
 
     def _entries(self) -> Iterator[tuple[str, str, str]]:
-        """Name, kind and address of everything that can be looked for."""
+        """Name, kind and address of each entry of the search."""
         for service, path in self._services.items():
             yield service.name, "service", path
             for operation in service.operations:
@@ -160,7 +161,7 @@ class _Pages:
 
 
 def _files(folder: str, names: list[str]) -> list[str]:
-    """A file for each name; names that differ in case or signs alone get a hash, for disks that know no case."""
+    """A file name for each name. Names that differ only in case or signs get a hash, for disks that ignore case."""
     stems = [name.replace("/", "_")[:_LONGEST] for name in names]
     folded = [stem.casefold() for stem in stems]
     found = []
@@ -175,7 +176,7 @@ def _files(folder: str, names: list[str]) -> list[str]:
 
 
 def label(entry: Entry) -> str:
-    """The name of a class in XML: of its type or element, or the way to an anonymous one."""
+    """The XML name of a class: its type or element, or for an anonymous type the path to it."""
     if isinstance(entry, FaultDef):
         return entry.name
     if isinstance(entry, EnumClass):
@@ -190,7 +191,7 @@ def _kind(entry: Entry) -> str:
 
 
 def parts(field: Field) -> list[Part]:
-    """The type of a field in words, with what it names."""
+    """The type of a field in words, with the classes that it names."""
     if field.kind == "any":
         return [Part("any element" if field.namespaces == "##any" else f"any element of {field.namespaces}")]
     if field.kind == "mixed":
@@ -226,7 +227,7 @@ def _joined(groups: Iterable[list[Part]], mark: str) -> Iterator[Part]:
 
 
 def facets(value: Value) -> list[str]:
-    """What restricts a simple type, a facet a line; patterns as Python reads them."""
+    """The facets of a simple type, one per line; patterns in Python's syntax."""
     if isinstance(value, ListValue):
         return facets(value.item)
     if not isinstance(value, FacetValue):
@@ -242,7 +243,7 @@ def occurs(field: Field) -> str:
 
 
 def content(group: ModelGroup) -> str:
-    """A content model on a line, as DTDs write them: `a, (b | c)*`."""
+    """A content model on one line, in the syntax of DTDs: `a, (b | c)*`."""
     mark = {"seq": ", ", "choice": " | ", "all": " & "}[group.kind]
     items = []
     for item in group.items:

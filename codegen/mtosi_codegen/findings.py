@@ -1,4 +1,4 @@
-"""What the generator found in its sources and what it did about it.
+"""Defects that the generator found in its sources, and how it repaired them.
 
 Each finding names a rule of `RULES`, the file (relative to the sources' common folder), the line, what is wrong and the
 repair. A finding whose repair begins with "not generated" is a failure; every other one is a repair or a note.
@@ -64,10 +64,10 @@ class Finding:
 
     Attributes:
         file: path relative to the common folder of the sources, with `/`.
-        line: line from 1; 0 where the whole file is meant.
+        line: line from 1; 0 for the whole file.
         rule: a key of `RULES`.
         message: what is wrong.
-        repair: what was done; begins with "not generated" where something had to be left out.
+        repair: what was done; begins with "not generated" if something had to be left out.
     """
 
     file: str
@@ -98,7 +98,7 @@ class Finding:
 
 @dataclass(slots=True)
 class Findings:
-    """Collects findings; the same finding twice is kept once."""
+    """Collects findings without duplicates."""
 
     _found: dict[Finding, None] = field(default_factory=dict)
 

@@ -1,6 +1,6 @@
-"""What will be generated, before it is text: classes with fields, enumerations, faults, services, in modules.
+"""The model of a generated package: modules with classes and their fields, enumerations, faults and services.
 
-The passes fill it in; the renderer only reads it. Objects refer to each other directly and have identity.
+The passes fill it in; the renderer only reads it. Objects refer to each other directly and compare by identity.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class FacetValue:
     """A restricted simple type.
 
     Attributes:
-        facets: the run-time library's names of facets, their values as XSD writes them; all patterns must hold.
+        facets: values by the facet's name in the run-time library, spelled as in XSD; all patterns must match.
     """
 
     base: Value
@@ -74,7 +74,7 @@ class EnumClass:
     """An enumeration.
 
     Attributes:
-        path: XML names that its own name is made of.
+        path: XML names from which its own name is made.
         type_name: local name of the XSD type, empty for an anonymous one.
         values: each value with its documentation.
         members: member name by value; filled by `names`.
@@ -96,13 +96,13 @@ class Field:
     """A field of a class.
 
     Attributes:
-        xml: name on the wire; for a wildcard the local part is empty.
+        xml: name on the wire; a wildcard has an empty local part.
         namespaces: namespace constraint of a wildcard.
         reference: whether it refers to a global element.
-        head: whether a substitution group may stand in its place; `members` are those known.
-        block: as that of `ClassDef`.
+        head: whether it is the head of a substitution group; `members` are the known members of the group.
+        block: as in `ClassDef`.
         name: Python name; filled by `names`.
-        overrides: the field of a base class that this one narrows.
+        overrides: the field of a base class that this field narrows.
     """
 
     kind: Literal["element", "attribute", "text", "any", "mixed"]
@@ -129,18 +129,18 @@ class Field:
 
     @property
     def prohibited(self) -> bool:
-        """Whether it only says that an attribute of the base type may not be there."""
+        """Whether the field only prohibits an attribute of the base type."""
         return self.kind == "attribute" and self.maximum == 0
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """What tells a field from others of its class."""
+        """The key that distinguishes the field from the others of its class."""
         return self.kind, *(self.xml if self.kind != "any" else QName(self.namespaces, ""))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ModelGroup:
-    """A content model that is more than one sequence of different elements."""
+    """A group in a content model that is not just one sequence of different elements."""
 
     kind: Literal["seq", "choice", "all"]
     minimum: int
@@ -148,7 +148,7 @@ class ModelGroup:
     items: tuple[ModelGroup | ModelItem, ...]
 
     def fields(self) -> Iterator[Field]:
-        """The fields below, in order; a field may come more than once."""
+        """The fields in the group, in order; a field may occur more than once."""
         for item in self.items:
             if isinstance(item, ModelGroup):
                 yield from item.fields()
@@ -170,15 +170,15 @@ class ClassDef:
     """A class for a complex type, named or not, or for a global element.
 
     Attributes:
-        xml: the type's or element's name; for an anonymous type that of the element that it belongs to.
-        path: XML names that its own name is made of.
+        xml: name of the type or element; for an anonymous type, the name of its element.
+        path: XML names from which its own name is made.
         source: the complex type whose content it has; None for an element of a named or simple type.
         fields: own fields.
-        model: content model, None where the fields say it all.
-        any_attribute: what each wildcard for attributes admits; all of them must.
+        model: content model; None where the fields alone describe it.
+        any_attribute: namespaces that each attribute wildcard admits; an attribute must satisfy all of them.
         restricts: whether the type restricts its base.
-        block: how a type may not be derived that xsi:type names in its place.
-        substitutes: element class that this element class may take the place of.
+        block: derivations that a type named by xsi:type must not use to replace this type.
+        substitutes: the element class that this element class may replace.
     """
 
     kind: Literal["type", "element", "anonymous"]
@@ -210,7 +210,7 @@ class ClassDef:
             cls = cls.base
 
     def inherited(self) -> list[Field]:
-        """The fields of the bases in schema order, narrowed ones in the place of the first."""
+        """The fields of the bases in schema order; a narrowed field keeps the position of the field it narrows."""
         return list(self.base.all_fields()) if self.base else []
 
     def all_fields(self) -> list[Field]:
@@ -225,7 +225,7 @@ class FaultDef:
     """An exception class for one kind of fault.
 
     Attributes:
-        element: local name of the element that stands for the kind.
+        element: local name of the element that identifies the kind.
         detail: the class of its content.
     """
 
@@ -243,9 +243,9 @@ class TypeModule:
 
     Attributes:
         path: dotted path below the package.
-        home: path of the module that holds the classes; another one only where modules had to be merged.
+        home: path of the module that holds the classes; differs from `path` only where modules had to be merged.
         classes: in the order of definition.
-        simple: named simple types that have no class, for xsi:type.
+        simple: named simple types without a class; xsi:type may name them.
     """
 
     path: str
@@ -260,7 +260,7 @@ class TypeModule:
 
     @property
     def alias(self) -> str:
-        """The name that other modules import it by."""
+        """The name under which other modules import it."""
         return "_" + self.path.replace(".", "_")
 
 
@@ -269,11 +269,11 @@ _UNPLACED: TypeModule = TypeModule("", "", "")
 
 @dataclass(slots=True, eq=False)
 class Operation:
-    """One operation of a service, put together.
+    """One operation of a service, with its binding, port type and messages joined.
 
     Attributes:
         request, response, fault: the body elements; None where there is none.
-        fault_elements: all elements that faults carry, the first one is `fault`.
+        fault_elements: all elements that faults carry; the first is `fault`.
         bound_name: its name in the binding.
     """
 
@@ -298,14 +298,14 @@ class Operation:
 
 @dataclass(slots=True, eq=False)
 class Service:
-    """One SOAP binding with its operations, or a port type without one: what becomes one service class.
+    """One SOAP binding with its operations, or a port type without a binding. Each becomes one service class.
 
     Attributes:
-        binding: name of the binding, or of the port type that has none.
-        wsdl: file that the binding stands in.
+        binding: name of the binding; for a port type without a binding, the port type's name.
+        wsdl: file that contains the binding.
         files: all files that the WSDL reaches, for its findings.
-        failed: operations that could not be put together.
-        uncalled: operations left out because their service speaks first.
+        failed: operations that could not be joined.
+        uncalled: operations left out because the service sends the first message.
         module: dotted module path; filled by `names`, as is `class_name`.
     """
 
@@ -329,7 +329,7 @@ class Service:
 
 @dataclass(slots=True)
 class Model:
-    """Everything between reading and rendering."""
+    """All data that passes from reading to rendering."""
 
     schema: SchemaSet
     services: list[Service]

@@ -1,4 +1,4 @@
-"""The generator as one line of steps: load, model, passes, render. Writing is `write`'s business."""
+"""The steps of the generator in order: load, model, passes, render. The module `write` writes the files."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from mtosi_jms.errors import SchemaError
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a run of the generator came to.
+    """The result of a run of the generator.
 
     Attributes:
-        files: text by path below the package, with `/`.
+        files: text of each file by its path below the package, with `/`.
         model: what was rendered.
-        services: every service that was found, those without operations too.
-        findings: everything that was found, sorted.
+        services: every service that was found, also those without operations.
+        findings: all findings, sorted.
     """
 
     files: dict[str, str]
@@ -51,11 +51,11 @@ def generate(
     Args:
         sources: files and folders.
         bindings: `jms`, or `all` to take other SOAP bindings too.
-        operations: names of the operations wanted, with or without their service's name before a dot; None for all.
-        templates: folder of templates that take the place of ours.
+        operations: names of the operations to generate, as `Service.operation` or `operation`; None for all.
+        templates: folder of templates that replace the built-in ones.
 
     Raises:
-        SchemaError: no sources, one that does not exist, schemas nested too deep, or a template at fault.
+        SchemaError: there are no sources, a source does not exist, schemas are nested too deep, or a template is wrong.
         MissingExtraError: a library of the extra `codegen` is not installed.
     """
     findings = Findings()
@@ -79,10 +79,10 @@ def _generate(
 def read_model(
     sources: Sequence[Path | str], bindings: Bindings, operations: Sequence[str] | None, findings: Findings
 ) -> tuple[Sources, list[Service], Model]:
-    """What was read, every service, and the model that would be rendered.
+    """Return the sources that were read, every service, and the model to render.
 
     Args:
-        findings: gets everything that was found.
+        findings: gets all findings.
     """
     read = load(sources, findings, bindings)
     schema = collect(read.units, findings)
@@ -96,7 +96,7 @@ def read_model(
 
 
 def _chosen(services: list[Service], wanted: Sequence[str], findings: Findings, sources: str) -> list[Service]:
-    """The services with the operations asked for only."""
+    """The services, reduced to the wanted operations."""
     left = dict.fromkeys(name.strip() for name in wanted if name.strip())
     known: list[str] = []
     for service in services:

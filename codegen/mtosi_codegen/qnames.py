@@ -1,4 +1,4 @@
-"""Names as schemas and WSDLs write them: blanks, prefixes and colons, mended and reported."""
+"""Reads names in schemas and WSDLs; wrong blanks, prefixes and colons are repaired and reported."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class QNameReader:
 
     Args:
         file: the file's name in reports.
-        default: namespace of a name without prefix where no default namespace is declared: that of the including
-            schema for a schema without target namespace, else empty.
-        aliases: namespaces to read as others.
+        default: namespace of a name without prefix where no default namespace is declared. For a schema without target
+            namespace it is that of the including schema, else it is empty.
+        aliases: namespaces to replace, each with its replacement.
     """
 
     def __init__(
@@ -30,7 +30,7 @@ class QNameReader:
         self._aliases = aliases or {}
 
     def name(self, element: etree._Element, attribute: str = "name") -> str:
-        """The NCName in an attribute; blanks around it are reported and dropped."""
+        """The NCName in an attribute; surrounding blanks are reported and dropped."""
         text = element.get(attribute) or ""
         name = text.strip()
         if name != text:
@@ -42,7 +42,7 @@ class QNameReader:
         return self.resolve(element.get(attribute) or "", element)
 
     def resolve(self, text: str, element: etree._Element) -> QName:
-        """The qualified name that a text means where it stands."""
+        """The qualified name that a text means in the scope of an element."""
         text = text.strip()
         prefix, colon, local = text.rpartition(":")
         if ":" in prefix:

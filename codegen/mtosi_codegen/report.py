@@ -1,4 +1,4 @@
-"""What a run came to: as the JSON report of the command-line contract, and as lines for people."""
+"""The result of a run: the JSON report that the command line promises, and lines for people."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ def as_json(result: Result, seconds: float) -> dict[str, Any]:
 
 
 def status_of(service: Service, findings: list[Finding]) -> str:
-    """What came of a service.
+    """Return the status of a service.
 
     Returns:
-        `ok`; `repaired` where its files have findings; `partial` where an operation could not be generated and others
-        were; `failed` where none was.
+        `ok`; `repaired` if its files have findings; `partial` if only some of its operations were generated; `failed`
+        if none was.
     """
     if service.failed:
         return "partial" if service.operations else "failed"

@@ -1,9 +1,9 @@
-"""Names: from XML to Python, and nothing else.
+"""Turns XML names into Python names.
 
-Snake case keeps runs of capitals whole (`meList` me_list, `subscriptionID` subscription_id, `aTNAName` a_tna_name), a
-plural's s with them (`partialSNCs` partial_sncs); dots, dashes and other signs become `_`; keywords get a trailing `_`.
-Two names that would become one are told apart by `fallbacks`, whose last form is unique for each XML name, so that a
-name never depends on a counter.
+Snake case keeps runs of capitals whole (`meList` me_list, `subscriptionID` subscription_id, `aTNAName` a_tna_name)
+and keeps the s of a plural (`partialSNCs` partial_sncs). Dots, dashes and other signs become `_`; keywords get a
+trailing `_`. Where two XML names give the same Python name, `fallbacks` gives further forms. The last form is unique
+for each XML name, so a Python name never depends on a counter.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _NO_WORD = re.compile(r"\W+")
 
 
 def snake(name: str) -> str:
-    """The snake case of an XML name, a valid identifier that is no keyword and has no leading underscore."""
+    """The snake case of an XML name: a valid identifier, not a keyword, without leading underscore."""
     text = _PLURAL.sub(r"\1S", _NO_WORD.sub("_", name))
     text = _ACRONYM_END.sub(r"\1_\2", text)
     text = _WORD_END.sub(r"\1_\2", text).lower()
@@ -28,19 +28,19 @@ def snake(name: str) -> str:
 
 
 def camel(*names: str) -> str:
-    """The CamelCase of XML names joined: the letters of each are kept, the first of each word in upper case."""
+    """The joined XML names in CamelCase: letters are kept, and the first letter of each word becomes upper case."""
     words = [word for name in names for word in re.split(r"[\W_]+", name) if word]
     return identifier("".join(word[0].upper() + word[1:] for word in words))
 
 
 def constant(value: str) -> str:
-    """A member name for an enumeration value: the value itself where it is an identifier, else with `_` for signs."""
+    """A member name for an enumeration value: the value if it is an identifier, else the value with `_` for signs."""
     text = re.sub(r"__+", "_", _NO_WORD.sub("_", value)).strip("_") if not value.isidentifier() else value
     return identifier(text) if text.strip("_") else escaped(value) if value else "EMPTY"
 
 
 def identifier(text: str) -> str:
-    """A valid identifier, signs as `_`: never empty, no leading digit or underscore, no keyword."""
+    """A valid identifier, with `_` for signs: not empty, not a keyword, without leading digit or underscore."""
     text = unicodedata.normalize("NFKC", text)
     text = "".join(char if f"a{char}".isidentifier() else "_" for char in text).lstrip("_") or "x"
     if not text[0].isidentifier():
@@ -49,7 +49,7 @@ def identifier(text: str) -> str:
 
 
 def escaped(name: str) -> str:
-    """An identifier from which the XML name can be told: each sign that is no letter or digit by its code."""
+    """A reversible identifier: each sign that is not a letter or digit is replaced by its code."""
     return identifier("".join(char if char.isalnum() and char.isascii() else f"_x{ord(char):x}_" for char in name))
 
 
@@ -66,6 +66,6 @@ def fallbacks(name: str, preferred: str, *more: str) -> Iterator[str]:
 
 
 def doc_text(text: str) -> str:
-    """Documentation as plain text: blanks joined within a paragraph, paragraphs kept apart by an empty line."""
+    """Documentation as plain text: runs of blanks become one, an empty line separates paragraphs."""
     paragraphs = (" ".join(paragraph.split()) for paragraph in re.split(r"\n\s*\n", text))
     return "\n\n".join(paragraph for paragraph in paragraphs if paragraph)

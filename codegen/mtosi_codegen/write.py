@@ -1,4 +1,4 @@
-"""The only part of the generator that writes, and the comparison of what lies there with what would be written."""
+"""Writes generated files, and compares a folder with what would be written. No other module of the generator writes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mtosi_jms.errors import SchemaError
 
 @dataclass(frozen=True, slots=True, order=True)
 class Difference:
-    """A file of a generated package that is not as it would be generated.
+    """A file on disk that differs from the generated one.
 
     Attributes:
         path: below the package, with `/`.
@@ -26,7 +26,7 @@ class Difference:
 
 
 def write(package: Path, files: Mapping[str, str]) -> None:
-    """Write a package; generated files of an earlier run that are no more wanted are removed, others are left alone.
+    """Write a package; remove generated files of an earlier run that are no longer wanted. Other files stay.
 
     Args:
         package: folder of the package; made if it does not exist.
@@ -56,10 +56,10 @@ def write_files(folder: Path, files: Mapping[str, bytes], originals: Mapping[str
     Args:
         folder: made if it does not exist.
         files: bytes by path below it, with `/`.
-        originals: files that must not be overwritten, by the same paths.
+        originals: source files, by the same paths; they must not be overwritten.
 
     Raises:
-        SchemaError: the folder cannot be written, or is that of the originals.
+        SchemaError: the folder cannot be written, or it holds the originals.
     """
     try:
         for path, original in originals.items():
@@ -72,12 +72,12 @@ def write_files(folder: Path, files: Mapping[str, bytes], originals: Mapping[str
 
 
 def write_pages(folder: Path, files: Mapping[str, str], mark: str) -> None:
-    """Write pages; those of an earlier run in the same folders that are no more wanted are removed, others left alone.
+    """Write pages; remove pages of an earlier run in the same folders that are no longer wanted. Other files stay.
 
     Args:
         folder: made if it does not exist.
         files: text by path below it, with `/`.
-        mark: first line of a page, by which it is known.
+        mark: first line of each page; it identifies generated pages.
 
     Raises:
         SchemaError: the folder cannot be written.
@@ -93,7 +93,7 @@ def write_pages(folder: Path, files: Mapping[str, str], mark: str) -> None:
 
 
 def compare(package: Path, files: Mapping[str, str]) -> list[Difference]:
-    """Every file that is missing, extra or changed; empty where the folder is what `write` would leave.
+    """Every file that is missing, extra or changed; empty if `write` would change nothing.
 
     Raises:
         SchemaError: the folder cannot be read.
@@ -121,7 +121,7 @@ def _extra(package: Path, files: Mapping[str, str]) -> Iterator[str]:
 
 
 def is_generated(path: Path, mark: str = MARK) -> bool:
-    """Whether a file says in its first line that it was generated; not so one that cannot be read."""
+    """Whether the first line of a file says that it was generated; False if the file cannot be read."""
     try:
         with path.open("rb") as file:
             return file.readline().startswith(mark.encode())
@@ -130,7 +130,7 @@ def is_generated(path: Path, mark: str = MARK) -> bool:
 
 
 def _replace(target: Path, data: bytes) -> None:
-    """Write a file whole or not at all."""
+    """Write a file completely or not at all."""
     target.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     try:

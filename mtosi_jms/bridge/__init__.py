@@ -1,7 +1,8 @@
 """A bridge between JMS and OMG's Notification Service, based on the mapping of formal/04-10-09.
 
-`omg` maps messages and events, without ORB and without Java; `Bridge` forwards between a destination of JMS and a
-channel, which `corba` finds behind an ORB. Loops and duplicates in larger topologies are not the bridge's (000-B22).
+`omg` maps messages and events, without ORB and without Java. A `Bridge` forwards between a JMS destination and a
+channel, which `corba` finds behind an ORB. The bridge does not handle loops and duplicates in larger topologies
+(000-B22).
 """
 
 from __future__ import annotations

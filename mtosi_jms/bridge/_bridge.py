@@ -35,12 +35,12 @@ from mtosi_jms.transport import Connection
 
 
 class Bridge:
-    """Forwards from one source to one sink (000-B2); made by a `BridgeFactory`, and stopped at first (000-B14).
+    """Forwards from one source to one sink (000-B2). A `BridgeFactory` makes it; at first it is stopped (000-B14).
 
-    Threads may share it. It has no state that outlives it (000-T4).
+    Threads may share it. It keeps no persistent state (000-T4).
 
     Attributes:
-        bridge_id: its number at its factory.
+        bridge_id: its id at its factory.
         end_point_receiver: the source.
         end_point_sender: the sink.
     """
@@ -64,22 +64,22 @@ class Bridge:
 
     @property
     def bridge_id(self) -> int:
-        """Its number at its factory."""
+        """Its id at its factory."""
         return self._id
 
     @property
     def end_point_receiver(self) -> ExternalEndpoint:
-        """The source, which the bridge receives from (000-B21)."""
+        """The source, from which the bridge receives (000-B21)."""
         return self._source
 
     @property
     def end_point_sender(self) -> ExternalEndpoint:
-        """The sink, which the bridge sends to (000-B21)."""
+        """The sink, to which the bridge sends (000-B21)."""
         return self._sink
 
     @property
     def forwarded(self) -> int:
-        """How many messages JMS got, or events the channel, since it was made."""
+        """The number of messages that JMS got, or of events that the channel got, since the bridge was made."""
         return self._way.forwarded
 
     def start_bridge(self) -> None:
@@ -112,7 +112,7 @@ class Bridge:
             self._way.stop()
 
     def get_status(self) -> BridgeStatus:
-        """ACTIVE where it is started and both sides are connected now (000-B15, 000-B18, 000-B19).
+        """ACTIVE if it is started and both sides are connected now (000-B15, 000-B18, 000-B19).
 
         Raises:
             IllegalStateError: it is destroyed.
@@ -121,7 +121,7 @@ class Bridge:
         return BridgeStatus.ACTIVE if self._started and self._way.is_active else BridgeStatus.INACTIVE
 
     def destroy(self) -> None:
-        """Disconnects both sides; the bridge is of no use any more (000-B20). Once more does no harm."""
+        """Disconnects both sides; the bridge cannot be used any longer (000-B20). May be called twice."""
         with self._lock:
             if self._destroyed:
                 return
@@ -131,28 +131,28 @@ class Bridge:
         self._way.close()
 
     def tell_loss(self, loss: EventLoss) -> None:
-        """Tells of a loss that somebody else noticed, as the bridge does of its own: `on_loss`, and JMS as the sink.
+        """Reports a loss that somebody else noticed, as the bridge does its own: to `on_loss`, and to JMS as the sink.
 
         Args:
-            loss: JMS is told of an end when all who lost events have told theirs.
+            loss: the loss, or its end. JMS is told of an end when all that reported a loss have reported its end.
         """
         self._way.tell(loss)
 
     def enable_transaction(self, events: int, timeout: float) -> None:
-        """Has what goes to JMS, or comes from there, committed after so many events, or sequences (000-T6).
+        """Enables transactions to or from JMS, each of a number of events or sequences (000-T6).
 
-        It is a local transaction of JMS. Towards JMS, events of a transaction that is rolled back go again in the next
-        one; those that the process had taken and not committed are lost with it, unless the channel keeps events until
-        they are acknowledged.
+        They are local transactions of JMS. Towards JMS, events of a rolled-back transaction are sent again in the next
+        one. If the process dies, events that it took and did not commit are lost, unless the channel keeps events
+        until they are acknowledged.
 
         Args:
-            events: how many a transaction has.
-            timeout: seconds after which a transaction that is not complete is rolled back; 0: never.
+            events: number of events or sequences in a transaction.
+            timeout: seconds after which an incomplete transaction is rolled back; 0: never.
 
         Raises:
-            UnsupportedTransaction: a channel that pushes to JMS, and one that pulls what is pulled from JMS, can take
-                part alone (000-T3); and with an outbox nothing.
-            TransactionAlreadyActive: they are enabled.
+            UnsupportedTransaction: only a channel that pushes to JMS, and one that pulls what is pulled from JMS, can
+                take part (000-T3), and neither with an outbox.
+            TransactionAlreadyActive: transactions are enabled already.
         """
         with self._lock:
             self._check()
@@ -168,10 +168,10 @@ class Bridge:
             self._transactions = True
 
     def disable_transaction(self) -> None:
-        """Has events forwarded one by one again, from the end of the transaction in progress (000-T7).
+        """Disables transactions after the one in progress: events are forwarded one by one again (000-T7).
 
         Raises:
-            TransactionActive: one is in progress; it is committed, and none follows.
+            TransactionActive: a transaction is in progress; it is committed, and no other follows.
         """
         with self._lock:
             self._check()
@@ -205,9 +205,9 @@ class BridgeFactory(Closeable):
 
     Args:
         channels: channels by their ids.
-        connections: by the name of a factory, what opens a connection, which the bridge closes; the name "" is that of
-            a JMSDestination without one.
-        options: how its bridges work.
+        connections: functions that open connections, by the name of the connection factory; the bridge closes the
+            connections. The name "" is for a JMSDestination without a factory.
+        options: options of its bridges.
     """
 
     def __init__(
@@ -224,11 +224,11 @@ class BridgeFactory(Closeable):
         self._lock = threading.Lock()
 
     def create_bridge(self, source: ExternalEndpoint, sink: ExternalEndpoint) -> tuple[Bridge, int]:
-        """A new bridge, not started, and its id (000-B10, 000-B13).
+        """Makes a bridge, which is not started; returns it and its id (000-B10, 000-B13).
 
         Raises:
-            InvalidExternalEndPoints: the endpoints make no bridge, or this factory does not know them (000-B9).
-            UnsupportedQoS: the tables, or the channel, do not have what the options ask for.
+            InvalidExternalEndPoints: the endpoints cannot form a bridge, or this factory does not know them (000-B9).
+            UnsupportedQoS: the tables or the channel do not support the quality of service in the options.
             TransportError: the channel cannot be reached.
         """
         to_jms = check_endpoints(source, sink) == "channel to JMS"
@@ -261,10 +261,10 @@ class BridgeFactory(Closeable):
             return sorted(self._bridges)
 
     def get_bridge_with_id(self, bridge_id: int) -> Bridge:
-        """A bridge (000-B12).
+        """Returns a bridge by its id (000-B12).
 
         Raises:
-            BridgeNotFound: there is none with this id.
+            BridgeNotFound: there is no bridge with this id.
         """
         with self._lock:
             found = self._bridges.get(bridge_id)

@@ -1,4 +1,4 @@
-"""The ids by which a second copy of a message is known."""
+"""Ids that identify copies of a message."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _REMEMBERED: Final = 10_000
 
 
 class Identities:
-    """Ids of events, by which an inbox hands each out once.
+    """Makes ids of events, so that an inbox delivers each event once.
 
-    An event that names itself has the id of what it says: whenever it comes again, it is the same event. The id of any
-    other counts how many of the last 10,000 that were taken say the same: two equal ones are two events. One that was
-    not taken is not counted, so that it has its id when it comes again; and all of these ids begin with something
-    random, since they must not be those of an earlier process.
+    An event that names itself gets an id from its content: whenever it comes again, it is the same event. The id of any
+    other event also counts how many of the last 10,000 taken events had equal content: two equal ones are two events.
+    An event that was not taken is not counted, so it gets the same id when it comes again. A random text goes into
+    these ids, so they differ from those of an earlier process.
     """
 
     def __init__(self) -> None:
@@ -31,7 +31,7 @@ class Identities:
         self._given: list[bytes] = []
 
     def of(self, events: Sequence[StructuredEvent]) -> list[str]:
-        """The ids of events that are not taken yet."""
+        """Makes the ids of events that are not taken yet."""
         before: Counter[bytes] = Counter()
         found = []
         self._given = []
@@ -46,7 +46,7 @@ class Identities:
         return found
 
     def take(self) -> None:
-        """Counts the events that ids were given to last: they are taken."""
+        """Marks the events of the last `of` as taken."""
         for digest in self._given:
             self._taken[digest] = self._taken.pop(digest, 0) + 1
             if len(self._taken) > _REMEMBERED:
@@ -54,7 +54,7 @@ class Identities:
         self._given = []
 
     def _digest(self, event: StructuredEvent) -> tuple[bytes, bool]:
-        """What an event says, in short; and whether it names itself."""
+        """A digest of an event's content, and whether the event names itself."""
         header = [(one.name, one.value.value) for one in event.variable_header if one.name != SEQUENCE_NUMBER]
         data = [(one.name, one.value.value) for one in event.filterable_data]
         is_named = any(value and name in _NAMES for name, value in data)

@@ -39,10 +39,10 @@ _FIXED: Final = {
     "jacorb.retry_interval": "100",
 }
 CHARSETS: Final = {"utf-8": "UTF8", "iso-8859-1": "ISO8859_1"}
-"""Charsets of texts, and their names in Java. JacORB reads a peer's answers in its own charset, whatever was agreed on,
-and damages what that has not: so it must have the peer's."""
+"""Charsets of texts, and their names in Java. JacORB reads a peer's answers in its own charset, whatever was
+negotiated, and damages characters that its charset lacks. So it must have the peer's charset."""
 _CLASSES: Final = Path(__file__).resolve().parent / "java"
-"""Where `Offered` is."""
+"""The folder with the class `Offered`."""
 _CLOSE_SECONDS: Final = 3.0
 _UTIL: Final = "javax.rmi.CORBA.UtilClass"
 _blocked: Final = threading.Lock()
@@ -79,10 +79,10 @@ class Java:
 
 
 def _forbid_values(java: Java) -> None:
-    """Has the class fail that makes Java objects out of a peer's valuetypes, before anybody can use it.
+    """Disables the class that makes Java objects from a peer's valuetypes, before it can be used.
 
-    JacORB asks `javax.rmi.CORBA.Util` for whatever class a peer names. With a delegate that is not there that class
-    cannot be initialised, now and later, and values end as errors of their request.
+    JacORB asks `javax.rmi.CORBA.Util` for any class that a peer names. With a missing delegate, `Util` can never be
+    initialised, so valuetypes become errors of their request.
     """
     system = java.cls("java.lang.System")
     with _blocked:
@@ -104,19 +104,19 @@ class JavaOrb:
     """One ORB.
 
     Args:
-        listen: address where it listens; None: it does not until a servant is made, and then on loopback.
-        port: there, 0: a free one.
-        advertise: host that references to its objects name, empty: `listen`.
+        listen: address at which it listens; None: it listens only once there is a servant, and then on loopback.
+        port: port at that address; 0: a free one.
+        advertise: host in references to its objects; empty: `listen`.
         connect_timeout: seconds for a connection.
         call_timeout: seconds for the answer to a call.
-        charset: of texts, one of `CHARSETS`.
-        allowed: hosts that it may connect to, a set of Java's; None: a new one.
-        name: of the server, part of the keys of objects that outlive it; empty: none of its objects does.
+        charset: charset of texts, one of `CHARSETS`.
+        allowed: hosts to which it may connect, a Java set; None: a new set.
+        name: name of the server, part of the keys of objects that outlive it; empty if no object does.
 
     Attributes:
         java: the classes.
         orb: the ORB itself.
-        charset, allowed: the same.
+        charset, allowed: as given.
 
     Raises:
         MissingExtraError, ConfigError: see `Java`.
@@ -175,7 +175,7 @@ class JavaOrb:
         return settings
 
     def _guard_sockets(self) -> None:
-        """The ORB connects to hosts that were allowed and to no others, wherever a reference came from."""
+        """Makes the ORB connect only to allowed hosts, wherever a reference came from."""
         manager = self.orb.getTransportManager().getSocketFactoryManager()
         guarded = guarded_factory(self.java, manager.getSocketFactory(), self.allowed)
         field = manager.getClass().getDeclaredField("socketFactory")
@@ -183,9 +183,9 @@ class JavaOrb:
         field.set(manager, guarded)
 
     def allow(self, host: str) -> None:
-        """The ORB may connect to a host, by its name and by its addresses."""
+        """Allows connections to a host, by its name and by its addresses."""
         self.allowed.add(host)
-        with contextlib.suppress(OSError):  # what has no address cannot be connected to either
+        with contextlib.suppress(OSError):  # a host without address cannot be reached either
             for found in socket.getaddrinfo(host, None):
                 self.allowed.add(str(found[4][0]))
 
@@ -195,14 +195,14 @@ class JavaOrb:
 
     @contextlib.contextmanager
     def calling(self, what: str = "", *, sending: bool = False) -> Iterator[None]:
-        """Stands around calls of the ORB's: with its class loader; what Java throws becomes an error of the SDK.
+        """A context for calls of the ORB: sets its class loader and turns Java exceptions into errors of the SDK.
 
         Args:
-            what: said before the error's own text.
-            sending: whether it is not known what became of a call whose connection was lost.
+            what: text before the error's own text.
+            sending: whether the outcome of a call is unknown if its connection is lost.
 
         Raises:
-            IllegalStateError: it is closed.
+            IllegalStateError: the ORB is closed.
             MtosiError: see `error_of`.
         """
         if self._closed:
@@ -215,7 +215,7 @@ class JavaOrb:
             yield
 
     def poa(self) -> Any:
-        """The POA of our servants; the ORB listens from now on."""
+        """The POA of our servants; the first call makes the ORB listen."""
         with self._lock:
             if self._root is None:
                 found = self.orb.resolve_initial_references("RootPOA")
@@ -226,10 +226,10 @@ class JavaOrb:
             return self._root
 
     def _children(self, root: Any) -> tuple[Any, Any]:
-        """A POA for objects of this process, and one for those of the next one too.
+        """A POA for objects of this process, and one for objects that the next process has too.
 
-        The ORB listens already. JacORB's root tells what it has held that the objects do not exist: so it holds nothing
-        and is never active, and peers are told TRANSIENT until `Servant` activates the POA of the object.
+        The ORB listens already. JacORB's root POA would answer held requests with "object does not exist". So it holds
+        no requests and is never active, and peers are told TRANSIENT until `Servant` activates the POA of the object.
         """
         values = "PortableServer.{0}PolicyValue"
         policies = self.java.cls("java.lang.reflect.Array").newInstance(self.java.omg("CORBA.Policy"), 2)
@@ -242,20 +242,20 @@ class JavaOrb:
         return passing, lasting
 
     def lasting_poa(self) -> Any:
-        """The POA of servants that have the same reference in the next process; it takes nothing until activated."""
+        """The POA of servants that have the same reference in the next process; takes no requests until activated."""
         self.poa()
         return self._lasting
 
     def leave(self) -> None:
-        """What calls lasting servants from now on is told TRANSIENT."""
+        """Answers calls of lasting servants with TRANSIENT from now on."""
         if self._lasting is not None:
             with contextlib.suppress(MtosiError), self.calling():
                 self._lasting.the_POAManager().discard_requests(False)
 
     def intercept(self, oid: Any, interceptor: Any | None) -> None:
-        """Has a server interceptor take part in requests, for one of our objects; None: no more.
+        """Sets the server interceptor for requests to one of our objects; None removes it.
 
-        The ORB takes interceptors only as it starts: it is given another manager of them.
+        The ORB accepts interceptors only while it starts, so this replaces its interceptor manager.
         """
         with self._lock:
             self._interceptors.pop(bytes(oid), None)
@@ -272,7 +272,7 @@ class JavaOrb:
                 field.set(self.orb, value)
 
     def reading(self, data: bytes) -> Any:
-        """A stream of Java's that reads CDR with texts of the ORB's charset."""
+        """A Java stream that reads CDR with texts in the ORB's charset."""
         stream = self.java.cls("org.jacorb.orb.CDRInputStream")(
             self.orb, self.java.jpype.JArray(self.java.jpype.JByte)(data)
         )
@@ -280,16 +280,16 @@ class JavaOrb:
         return stream
 
     def writing(self) -> Any:
-        """A stream of Java's that writes CDR with texts of the ORB's charset."""
+        """A Java stream that writes CDR with texts in the ORB's charset."""
         stream = self.orb.create_output_stream()
         stream.setCodeSets(*self._code_sets)
         return stream
 
     def to_java(self, events: Sequence[StructuredEvent]) -> Any:
-        """Events as an array of Java's.
+        """Turns events into a Java array.
 
         Raises:
-            EventError: an event that cannot be encoded.
+            EventError: an event cannot be encoded.
         """
         data = encode_events(events, self.charset)
         try:
@@ -299,15 +299,15 @@ class JavaOrb:
             raise EventError(f"JacORB cannot carry it: {said_by(error)}") from None
 
     def from_java(self, events: Any, *, grouped: bool, keep_refused: bool = False) -> list[StructuredEvent]:
-        """Events of Java's.
+        """Turns Java events into events.
 
         Args:
             events: an event, or an array of them.
             grouped: whether it is an array.
-            keep_refused: whether an event that is refused comes as a `RefusedEvent`, in its place.
+            keep_refused: whether a `RefusedEvent` replaces an event that is refused.
 
         Raises:
-            EventError: an event that is refused.
+            EventError: an event is refused, and `keep_refused` is not set.
         """
         listed = events if grouped else [events]
         try:
@@ -347,7 +347,7 @@ class JavaOrb:
         return tuple(found)
 
     def _event_of(self, property: Any, body: Any) -> Any:
-        """An event of Java's that has nothing but a property, or a body."""
+        """A Java event that has only a property, or only a body."""
         module = "CosNotification"
         kind = self.java.omg(f"{module}.Property")
         new_array = self.java.cls("java.lang.reflect.Array").newInstance
@@ -359,7 +359,7 @@ class JavaOrb:
         return self.java.omg(f"{module}.StructuredEvent")(header, data, self.orb.create_any() if body is None else body)
 
     def close(self) -> None:
-        """Ends the ORB; returns after some seconds where it does not end."""
+        """Ends the ORB; returns after some seconds even if it does not end."""
         with self._lock:
             if self._closed:
                 return
@@ -375,16 +375,16 @@ class JavaOrb:
 
 
 def _names(fixed: Any) -> tuple[str, str, str]:
-    """The texts of a fixed header of Java's."""
+    """The texts of a Java fixed header."""
     return str(fixed.event_type.domain_name), str(fixed.event_type.type_name), str(fixed.event_name)
 
 
 @contextlib.contextmanager
 def translated(java: Java, what: str = "", *, sending: bool = False) -> Iterator[None]:
-    """Turns what Java throws into an error of the SDK; see `error_of`.
+    """Turns Java exceptions into errors of the SDK; see `error_of`.
 
     Raises:
-        MtosiError: in place of the exception.
+        MtosiError: instead of the Java exception.
     """
     try:
         yield
@@ -401,7 +401,7 @@ _BY_NAME: Final[dict[str, type[MtosiError]]] = {
     "DATA_CONVERSION": EventError,
     "BAD_TYPECODE": EventError,
     "NO_IMPLEMENT": EventError,
-    # How JacORB fails at bytes that are none; a fixed of 0 is no number to it.
+    # JacORB's failures at invalid bytes; it also fails to read a fixed of 0.
     **dict.fromkeys(
         (
             *("ArrayIndexOutOfBoundsException", "IndexOutOfBoundsException", "NegativeArraySizeException"),
@@ -424,13 +424,13 @@ _NO: Final = 1
 
 
 def error_of(java: Java, error: Any, what: str, *, sending: bool = False) -> MtosiError:
-    """What a Java exception is in the SDK.
+    """Returns the SDK's error for a Java exception.
 
     Args:
         java: the classes.
         error: the exception.
-        what: said before Java's own text.
-        sending: whether the call was one whose outcome matters.
+        what: text before Java's own text.
+        sending: whether the outcome of the call matters.
     """
     name, said = str(error.getClass().getSimpleName()), said_by(error)
     text = f"{what}: {said}" if what else said
@@ -447,15 +447,15 @@ def error_of(java: Java, error: Any, what: str, *, sending: bool = False) -> Mto
 
 
 def said_by(error: Any) -> str:
-    """The name of an exception's class, and the first line of what it says."""
+    """The name of an exception's class, and the first line of its message."""
     name, message = str(error.getClass().getSimpleName()), error.getMessage()
     return name if message is None or not str(message) else f"{name}: {str(message).splitlines()[0]}"
 
 
 def guarded_factory(java: Java, factory: Any, allowed: Any) -> Any:
-    """A socket factory of JacORB's that refuses hosts which are not in a set.
+    """A socket factory for JacORB that refuses hosts outside a set.
 
-    It is put together from parts of the JDK, as no code of ours runs in Java's threads (see `_servants`).
+    It is composed of parts of the JDK, since no Python code may run in Java's threads (see `_servants`).
     """
     handles, method_type = java.cls("java.lang.invoke.MethodHandles"), java.cls("java.lang.invoke.MethodType")
     anything, method = java.cls("java.lang.Object"), java.cls("java.lang.reflect.Method")
@@ -500,7 +500,7 @@ def guarded_factory(java: Java, factory: Any, allowed: Any) -> Any:
 
 
 def made_of(java: Java, interface: Any, target: Any) -> Any:
-    """An object of an interface, whose methods all end in a method handle that takes the method and its arguments."""
+    """An object of an interface; all its methods call one method handle, with the method and its arguments."""
     handles, proxies = java.cls("java.lang.invoke.MethodHandles"), java.cls("java.lang.invoke.MethodHandleProxies")
     classes = java.jpype.JArray(java.cls("java.lang.Class"))
     handler = proxies.asInterfaceInstance(

@@ -1,4 +1,4 @@
-"""What both directions of a bridge do with their channel: connect, hold, and connect again what was lost."""
+"""The part that both directions of a bridge share: connect to the channel, hold delivery, reconnect after a loss."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ End = TypeVar("End", EventSource, EventSink)
 
 
 class Keeper(ABC, Generic[End]):
-    """One direction of a bridge. A thread of its own does its work, and keeps it connected to its channel.
+    """One direction of a bridge. Its own thread does the work and keeps the connection to the channel.
 
     Args:
-        channel: it is connected to.
-        options: how it works.
+        channel: the channel to connect to.
+        options: options of the bridge.
 
     Attributes:
-        forwarded: how many messages JMS got, or events the channel.
+        forwarded: number of messages that JMS got, or of events that the channel got.
     """
 
     def __init__(self, channel: Channel, options: BridgeOptions) -> None:
@@ -45,11 +45,11 @@ class Keeper(ABC, Generic[End]):
 
     @abstractmethod
     def _proxy(self) -> End:
-        """A new proxy of the channel."""
+        """Makes a new proxy of the channel."""
 
     @abstractmethod
     def _connect_end(self, end: End, on_lost: OnDisconnected) -> None:
-        """Connects to it."""
+        """Connects to a proxy."""
 
     @abstractmethod
     def _open(self) -> None:
@@ -57,30 +57,30 @@ class Keeper(ABC, Generic[End]):
 
     @abstractmethod
     def _has_work(self) -> bool:
-        """Whether `_work` has something to do, while it runs and is connected to the channel."""
+        """Whether `_work` has something to do while the bridge runs and the channel is connected."""
 
     @abstractmethod
     def _work(self) -> None:
-        """Does a part of the work of its thread."""
+        """Does one step of the thread's work."""
 
     def _tell_news(self) -> None:
-        """Tells the other side of losses that it was not told of yet; `_has_news` has it called soon."""
+        """Tells the other side of losses that it does not know of yet; setting `_has_news` causes a call soon."""
 
     def tell(self, loss: EventLoss) -> None:
         """Tells of a loss."""
         self._options.lose(loss.what, loss.reason)
 
     def _restart(self) -> None:
-        """Begins to count retries anew."""
+        """Resets the count of retries."""
 
     def _hold(self) -> None:
-        """Holds what comes from JMS, before the channel is suspended."""
+        """Stops delivery from JMS, before the channel is suspended."""
 
     def _finish(self) -> None:
-        """Waits for what is being forwarded, before the channel is disconnected."""
+        """Waits for forwarding in progress, before the channel is disconnected."""
 
     def _hang_up(self) -> None:
-        """Ends what waits for JMS, before the thread is waited for."""
+        """Ends calls that wait for JMS, before `close` waits for the thread."""
 
     @property
     @abstractmethod
@@ -108,7 +108,7 @@ class Keeper(ABC, Generic[End]):
         self._joined = True
 
     def stop(self) -> None:
-        """Holds delivery on both sides, until `start`."""
+        """Stops delivery on both sides until `start`."""
         with self._changed:
             self._running = False
             self._changed.notify_all()
@@ -118,7 +118,7 @@ class Keeper(ABC, Generic[End]):
             self._end.suspend()
 
     def close(self) -> None:
-        """Ends both connections; what is not acknowledged comes again to the next consumer."""
+        """Closes both connections; the next consumer gets again what is not acknowledged."""
         with self._changed:
             self._over, self._running = True, False
             self._changed.notify_all()
@@ -126,9 +126,9 @@ class Keeper(ABC, Generic[End]):
         self._end.disconnect()
         self._hang_up()
         keeper = self._keeper
-        if keeper is not None and keeper is not threading.current_thread():  # who is told of a failure may close it
+        if keeper is not None and keeper is not threading.current_thread():  # a callback for failures may call this
             keeper.join()
-        self._end.disconnect()  # the one that was made meanwhile
+        self._end.disconnect()  # the proxy that was made meanwhile
 
     @property
     def is_active(self) -> bool:
@@ -166,7 +166,7 @@ class Keeper(ABC, Generic[End]):
         self.tell(EventLoss(source=_CHANNEL, over=False, reason=reason))
 
     def _fail(self, reason: str) -> None:
-        """All retries failed: nothing is delivered until it is stopped and started (000-A15)."""
+        """Handles the failure of all retries: delivery stops until the bridge is stopped and started (000-A15)."""
         with self._changed:
             if self._failed:
                 return
@@ -175,19 +175,19 @@ class Keeper(ABC, Generic[End]):
         self._options.fail(f"{self._channel.name}: {reason}")
 
     def _look(self, reason: str) -> None:
-        """Asks the channel: a proxy that has gone may be told by nobody."""
+        """Asks the channel whether the proxy still exists: its loss may go unreported."""
         end = self._end
         if self._running and self._lost is None and not end.is_connected():
             self._on_lost(end, reason)
 
     def _connect_again(self) -> None:
-        """Connects to a new proxy, in the thread of its own."""
+        """Connects to a new proxy, in its own thread."""
         reason = self._lost or ""
         if self._until_done(self._join_again, self._channel.name):
             self.tell(EventLoss(source=_CHANNEL, over=True, reason=reason))
 
     def _join_again(self) -> None:
-        if self._end.is_connected():  # the channel was silent, and has kept the connection
+        if self._end.is_connected():  # the channel was only silent and kept the connection
             self._lost = None
             return
         old, self._end = self._end, self._proxy()
@@ -200,7 +200,7 @@ class Keeper(ABC, Generic[End]):
             self._changed.notify_all()
 
     def _until_done(self, connect: Callable[[], object], where: str) -> bool:
-        """Tries to connect until that works; False: the end came first."""
+        """Tries to connect until that works; False if the bridge ended first."""
         failures = 0
         while not self._over:
             try:
@@ -215,7 +215,7 @@ class Keeper(ABC, Generic[End]):
         return False
 
     def _retries_at(self, end: End) -> Retries:
-        """How often, and when, something is tried again at a new proxy."""
+        """The retries at a new proxy: how often, and when."""
         try:
             return retries_of({"proxy": end.qos, "channel": self._channel.qos})
         except MtosiError:
@@ -223,6 +223,6 @@ class Keeper(ABC, Generic[End]):
             raise
 
     def _pause(self, seconds: float) -> None:
-        """Waits; not after the end."""
+        """Waits for some seconds, or until the end."""
         with self._changed:
             self._changed.wait_for(lambda: self._over, seconds)

@@ -1,4 +1,4 @@
-"""What outlives a process: where its ORB listened, and which proxies of a channel call it there."""
+"""A file that keeps a process's ORB port and its channel proxies, for the next process."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class KeptProxy:
     """A proxy supplier of a channel that pushes to an object of ours.
 
     Attributes:
-        proxy: its reference.
-        object_id: of ours, hexadecimal.
-        filter: the reference of its filter; empty: none.
+        proxy: reference of the proxy.
+        object_id: id of our object, hexadecimal.
+        filter: reference of its filter; empty for none.
     """
 
     proxy: str
@@ -29,14 +29,14 @@ class KeptProxy:
 
 
 class KeptConnections:
-    """A file with the connections of one process at a time; the next one takes them up.
+    """A file with the connections of one process; the next process takes them over.
 
     Args:
-        path: the file; its folder is made.
+        path: the file; its folder is created.
 
     Attributes:
-        name: of the ORB, part of the keys of its objects.
-        port: where it listened; 0: not known yet.
+        name: name of the ORB, part of the keys of its objects.
+        port: port at which it listened; 0 if not known yet.
         left: whether the connections are left to the next process.
 
     Raises:
@@ -87,24 +87,24 @@ class KeptConnections:
             raise ConfigError(f"{error.filename}: {error.strerror}") from error
 
     def take(self, key: str) -> KeptProxy | None:
-        """What an earlier process had under a key; once."""
+        """Takes over the connection that an earlier process had under a key; works once per key."""
         return self._earlier.pop(key, None)
 
     def put(self, key: str, proxy: KeptProxy, port: int) -> None:
-        """Notes a connection."""
+        """Stores a connection."""
         self._proxies[key] = proxy
         self.port = port
         self._write()
 
     def drop(self, key: str, proxy: KeptProxy) -> None:
-        """Forgets one that has ended."""
+        """Removes a connection that has ended."""
         if self._proxies.get(key) == proxy:
             del self._proxies[key]
-            with contextlib.suppress(ConfigError):  # the next process finds that it has gone
+            with contextlib.suppress(ConfigError):  # the next process will find that the proxy is gone
                 self._write()
 
     def close(self) -> None:
-        """Lets another process have them."""
+        """Releases the file for another process."""
         if self._lock >= 0:
             os.close(self._lock)
             self._lock = -1

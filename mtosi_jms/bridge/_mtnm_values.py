@@ -1,4 +1,4 @@
-"""Values of MTNM's events as MTOSI has them, with what was told on the way."""
+"""Turns values of MTNM's events into MTOSI's values, with findings."""
 
 from __future__ import annotations
 
@@ -25,32 +25,32 @@ T = TypeVar("T")
 
 
 class FindingKind(enum.Enum):
-    """What was told about an event."""
+    """The kind of a finding about an event."""
 
     SPELLING = "spelling"
-    """A name that MTNM spells otherwise; it was read as MTNM's."""
+    """A name in another spelling than MTNM's; it was read as MTNM's name."""
     FORM = "form"
     """A value of another type than MTNM's; it was read."""
     TEXT = "text"
     """Text that was read in another charset, or lost characters that XML does not allow."""
     KEPT = "kept"
-    """Something that MTOSI has no place for, or cannot take: it is in the vendor extensions."""
+    """A value that MTOSI cannot hold; it is in the vendor extensions."""
     FILLED = "filled"
-    """A field that MTOSI needs and the event did not have."""
+    """A field that MTOSI requires and the event lacks; it was filled."""
     DERIVED = "derived"
-    """A field that was made out of another one."""
+    """A field that was derived from another one."""
     REFUSED = "refused"
-    """Why the event could not become what it is; it became a VendorNotification."""
+    """The reason why the event became a VendorNotification, not its own type of notification."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something told about an event.
+    """A finding about an event.
 
     Attributes:
-        kind: what sort.
-        path: where in the event, `filterable_data.perceivedSeverity` say; empty where it is the whole.
-        text: what it is, in a sentence.
+        kind: kind of the finding.
+        path: path in the event, as `filterable_data.perceivedSeverity`; empty for the whole event.
+        text: a sentence that describes it.
     """
 
     kind: FindingKind
@@ -79,8 +79,8 @@ class Reading:
     """The reading of one event.
 
     Attributes:
-        charset: of texts that are not ASCII; None: UTF-8 where a text is that, else as it is.
-        findings: what was told so far.
+        charset: charset of texts that are not ASCII; None: UTF-8 if a text is valid UTF-8, else as it is.
+        findings: the findings so far.
         kept: names and texts for the vendor extensions.
     """
 
@@ -93,19 +93,19 @@ class Reading:
         self.findings.append(Finding(kind, path, text))
 
     def keep(self, name: str, path: str, value: Any, reason: str) -> None:
-        """Put a value into the vendor extensions, and tell it."""
+        """Put a value into the vendor extensions, and add a finding."""
         self.tell(FindingKind.KEPT, path, reason)
         self.kept.extend(self.shown(name, value))
 
     def shown(self, name: str, value: Any) -> list[tuple[str, str]]:
-        """A value as names and texts: a list of names and texts as such, anything else as one text."""
+        """A value as names and texts: a list of names and texts unchanged, anything else as one text."""
         pairs = pairs_of(value)
         if pairs is not None and pairs:
             return [(self.clean(f"{name}.{one}"), self.clean(text)) for one, text in pairs]
         return [(self.clean(name), self.clean(text_of(value)))]
 
     def clean(self, text: str, path: str = "") -> str:
-        """Text as XML can have it, in the right charset."""
+        """Text in the right charset, without characters that XML forbids."""
         if text.isascii():
             return text if is_text(text) else self._allowed(text, path)
         read = self._decoded(text, path)
@@ -117,7 +117,7 @@ class Reading:
         return _FORBIDDEN.sub("\ufffd", text)
 
     def _decoded(self, text: str, path: str) -> str:
-        """The text that its Latin-1 bytes are in the charset: ORBs read any charset as Latin-1."""
+        """Decode a text again from its Latin-1 bytes in the right charset: ORBs read any charset as Latin-1."""
         try:
             read = text.encode("latin-1").decode(self.charset or "utf-8")
         except UnicodeDecodeError:
@@ -131,10 +131,10 @@ class Reading:
         return read
 
     def bare(self, name: str, path: str, value: Any) -> Any:
-        """A value without Anys and aliases around it. An Any in an Any is told, and kept as it was sent.
+        """A value without enclosing Anys and aliases. An Any in an Any is a finding, and is kept as it was sent.
 
         Raises:
-            EventError: too many Anys in each other.
+            EventError: Anys are nested too deep.
         """
         kind = value.type.kind
         if kind is not TCKind.any and kind is not TCKind.alias and kind is not TCKind.wstring:
@@ -159,7 +159,7 @@ class Reading:
         """A text.
 
         Raises:
-            EventError: no text, and nothing that has one plain text.
+            EventError: it is not a text, and has no single plain text.
         """
         kind, it = value.type.kind, value.value
         if kind is TCKind.string and isinstance(it, str):
@@ -191,7 +191,7 @@ class Reading:
         """A time, `20140725140203.0+0800`; None for an empty one.
 
         Raises:
-            EventError: no time.
+            EventError: it is not a time.
         """
         text = self.text(path, value).strip()
         if not text:
@@ -224,7 +224,7 @@ class Reading:
         """A member of an enumeration, by its name, its number, or the boolean that stands for it.
 
         Raises:
-            EventError: no member.
+            EventError: it is not a member.
         """
         it, kind = value.value, value.type.kind
         if isinstance(it, str):
@@ -253,7 +253,7 @@ class Reading:
         """A name; None for an empty one.
 
         Raises:
-            EventError: no list of names and texts.
+            EventError: it is not a list of names and texts.
         """
         pairs = pairs_of(value)
         if pairs is None:
@@ -284,7 +284,7 @@ class Reading:
         """A list of names; None for an empty one.
 
         Raises:
-            EventError: no list of names.
+            EventError: it is not a list of names.
         """
         found = [self.name(f"{path}[{at}]", one) for at, one in enumerate(elements(value))]
         there = [one for one in found if one is not None]
@@ -316,7 +316,7 @@ class Reading:
         ]
 
     def rate(self, name: str, path: str, value: Any) -> LayerRateType:
-        """A layer rate, by its number or its name; one that MTOSI does not have is VENDOR_EXT, and is kept.
+        """A layer rate, by its number or its name. An unknown one becomes VENDOR_EXT, and is kept.
 
         Raises:
             EventError: neither a number nor a name.
@@ -348,10 +348,10 @@ class Reading:
         return LayerRateListType(layer_rate=list(found)) if found else None
 
     def cause(self, path: str, value: Any) -> ProbableCauseType | None:
-        """A probable cause; one that MTOSI does not have is VENDOR_EXT. None for an empty one.
+        """A probable cause; an unknown one becomes VENDOR_EXT. None for an empty one.
 
         Raises:
-            EventError: no text.
+            EventError: it is not a text.
         """
         text = self.text(path, value).strip()
         if not text:
@@ -407,7 +407,7 @@ class Reading:
         return int(found)
 
     def extensions(self) -> AnyListType | None:
-        """The vendor extensions: a list of names and texts of all that was kept, None for nothing."""
+        """The vendor extensions: names and texts of all kept values; None if there are none."""
         return extensions_of(self.kept)
 
 
@@ -419,7 +419,7 @@ def extensions_of(kept: list[tuple[str, str]]) -> AnyListType | None:
 
 
 Reader: TypeAlias = Callable[[Reading, str, str, Any], object]
-"""Reads a property: its name, its path, its value. None: the field is empty."""
+"""Reads a property from its name, path and value; None if the field is empty."""
 
 _TRUTHS: Final[Mapping[object, bool]] = {"true": True, "false": False, "1": True, "0": False, 1: True, 0: False}
 _STRING: Final = TypeCode.of(TCKind.string)

@@ -26,8 +26,8 @@ class OfferedFactory:
     """A factory of bridges that CORBA clients call.
 
     Args:
-        orb: offers it.
-        factory: makes the bridges.
+        orb: the ORB that offers it.
+        factory: the factory that makes the bridges.
         answer_timeout: seconds until a client is told TRANSIENT.
 
     Attributes:
@@ -50,7 +50,7 @@ class OfferedFactory:
             self.ior = str(orb.orb.object_to_string(self._servant.reference))
 
     def close(self) -> None:
-        """Takes factory and bridges away; the bridges go on."""
+        """Withdraws factory and bridges from CORBA; the bridges go on."""
         self._servant.close()
         with self._lock:
             gone, self._bridges = list(self._bridges.values()), {}
@@ -88,7 +88,7 @@ class OfferedFactory:
 
 
 def _told(orb: JavaOrb, operations: dict[str, Callable[..., Any]]) -> dict[str, Callable[..., Any]]:
-    """Operations whose errors are the exceptions of the IDL."""
+    """Operations that turn errors into exceptions of the IDL."""
 
     def wrapped(work: Callable[..., Any]) -> Callable[..., Any]:
         def call(*arguments: Any) -> Any:

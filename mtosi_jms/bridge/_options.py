@@ -1,4 +1,4 @@
-"""How bridges work: what all bridges of a factory share."""
+"""The options that all bridges of a factory share."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ LOSS_CLEARED: Final = "EventLossCleared"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventLoss:
-    """Events may have been lost from now on, or no more are.
+    """The start or the end of a loss of events.
 
     Attributes:
-        source: who lost them: the same one tells the end.
-        over: whether it is the end.
-        reason: for people.
-        time: when it began or ended; None: now.
-        notification_id: of the first event that was lost; empty where nobody says.
+        source: who lost events; the start and the end have the same source.
+        over: whether this is the end.
+        reason: the reason, for people.
+        time: when the loss began or ended; None: now.
+        notification_id: id of the first lost event; empty if unknown.
     """
 
     source: str
@@ -57,36 +57,36 @@ NO_QOS: Final[Mapping[str, Any]] = {}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BridgeOptions:
-    """How bridges work.
+    """Options of bridges.
 
     Attributes:
         rules: the switches of the mapping.
         qos: quality of service of the channel's proxies; checked before anything is sent, and read back.
-        constraint: in Extended TCL, which events come out of the channel (`mtosi_jms.bridge.filters.to_etcl` makes one
-            of a selector); empty: all.
-        selector: which messages come from JMS; empty: all.
-        durable: name of the durable subscription that messages of a topic come from; None: none.
-        batch: how many events go in a sequence at most.
-        pacing: seconds between two rounds where the bridge pulls and nothing waited: PacingInterval (000-B5).
-        patience: seconds for which an event that JMS does not take now is tried again, before the channel is told; a
-            channel gives up a consumer that fails too often, with all that it keeps for it.
-        watch: seconds after which a channel that says nothing is asked whether it is there.
-        outbox: takes what goes to JMS, and sends it in its own time; None: the provider itself must have it.
-        mapper: what an event becomes, in order; None: the one message of the OMG's mapping. A message with a
+        constraint: filter of the events from the channel, in Extended TCL (`mtosi_jms.bridge.filters.to_etcl` makes one
+            from a selector); empty: all.
+        selector: filter of the messages from JMS; empty: all.
+        durable: name of the durable subscription of a topic; None: the subscription is not durable.
+        batch: most events in a sequence.
+        pacing: seconds between two pulls if the bridge pulls and no event waited: PacingInterval (000-B5).
+        patience: seconds of retries for an event that JMS does not take, before the channel is told. A channel drops a
+            consumer that fails too often, with all events that it keeps for it.
+        watch: seconds of silence after which the channel is asked whether it is there.
+        outbox: takes the messages to JMS and sends them later; None: the bridge sends them to the provider itself.
+        mapper: makes the messages for an event, in order; None: the one message of the OMG's mapping. A message with a
             destination goes there.
-        loss_mapper: what a loss becomes that JMS is told of, between the events before it and those behind it; None:
-            nothing.
-        on_parked: told of an event or message that cannot become the other, with the error; the others go on. None: the
-            log is.
-        on_failed: told, with the reason, that all retries failed where the channel has acknowledgement: nothing is
-            delivered until the bridge is stopped and started (000-A15). None: the log is.
-        on_loss: told `EventLossOccurred` when a connection to the channel is lost, and `EventLossCleared` when there is
-            one again, with the reason. None: the log is.
-        backoff: waiting before what failed is tried again.
+        loss_mapper: makes the messages that tell JMS of a loss, sent between the events before and after it; None: JMS
+            is not told.
+        on_parked: called with an event or message that cannot be forwarded, and the error; the others go on. None: it
+            is logged.
+        on_failed: called with the reason when all retries failed and the channel has acknowledgement: nothing is
+            delivered until the bridge is stopped and started (000-A15). None: it is logged.
+        on_loss: called with `EventLossOccurred` when a connection to the channel is lost, and with `EventLossCleared`
+            when it is back, each with the reason. None: it is logged.
+        backoff: waiting times between retries.
         fifo_within_priority: whether the channel keeps the order of events of one priority (000-Q7).
 
     Raises:
-        ConfigError: a number out of its range.
+        ConfigError: a number is out of its range.
     """
 
     rules: BridgeRules = field(default_factory=BridgeRules)
@@ -112,28 +112,28 @@ class BridgeOptions:
             raise ConfigError("a bridge: batch is at least 1, pacing and watch above 0, patience not below 0")
 
     def messages_of(self, event: StructuredEvent) -> Sequence[JmsMessage]:
-        """What an event becomes; nothing where it has expired."""
+        """The messages for an event; none if it has expired."""
         if self.mapper is not None:
             return self.mapper(event)
         message = message_of(event, self.rules)
         return () if message is None else (message,)
 
     def park(self, what: StructuredEvent | JmsMessage, error: MtosiError) -> None:
-        """Tells of what cannot go on."""
+        """Reports an event or message that cannot be forwarded."""
         if self.on_parked is not None:
             self.on_parked(what, error)
         else:
             log.error("not forwarded: %s: %s", type(error).__name__, error)
 
     def fail(self, reason: str) -> None:
-        """Tells that delivery has stopped."""
+        """Reports that delivery has stopped."""
         if self.on_failed is not None:
             self.on_failed(reason)
         else:
             log.error("delivery has stopped, until the bridge is stopped and started: %s", reason)
 
     def lose(self, what: str, reason: str) -> None:
-        """Tells of a lost connection to the channel, or of its end."""
+        """Reports a lost connection to the channel, or that it is back."""
         if self.on_loss is not None:
             self.on_loss(what, reason)
         else:

@@ -1,4 +1,4 @@
-"""Proxies of a channel behind an ORB, and what of ours is connected to them."""
+"""Proxies of a channel behind an ORB, and our sources and sinks that are connected to them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def qos_of(orb: JavaOrb, target: Any) -> dict[str, Any]:
 
 
 def check_qos(qos: QoS) -> None:
-    """Checks types before anything is sent; names that are not known are the channel's business.
+    """Checks types before anything is sent; unknown names are left to the channel.
 
     Raises:
         UnsupportedQoS: a value is of another type.
@@ -58,18 +58,18 @@ def check_qos(qos: QoS) -> None:
 
 
 def set_qos(orb: JavaOrb, target: Any, qos: QoS | None) -> dict[str, Any]:
-    """Sets quality of service, and reads back what there is.
+    """Sets quality of service, and reads it back.
 
     Raises:
-        UnsupportedQoS: something is refused, or accepted and not kept.
+        UnsupportedQoS: the target refuses a property, or accepts it and does not keep it.
     """
     if qos:
         check_qos(qos)
         java = orb.java
         raw = encode_properties([Property(name, value) for name, value in qos.items()])
         properties = java.omg("CosNotification.PropertySeqHelper").read(orb.reading(raw))
-        # JacORB's proxies keep and give back whatever they are told; asked before, they say what they do not have. Of
-        # what they have they say nothing: the answer fails for their own fault.
+        # JacORB's proxies accept and return any property. Asked before, they name those that they do not support. For
+        # supported ones the call fails, by a defect of theirs.
         with contextlib.suppress(TransportError), orb.calling():
             target.validate_qos(properties, java.omg("CosNotification.NamedPropertyRangeSeqHolder")())
         target.set_qos(properties)
@@ -81,7 +81,7 @@ def set_qos(orb: JavaOrb, target: Any, qos: QoS | None) -> dict[str, Any]:
 
 
 class _End:
-    """What sources and sinks have in common.
+    """The common part of sources and sinks.
 
     Attributes:
         style, grouping, qos: see `mtosi_jms.bridge.endpoints`.
@@ -146,13 +146,13 @@ class _End:
         return Servant(self._orb, interface, handlers, self._answer_timeout, object_id, self._done_late)
 
     def _call(self, connect: str, servant: Servant) -> None:
-        """Has the proxy call our servant."""
+        """Connects the proxy to our servant."""
         self._connect_again = connect
         with self._orb.calling(self._name):
             getattr(self._proxy, connect)(servant.reference)
 
     def _done_late(self, name: str) -> None:
-        """Something was done when the channel had been told TRANSIENT."""
+        """Called when an operation finished after the channel had been told TRANSIENT."""
 
     def _peer_ended(self) -> None:
         """The channel ends the connection; called in the servant's thread."""
@@ -185,7 +185,7 @@ class _End:
             raise IllegalStateError(f"{self._name}: not connected")
 
     def _end(self, operation: str) -> bool:
-        """Whether there is nothing more to do: it was ended before, or the channel keeps it for the next process."""
+        """Ends the connection; True if it had ended before, or the channel keeps it for the next process."""
         with self._lock:
             told, self._disconnected = self._disconnected, True
         was_over = self._over.is_set()
@@ -216,7 +216,7 @@ class _End:
 
 
 class CorbaSource(_End):
-    """A proxy supplier and what is connected to it; made by `CorbaChannel.event_source`.
+    """A proxy supplier with our consumer; made by `CorbaChannel.event_source`.
 
     See `mtosi_jms.bridge.endpoints.EventSource`.
     """
@@ -229,17 +229,17 @@ class CorbaSource(_End):
     _kept: tuple[KeptConnections, str, KeptProxy | None] | None = None
 
     def keep(self, kept: KeptConnections, key: str, earlier: KeptProxy | None) -> None:
-        """Has the connection outlive the process.
+        """Lets the connection outlive the process.
 
         Args:
-            kept: gets it.
-            key: under which.
-            earlier: where the proxy is one that an earlier process was connected to.
+            kept: the file that keeps it.
+            key: key of the connection in that file.
+            earlier: the earlier connection, if an earlier process was connected to the proxy.
         """
         self._kept = kept, key, earlier
 
     def _done_late(self, name: str) -> None:
-        """The channel gives the events again, which are taken."""
+        """Notes that the channel will deliver events again that are taken already."""
         if name.startswith("push_"):
             self._late = self._last
 
@@ -252,7 +252,7 @@ class CorbaSource(_End):
         if self._acknowledging is None:
             name = f"{self._word.capitalize()}Proxy{self.style.value.capitalize()}SupplierAck"
             self._acknowledging = False
-            # One of an earlier process may have gone: that is told when it is connected.
+            # An earlier process's proxy may be gone: `connect` finds that out.
             gone = contextlib.nullcontext() if self._kept is None else contextlib.suppress(MtosiError)
             with gone, self._orb.calling(self._name):
                 if self._proxy._is_a(f"IDL:omg.org/CosNotifyChannelAdminAck/{name}:1.0"):
@@ -261,7 +261,7 @@ class CorbaSource(_End):
         return self._acknowledging or None
 
     def keep_filter(self, made: Any) -> None:
-        """A filter that goes with the source."""
+        """Sets the filter that is removed with the source."""
         self._filter = made
 
     def connect(
@@ -274,9 +274,9 @@ class CorbaSource(_End):
         """Connects; events may come before it returns.
 
         Args:
-            consumer: needed where the style is PUSH: called by one thread; what it raises is told as TRANSIENT.
-            on_disconnected: told when the channel ends the connection.
-            keep_refused: whether an event that cannot be decoded comes as a `RefusedEvent`, in its place.
+            consumer: needed for the style PUSH: one thread calls it; if it raises, the channel is told TRANSIENT.
+            on_disconnected: called when the channel ends the connection.
+            keep_refused: whether a `RefusedEvent` replaces an event that cannot be decoded.
 
         Raises:
             IllegalStateError: it was connected before.
@@ -325,7 +325,7 @@ class CorbaSource(_End):
         handlers: dict[str, Callable[..., Any]],
         ended: str,
     ) -> None:
-        """Has the proxy call an object that the next process has too; or takes up what an earlier process had."""
+        """Connects the proxy to an object that the next process has too, or takes over an earlier connection."""
         object_id = uuid4().bytes if earlier is None else bytes.fromhex(earlier.object_id)
         self._servant = servant = self._made_servant(interface, handlers, ended, object_id)
         try:
@@ -356,7 +356,7 @@ class CorbaSource(_End):
     def pull(self, maximum: int = 1, *, wait: bool = True, timeout: float | None = None) -> Sequence[StructuredEvent]:
         """The next events, in order; for the style PULL.
 
-        The channel is asked by `try_pull` alone: a `pull` that ends by a time limit would lose what comes later.
+        It calls only the channel's `try_pull`: a `pull` that ends by a time limit would lose events that come later.
 
         Args:
             maximum: how many at most; one where events are not grouped.
@@ -368,7 +368,7 @@ class CorbaSource(_End):
 
         Raises:
             TransportError: the channel cannot be reached.
-            EventError: an event that is refused, unless they are kept; it is gone.
+            EventError: an event is refused, and `keep_refused` is not set; the event is lost.
         """
         if self.style is not FlowStyle.PULL:
             raise IllegalStateError(f"{self._name}: the channel pushes here")
@@ -395,7 +395,7 @@ class CorbaSource(_End):
         return self._orb.from_java(events, grouped=self._grouped, keep_refused=self._keep_refused)
 
     def acknowledge(self, numbers: Sequence[int]) -> None:
-        """Tells the channel which SequenceNumbers are done with; only where `acknowledges`.
+        """Acknowledges SequenceNumbers to the channel; only if `acknowledges`.
 
         Raises:
             BridgeError: the channel has no acknowledgement.
@@ -409,11 +409,11 @@ class CorbaSource(_End):
             proxy.acknowledge(self._orb.java.jpype.JArray(self._orb.java.jpype.JInt)(list(numbers)))
 
     def suspend(self) -> None:
-        """No events come until `resume`; the channel keeps them as its quality of service says."""
+        """Suspends the connection: no events come until `resume`. The channel keeps them by its quality of service."""
         self._switch("suspend_connection", remote=self.style is FlowStyle.PUSH, suspended=True)
 
     def resume(self) -> None:
-        """Events come again."""
+        """Resumes the connection: events come again."""
         self._switch("resume_connection", remote=self.style is FlowStyle.PUSH, suspended=False)
 
     def disconnect(self) -> None:
@@ -429,7 +429,7 @@ class CorbaSource(_End):
 
 
 class CorbaSink(_End):
-    """A proxy consumer and what is connected to it; made by `CorbaChannel.event_sink`.
+    """A proxy consumer with our supplier; made by `CorbaChannel.event_sink`.
 
     See `mtosi_jms.bridge.endpoints.EventSink`.
     """
@@ -443,9 +443,9 @@ class CorbaSink(_End):
         """Connects.
 
         Args:
-            supplier: needed where the style is PULL: called by one thread; what it raises is told as TRANSIENT.
-            on_disconnected: told when the channel ends the connection.
-            on_acknowledged: told what the channel acknowledges, where it can.
+            supplier: needed for the style PULL: one thread calls it; if it raises, the channel is told TRANSIENT.
+            on_disconnected: called when the channel ends the connection.
+            on_acknowledged: called for acknowledgements, if the channel supports them.
 
         Raises:
             IllegalStateError: it was connected before.
@@ -467,7 +467,7 @@ class CorbaSink(_End):
         )
 
     def _pulled(self, supplier: EventSupplier) -> dict[str, Callable[..., Any]]:
-        """What answers a channel that pulls."""
+        """The handlers for a channel that pulls."""
         java = self._orb.java
         nothing = self._orb.to_java([StructuredEvent()])
 
@@ -498,12 +498,12 @@ class CorbaSink(_End):
         return {f"pull_{self._operation}": answer, f"try_pull_{self._operation}": answer}
 
     def push(self, events: Sequence[StructuredEvent]) -> None:
-        """Returns when the channel has the events, in order; for the style PUSH. Without grouping: one call each.
+        """Pushes events in order, for the style PUSH; returns when the channel has them. Ungrouped: one call each.
 
         Raises:
-            EventError: an event that cannot be encoded, or that the channel cannot take; those before it are there,
-                where they are not grouped.
-            UnknownOutcomeError: the connection was lost: the channel may have it.
+            EventError: an event cannot be encoded, or the channel cannot take it. If events are not grouped, the
+                channel has those before it.
+            UnknownOutcomeError: the connection was lost; the channel may have the events.
             TransportError: the channel cannot be reached, or has ended the connection.
         """
         if self.style is not FlowStyle.PUSH:
@@ -522,11 +522,11 @@ class CorbaSink(_End):
                     self._proxy.push_structured_event(event)
 
     def suspend(self) -> None:
-        """The channel pulls no more until `resume`; `push` raises IllegalStateError."""
+        """Suspends the connection until `resume`: the channel does not pull, and `push` raises IllegalStateError."""
         self._switch("suspend_connection", remote=self.style is FlowStyle.PULL, suspended=True)
 
     def resume(self) -> None:
-        """Events may go again."""
+        """Resumes the connection: events may go again."""
         self._switch("resume_connection", remote=self.style is FlowStyle.PULL, suspended=False)
 
     def disconnect(self) -> None:

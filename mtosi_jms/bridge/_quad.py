@@ -11,7 +11,7 @@ _MANTISSA: Final = 112
 
 
 def to_quad(number: float) -> bytes:
-    """A double as IEEE 754 of 128 bits, which has all of them."""
+    """A double as IEEE 754 of 128 bits, which can hold every double."""
     bits = int.from_bytes(struct.pack(">d", number))
     sign, exponent, fraction = bits >> 63, bits >> 52 & 0x7FF, bits & (1 << 52) - 1
     if exponent == 0x7FF:
@@ -25,7 +25,7 @@ def to_quad(number: float) -> bytes:
 
 
 def from_quad(octets: bytes) -> float:
-    """The double next to a number of 128 bits; infinite beyond the range."""
+    """The double nearest to a number of 128 bits; infinite beyond the range."""
     bits = int.from_bytes(octets)
     exponent, fraction = bits >> _MANTISSA & 0x7FFF, bits & (1 << _MANTISSA) - 1
     if exponent == 0x7FFF:

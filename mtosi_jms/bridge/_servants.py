@@ -1,9 +1,9 @@
-"""Objects that an ORB calls, whose calls are answered by threads of ours.
+"""Objects that an ORB calls; Python threads of ours answer the calls.
 
-A call of the ORB's puts itself into a queue of Java's and waits for its answer, a limited time; a thread of Python
-takes it out and answers. What waits is put together from method handles of the JDK: no Python code runs in a thread of
-Java's. JPype can have it so (`JImplements`), but then a thread that it does not know takes Python's lock in the middle
-of the ORB, where it can neither be interrupted nor ended: a process that exits meanwhile ends by a crash.
+A call by the ORB goes into a Java queue and waits a limited time for its answer; a Python thread takes it out and
+answers. The waiting code is composed of method handles of the JDK, so no Python code runs in a Java thread. JPype could
+run Python there (`JImplements`), but then a foreign thread takes Python's lock inside the ORB, where it can neither be
+interrupted nor ended: a process that exits meanwhile crashes.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ from mtosi_jms.transport.jvm import machine
 log = logging.getLogger(__package__)
 
 _LOOK: Final = 0.25
-"""Seconds from one look at whether it is closed to the next."""
+"""Seconds between checks whether the servant is closed."""
 
 
 class Servant:
-    """An object of ours that the ORB offers to peers.
+    """Our object that the ORB offers to peers.
 
     Args:
-        orb: offers it.
+        orb: the ORB that offers it.
         interface: its IDL interface, below `org.omg`, or the repository ids of interfaces without classes in Java.
-        handlers: name of an operation, and what answers it, called with its Java arguments. An operation that is not
-            there does nothing. What a handler raises is told as TRANSIENT. One by the name of `UNREAD` is called with
-            the requests that JacORB cannot read. Without classes in Java: called with the stream of the arguments, and
-            returns None or a reference; what is not there is a BAD_OPERATION.
+        handlers: handlers by the name of the operation, called with the Java arguments. Operations without a handler do
+            nothing. If a handler raises, the peer is told TRANSIENT. The handler `UNREAD` gets the requests that JacORB
+            cannot read. Without classes in Java, a handler is called with the stream of the arguments and returns None
+            or a reference, and an operation without a handler is a BAD_OPERATION.
         answer_timeout: seconds after which a peer is told TRANSIENT, whatever the handler does; a call that no handler
             has begun by then is dropped.
-        object_id: of an object that has the same reference in the next process; None: it ends with this one.
-        on_late: told the name of an operation that was done when its peer had been told TRANSIENT.
+        object_id: id of an object that has the same reference in the next process; None: it ends with this process.
+        on_late: called with the name of an operation that finished after its peer had been told TRANSIENT.
 
     Attributes:
-        reference: what peers call.
+        reference: the reference that peers call.
     """
 
     def __init__(
@@ -89,11 +89,11 @@ class Servant:
     def _serve(self) -> None:
         machine.attach()
         unit = self._orb.java.cls("java.util.concurrent.TimeUnit").MILLISECONDS
-        with contextlib.suppress(IllegalStateError):  # the process ends: Java must not be called any more
+        with contextlib.suppress(IllegalStateError):  # the process ends: Java must not be called any longer
             while not self._closed.is_set():
                 with machine.blocking():
                     call = self._queue.poll(int(_LOOK * 1_000), unit)
-                    # A call that nobody waits for any more is done.
+                    # A call for which nobody waits any longer is done.
                     work = None if call is None or call.get(2).isDone() else self._work(call)
                 if work is not None:
                     self._answer(call, *work)
@@ -121,10 +121,10 @@ class Servant:
             self._on_late(name)
 
     def close(self, *, leave: bool = False) -> None:
-        """Takes the object away, once no handler is running; calls that wait are told TRANSIENT.
+        """Removes the object once no handler is running; waiting calls are told TRANSIENT.
 
         Args:
-            leave: peers are not told that it has gone: it comes back in the next process.
+            leave: whether to hide from peers that it is gone: it comes back in the next process.
         """
         self._closed.set()
         if threading.current_thread() is not self._thread:
@@ -137,7 +137,7 @@ class Servant:
 
 
 def _by_name(java: Java, handlers: dict[str, Callable[..., Any]]) -> Callable[[Any, Any, Any], Any]:
-    """What answers all operations: by the handler of an operation's name."""
+    """A function that answers all operations, by the handler of the operation's name."""
 
     def invoke(operation: Any, arguments: Any, reply: Any) -> Any:
         with machine.blocking():
@@ -155,13 +155,13 @@ def _by_name(java: Java, handlers: dict[str, Callable[..., Any]]) -> Callable[[A
 
 
 def asking(java: Java, queue: Any, too_late: Any, milliseconds: int) -> Any:
-    """A method handle of a method and its arguments: asks for the answer, waits for it, and returns or throws it.
+    """A method handle that takes a method and its arguments, waits for the answer, and returns or throws it.
 
     Args:
         java: the classes.
         queue: gets a list of the method, its arguments and a CompletableFuture for the answer.
-        too_late: completes the future after some time.
-        milliseconds: how long.
+        too_late: completes the future after the time.
+        milliseconds: the time.
     """
     jpype = java.jpype
     handles, method_type = java.cls("java.lang.invoke.MethodHandles"), java.cls("java.lang.invoke.MethodType")

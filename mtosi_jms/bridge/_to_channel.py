@@ -1,4 +1,4 @@
-"""Messages of JMS to a channel."""
+"""Forwards messages of JMS to a channel."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ Connect = Callable[[], Connection]
 
 
 class JmsToChannel(Keeper[EventSink]):
-    """Receives from JMS, by a listener or by asking, and gives to a channel, which takes or asks.
+    """Receives messages from JMS, by a listener or by polling, and gives their events to a channel by push or pull.
 
-    A message is acknowledged when the channel has its event: when it acknowledges that, where its quality of service
-    says so; else when `push` returned, or, where the channel pulls, when it pulls again.
+    A message is acknowledged when the channel has its event: when the channel acknowledges it, if its quality of
+    service has acknowledgement; else when `push` returns, or, if the channel pulls, when it pulls again.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class JmsToChannel(Keeper[EventSink]):
         )
 
     def _take_back(self) -> None:
-        """What was given over another connection, and not told of, comes from JMS again."""
+        """Has JMS redeliver what was given over an earlier connection and not confirmed."""
         if (self._given or self._unsettled) and self._session is not None and self.is_ready:
             if self._per_transaction:
                 self._session.rollback()
@@ -145,7 +145,7 @@ class JmsToChannel(Keeper[EventSink]):
             self._until_done(self._open, "JMS")
 
     def _events(self, deliveries: Sequence[Delivery]) -> tuple[list[StructuredEvent], list[str | None]]:
-        """The events of messages, and their ids; what cannot become one is parked, what has expired is left out."""
+        """The events of messages, and their ids. Messages without an event are parked, expired ones are left out."""
         found, ids = [], []
         telemetry = self._connection.telemetry if self._connection is not None else None
         for one in deliveries:
@@ -187,7 +187,7 @@ class JmsToChannel(Keeper[EventSink]):
         return found
 
     def _push(self, events: Sequence[StructuredEvent], ids: Sequence[str | None]) -> bool:
-        """Returns when the channel has the events; False: the bridge was stopped before, and they come again."""
+        """Returns True when the channel has the events; False if the bridge was stopped before: they come again."""
         key = tuple(ids) if all(ids) else object()
         failures = 0
         while events:
@@ -201,7 +201,7 @@ class JmsToChannel(Keeper[EventSink]):
                 elif given := self._next(resender, events, key):
                     sink.push(given)
             except EventError as error:
-                if len(events) > 1:  # one of them
+                if len(events) > 1:  # one of several
                     return all(self._push([event], [id_]) for event, id_ in zip(events, ids, strict=True))
                 self._options.park(events[0], error)
                 return True
@@ -220,7 +220,7 @@ class JmsToChannel(Keeper[EventSink]):
         return True
 
     def _may_push(self) -> tuple[EventSink, Resender | None] | None:
-        """Waits until the channel may be given something, with what; None: the end, or a listener has to return."""
+        """Waits until a push is possible; returns sink and resender, None at the end or if a listener must return."""
         mine = threading.current_thread() is self._keeper
         while True:
             if mine and self._lost is not None:
@@ -235,7 +235,7 @@ class JmsToChannel(Keeper[EventSink]):
     def _next(
         self, resender: Resender, events: Sequence[StructuredEvent], key: object
     ) -> Sequence[StructuredEvent] | None:
-        """What is to be pushed: the events with a number, or once more what has one; None: nothing now."""
+        """The events to push: new ones, which get a number, or numbered ones again; None if there are none now."""
         with self._changed:
             if key != self._sent:
                 self._sent = key
@@ -244,7 +244,7 @@ class JmsToChannel(Keeper[EventSink]):
         return self._due(resender)
 
     def _due(self, resender: Resender) -> Sequence[StructuredEvent] | None:
-        """What was not acknowledged in time."""
+        """The events that were not acknowledged in time."""
         with self._changed:
             found = resender.due(time.monotonic())
         if resender.is_stopped:
@@ -252,7 +252,7 @@ class JmsToChannel(Keeper[EventSink]):
         return found
 
     def _is_acknowledged(self, resender: Resender) -> bool:
-        """Waits for the acknowledgement, until something else is to be done."""
+        """Waits for the acknowledgement, or until a resend is due or the bridge stops."""
         with self._changed:
             at = resender.due_at
             if at is not None and not self._failed:
@@ -275,7 +275,7 @@ class JmsToChannel(Keeper[EventSink]):
         try:
             for one in deliveries:
                 one.acknowledge()
-        except (TransportError, IllegalStateError) as error:  # they come again, under the same id
+        except (TransportError, IllegalStateError) as error:  # JMS redelivers them, with the same ids
             log.info("an acknowledgement was lost: %s: %s", type(error).__name__, error)
 
     def _on_message(self, delivery: Delivery) -> None:
@@ -295,7 +295,7 @@ class JmsToChannel(Keeper[EventSink]):
         with self._pulling:
             try:
                 resender = self._resender
-                if resender is None:  # the channel asks again: it has what it was given
+                if resender is None:  # the channel pulls again, so it has the previous events
                     given, self._given = self._given, []
                     self._taken(given)
                 if not self._running or self._failed:
@@ -323,7 +323,7 @@ class JmsToChannel(Keeper[EventSink]):
             return sent
 
     def _taken(self, given: Sequence[Delivery]) -> None:
-        """The channel has what it was given."""
+        """Acknowledges the messages whose events the channel has."""
         if not self._per_transaction:
             self._acknowledge(given)
             return
@@ -334,12 +334,12 @@ class JmsToChannel(Keeper[EventSink]):
 
     @property
     def has_transaction(self) -> bool:
-        """Whether something was given and not committed."""
+        """Whether there are forwarded messages that are not committed."""
         with self._pulling:
             return self._per_transaction > 0 and (self._in_transaction > 0 or bool(self._given or self._unsettled))
 
     def enable(self, events: int, timeout: float) -> None:
-        """Transactions of so many events, or sequences."""
+        """Enables transactions of so many events, or sequences."""
         with self._pulling, self._changed:
             self._per_transaction = events
             self._drop()
@@ -347,7 +347,7 @@ class JmsToChannel(Keeper[EventSink]):
                 self._ready()
 
     def disable(self) -> None:
-        """No transactions, from the end of the one in progress."""
+        """Disables transactions after the one in progress."""
         with self._pulling, self._changed:
             if self._session is not None and self._in_transaction:
                 self._session.commit()

@@ -1,4 +1,4 @@
-"""Events of a channel to JMS."""
+"""Forwards events of a channel to JMS."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _PULLS, _ACKNOWLEDGEMENTS = 0, 1
 
 
 class JmsSink:
-    """Sends to JMS, and returns when the provider or the outbox has it. One thread at a time."""
+    """Sends messages to JMS; returns when the provider or the outbox has them. For one thread at a time."""
 
     def __init__(self, connect: Connect, destination: Destination, options: BridgeOptions) -> None:
         self._connect = connect
@@ -54,7 +54,7 @@ class JmsSink:
         self._pump: threading.Thread | None = None
 
     def open(self) -> None:
-        """Connects; where there is an outbox, that sends from now on."""
+        """Connects; an outbox, if there is one, sends from now on."""
         with self._lock:
             if self._options.outbox is None:
                 self._ready()
@@ -64,22 +64,22 @@ class JmsSink:
 
     @property
     def is_ready(self) -> bool:
-        """Whether something can be taken."""
+        """Whether it can take messages."""
         return self._options.outbox is not None or (self._session is not None and not self._session.is_closed)
 
     def transacted(self, switch: bool) -> None:
-        """Whether what is sent takes effect at `commit` alone; with a new session."""
+        """Sets whether sent messages take effect only at `commit`; opens a new session."""
         with self._lock:
             if switch is not self._transacted:
                 self._transacted = switch
                 self._lose()
 
     def send(self, messages: Sequence[JmsMessage]) -> None:
-        """Sends messages in order: one, or all of them or none, in a transaction. An outbox takes each by itself.
+        """Sends messages in order. Several go in one transaction, all or none; an outbox takes each by itself.
 
         Raises:
-            MessageRefusedError, ResourceLimitError: the provider takes one of them not, or not now.
-            TransportError: the provider failed; they may have gone.
+            MessageRefusedError, ResourceLimitError: the provider refuses one of them, or cannot take it now.
+            TransportError: the provider failed; the messages may have been sent.
         """
         with self._lock:
             outbox = self._options.outbox
@@ -107,7 +107,7 @@ class JmsSink:
         return (message.destination if self._options.mapper is not None else None) or self._destination
 
     def commit(self) -> None:
-        """Has what was sent take effect; what fails is rolled back."""
+        """Commits the sent messages; rolls back if that fails."""
         with self._lock:
             if self._session is None:
                 raise TransportError("the connection was lost, and with it the transaction")
@@ -118,7 +118,7 @@ class JmsSink:
                 raise TransportError(str(error)) from error
 
     def rollback(self) -> None:
-        """Forgets what was sent."""
+        """Rolls back the sent messages."""
         with self._lock:
             self._lose()
 
@@ -130,7 +130,7 @@ class JmsSink:
         return self._session
 
     def _batched(self) -> Session:
-        """A session beside the other, for transactions of one batch each."""
+        """A second session, for transactions of one batch each."""
         self._ready()
         if self._batches is None and self._connection is not None:
             self._batches = self._connection.session(transacted=True)
@@ -168,7 +168,7 @@ class JmsSink:
                 self._over.wait(self._options.backoff.seconds(9))
 
     def close(self) -> None:
-        """Ends; what the outbox has is kept."""
+        """Closes; the outbox keeps its messages."""
         self._over.set()
         self._stored.set()
         if self._pump is not None:
@@ -206,7 +206,7 @@ class ChannelToJms(Keeper[EventSource]):
             end.disconnect()
             raise UnsupportedQoS("the channel has not the interfaces of acknowledgement", ["DeliveryReliability"])
         self._duplicates = Duplicates()
-        # Pulls and acknowledgements are counted each by themselves; without acknowledgement there is no end to it.
+        # Pulls and acknowledgements have separate counts; without acknowledgement retries have no limit.
         self._retries = (self._retries_at(end), self._retries_at(end)) if acknowledges else None
         return end
 
@@ -222,15 +222,15 @@ class ChannelToJms(Keeper[EventSource]):
 
     @property
     def is_ready(self) -> bool:
-        """Whether JMS takes something."""
+        """Whether JMS can take messages."""
         return self._sink.is_ready
 
     def _finish(self) -> None:
-        with self._taking:  # what JMS has is acknowledged
+        with self._taking:  # events that JMS has get acknowledged first
             pass
 
     def close(self) -> None:
-        """Ends both connections, and the transaction in progress."""
+        """Closes both connections, and ends the transaction in progress."""
         super().close()
         self._cancel()
         self._tell_news()
@@ -247,7 +247,7 @@ class ChannelToJms(Keeper[EventSource]):
         self._sink.close()
 
     def tell(self, loss: EventLoss) -> None:
-        """Tells of a loss, and has JMS told, which is told of an end when nobody loses any more."""
+        """Reports a loss, also to JMS. JMS is told of the end when no source loses events any longer."""
         super().tell(loss)
         with self._changed:
             (self._losing.discard if loss.over else self._losing.add)(loss.source)
@@ -258,10 +258,10 @@ class ChannelToJms(Keeper[EventSource]):
                 self._changed.notify_all()
 
     def _tell_jms(self, end: float) -> None:
-        """Sends what JMS was not told yet, and tries again until a time; for who has `_taking`.
+        """Sends unsent losses to JMS, with retries until a time. The caller holds `_taking`.
 
         Raises:
-            TransportError: it cannot be told now.
+            TransportError: JMS cannot be told now.
         """
         while self._untold:
             try:
@@ -273,7 +273,7 @@ class ChannelToJms(Keeper[EventSource]):
     def _tell_news(self) -> None:
         self._has_news = False
         if not self._untold or not self._taking.acquire(blocking=False):
-            return  # who takes events now tells it with the next one, or the next look does
+            return  # the thread that takes events now sends it, or the next step does
         try:
             self._tell_jms(time.monotonic())
         except TransportError as error:
@@ -295,7 +295,7 @@ class ChannelToJms(Keeper[EventSource]):
         if self._retries is not None:
             self._retries[_PULLS].reset()
         failures = 0
-        while events and not self._over:  # pulled is taken: they are not given again
+        while events and not self._over:  # pulled events are gone from the channel: it does not give them again
             try:
                 self.take(events)
                 return
@@ -305,7 +305,7 @@ class ChannelToJms(Keeper[EventSource]):
                 self._pause(self._options.backoff.seconds(failures))
 
     def _may_retry(self, what: int, reason: str) -> bool:
-        """Waits until it is tried again; False: that is over."""
+        """Waits until the next retry; False if there are no more."""
         if self._lost is not None or self._over:
             return False
         if self._retries is None:
@@ -323,7 +323,7 @@ class ChannelToJms(Keeper[EventSource]):
         """Returns when JMS has the events.
 
         Raises:
-            TransportError: it has not, after `patience`: they are to come again.
+            TransportError: after `patience` JMS does not have them; the channel must deliver them again.
         """
         number = number_of(events) if self._end.acknowledges else None
         with self._taking:
@@ -339,7 +339,7 @@ class ChannelToJms(Keeper[EventSource]):
                 self._acknowledge([number])
 
     def _acknowledge(self, numbers: Sequence[int]) -> None:
-        """Acknowledges; it is tried again where events are pulled, else they come again, and are known."""
+        """Acknowledges events. Retries for pulled events; pushed ones come again and are recognised."""
         while True:
             try:
                 self._end.acknowledge(numbers)
@@ -355,7 +355,7 @@ class ChannelToJms(Keeper[EventSource]):
                 return
 
     def _messages(self, event: StructuredEvent, identifier: str) -> Sequence[JmsMessage]:
-        """What an event becomes, each with the id by which a second copy is known."""
+        """The messages for an event, each with the id that identifies copies."""
         try:
             if isinstance(event, RefusedEvent):
                 raise event.error
@@ -384,7 +384,7 @@ class ChannelToJms(Keeper[EventSource]):
                 self._send_singly(some, end)
 
     def _send_singly(self, made: Sequence[tuple[StructuredEvent, JmsMessage]], end: float) -> None:
-        """Some of these are refused: they are parked, and the others go on."""
+        """Sends messages one by one, after a refusal; refused ones are reported as parked."""
         for event, message in made:
             try:
                 self._insist(partial(self._sink.send, [message]), end)
@@ -392,7 +392,7 @@ class ChannelToJms(Keeper[EventSource]):
                 self._options.park(event, error)
 
     def _insist(self, send: Callable[[], None], end: float) -> None:
-        """Sends, and tries again what failed until a time has come."""
+        """Sends, with retries until a time."""
         failures = 0
         while True:
             try:
@@ -414,7 +414,7 @@ class ChannelToJms(Keeper[EventSource]):
         if not self._per_transaction:
             self._sink.send(messages)
             return
-        if not self._sink.is_ready:  # lost, and with it what was not committed
+        if not self._sink.is_ready:  # the connection is lost, with everything uncommitted
             for _, before in self._uncommitted:
                 self._sink.send(before)
         self._sink.send(messages)
@@ -435,7 +435,7 @@ class ChannelToJms(Keeper[EventSource]):
         try:
             self._sink.commit()
         except TransportError:
-            self._uncommitted = self._uncommitted[:-1]  # the last comes again, or is tried again by who sends it
+            self._uncommitted = self._uncommitted[:-1]  # the last one is delivered again, or its sender retries it
             raise
         numbers = [number_of(events) for events, _ in self._uncommitted]
         self._uncommitted = []
@@ -448,7 +448,7 @@ class ChannelToJms(Keeper[EventSource]):
             self._timer = None
 
     def _expire(self) -> None:
-        """The lifetime of a transaction is over: it is rolled back, and what it had goes in one of its own."""
+        """Ends an expired transaction: rolls it back and sends its messages in a transaction of their own."""
         with self._taking:
             self._timer = None
             waiting, self._uncommitted = self._uncommitted, []
@@ -467,23 +467,23 @@ class ChannelToJms(Keeper[EventSource]):
 
     @property
     def can_roll_back(self) -> bool:
-        """Whether JMS itself takes the events: an outbox keeps what it has."""
+        """Whether a rollback is possible: messages go to JMS directly; an outbox would keep them."""
         return self._options.outbox is None
 
     @property
     def has_transaction(self) -> bool:
-        """Whether something was sent and not committed."""
+        """Whether there are sent messages that are not committed."""
         with self._taking:
             return bool(self._uncommitted)
 
     def enable(self, events: int, timeout: float) -> None:
-        """Transactions of so many events, or sequences."""
+        """Enables transactions of so many events, or sequences."""
         with self._taking:
             self._sink.transacted(True)
             self._per_transaction, self._lifetime = events, timeout
 
     def disable(self) -> None:
-        """No transactions, from the end of the one in progress."""
+        """Disables transactions after the one in progress."""
         with self._taking:
             self._cancel()
             if self._uncommitted:
@@ -493,5 +493,5 @@ class ChannelToJms(Keeper[EventSource]):
 
 
 def _with_id(message: JmsMessage, identifier: str) -> JmsMessage:
-    """The message with an id by which a second copy is known, unless it has one."""
+    """The message with the id that identifies copies, unless it has one already."""
     return message if DUPLICATE_ID in message.properties else message.with_property(DUPLICATE_ID, identifier)

@@ -1,7 +1,7 @@
-"""Requests that JacORB cannot read: it answers them with an exception, and our objects are never called.
+"""Handles requests that JacORB cannot read: it answers them with an exception and never calls our objects.
 
-A server interceptor hands such a request to the thread of its object. It is put together from parts of the JDK, as no
-code of ours runs in Java's threads (see `_servants`).
+A server interceptor passes such a request to the thread of its object. It is composed of parts of the JDK, since no
+Python code may run in Java's threads (see `_servants`).
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from mtosi_jms.bridge._java import JavaOrb, made_of
 from mtosi_jms.transport.jvm import machine
 
 UNREAD: Final = "send_exception"
-"""The operation of the interceptor: an object's handler of this name is called with a request that cannot be read."""
+"""An operation of the interceptor: an object's handler of this name gets requests that cannot be read."""
 _INFO: Final = "PortableInterceptor.ServerRequestInfo"
 _TRANSIENT: Final = "IDL:omg.org/CORBA/TRANSIENT:1.0"
 
 
 def interceptor(orb: JavaOrb, oid: Any, ask: Any) -> Any:
-    """An interceptor that asks for what to do with requests to one object that failed, but by TRANSIENT: that is ours.
+    """An interceptor for failed requests to one object. It skips failures by TRANSIENT, which we raise ourselves.
 
     Args:
-        orb: whose requests.
+        orb: the ORB that gets the requests.
         oid: the object's id.
-        ask: a method handle that asks; see `_servants.asking`.
+        ask: method handle that passes a request on; see `_servants.asking`.
     """
     java = orb.java
     handles, method_type = java.cls("java.lang.invoke.MethodHandles"), java.cls("java.lang.invoke.MethodType")
@@ -53,7 +53,7 @@ def interceptor(orb: JavaOrb, oid: Any, ask: Any) -> Any:
 
     told, code = java.omg("CORBA.Any"), java.omg("CORBA.TypeCode")
     same = public.findStatic(java.cls("java.util.Arrays"), "equals", method_type.methodType(truth, octets, octets))
-    # All that its other methods need to return is a name.
+    # Its other methods need to return nothing but a name.
     named = got(method, "getName", text).asType(method_type.methodType(anything, method))
     nothing = handles.dropArguments(named, 1, classes([arguments]))
     is_ours = of_info(
@@ -83,7 +83,7 @@ class UnreadRequest:
             self.message = bytes(self._request.get_in().getBufferCopy())
 
     def answer(self) -> None:
-        """Has it answered as if the object had been called, and had returned."""
+        """Answers the request as if the object had been called and had returned."""
         with machine.blocking():
             for name, value in (("replyStatus", self._nothing), ("sys_ex", None), ("out", None)):
                 field = self._request.getClass().getDeclaredField(name)

@@ -1,4 +1,4 @@
-"""The external endpoints of `CosBridgeAdmin`, and which of them make a bridge (table 2-1)."""
+"""The external endpoints of `CosBridgeAdmin`, and which pairs of them form a bridge (table 2-1)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = [
 
 
 class ExternalEndpointRole(enum.Enum):
-    """Whether events or messages come from it, or go to it."""
+    """Whether events or messages come from an endpoint, or go to it."""
 
     SOURCE = "SOURCE"
     SINK = "SINK"
@@ -68,7 +68,7 @@ class JMSDestination:
     Attributes:
         destination_type: QUEUE or TOPIC.
         destination_name: its name at the provider, or in the naming context.
-        factory_name: which connection, a name that the factory of bridges knows.
+        factory_name: name of the connection factory, which the bridge factory must know.
     """
 
     destination_type: JMSDestinationType
@@ -89,7 +89,7 @@ class ExternalEndpoint:
     Attributes:
         role: SOURCE or SINK.
         connector: a JMSDestination, or the id of a channel.
-        style: who calls whom: at a source of the style PUSH the bridge is called.
+        style: who calls whom: a source of the style PUSH calls the bridge.
         type: JMS_MESSAGE goes with a JMSDestination, the others with a channel (000-B8).
     """
 
@@ -115,21 +115,21 @@ CONSISTENCY: Final[Mapping[tuple[str, FlowStyle, FlowStyle], bool]] = {
     ("JMS to channel", _PULL, _PUSH): True,
     ("JMS to channel", _PULL, _PULL): True,
 }
-"""Table 2-1: the direction and the styles of source and sink, to whether a bridge does it (000-B5, 000-B6).
+"""Table 2-1: whether a bridge supports a direction with these styles of source and sink (000-B5, 000-B6).
 
-JMS has no sink that pulls. A source of JMS that pushes and a sink that is pulled would need a buffer, in which messages
-could be lost: the specification leaves it to the bridge, and this one does not do it.
+JMS has no sink that pulls. A JMS source that pushes to a sink that pulls would need a buffer, in which messages could
+be lost. The specification leaves this to the bridge; this bridge does not support it.
 """
 
 
 def check_endpoints(source: ExternalEndpoint, sink: ExternalEndpoint) -> str:
-    """Checks that two endpoints make a bridge (000-B9).
+    """Checks that two endpoints can form a bridge (000-B9).
 
     Returns:
         The direction: `channel to JMS` or `JMS to channel`.
 
     Raises:
-        InvalidExternalEndPoints: with all that is wrong with either of them.
+        InvalidExternalEndPoints: they cannot; it lists all problems of both.
     """
     found: list[tuple[str, str, str]] = []
     for role, one in ((ExternalEndpointRole.SOURCE, source), (ExternalEndpointRole.SINK, sink)):

@@ -1,8 +1,8 @@
-"""CDR, the form of CORBA's values on the wire (GIOP 1.2): structured events and Anys to bytes and back.
+"""CDR, the encoding of CORBA values on the wire (GIOP 1.2): structured events and Anys to bytes and back.
 
-Texts are UTF-8 and UTF-16. Bytes of a peer are judged here and nowhere else: what is nested deeper than
-`mtosi_jms.bridge.events.DEPTH`, refers to itself, says that it is longer than it is, or would become an object of the
-ORB's language is refused, and what it would take is not allocated before.
+Texts are UTF-8 and UTF-16. A peer's bytes are checked only here. Refused are values that are nested deeper than
+`mtosi_jms.bridge.events.DEPTH`, refer to themselves, claim a greater length than they have, or would become an object
+of the ORB's language. No memory is allocated for them.
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ _REFUSED: Final = frozenset({K.principal, K.value, K.valuebox, K.native, K.abstr
 _INDIRECTION: Final = 0xFFFFFFFF
 _REFERS: Final = b"\xff\xff\xff\xff"
 _KEPT: Final = 4_096
-"""How long a TypeCode may be that is remembered."""
+"""Most bytes of a TypeCode that is cached."""
 _EMPTY: Final = 65_536
-"""How many more values may be read than there are bytes: values of some types, such as null, have none."""
+"""How many more values than bytes may be read: values of some types, such as null, have no bytes."""
 UTF_8: Final = "utf-8"
 _IIOP: Final = 0
 _CODE_SETS: Final = 1
@@ -70,14 +70,14 @@ _FRAGMENTED: Final = 2
 
 
 def encode_events(events: Sequence[StructuredEvent], charset: str = UTF_8) -> bytes:
-    """A `CosNotification::EventBatch` of big-endian CDR.
+    """Encode events as a `CosNotification::EventBatch` in big-endian CDR.
 
     Args:
         events: in order.
-        charset: of the texts that are not wide.
+        charset: charset of the texts that are not wide.
 
     Raises:
-        EventError: a value that is not of its type, or of a type that has none here; path.
+        EventError: a value does not match its type, or the type cannot be encoded; with the path.
     """
     out = _Writer(charset)
     out.ulong(len(events))
@@ -87,14 +87,14 @@ def encode_events(events: Sequence[StructuredEvent], charset: str = UTF_8) -> by
 
 
 def decode_events(data: bytes, charset: str = UTF_8) -> list[StructuredEvent]:
-    """The events of a `CosNotification::EventBatch` of big-endian CDR.
+    """Decode the events of a `CosNotification::EventBatch` in big-endian CDR.
 
     Args:
         data: the bytes.
-        charset: of the texts that are not wide.
+        charset: charset of the texts that are not wide.
 
     Raises:
-        EventError: bytes that are no events, or that are refused (see the module).
+        EventError: the bytes are not events, or are refused (see the module).
     """
     reader = _Reader(data, charset)
     try:
@@ -106,12 +106,12 @@ def decode_events(data: bytes, charset: str = UTF_8) -> list[StructuredEvent]:
 
 
 def decode_request(message: bytes, charset: str = UTF_8, *, grouped: bool) -> list[StructuredEvent]:
-    """The events of a request of GIOP 1.2 that pushes them; what cannot be decoded ends them, as a `RefusedEvent`.
+    """Decode the events of a GIOP 1.2 push request. At the first undecodable event it stops, with a `RefusedEvent`.
 
     Args:
-        message: the request, from its first byte; what follows it is left.
-        charset: of the texts that are not wide.
-        grouped: whether it pushes a sequence.
+        message: the request from its first byte; bytes after it are ignored.
+        charset: charset of the texts that are not wide.
+        grouped: whether the request pushes a sequence.
     """
     names: list[str] = []
     header: list[Property] = []
@@ -143,7 +143,7 @@ def _three(names: list[str]) -> tuple[str, str, str]:
 
 
 def _arguments(message: bytes, charset: str) -> _Reader:
-    """A reader that stands at the arguments of a request of GIOP 1.2."""
+    """A reader positioned at the arguments of a GIOP 1.2 request."""
     if message[:6] != b"GIOP\1\2" or len(message) < _GIOP_HEADER:
         raise EventError("no request of GIOP 1.2")
     little = bool(message[6] & 1)
@@ -164,7 +164,7 @@ def _arguments(message: bytes, charset: str) -> _Reader:
 
 
 def encode_properties(properties: Sequence[Property]) -> bytes:
-    """A `CosNotification::PropertySeq` of big-endian CDR.
+    """Encode properties as a `CosNotification::PropertySeq` in big-endian CDR.
 
     Raises:
         EventError: see `encode_events`.
@@ -175,7 +175,7 @@ def encode_properties(properties: Sequence[Property]) -> bytes:
 
 
 def decode_properties(data: bytes) -> tuple[Property, ...]:
-    """The properties of a `CosNotification::PropertySeq` of big-endian CDR.
+    """Decode the properties of a `CosNotification::PropertySeq` in big-endian CDR.
 
     Raises:
         EventError: see `decode_events`.
@@ -190,7 +190,7 @@ def decode_properties(data: bytes) -> tuple[Property, ...]:
 
 
 def encode_any(any: Any) -> bytes:
-    """An Any as an encapsulation: an octet for the order of bytes, then its TypeCode and its value.
+    """Encode an Any as an encapsulation: an octet for the byte order, then its TypeCode and its value.
 
     Raises:
         EventError: see `encode_events`.
@@ -202,7 +202,7 @@ def encode_any(any: Any) -> bytes:
 
 
 def decode_any(data: bytes) -> Any:
-    """The Any of an encapsulation.
+    """Decode the Any of an encapsulation.
 
     Raises:
         EventError: see `decode_events`.
@@ -218,10 +218,10 @@ def decode_any(data: bytes) -> Any:
 
 
 def encode_typecode(type: TypeCode) -> bytes:
-    """A TypeCode as an encapsulation.
+    """Encode a TypeCode as an encapsulation.
 
     Raises:
-        EventError: a kind that is refused.
+        EventError: the kind is refused.
     """
     out = _Writer()
     out.data.append(0)
@@ -230,7 +230,7 @@ def encode_typecode(type: TypeCode) -> bytes:
 
 
 def decode_typecode(data: bytes) -> TypeCode:
-    """The TypeCode of an encapsulation.
+    """Decode the TypeCode of an encapsulation.
 
     Raises:
         EventError: see `decode_events`.
@@ -246,13 +246,13 @@ def decode_typecode(data: bytes) -> TypeCode:
 
 
 def addresses_of(ior: str) -> list[tuple[str, int]]:
-    """Hosts and ports that an ORB may connect to for a reference, those of alternate addresses included.
+    """Hosts and ports to which an ORB may connect for a reference, including alternate addresses.
 
     Args:
         ior: `IOR:...`.
 
     Raises:
-        EventError: no reference, or one with a profile other than IIOP, of which no address is known here.
+        EventError: this is not a reference, or it has a profile other than IIOP, whose address cannot be read.
     """
     found: list[tuple[str, int]] = []
     for address, components in _profiles(ior):
@@ -266,7 +266,7 @@ def addresses_of(ior: str) -> list[tuple[str, int]]:
 
 
 def code_set_of(ior: str) -> int | None:
-    """The number, in OSF's registry, of the charset that texts have at a reference; None where it does not say.
+    """The charset of texts that a reference states, as its number in OSF's registry; None if it states none.
 
     Args:
         ior: `IOR:...`.
@@ -284,7 +284,7 @@ def code_set_of(ior: str) -> int | None:
 
 
 def _profiles(ior: str) -> list[tuple[tuple[str, int], list[tuple[int, bytes]]]]:
-    """Address and components of each profile."""
+    """The address and components of each profile."""
     reader = _Reader(_ior_bytes(ior))
     try:
         reader.byte_order()
@@ -320,7 +320,7 @@ def _ior_bytes(ior: str) -> bytes:
 
 
 class _Writer:
-    """Big-endian CDR; positions count from the beginning of `data`."""
+    """Writes big-endian CDR; positions count from the beginning of `data`."""
 
     __slots__ = ("_charset", "data")
 
@@ -487,7 +487,7 @@ _PARTS: Final[dict[TCKind, Callable[[_Writer, TypeCode], None]]] = {
 
 @lru_cache(1_024)
 def _parts(one: TypeCode, charset: str) -> bytes:
-    """What follows the kind of a TypeCode: an encapsulation, the same wherever it stands."""
+    """The encapsulation after the kind of a TypeCode; it does not depend on its position."""
     out = _Writer(charset)
     out.data.append(0)
     _PARTS[one.kind](out, one)
@@ -603,7 +603,7 @@ def _write_enum(out: _Writer, one: TypeCode, value: Value, depth: int) -> None:
 
 
 def _content(one: TypeCode) -> TypeCode:
-    """The type of the elements of a sequence or array; those without bytes are refused: their number has no bound."""
+    """The element type of a sequence or array. Types without bytes are refused: bytes would not limit their number."""
     content = _need(one.content)
     plain = content.plain
     if plain.kind in (K.null, K.void) or (plain.kind is K.struct and not plain.members):
@@ -697,7 +697,7 @@ _WRITERS: Final[dict[TCKind, Callable[[_Writer, TypeCode, Value, int], None]]] =
 
 
 def _chosen(union: TypeCode, discriminator: object) -> Member | None:
-    """The member that a discriminator chooses."""
+    """The member that a discriminator selects."""
     for index, member in enumerate(union.members):
         if index != union.default_index and member.label == discriminator:
             return member
@@ -705,7 +705,7 @@ def _chosen(union: TypeCode, discriminator: object) -> Member | None:
 
 
 class _Reader:
-    """CDR of either order of bytes. What ends early raises struct.error; the functions of the module turn it."""
+    """Reads CDR in either byte order. Truncated data raises struct.error, which the module's functions translate."""
 
     __slots__ = ("_base", "_charset", "_data", "_left", "_little", "_pos", "_seen")
 
@@ -717,7 +717,7 @@ class _Reader:
         self._little = little
         self._left = len(data) + _EMPTY
         self._seen: dict[int, TypeCode | None] = {}
-        """TypeCodes by the place where they begin; None as long as they are being read."""
+        """TypeCodes by their start position; None while they are being read."""
 
     def end(self) -> None:
         if self._pos != len(self._data):
@@ -730,7 +730,7 @@ class _Reader:
         self._little = order == 1
 
     def number(self, code: str) -> int:
-        """An integer; of the codes f and d too, of which `value` alone knows that they are none."""
+        """A number; annotated as an integer, although the codes f and d give floats, which only `value` reads."""
         size = _SIZES[code]
         at = self._pos + -(self._pos - self._base) % size
         self._pos = at + size
@@ -738,10 +738,10 @@ class _Reader:
         return found
 
     def count(self, least: int = 1) -> int:
-        """How many of something follow, each of some octets at least.
+        """The number of following items, each of at least `least` octets.
 
         Raises:
-            EventError: there cannot be as many.
+            EventError: the remaining data cannot hold that many.
         """
         found = self.number("I")
         if found * least > len(self._data) - self._pos:
@@ -759,7 +759,7 @@ class _Reader:
         return self.take(self.number("I"))
 
     def string(self) -> str:
-        """A text: most of an event is made of these, so length and octets are read here and not by `octets`."""
+        """A text. Events consist mostly of texts, so this reads length and octets itself, without `octets`."""
         data = self._data
         begin = self._pos + (self._base - self._pos) % 4 + 4
         length = (_LITTLE if self._little else _BIG)["I"].unpack_from(data, begin - 4)[0]
@@ -767,7 +767,7 @@ class _Reader:
         if end > len(data):
             raise EventError(f"a length of {length}, and {len(data) - begin} bytes are left")
         self._pos = end
-        if length and data[end - 1]:  # a length of 0 is what some ORBs send for the empty string
+        if length and data[end - 1]:  # some ORBs send a length of 0 for the empty string
             raise EventError("a string does not end with NUL")
         raw = data[begin : end - 1] if length else b""
         try:
@@ -859,7 +859,7 @@ class _Reader:
         return made
 
     def places(self) -> tuple[tuple[int, TypeCode], ...]:
-        """The TypeCodes that were read, by where they begin."""
+        """The TypeCodes that were read, with their start positions."""
         return tuple((place, one) for place, one in self._seen.items() if one is not None)
 
     def _indirection(self) -> TypeCode:
@@ -919,10 +919,10 @@ class _Reader:
         return _READERS[kind](self, one, depth)
 
     def spend(self, elements: int) -> None:
-        """Counts values that are about to be read: those without bytes would cost nothing else.
+        """Counts values before they are read, to limit values without bytes.
 
         Raises:
-            EventError: too many.
+            EventError: there are too many values.
         """
         self._left -= elements
         if self._left < 0:
@@ -931,7 +931,7 @@ class _Reader:
 
 @lru_cache(1_024)
 def _known(kind: TCKind, octets: bytes, charset: str) -> tuple[TypeCode, tuple[tuple[int, TypeCode], ...]]:
-    """A TypeCode of its parameters, and those in it by their places: peers send the same few again and again."""
+    """A TypeCode from its parameters, and the positions of those inside it. Cached: peers repeat the same few."""
     reader = _Reader(octets, charset)
     reader.byte_order()
     return reader.parameters(kind, 0), reader.places()
@@ -990,7 +990,7 @@ def _read_elements(reader: _Reader, one: TypeCode, depth: int) -> Value:
 
 
 def _read_fixed(reader: _Reader, one: TypeCode, depth: int) -> Value:
-    # JacORB leaves leading zeros out; the sign tells where it ends.
+    # JacORB omits leading zeros; the sign marks the end.
     digits = ""
     while not digits.endswith(("c", "d")):
         if len(digits) > one.digits:
@@ -1000,7 +1000,7 @@ def _read_fixed(reader: _Reader, one: TypeCode, depth: int) -> Value:
         whole = Decimal(digits[:-1])
     except InvalidOperation:
         raise EventError("a fixed has something else than digits") from None
-    # The digits, not their value, are the number: no rounding by a context.
+    # Built from the digits, so no decimal context rounds it.
     return Decimal((int(digits[-1] == "d"), whole.as_tuple().digits, -one.scale))
 
 

@@ -6,9 +6,8 @@
         source.connect()
         events = source.pull(timeout=5)
 
-A channel is what `mtosi_jms.bridge.endpoints` says. The ORB connects to the hosts of the address that it was given, to
-those of the channel that was found there, and to those of `OrbOptions.hosts`: a reference that leads elsewhere is
-refused.
+A channel has the interface of `mtosi_jms.bridge.endpoints`. The ORB connects only to the hosts of the given address, of
+the channel found there, and of `OrbOptions.hosts`. A reference to another host is refused.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ _MOST_IOR: Final = 65_536
 _UTF_8: Final = "utf-8"
 _LATIN_1: Final = "iso-8859-1"
 _CODE_SETS: Final = {0x05010001: _UTF_8}
-"""Numbers of charsets in OSF's registry; any other is taken for ISO 8859-1, which CORBA falls back on."""
+"""Numbers of charsets in OSF's registry; any other number means ISO 8859-1, the default of CORBA."""
 _LOOPBACK: Final = "127.0.0.1"
 _ADDRESS: Final = re.compile(
     r"(?:iiop)?:(?P<version>[0-9]\.[0-9]@)?(?P<host>\[[0-9A-Fa-f:.]+\]|[^:\[\]]*)(?::(?P<port>[0-9]+))?"
@@ -63,21 +62,21 @@ _ADDRESS: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class OrbOptions:
-    """How an ORB behaves.
+    """Options of an ORB.
 
     Attributes:
-        listen: address where it takes calls of channels that push; loopback unless told.
-        port: there; 0: a free one.
-        advertise: the host that channels are told, where it is another than `listen`; empty: `listen`.
-        hosts: more hosts that references may lead to.
+        listen: address at which it takes calls of channels; by default loopback.
+        port: port at that address; 0: a free one.
+        advertise: the host that channels are told, if it differs from `listen`; empty: `listen`.
+        hosts: further hosts to which references may lead.
         connect_timeout: seconds for a connection.
         call_timeout: seconds for the answer to a call.
-        answer_timeout: seconds that a consumer has to take events, before the channel is told TRANSIENT.
-        charset: of texts that are not wide, `utf-8` or `iso-8859-1`; empty: what the channel says that it has, and
-            ISO 8859-1 where it says nothing, which loses no octet.
-        keep: a file by which connections of channels that push outlive this process: the next one with the same file
-            takes them up, and gets what the channel kept meanwhile. It listens where this one did, unless `port` says
-            otherwise.
+        answer_timeout: seconds that a consumer may take for events, before the channel is told TRANSIENT.
+        charset: charset of texts that are not wide, `utf-8` or `iso-8859-1`; empty: the charset that the channel
+            states, or if it states none, ISO 8859-1, which loses no octet.
+        keep: file that lets connections of pushing channels outlive this process. The next process with the same file
+            takes them over, and gets the events that the channel kept meanwhile. It listens at the same port, unless
+            `port` is set.
     """
 
     listen: str = _LOOPBACK
@@ -110,7 +109,7 @@ class Orb(Closeable):
     """An ORB in this process, in the same Java machine as `jvm:` connections. May be used by several threads.
 
     Args:
-        options: how it behaves.
+        options: options of the ORB.
 
     Raises:
         MissingExtraError: JPype is not installed.
@@ -147,13 +146,13 @@ class Orb(Closeable):
         )
 
     def channel(self, address: str, channel_id: int | None = None, *, name: str = "") -> CorbaChannel:
-        """A channel.
+        """Find a channel.
 
         Args:
             address: `corbaloc:...`, `corbaname:...`, `IOR:...` or the path of a file that holds the last; it refers to
                 an event channel or to an event channel factory.
-            channel_id: of a factory's channel; None: its only one.
-            name: told in place of the address.
+            channel_id: id of a factory's channel; None: its only channel.
+            name: name to show in place of the address.
 
         Raises:
             ConfigError: no such address, neither a channel nor a factory, or not exactly one channel.
@@ -173,11 +172,11 @@ class Orb(Closeable):
         return made
 
     def find(self, address: str, name: str = "") -> Remote:
-        """An object of any interface.
+        """Find an object of any interface.
 
         Args:
             address: as for `channel`.
-            name: where the address is that of a naming service: the name there, `a.b/c`, as CosNaming writes it.
+            name: if the address is that of a naming service, the name of the object there, as `a.b/c` of CosNaming.
 
         Raises:
             ConfigError: no such address, or no name.
@@ -193,14 +192,14 @@ class Orb(Closeable):
         return Remote(orb, found, shown)
 
     def _read(self, address: str, name: str = "") -> str:
-        """The text of an address for the ORB, whose hosts are allowed from now on."""
+        """The address for the ORB; the hosts in it are allowed from now on."""
         text, hosts = _read_address(address, name)
         for host in hosts:
             self._orb.allow(host)
         return text
 
     def _object(self, orb: JavaOrb, text: str, name: str, shown: str) -> Any:
-        """The object, whose hosts are allowed from now on."""
+        """The object; the hosts in its reference are allowed from now on."""
         with orb.calling(shown):
             found = self._resolved(orb, text, name)
             if found is None:
@@ -210,7 +209,7 @@ class Orb(Closeable):
         return found
 
     def _fitting(self, found: Any) -> JavaOrb:
-        """The ORB that has an object's charset."""
+        """An ORB with the charset of an object."""
         charset = self._charset(found)
         if charset not in self._orbs:
             self._orbs[charset] = self._made(charset, self._orb.allowed)
@@ -239,7 +238,7 @@ class Orb(Closeable):
         return channel, -1 if channel_id is None else channel_id
 
     def _resolved(self, orb: JavaOrb, text: str, name: str) -> Any:
-        """The object of an address, which the naming service is asked for where there is a name."""
+        """The object of an address; if there is a name, the object of that name in the naming service."""
         scheme, _, rest = text.partition(":")
         if scheme == "corbaname":
             place, _, fragment = rest.partition("#")
@@ -269,22 +268,22 @@ class Orb(Closeable):
         return addresses_of(str(self._orb.orb.object_to_string(reference)))
 
     def check(self, reference: Any) -> None:
-        """Refuses a reference of a peer's that leads to a host which is not allowed; it is not called.
+        """Refuses a peer's reference to a host that is not allowed; does not call it.
 
         Raises:
-            ReferenceRefusedError: it does.
+            ReferenceRefusedError: the host is not allowed.
         """
         for host, port in self._addresses(reference):
             if not self._orb.allows(host):
                 raise ReferenceRefusedError(host, port)
 
     def offer(self, factory: BridgeFactory) -> str:
-        """Offers a factory of bridges, and the bridges that it has, to CORBA clients, at `OrbOptions.listen`.
+        """Offers a bridge factory and its bridges to CORBA clients, at `OrbOptions.listen`.
 
-        Whoever reaches the port may make, start, stop and destroy bridges.
+        Anyone who reaches the port can make, start, stop and destroy bridges.
 
         Args:
-            factory: goes on when the ORB is closed.
+            factory: the factory; it stays open when the ORB is closed.
 
         Returns:
             The reference of a `CosBridgeAdmin::BridgeFactory`, `IOR:...`.
@@ -299,14 +298,14 @@ class Orb(Closeable):
             self._channels.remove(channel)
 
     def leave(self) -> None:
-        """Has what `keep` keeps stay at the channels when it is closed: the next process takes it up."""
+        """Leaves the connections in the `keep` file open at the channels on close, for the next process."""
         if self.kept is not None:
             self.kept.left = True
             for orb in self._orbs.values():
                 orb.leave()
 
     def close(self) -> None:
-        """Closes its channels and ends the ORB; more than once."""
+        """Closes its channels and ends the ORB; may be called more than once."""
         for channel in list(self._channels):
             channel.close()
         while self._offered:
@@ -321,7 +320,7 @@ class CorbaChannel:
     """An event channel behind the ORB; made by `Orb.channel`. See `mtosi_jms.bridge.endpoints.Channel`.
 
     Attributes:
-        channel_id: its number at its factory; -1 where it was found without one.
+        channel_id: its id at its factory; -1 if it was found without a factory.
         name: its address, without a reference's digits.
     """
 
@@ -342,7 +341,7 @@ class CorbaChannel:
 
     @property
     def qos(self) -> QoS:
-        """What the channel has.
+        """The channel's quality of service.
 
         Raises:
             TransportError: it cannot be reached.
@@ -384,7 +383,7 @@ class CorbaChannel:
         return source
 
     def _earlier_source(self, kept: KeptConnections, key: str, earlier: KeptProxy, grouping: Grouping) -> CorbaSource:
-        """The source that an earlier process had; whether it is there is found when it is connected."""
+        """The source that an earlier process had; `connect` finds out whether it still exists."""
         self._check_open()
         with self._orb.calling(self.name):
             proxy = self._checked(self._orb.orb.string_to_object(earlier.proxy))
@@ -426,7 +425,7 @@ class CorbaChannel:
     def _made(
         self, kind: type[End], style: FlowStyle, grouping: Grouping, qos: QoS | None, constraint: str = ""
     ) -> End:
-        """A proxy, and what will be connected to it."""
+        """A proxy, and the source or sink for it."""
         self._check_open()
         java, how = self._orb.java, style.value.lower()
         theirs, ours = ("supplier", "consumer") if kind is CorbaSource else ("consumer", "supplier")
@@ -451,7 +450,7 @@ class CorbaChannel:
 
     @property
     def options(self) -> OrbOptions:
-        """Those of the ORB."""
+        """The options of the ORB."""
         return self._owner.options
 
     def _checked(self, reference: Any) -> Any:
@@ -492,7 +491,7 @@ class CorbaChannel:
             return False
 
     def close(self) -> None:
-        """Disconnects what was connected through this object, and lets the channel be; more than once."""
+        """Disconnects the sources and sinks of this object; the channel stays. May be called more than once."""
         self._closed = True
         for end in list(self._ends):
             end.disconnect()
@@ -508,7 +507,7 @@ def _shown(address: str) -> str:
 
 
 def _read_address(address: str, name: str = "") -> tuple[str, Sequence[str]]:
-    """The text for the ORB, and the hosts that it names."""
+    """The address for the ORB, and the hosts in it."""
     scheme = address.partition(":")[0].lower()
     if scheme in ("corbaloc", "corbaname"):
         return _located(address, name)
@@ -535,7 +534,7 @@ def _reference(text: str, what: str) -> tuple[str, Sequence[str]]:
 
 
 def _located(address: str, name: str) -> tuple[str, Sequence[str]]:
-    """An address with the version of GIOP; by default it would be 1.0, which has no wide texts."""
+    """An address with the version of GIOP; the default, 1.0, has no wide texts."""
     scheme, _, rest = address.partition(":")
     places, found, told = re.split("[/#]", rest, maxsplit=1)[0], [], []
     for place in places.split(","):

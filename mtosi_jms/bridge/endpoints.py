@@ -1,7 +1,7 @@
-"""The seam between the bridge and Notification Services: what a channel looks like from this side.
+"""The interface between the bridge and Notification Services: channels, their sources and sinks.
 
-`mtosi_jms.bridge.corba` reaches channels behind an ORB, `mtosi_jms.testing.MemoryChannel` is one inside the process.
-Every method raises `mtosi_jms.errors.TransportError` where the channel cannot be reached or has gone, and
+`mtosi_jms.bridge.corba` reaches channels behind an ORB; `mtosi_jms.testing.MemoryChannel` is a channel in the process.
+Every method raises `mtosi_jms.errors.TransportError` if the channel cannot be reached or is gone, and
 `IllegalStateError` after `disconnect` or `close`.
 """
 
@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 QoS: TypeAlias = Mapping[str, Any]
-"""Properties of quality of service by their names in CosNotification, such as `EventReliability`."""
+"""Quality-of-service properties by their names in CosNotification, such as `EventReliability`."""
 
 
 class FlowStyle(enum.Enum):
@@ -45,27 +45,27 @@ class Grouping(enum.Enum):
 
 
 EventConsumer: TypeAlias = Callable[[Sequence[StructuredEvent]], None]
-"""Takes what a channel pushes: one event, or those of a sequence.
+"""Takes pushed events: one, or those of a sequence.
 
-It is called by one thread at a time, in order. When it returns the events are taken. What it raises is told to the
-channel as TRANSIENT, so that the same events come again; nothing of them counts as taken.
+One thread at a time calls it, in order. When it returns, the events are taken. If it raises, none of them is taken: the
+channel is told TRANSIENT and delivers them again.
 """
 
 EventSupplier: TypeAlias = Callable[[int, bool], Sequence[StructuredEvent]]
-"""Gives what a channel pulls: called with how many it takes at most, and whether it waits for the first.
+"""Gives events to a channel that pulls: called with the most events that it takes, and whether it waits for the first.
 
-An empty answer says that there is none. What it raises is told to the channel as TRANSIENT.
+An empty answer means that there are none. If it raises, the channel is told TRANSIENT.
 """
 
 OnDisconnected: TypeAlias = Callable[[str], None]
-"""Told, with the reason, that the channel ended the connection or that the proxy has gone; not told of `disconnect`."""
+"""Called with the reason when the channel ended the connection or the proxy is gone; not called for `disconnect`."""
 
 OnAcknowledged: TypeAlias = Callable[[Sequence[int]], None]
-"""Told which SequenceNumbers the channel acknowledges (000-A11)."""
+"""Called with the SequenceNumbers that the channel acknowledges (000-A11)."""
 
 
 class EventSource(Protocol):
-    """A proxy supplier of a channel and what is connected to it: events come out of the channel here.
+    """A proxy supplier of a channel with our consumer: events come out of the channel here.
 
     Attributes:
         style: PUSH: the channel calls; PULL: `pull` does.
@@ -94,9 +94,9 @@ class EventSource(Protocol):
 
         Args:
             consumer: needed where the style is PUSH, None where it is PULL.
-            on_disconnected: told when the connection is lost.
-            keep_refused: whether an event that cannot be decoded comes as a `RefusedEvent`, in its place; else `pull`
-                raises EventError, and a channel that pushes is told TRANSIENT.
+            on_disconnected: called when the connection is lost.
+            keep_refused: whether a `RefusedEvent` replaces an event that cannot be decoded; if not, `pull` raises
+                EventError, and a channel that pushes is told TRANSIENT.
 
         Raises:
             IllegalStateError: it was connected before.
@@ -115,13 +115,13 @@ class EventSource(Protocol):
         """
 
     def acknowledge(self, numbers: Sequence[int]) -> None:
-        """Tells the channel which SequenceNumbers are done with; only where `acknowledges`."""
+        """Acknowledges SequenceNumbers to the channel; only if `acknowledges`."""
 
     def suspend(self) -> None:
-        """No events come until `resume`; the channel keeps them as its quality of service says."""
+        """Suspends the connection: no events come until `resume`. The channel keeps them by its quality of service."""
 
     def resume(self) -> None:
-        """Events come again."""
+        """Resumes the connection: events come again."""
 
     def is_connected(self) -> bool:
         """Asks the channel whether the connection exists (`AlreadyConnected`); a suspended one does."""
@@ -131,7 +131,7 @@ class EventSource(Protocol):
 
 
 class EventSink(Protocol):
-    """A proxy consumer of a channel and what is connected to it: events go into the channel here.
+    """A proxy consumer of a channel with our supplier: events go into the channel here.
 
     Attributes:
         style: PUSH: `push` calls the channel; PULL: the channel calls.
@@ -156,21 +156,21 @@ class EventSink(Protocol):
 
         Args:
             supplier: needed where the style is PULL, None where it is PUSH.
-            on_disconnected: told when the connection is lost.
-            on_acknowledged: told what the channel acknowledges, where it has the Ack interfaces.
+            on_disconnected: called when the connection is lost.
+            on_acknowledged: called for acknowledgements, if the channel has the Ack interfaces.
 
         Raises:
             IllegalStateError: it was connected before.
         """
 
     def push(self, events: Sequence[StructuredEvent]) -> None:
-        """Returns when the channel has the events, in order; for the style PUSH. Without grouping: one call each."""
+        """Pushes events in order, for the style PUSH; returns when the channel has them. Ungrouped: one call each."""
 
     def suspend(self) -> None:
-        """The channel pulls no more until `resume`; `push` raises IllegalStateError."""
+        """Suspends the connection until `resume`: the channel does not pull, and `push` raises IllegalStateError."""
 
     def resume(self) -> None:
-        """Events may go again."""
+        """Resumes the connection: events may go again."""
 
     def is_connected(self) -> bool:
         """Asks the channel whether the connection exists (`AlreadyConnected`); a suspended one does."""
@@ -184,8 +184,8 @@ class Channel(Protocol):
 
     Attributes:
         channel_id: its number at its factory (`CosNotifyChannelAdmin::ChannelID`).
-        name: where it is, for people: no credential.
-        qos: what the channel has.
+        name: its address, for people, without credentials.
+        qos: its quality of service.
     """
 
     @property

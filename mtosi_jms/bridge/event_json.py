@@ -1,9 +1,8 @@
 """Structured events as JSON, for people and pipes: what `mtosi-jms channel` prints and reads.
 
-A value is plain where JSON says all: null, booleans, a long as a whole number, a double as another number, a string as
-text, an AnySeq as an array. Any other has its type beside it: `{"type": "short", "value": 3}`, `octets` in hexadecimal
-digits, `properties` as an object. A value of a constructed type is shown and carried: `value` is for readers, `cdr` is
-the value.
+Values whose type JSON implies are plain: null, booleans, a long as a whole number, a double as another number, a string
+as text, an AnySeq as an array. Any other value has its type with it: `{"type": "short", "value": 3}`; `octets` are in
+hexadecimal digits, `properties` are an object. For a constructed type, `value` is for readers and `cdr` is the value.
 """
 
 from __future__ import annotations
@@ -43,14 +42,14 @@ _BASIC: Final = {
     )
 }
 _MOST: Final = 32
-"""How deep arrays and properties may be nested."""
+"""Most levels of nested arrays and properties."""
 
 
 def event_to_json(event: StructuredEvent) -> dict[str, Json]:
-    """An event as values that `json.dumps` takes; what is empty is left out.
+    """Turn an event into values that `json.dumps` takes, without empty parts.
 
     Raises:
-        EventError: a value that is not of its type.
+        EventError: a value does not match its type.
     """
     found: dict[str, Json] = {name: getattr(event, name) for name in _TEXTS if getattr(event, name)}
     for name in ("variable_header", "filterable_data"):
@@ -63,10 +62,10 @@ def event_to_json(event: StructuredEvent) -> dict[str, Json]:
 
 
 def event_from_json(found: object) -> StructuredEvent:
-    """The event of what `json.loads` gave.
+    """Make an event from the result of `json.loads`.
 
     Raises:
-        EventError: it is no event; path.
+        EventError: it is not an event; with the path.
     """
     if not isinstance(found, dict):
         raise EventError("an event is an object")
@@ -86,7 +85,7 @@ def event_from_json(found: object) -> StructuredEvent:
 
 
 def _properties(listed: tuple[tuple[str, Any], ...], depth: int) -> Json:
-    """An object; an array of pairs where a name is there twice."""
+    """An object, or an array of pairs if a name occurs twice."""
     pairs = [(name, _any(value, depth + 1)) for name, value in listed]
     named = dict(pairs)
     return named if len(named) == len(pairs) else [list(pair) for pair in pairs]

@@ -1,6 +1,6 @@
-"""Structured events of OMG's Notification Service as plain Python values: no ORB and no Java is needed to make one.
+"""Structured events of OMG's Notification Service as plain Python values; they need neither an ORB nor Java.
 
-An `Any` has a TypeCode and a value. The value is what Python has for the kind:
+An `Any` has a TypeCode and a value. The kind of the TypeCode determines the Python type of the value:
 
 | kind | value |
 |---|---|
@@ -19,7 +19,7 @@ An `Any` has a TypeCode and a value. The value is what Python has for the kind:
 | TypeCode | `TypeCode` |
 | object reference | `ObjectReference`, which nothing here follows |
 
-An alias has the value of what it names. Valuetypes, abstract and native kinds carry state or code: they have no value.
+An alias has the values of its target type. Valuetypes, abstract and native kinds carry state or code and have no value.
 """
 
 from __future__ import annotations
@@ -54,10 +54,10 @@ __all__ = [
 ]
 
 DEPTH: Final = 64
-"""How deep TypeCodes, and values within values, may be nested."""
+"""Most levels of nested TypeCodes, and of nested values."""
 
 TYPE_NODES: Final = 100_000
-"""How many TypeCodes one TypeCode may hold, those within those counted."""
+"""Most TypeCodes in one TypeCode, on all levels together."""
 
 
 class TCKind(enum.Enum):
@@ -97,7 +97,7 @@ class TCKind(enum.Enum):
     native = 31
     abstract_interface = 32
 
-    __hash__ = object.__hash__  # Enum's own works on names, many times as slow
+    __hash__ = object.__hash__  # Enum's own hashes names, which is many times slower
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ class Member:
     Attributes:
         name: its name.
         type: its TypeCode, None for a member of an enumeration.
-        label: the discriminator's value that chooses it, None outside unions and for a union's default member.
+        label: the discriminator's value that selects it; None outside unions and for a union's default member.
     """
 
     name: str
@@ -120,21 +120,21 @@ class TypeCode:
     """The type of a value.
 
     Attributes:
-        kind: what it is.
+        kind: its kind.
         repository_id: `IDL:...:1.0` of a type with a name, else empty.
         name: name of a type with a name, else empty.
-        members: of a struct, an exception, a union or an enumeration.
-        content: the type of the elements of a sequence or array, or what an alias names.
-        length: of an array; the bound of a string or sequence, 0 where it has none.
+        members: members of a struct, an exception, a union or an enumeration.
+        content: the type of the elements of a sequence or array, or the target type of an alias.
+        length: length of an array; bound of a string or sequence, 0 for none.
         discriminator: the type of a union's discriminator.
         default_index: index of a union's default member, -1: none.
-        digits: of a fixed.
-        scale: of a fixed.
-        depth: how deep TypeCodes are nested in it, itself counted.
-        nodes: how many TypeCodes it holds, itself counted.
+        digits: digits of a fixed.
+        scale: scale of a fixed.
+        depth: levels of nested TypeCodes, including itself.
+        nodes: number of TypeCodes in it, including itself.
 
     Raises:
-        EventError: nested deeper than `DEPTH`, or of more than `TYPE_NODES` TypeCodes.
+        EventError: it is nested deeper than `DEPTH`, or has more than `TYPE_NODES` TypeCodes.
     """
 
     kind: TCKind
@@ -164,7 +164,7 @@ class TypeCode:
         object.__setattr__(self, "_hash", hash(self._given()))
 
     def __hash__(self) -> int:
-        return self._hash  # once for all: a TypeCode can be a large tree
+        return self._hash  # computed once: a TypeCode can be a large tree
 
     def __reduce__(self) -> tuple[type[TypeCode], tuple[object, ...]]:
         return type(self), self._given()
@@ -177,10 +177,10 @@ class TypeCode:
 
     @staticmethod
     def of(kind: TCKind) -> TypeCode:
-        """The TypeCode of a kind that needs nothing else, such as `long` or an unbounded `string`: always the same one.
+        """The TypeCode of a kind without parameters, such as `long` or an unbounded `string`; always the same object.
 
         Raises:
-            EventError: a kind that needs more, such as `struct`.
+            EventError: the kind needs parameters, such as `struct`.
         """
         try:
             return _SIMPLE[kind]
@@ -193,7 +193,7 @@ class TypeCode:
 
         Args:
             content: type of its elements.
-            bound: how many it may have, 0: any number.
+            bound: most elements, 0 for any number.
         """
         return TypeCode(TCKind.sequence, content=content, length=bound)
 
@@ -215,7 +215,7 @@ class TypeCode:
         Args:
             repository_id: `IDL:...:1.0`.
             name: its name.
-            content: what it names.
+            content: the type that it names.
         """
         return TypeCode(TCKind.alias, repository_id, name, content=content)
 
@@ -237,7 +237,7 @@ _SIMPLE: Final = {kind: TypeCode(kind) for kind in TCKind if kind not in _NEEDY}
 
 @dataclass(frozen=True, slots=True)
 class ObjectReference:
-    """A reference to a CORBA object: its text, never followed here.
+    """A reference to a CORBA object, as text; this module never follows it.
 
     Attributes:
         ior: `IOR:...`, empty for the nil reference.
@@ -251,8 +251,8 @@ class Union:
     """The value of a union.
 
     Attributes:
-        discriminator: which member it has: as a value of the discriminator's type.
-        value: the member's value, None where the discriminator chooses no member.
+        discriminator: value of the discriminator, which selects the member.
+        value: the member's value; None if the discriminator selects no member.
     """
 
     discriminator: str | int | bool
@@ -265,7 +265,7 @@ class Any:
 
     Attributes:
         type: the TypeCode.
-        value: what the type says; nothing checks it before it is encoded.
+        value: a value of that type; it is checked only when it is encoded.
     """
 
     type: TypeCode
@@ -275,7 +275,7 @@ class Any:
 Value: TypeAlias = (
     "bool | int | float | Decimal | str | bytes | tuple[Value, ...] | Union | Any | TypeCode | ObjectReference | None"
 )
-"""What an `Any` can hold."""
+"""The values that an `Any` can hold."""
 
 NULL: Final = Any(TypeCode.of(TCKind.null))
 """The Any that holds nothing."""
@@ -330,11 +330,11 @@ class StructuredEvent:
     """`CosNotification::StructuredEvent`.
 
     Attributes:
-        domain_name: of the fixed header: who defined the type, `telecom` say; empty for what came from JMS.
-        type_name: of the fixed header: the type within the domain.
-        event_name: of the fixed header: names this event; nothing interprets it.
+        domain_name: in the fixed header: who defined the type, for example `telecom`; empty for events from JMS.
+        type_name: in the fixed header: the type within the domain.
+        event_name: in the fixed header: name of this event; nothing interprets it.
         variable_header: optional header fields: quality of service of this event.
-        filterable_data: names and values that filters look at.
+        filterable_data: names and values that filters use.
         remainder_of_body: the rest.
     """
 
@@ -346,20 +346,20 @@ class StructuredEvent:
     remainder_of_body: Any = NULL
 
     def get(self, name: str) -> Any | None:
-        """A value of the filterable data, the first of that name; None where there is none."""
+        """A value of the filterable data, the first of that name; None if there is none."""
         return _found(self.filterable_data, name)
 
     def header(self, name: str) -> Any | None:
-        """A value of the variable header, the first of that name; None where there is none."""
+        """A value of the variable header, the first of that name; None if there is none."""
         return _found(self.variable_header, name)
 
 
 @dataclass(frozen=True, slots=True)
 class RefusedEvent(StructuredEvent):
-    """What is known of an event that cannot be decoded: the parts of it that can.
+    """The readable parts of an event that cannot be decoded.
 
     Attributes:
-        error: why, and where.
+        error: why it cannot be decoded, and where.
     """
 
     error: EventError = field(default_factory=lambda: EventError("it cannot be decoded"), compare=False)
@@ -378,7 +378,7 @@ def any_of(value: bool | float | str | bytes | None) -> Any:
             cannot hold it.
 
     Raises:
-        EventError: a value of another type, or a number out of the range of its type.
+        EventError: the value has another type, or is out of the range of its type.
     """
     if value is None:
         return NULL

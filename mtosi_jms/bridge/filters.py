@@ -1,7 +1,7 @@
-"""Filters of events: the selectors of JMS, evaluated here, or told to the channel in its own language (003-4).
+"""Filters of events: JMS selectors, evaluated here, or translated to the channel's own language (003-4).
 
-A selector names fields of an event's filterable data as they are (`perceivedSeverity`), by the properties that they
-become (`$fd_perceivedSeverity`), and headers of JMS (`JMSPriority`, `JMSDeliveryMode`).
+A selector may name fields of an event's filterable data (`perceivedSeverity`), the properties that they become
+(`$fd_perceivedSeverity`), and headers of JMS (`JMSPriority`, `JMSDeliveryMode`).
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ _RULES: Final = BridgeRules()
 
 
 def accepts_event(selector: Selector, event: StructuredEvent, rules: BridgeRules = _RULES) -> bool:
-    """Whether a selector lets an event through: the same verdict as on the message that the event becomes.
+    """Whether a selector accepts an event: the same result as for the message that the event becomes.
 
     Args:
         selector: names properties, headers or fields.
-        event: as it came from the channel, or as a message became it.
-        rules: those of the mapping.
+        event: an event from the channel, or one made from a message.
+        rules: rules of the mapping.
 
     Raises:
-        EventError: a value that the selector names is none of its TypeCode.
+        EventError: a value that the selector names does not match its TypeCode.
     """
     fields: Mapping[str, Any] = {one.name: one.value for one in reversed(event.filterable_data)}
     found: dict[str, object] = {}
@@ -73,14 +73,14 @@ def _headers(message: JmsMessage, selector: Selector) -> dict[str, object]:
 
 
 def to_etcl(selector: Selector) -> str:
-    """The selector in Extended TCL, for a filter at the channel; an empty one gives an empty constraint.
+    """Translate a selector to Extended TCL, for a filter at the channel. An empty selector gives an empty constraint.
 
-    Where a field is missing the verdict is that of SQL: a comparison of it is unknown, and its negation too. The types
-    of the fields are taken for granted: a channel need not compare a number with a text as JMS does.
+    Missing fields behave as in SQL: a comparison with them is unknown, and so is its negation. The types of fields are
+    not checked: a channel may compare a number with a text in another way than JMS.
 
     Raises:
-        SelectorError: what the language does not have: LIKE, but for `'%text%'` and a text without wildcards; a
-            division, which it does not cut off; `JMSDeliveryMode` but for its two values, with their position.
+        SelectorError: the language cannot express the selector: LIKE, except `'%text%'` and texts without wildcards;
+            division, which it does not truncate; `JMSDeliveryMode`, except its two values. It has the position.
     """
     return "" if selector.tree is None else _true(selector.tree)
 
@@ -101,12 +101,12 @@ _MODE: Final = "JMSDeliveryMode"
 
 
 def _true(node: Node) -> str:
-    """A constraint that holds where the node is true."""
+    """A constraint that holds if the node is true."""
     return _constraint(node, holds=True)
 
 
 def _constraint(node: Node, *, holds: bool) -> str:
-    """A constraint that holds where the node is true, or where it is false; in neither case where it is unknown."""
+    """A constraint that holds if the node is true, or with `holds=False` if it is false; never if it is unknown."""
     match node:
         case Not(operand):
             return _constraint(operand, holds=not holds)
@@ -154,7 +154,7 @@ def _comparison(node: Comparison, holds: bool) -> str:
 
 
 def _guarded(operands: list[Node], constraint: str) -> str:
-    """The constraint, where all that the operands name is there."""
+    """The constraint, which holds only if all names in the operands exist."""
     names: dict[str, None] = {}
     for operand in operands:
         names.update(dict.fromkeys(_names(operand)))
@@ -209,7 +209,7 @@ def _like(node: Like, holds: bool) -> str:
 
 
 def _name(identifier: Identifier) -> str:
-    """A field by the name that the language has for it."""
+    """The name of a field in the channel's language."""
     name = identifier.name
     known = _HEADERS.get(name)
     if known is not None:

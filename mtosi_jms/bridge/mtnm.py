@@ -1,8 +1,9 @@
-"""Events of MTNM (TMF814), the CORBA forerunner of MTOSI, as MTOSI's notifications.
+"""Turns events of MTNM (TMF814), the CORBA forerunner of MTOSI, into MTOSI's notifications.
 
-`notification_of` makes a typed notification of a structured event and tells what it did on the way: what was spelled
-otherwise, what MTOSI has no place for, what had to be filled. Nothing that an event has is lost: what has no field goes
-to the vendor extensions, and an event that cannot become what it is becomes a VendorNotification. No ORB is needed.
+`notification_of` makes a typed notification from a structured event and reports findings: other spellings, values
+without a place in MTOSI, fields that had to be filled. No data is lost: values without a field go to the
+vendor extensions, and an event that cannot become its own type of notification becomes a VendorNotification. No ORB is
+needed.
 
 | MTNM | MTOSI |
 |---|---|
@@ -110,24 +111,24 @@ __all__ = [
 Fields: TypeAlias = dict[str, typing.Any]
 """The fields of a class of the stubs."""
 RELEASES: Final = ("2.0", "4.0")
-"""The releases that there are rules for."""
+"""The releases for which there are rules."""
 _DATA: Final = "filterable_data"
 _BODY: Final = "remainder_of_body"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MtnmRules:
-    """How events are read.
+    """The rules for reading events.
 
     Attributes:
-        charset: of texts, which ORBs hand on as Latin-1 whatever they are: `gbk` say. None: a text that is UTF-8 is
-            read as that, any other as Latin-1.
-        strict: whether an event that cannot become what it is, is an error, and not a VendorNotification.
-        release: by whose schemas notifications are valid, `2.0` or `4.0`. They are the same, but for objects in events:
-            4.0 has an element that they cannot be without, and 2.0 does not have it.
+        charset: charset of texts, for example `gbk`; ORBs pass on texts in any charset as Latin-1. None: texts that are
+            valid UTF-8 are read as UTF-8, others as Latin-1.
+        strict: whether an event that cannot become its own type of notification is an error, not a VendorNotification.
+        release: release whose schemas notifications must fit, `2.0` or `4.0`. They differ only for objects in events:
+            4.0 requires an element that 2.0 does not have.
 
     Raises:
-        ConfigError: no such charset, or release.
+        ConfigError: there is no such charset or release.
     """
 
     charset: str | None = None
@@ -147,13 +148,13 @@ class MtnmRules:
 
 @dataclass(frozen=True, slots=True)
 class Mapped:
-    """A notification made of an event.
+    """A notification made from an event.
 
     Attributes:
-        notification: an event of MTOSI: an `Alarm` say.
-        findings: what was told on the way, in the order of the event's fields.
-        type_name: MTNM's type of the event, as the event has it.
-        category: the topic's category of what MTOSI routes nowhere; None: it is for the subscribers of all topics.
+        notification: an event of MTOSI, for example an `Alarm`.
+        findings: the findings, in the order of the event's fields.
+        type_name: MTNM's type of the event, as the event spells it.
+        category: category of the topic for events that MTOSI does not route; None: subscribers of all topics get it.
     """
 
     notification: CommonEventInformationType
@@ -163,21 +164,19 @@ class Mapped:
 
     @property
     def refused(self) -> bool:
-        """Whether the event could not become what it is, and is a VendorNotification."""
+        """Whether the event could not become its own type of notification, and became a VendorNotification."""
         return any(finding.kind is FindingKind.REFUSED for finding in self.findings)
 
 
 def notification_of(event: StructuredEvent, rules: MtnmRules | None = None) -> Mapped:
-    """A notification of MTOSI made of an event of MTNM. It is valid by MTOSI's schemas, whatever the event
-    has.
+    """Make a notification of MTOSI from an event of MTNM. It is always valid by MTOSI's schemas.
 
     Args:
         event: the event.
-        rules: how it is read; None: the usual way.
+        rules: rules for reading it; None: the defaults.
 
     Raises:
-        EventError: with `strict`: no name, no severity, no time, or another value that the notification cannot be
-            without; the path says where.
+        EventError: with `strict`: the name, severity, time or another required value is missing; with the path.
     """
     rules = rules or MtnmRules()
     reading = Reading(rules.charset)
@@ -207,7 +206,7 @@ def notification_of(event: StructuredEvent, rules: MtnmRules | None = None) -> M
 
 
 def loss_notification_of(loss: EventLoss) -> EventLossOccured | EventLossCleared:
-    """What subscribers are told of a loss of events: MTOSI's own notifications of that."""
+    """MTOSI's notification of a loss of events, or of its end."""
     when = loss.time or moment()
     if loss.over:
         return EventLossCleared(end_time=when)
@@ -215,10 +214,10 @@ def loss_notification_of(loss: EventLoss) -> EventLossOccured | EventLossCleared
 
 
 def properties_of(type_name: str) -> Mapping[str, str]:
-    """Where the properties of an event of MTNM go: their names, and MTOSI's elements.
+    """The mapping of the properties of an MTNM event: their names, and MTOSI's elements.
 
     Args:
-        type_name: `NT_ALARM` say, as MTNM spells it.
+        type_name: MTNM's type, for example `NT_ALARM`.
 
     Raises:
         ConfigError: MTNM has no such event.
@@ -231,11 +230,11 @@ def properties_of(type_name: str) -> Mapping[str, str]:
 
 
 def publish(publisher: Publisher, mapped: Mapped, *, timeout: float | None = None) -> list[JmsMessage]:
-    """Publish a notification where it belongs: on the topic of its event, or of its category, or else on all topics.
+    """Publish a notification on the topic of its event, or of its category, or else on all topics.
 
     Args:
-        publisher: with the topics.
-        mapped: what `notification_of` gave.
+        publisher: publisher with the topics.
+        mapped: result of `notification_of`.
         timeout: seconds for each message.
 
     Returns:
@@ -253,7 +252,7 @@ def publish(publisher: Publisher, mapped: Mapped, *, timeout: float | None = Non
 
 
 def _vendor(event: StructuredEvent, reading: Reading, category: TopicCategory | None) -> Mapped:
-    """A VendorNotification with all that the event has."""
+    """A VendorNotification with all data of the event."""
     quiet = Reading(reading.charset)
     fields_of: dict[str, typing.Any] = {"type": quiet.clean(event.type_name)}
     for one in event.filterable_data:
@@ -285,7 +284,7 @@ def _body_kept(reading: Reading, event: StructuredEvent) -> None:
 
 
 def _typed(reading: Reading, found: Fields) -> None:
-    """Settle the type of the object: by objectType, its qualifier, and the object's name."""
+    """Determine the type of the object: by objectType, its qualifier, and the object's name."""
     kind, qualifier = found.pop("_type", None), found.pop("_qualifier", None)
     name: NamingAttributeType | None = found.get("object_name")
     last = name.rdn[-1].type if name is not None else None
@@ -305,7 +304,7 @@ def _typed(reading: Reading, found: Fields) -> None:
 
 
 def _named(reading: Reading, found: Fields) -> None:
-    """Refuse an event about no object, and settle the object's type."""
+    """Refuse an event without an object, and determine the object's type."""
     if "object_name" not in found:
         raise EventError("the event has no objectName", f"{_DATA}.objectName")
     _typed(reading, found)
@@ -643,9 +642,9 @@ class _Kind(typing.NamedTuple):
 
     Attributes:
         table: its properties.
-        make: what makes the notification of the fields that were read.
+        make: makes the notification from the fields that were read.
         cls: the class of the notification.
-        category: where a VendorNotification of such an event belongs; None: to all.
+        category: category of the topic for a VendorNotification of such an event; None: all topics.
     """
 
     table: Table
@@ -736,4 +735,4 @@ _MADE: Final = {
     "_stage": "status/operationStatus",
     "_reason": "status/failureReason",
 }
-"""The elements of what a later step makes."""
+"""The elements that a later step makes."""

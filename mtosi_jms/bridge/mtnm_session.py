@@ -1,10 +1,10 @@
-"""Sessions with element managers of MTNM (TMF814): whoever wants their events logs in first.
+"""Sessions with element managers of MTNM (TMF814): a client must log in to get their events.
 
     with Orb() as orb, MtnmSession(orb, "corbaname::ems:2809#TMF_MTNM.Class/...", user, password) as session:
         source = session.event_channel().event_source(FlowStyle.PULL)
 
-An `EmsSessionFactory_I` makes the `EmsSession_I`, which gives the event channel, and gets our `NmsSession_I`, by which
-the element manager tells that it lost events, or that it ends the session. Each side pings the other.
+An `EmsSessionFactory_I` makes the `EmsSession_I`, which gives the event channel. It also gets our `NmsSession_I`,
+through which the element manager reports that it lost events, or that it ends the session. Each side pings the other.
 """
 
 from __future__ import annotations
@@ -55,33 +55,33 @@ _FAILURES: Final = (
     "EXCPT_NOT_IN_VALID_STATE", "EXCPT_UNABLE_TO_COMPLY", "EXCPT_NE_COMM_LOSS", "EXCPT_CAPACITY_EXCEEDED", _DENIED,
     "EXCPT_TOO_MANY_OPEN_ITERATORS", "EXCPT_UNSUPPORTED_ROUTING_CONSTRAINTS", "EXCPT_USERLABEL_IN_USE",
 )  # fmt: skip
-"""The types of ProcessingFailureException, by their numbers."""
+"""The types of ProcessingFailureException, by number."""
 _SESSION: Final = "session"
 _EMS: Final = "EMS"
 
 
 class MtnmSession(Closeable):
-    """A session with an element manager, kept alive: one that is lost is begun again. May be used by several threads.
+    """A session with an element manager; a lost session is started again. Threads may share it.
 
     Args:
-        orb: reaches the element manager; close it after the session.
-        address: of the `EmsSessionFactory_I`: `corbaname:...#NAME`, `corbaloc:...`, `IOR:...` or the path of a file
-            with the last. With `name`: of the naming service.
-        user: who logs in.
-        password: of the user; no text, error or log has it.
-        name: of the factory at the naming service, as CosNaming writes names: `TMF_MTNM.Class/...`.
-        ping: seconds from one ping to the next.
-        on_loss: told when events may have been lost, and when no more are: because the element manager says so (its
-            source is `EMS`), or does not answer, or ended the session (`session`). Called by one thread, which pings
-            and logs in meanwhile no more. None: the log is.
-        backoff: waiting between attempts to log in again. An element manager that refuses a login may lock the user:
-            keep it slow.
+        orb: the ORB that reaches the element manager; close it after the session.
+        address: address of the `EmsSessionFactory_I`: `corbaname:...#NAME`, `corbaloc:...`, `IOR:...` or the path of a
+            file with the last. With `name`, the address of the naming service.
+        user: user of the login.
+        password: password of the user; it is in no text, error or log.
+        name: name of the factory at the naming service, in the form of CosNaming: `TMF_MTNM.Class/...`.
+        ping: seconds between pings.
+        on_loss: called when a loss of events may begin, and when it ends: the element manager reports it (source
+            `EMS`), or it does not answer or ended the session (source `session`). One thread calls it, which does not
+            ping or log in meanwhile. None: the loss is logged.
+        backoff: waiting times between attempts to log in again. An element manager that refuses a login may lock the
+            user, so keep them long.
 
     Raises:
-        ConfigError: no such address, or what is there makes no sessions.
+        ConfigError: the address is not valid, or the object there makes no sessions.
         NamingError: the naming service does not know the name.
         LoginRefusedError: the element manager refuses user and password.
-        ProcessingFailureError: it makes no session for another reason.
+        ProcessingFailureError: it refuses a session for another reason.
         ReferenceRefusedError: its session is at a host that is not allowed.
         TransportError: it cannot be reached.
     """
@@ -129,21 +129,21 @@ class MtnmSession(Closeable):
 
     @property
     def name(self) -> str:
-        """Where the element manager is, for people."""
+        """The element manager's address, for people."""
         shown = self._address if not self._address.upper().startswith("IOR:") else "IOR:..."
         return f"{shown}#{self._at}" if self._at else shown
 
     @property
     def is_alive(self) -> bool:
-        """Whether there is a session, as far as the last ping says."""
+        """Whether there was a session at the last ping."""
         return self._session is not None
 
     def event_channel(self) -> CorbaChannel:
-        """The element manager's event channel: asked for each time. It is closed where a later session has another one.
+        """Asks for the element manager's event channel. It is closed if a later session has another one.
 
         Raises:
             TransportError: there is no session now, or it cannot be reached.
-            ProcessingFailureError: the element manager gives none.
+            ProcessingFailureError: the element manager refuses it.
             IllegalStateError: the session is closed.
         """
         if self._over.is_set():
@@ -165,17 +165,17 @@ class MtnmSession(Closeable):
         return Remote(session.orb, found, self.name).ior
 
     def _leave_channel(self) -> None:
-        """Closes the channel of a session before, where this one has another: whoever uses it sees that, and asks."""
+        """Closes the channel of an earlier session if this one has another; its users then notice and ask again."""
         with self._lock:
             before = self._channel
         try:
             if before is not None and self._channel_ior() != before[0]:
                 before[1].close()
-        except (TransportError, BridgeError, ConfigError) as error:  # whoever uses it sees that it does not answer
+        except (TransportError, BridgeError, ConfigError) as error:  # its users notice that it does not answer
             log.info("the channel of %s: %s: %s", self.name, type(error).__name__, error)
 
     def close(self) -> None:
-        """Ends the session; more than once."""
+        """Ends the session; may be called more than once."""
         self._over.set()
         self._work.put(None)
         keeper = getattr(self, "_keeper", None)
@@ -206,7 +206,7 @@ class MtnmSession(Closeable):
         self._session = Remote(factory.orb, found, self.name)
 
     def _call(self, remote: Remote, operation: str, *arguments: Any, gives: bool = False) -> Any:
-        """Calls an operation; exceptions are errors, without the password."""
+        """Calls an operation; turns exceptions into errors without the password."""
         try:
             return remote.call(operation, *arguments, gives=gives)
         except Raised as error:
@@ -217,10 +217,10 @@ class MtnmSession(Closeable):
         raise ProcessingFailureError(kind, f"{self.name}: {operation}: {reason}")
 
     def _operations(self, factory: Remote) -> dict[str, Callable[[Any], Any]]:
-        """What the element manager calls. It waits for no more than that it is noted."""
+        """The operations that the element manager calls. They only note the call and return."""
 
         def texts(arguments: Any, count: int) -> list[str]:
-            # A loss counts, whatever is told of it.
+            # A loss counts even if its details cannot be read.
             with machine.blocking(), contextlib.suppress(factory.orb.java.jpype.JException):
                 return [str(arguments.read_string()) for _ in range(count)]
             return [""] * count
@@ -247,7 +247,7 @@ class MtnmSession(Closeable):
         }
 
     def _keep(self) -> None:
-        """Pings, and does what the element manager says; ends with the ORB or the process."""
+        """Pings, and handles the element manager's calls; ends with the ORB or the process."""
         with contextlib.suppress(IllegalStateError):
             self._serve()
 
@@ -259,7 +259,7 @@ class MtnmSession(Closeable):
             except queue.Empty:
                 failed, logins = self._pinged(), self._logins
                 due = time.monotonic() + self._ping
-                if failed is not None:  # behind what the element manager told before
+                if failed is not None:  # after the reports that came before
                     self._work.put(partial(self._begin_again, f"it does not answer: {failed}", logins, ended=False))
                 continue
             if work is None:
@@ -271,7 +271,7 @@ class MtnmSession(Closeable):
         self._tell(loss)
 
     def _pinged(self) -> MtosiError | None:
-        """What is wrong."""
+        """Pings the session; returns the error, None if it answers."""
         session = self._session
         if session is None:
             return None
@@ -286,7 +286,7 @@ class MtnmSession(Closeable):
         return None
 
     def _begin_again(self, reason: str, logins: int, *, ended: bool) -> None:
-        """Logs in until it works, unless it did so since; a session that answers after all is kept."""
+        """Logs in until that works, unless a login has succeeded since. A session that answers after all is kept."""
         if logins != self._logins:
             return
         before, self._session = self._session, None
@@ -305,7 +305,7 @@ class MtnmSession(Closeable):
                 failures += 1
                 log.warning("no session at %s: %s: %s", self.name, type(error).__name__, error)
                 continue
-            if self._losing and self._session is not before:  # who told it has gone, and tells no end
+            if self._losing and self._session is not before:  # its source is gone, and reports no end
                 self._losing = False
                 self._tell(_loss(True, "the element manager has begun again", ""))
             self._tell(EventLoss(source=_SESSION, over=True, reason=reason))
@@ -342,7 +342,7 @@ def _time(text: str) -> dt.datetime | None:
 
 
 def _failure(remote: Remote, error: Raised) -> ProcessingFailureError:
-    """The exception as an error; of what cannot be read the rest is told."""
+    """Turns the exception into an error, with as much as can be read of it."""
     if error.repository_id != _FAILURE:
         return ProcessingFailureError(error.repository_id, "")
     number, reason = -1, ""

@@ -1,11 +1,11 @@
-"""JMS messages and structured events as each other, by the mapping of formal/04-10-09, sections 2.4 and 2.5.
+"""Maps JMS messages to structured events and back, by formal/04-10-09, sections 2.4 and 2.5.
 
-A message becomes an event of the type `%TextMessage` and its like: headers and properties are filterable data, the body
-is the remainder of the body. An event becomes a message with properties `$type_name`, `$ohf_...` and `$fd_...`. What
-JMS made returns as it was: its event is told by its type. What a channel made returns as it was too: the property
-`MTOSIX_event` says what Java's types and JMS's names do not.
+A message becomes an event of a type such as `%TextMessage`: headers and properties become filterable data, the body
+becomes the remainder of the body. An event becomes a message with properties `$type_name`, `$ohf_...` and `$fd_...`.
+Both round trips are lossless: the type of an event shows that it came from JMS, and the property `MTOSIX_event` holds
+what Java's types and JMS's names cannot express.
 
-What does not return as it was, since JMS does not let it:
+Exceptions, which JMS does not allow to restore:
 
 - an ObjectMessage comes back as a BytesMessage with what Java serialised;
 - the provider sets JMSMessageID and the other headers of its own; the id that the message had first is the property
@@ -84,7 +84,7 @@ does not have, as JSON."""
 _TICKS: Final = 10_000
 """Units of 100 ns in a millisecond."""
 _TIME_ZERO_MS: Final = -12_219_292_800_000
-"""15 October 1582, where the times of CORBA begin, in milliseconds since 1970."""
+"""15 October 1582, the epoch of CORBA's times, in milliseconds since 1970."""
 _OHF: Final = "$ohf_"
 _FD: Final = "$fd_"
 _REPLY_TO: Final = "JMSreplyTo"
@@ -96,7 +96,7 @@ _DOMAIN_NAME: Final = "$domain_name"
 
 @dataclass(frozen=True, slots=True)
 class BridgeRules:
-    """The switches of the mapping, where the specification leaves a choice or contradicts itself.
+    """The switches of the mapping, for choices and contradictions in the specification.
 
     Attributes:
         compat: "selector": names are identifiers of selectors, with `_` between a struct and its member and `$uXXXX`
@@ -147,7 +147,7 @@ _RULES: Final = BridgeRules()
 
 
 def is_from_jms(event: StructuredEvent) -> bool:
-    """Whether JMS made the event: no domain, and a type such as `%TextMessage` (000-JE2, 000-JE3)."""
+    """Whether the event came from JMS: no domain, and a type such as `%TextMessage` (000-JE2, 000-JE3)."""
     return not event.domain_name and event.type_name[1:] in _KINDS and event.type_name.startswith("%")
 
 
@@ -163,18 +163,18 @@ _KINDS: Final = {kind.value: kind for kind in MessageType}
 
 
 def event_of(message: JmsMessage, rules: BridgeRules = _RULES, *, now_ms: int | None = None) -> StructuredEvent | None:
-    """The event that a message becomes.
+    """Turn a message into an event.
 
     Args:
-        message: as it was received, or as it is about to be sent.
+        message: a received message, or one to be sent.
         rules: the switches.
         now_ms: the time, milliseconds since 1970 UTC; None: now.
 
     Returns:
-        None where the message has expired: nobody is to see it (000-JE6).
+        The event; None if the message has expired: nobody may see it (000-JE6).
 
     Raises:
-        EventError: a text that is not UTF-8.
+        EventError: a text is not UTF-8.
     """
     left = _left_of(message, now_ms)
     if left is not None and left <= 0:
@@ -194,7 +194,7 @@ def event_of(message: JmsMessage, rules: BridgeRules = _RULES, *, now_ms: int | 
 
 
 def _left_of(message: JmsMessage, now_ms: int | None) -> int | None:
-    """How long the message still lives, milliseconds; None: for ever."""
+    """The remaining time to live, in milliseconds; None for ever."""
     if message.expiration_ms:
         return message.expiration_ms - (_now() if now_ms is None else now_ms)
     return message.time_to_live_ms or None
@@ -265,22 +265,22 @@ class _Body(NamedTuple):
     body: bytes
     content: Content
     hint: Json
-    """What makes the same value again; None: nothing is needed."""
+    """The hint that restores the same value; None if none is needed."""
 
 
 def message_of(event: StructuredEvent, rules: BridgeRules = _RULES, *, now_ms: int | None = None) -> JmsMessage | None:
-    """The message that an event becomes; the provider that sends it sets the rest of the headers (000-EJ9).
+    """Turn an event into a message; the provider that sends it sets the other headers (000-EJ9).
 
     Args:
-        event: as it came from the channel.
+        event: an event from the channel.
         rules: the switches.
         now_ms: the time, milliseconds since 1970 UTC; None: now.
 
     Returns:
-        None where the event's StopTime has passed: nobody is to see it (000-X4).
+        The message; None if the event's StopTime has passed: nobody may see it (000-X4).
 
     Raises:
-        EventError: a value that its TypeCode does not have, or of a kind that is refused; with its name.
+        EventError: a value does not match its TypeCode, or its kind is refused; with its name.
     """
     header = {one.name: one.value for one in reversed(event.variable_header)}
     left = _life_of(header, now_ms)
@@ -313,7 +313,7 @@ def message_of(event: StructuredEvent, rules: BridgeRules = _RULES, *, now_ms: i
 
 
 def _integer(header: Mapping[str, Any], name: str) -> int | None:
-    """A field of the variable header as a whole number, whatever its type; None where there is none."""
+    """A field of the variable header as a whole number, whatever its type; None if there is none."""
     found = header.get(name)
     if found is None:
         return None
@@ -338,7 +338,7 @@ def _priority_of(header: Mapping[str, Any]) -> int:
 
 
 def _life_of(header: Mapping[str, Any], now_ms: int | None) -> int | None:
-    """Milliseconds to live: the earlier of Timeout and StopTime; None: for ever. A part of one counts as one."""
+    """Milliseconds to live, rounded up: the earlier of Timeout and StopTime; None for ever."""
     lives = []
     timeout = _integer(header, "Timeout")
     if timeout is not None and timeout > 0:
@@ -353,11 +353,11 @@ def _life_of(header: Mapping[str, Any], now_ms: int | None) -> int | None:
 
 
 def _put_header(found: dict[str, PropertyValue], one: Property, header: Mapping[str, Any], rules: BridgeRules) -> Json:
-    """Puts a field of the variable header where it goes, and returns what makes it again."""
+    """Stores a field of the variable header in the message, and returns the hint that restores it."""
     if one.name not in _STANDARD:
         return _put(found, _OHF, one, rules)
     if one.value is not header[one.name]:
-        return _in_full(one) if rules.keep_types else None  # the first of its name counts
+        return _in_full(one) if rules.keep_types else None  # only the first of a name is used
     derived = _DERIVED.get(one.name)
     if derived is not None and one.value.type.kind is derived.kind and _comes_back(one, header):
         return one.name
@@ -368,7 +368,7 @@ def _put_header(found: dict[str, PropertyValue], one: Property, header: Mapping[
 
 
 def _comes_back(one: Property, header: Mapping[str, Any]) -> bool:
-    """Whether the header of the message says all of a field of the variable header."""
+    """Whether the message's headers fully express a field of the variable header."""
     value = one.value.value
     if not isinstance(value, int) or one.name == "EventReliability":
         return True
@@ -389,11 +389,11 @@ def _in_full(one: Property) -> Json:
 
 
 def _put(found: dict[str, PropertyValue], prefix: str, one: Property, rules: BridgeRules) -> Json:
-    """Puts a field among the properties, and returns what makes it again.
+    """Stores a field as a property, and returns the hint that restores it.
 
-    A name alone says that the property's type is enough, [name, type] that the property has the value and not the
-    type, [name, octets, 1] is the value, as [name, octets, 2] is a
-    Timeout, of which time may have passed, and [name, 0] says that the property has the value's octets.
+    A name alone: the property's type is enough. [name, type]: the property has the value, but not the type.
+    [name, octets, 1]: the octets are the value. [name, octets, 2]: the octets are a Timeout, of which time may have
+    passed. [name, 0]: the property holds the value's octets.
     """
     name, code, value = one.name, one.value.type, one.value.value
     key = property_name(prefix, name)
@@ -414,14 +414,14 @@ def _put(found: dict[str, PropertyValue], prefix: str, one: Property, rules: Bri
 
 
 def event_value(value: Any, rules: BridgeRules = _RULES) -> PropertyValue | None:
-    """The value of a field as a property has it; None where Java has no primitive for it.
+    """The value of a field as a property; None if Java has no primitive for it.
 
     Args:
-        value: the field's.
+        value: value of the field.
         rules: the switches.
 
     Raises:
-        EventError: a value that its TypeCode does not have.
+        EventError: the value does not match its TypeCode.
     """
     return _java(value.type, value.value, rules)
 
@@ -430,7 +430,7 @@ _NOTHING: Final = (TCKind.null, TCKind.void)
 
 
 def _java(code: TypeCode, value: Value, rules: BridgeRules) -> PropertyValue | None:
-    """The value as Java has it in a property; None where Java has no primitive for it."""
+    """The Java value for a property; None if Java has no primitive for it."""
     convert = _TO_JAVA.get(code.kind)
     if convert is not None:
         return convert(value)
@@ -449,7 +449,7 @@ def _member(code: TypeCode, value: Value) -> str:
 
 
 def _expands(code: TypeCode) -> bool:
-    """Whether a struct is linearised: all members that are no structs are primitive (000-EJ7)."""
+    """Whether a struct is linearised: each of its members is a struct or a primitive (000-EJ7)."""
     plains = [member.type.plain for member in code.members if member.type is not None]
     return all(plain.kind is TCKind.struct or plain.kind in _TO_JAVA or plain.kind is TCKind.enum for plain in plains)
 
@@ -474,7 +474,7 @@ def property_name(prefix: str, name: str) -> str:
 
     Args:
         prefix: `$ohf_` or `$fd_`.
-        name: the field's, of any characters.
+        name: name of the field, with any characters.
     """
     return prefix + _escaped(name)
 
@@ -497,7 +497,7 @@ def _units(character: str) -> str:
 
 @lru_cache(4096)
 def field_name(escaped: str) -> str:
-    """The name of a field of what follows the prefix in the name of its property."""
+    """The name of a field, from the name of its property without the prefix."""
     if "$u" not in escaped:
         return escaped
     pieces = escaped.split("$u")
@@ -561,7 +561,7 @@ _TO_JAVA: Final[Mapping[TCKind, Callable[[Value], PropertyValue]]] = {
     TCKind.string: _text,
     TCKind.wstring: _text,
 }
-"""IDL to Java, by the standard mapping; a Java char is no property, so that a character is a String (000-EJ5)."""
+"""IDL to Java, by the standard mapping. Properties cannot be a Java char, so a character is a String (000-EJ5)."""
 
 _UNSIGNED: Final = {TCKind.octet: 0xFF, TCKind.ushort: 0xFFFF, TCKind.ulong: 2**32 - 1, TCKind.ulonglong: 2**64 - 1}
 _EXACT: Final = {
@@ -574,7 +574,7 @@ _EXACT: Final = {
 
 
 def _is_default(code: TypeCode, value: Value) -> bool:
-    """Whether the standard mapping of Java to IDL makes the same type again of what Java has."""
+    """Whether the standard mapping of Java to IDL restores the same type from the Java value."""
     kind = code.kind
     if kind is TCKind.string or kind is TCKind.wstring:
         latin = isinstance(value, str) and (value.isascii() or max(value) <= "\xff")
@@ -584,7 +584,7 @@ def _is_default(code: TypeCode, value: Value) -> bool:
 
 @lru_cache(1024)
 def _word(code: TypeCode) -> str:
-    """A TypeCode as a text: the name of a kind that needs nothing else, or octets."""
+    """A TypeCode as text: the name of a kind without parameters, or octets."""
     try:
         if TypeCode.of(code.kind) == code:
             return code.kind.name
@@ -623,7 +623,7 @@ def _body_of(remainder: Any, rules: BridgeRules) -> _Body:
 
 
 def _sequence_of(code: TypeCode, content: TypeCode, value: Value) -> _Body | None:
-    """A sequence as a body; None where it is one of other types than messages have."""
+    """A sequence as a body; None if messages have no body of its type."""
     if content.kind is TCKind.octet:
         if not isinstance(value, bytes):
             raise EventError("bytes are needed")
@@ -643,7 +643,7 @@ def _sequence_of(code: TypeCode, content: TypeCode, value: Value) -> _Body | Non
 
 
 def _typed(kind: MessageType, code: TypeCode, names: list[Value] | None, values: tuple[Value, ...]) -> _Body | None:
-    """Anys as the content of a map or stream; None where one is more than a primitive."""
+    """Anys as the content of a map or stream; None if one is not a primitive."""
     made: list[BodyValue] = []
     words = {}
     for number, one in enumerate(values):
@@ -666,7 +666,7 @@ def _is_element(plain: TypeCode) -> bool:
 
 
 def _element(plain: TypeCode, value: Value) -> BodyValue:
-    """The value as Java has it in a map or stream."""
+    """The Java value for a map or stream."""
     if plain.kind in _NOTHING:
         return None
     if plain.kind is TCKind.sequence:
@@ -685,7 +685,7 @@ def _element(plain: TypeCode, value: Value) -> BodyValue:
 
 
 class _Facts(NamedTuple):
-    """The headers that the filterable data of an event from JMS has."""
+    """The headers in the filterable data of an event from JMS."""
 
     headers: dict[str, Value]
     properties: dict[str, PropertyValue]
@@ -754,7 +754,7 @@ def _facts(event: StructuredEvent, rules: BridgeRules) -> _Facts:
 
 
 def _destination(text: Value) -> Destination | None:
-    """A destination of its text; None where there is none, or no text of one."""
+    """A destination from its text; None if there is none, or the text is not one."""
     kind, _, name = text.partition(":") if isinstance(text, str) else ("", "", "")
     try:
         return KINDS[kind](name)
@@ -763,7 +763,7 @@ def _destination(text: Value) -> Destination | None:
 
 
 def _body_as(kind: MessageType, remainder: Any, rules: BridgeRules) -> _Body:
-    """The body of a message of this kind, or of the kind that the remainder asks for where it is another's."""
+    """The body of a message of this kind, or of the kind that fits the remainder if this one does not."""
     found = _body_of(remainder, rules)
     if found.kind is kind:
         return found
@@ -790,7 +790,7 @@ def _fixed(message: JmsMessage) -> tuple[str, str, str]:
 
 
 def _standard(message: JmsMessage, left: int | None) -> dict[str, Any]:
-    """The fields of the variable header that the headers of the message say."""
+    """The fields of the variable header that follow from the message's headers."""
     persistent = message.delivery_mode is DeliveryMode.PERSISTENT
     found = {one.name: one.value for one in (_RELIABLE if persistent else _UNRELIABLE, _PRIORITIES[message.priority])}
     if left is not None:
@@ -799,7 +799,7 @@ def _standard(message: JmsMessage, left: int | None) -> dict[str, Any]:
 
 
 def _by_names(message: JmsMessage, left: int | None) -> StructuredEvent:
-    """Without hints: what the names of the properties say."""
+    """Restores an event without hints, from the names of the properties."""
     header = [Property(name, value) for name, value in _standard(message, left).items()]
     data = []
     for name, value in message.properties.items():
@@ -827,7 +827,7 @@ def _by_hints(message: JmsMessage, left: int | None, hints: Json) -> StructuredE
 def _field(
     prefix: str, hint: Json, properties: Mapping[str, PropertyValue], standard: Mapping[str, Any], seen: set[str]
 ) -> Property:
-    """A field of what `_put` returned for it."""
+    """Restores a field from the hint that `_put` returned."""
     name, *rest = [hint] if isinstance(hint, str) else hint
     if len(rest) == 2:
         value = decode_any(b64decode(rest[0]))
@@ -846,14 +846,14 @@ def _field(
 
 
 def _still(value: Any, left: Any | None) -> Any:
-    """A Timeout of parts of milliseconds, unless time has passed since."""
+    """A Timeout with fractions of milliseconds, unless time has passed since."""
     if left is None or not isinstance(value.value, int) or not isinstance(left.value, int):
         return value
     return value if -(-value.value // _TICKS) * _TICKS == left.value else left
 
 
 def _idl(code: TypeCode, value: BodyValue) -> Value:
-    """A Java value as one of a type."""
+    """A Java value as a value of a type."""
     kind = code.plain.kind
     mask = _UNSIGNED.get(kind)
     if mask is not None:
@@ -869,7 +869,7 @@ _Sequence: TypeAlias = tuple[Any, ...]
 
 
 def _remainder_by(message: JmsMessage, hint: Json) -> Any:
-    """The remainder of the body of what `_body_of` returned for it."""
+    """Restores the remainder of the body from the hint that `_body_of` returned."""
     if hint is None:
         return _remainder_of(message)
     if "c" in hint:
@@ -910,16 +910,16 @@ def _anys(values: list[BodyValue], words: Mapping[str, str]) -> _Sequence:
 def reply_event(
     event: StructuredEvent, remainder: Any = NULL, *, type_name: str = "%TextMessage"
 ) -> StructuredEvent | None:
-    """An event that answers one which JMS made: for the channel that is linked to its JMSReplyTo (000-JE10).
+    """An answer to an event from JMS, for the channel that is linked to its JMSReplyTo (000-JE10).
 
     Args:
-        event: what is answered.
+        event: the event to answer.
         remainder: the body of the answer.
-        type_name: of the answer.
+        type_name: type of the answer.
 
     Returns:
-        An event whose JMSDestination is the other's JMSReplyTo, and whose JMSCorrelationID its JMSMessageID; None where
-        the other wants no answer.
+        An event with the other's JMSReplyTo as JMSDestination and its JMSMessageID as JMSCorrelationID; None if the
+        other event requests no answer.
     """
     reply_to = event.get(_REPLY_TO) or event.get("JMSReplyTo")
     if reply_to is None or not reply_to.value:

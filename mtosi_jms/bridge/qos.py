@@ -97,7 +97,7 @@ CONNECTION_RELIABILITY: Final[Mapping[tuple[int, str], str]] = {
     (PERSISTENT, "queue"): "QueueReceiver",
     (PERSISTENT, "topic"): "durable TopicSubscriber",
 }
-"""Table 2-3: ConnectionReliability and the model of JMS to what receives (000-Q2); what is not here is unsupported."""
+"""Table 2-3: ConnectionReliability and model of JMS to the kind of receiver (000-Q2); other pairs are unsupported."""
 
 DELIVERY_RELIABILITY: Final[Mapping[int, bool]] = {NO_ACKNOWLEDGMENT: False, ACKNOWLEDGMENT: True}
 """Table 2-4: DeliveryReliability to whether messages are acknowledged (000-Q3)."""
@@ -106,17 +106,17 @@ PRIORITY_TO_EVENT: Final[Mapping[int, int]] = {priority: priority for priority i
 """Table 2-5: JMSPriority to Priority (000-Q4)."""
 
 ORDER_POLICY: Final[Mapping[int, bool]] = {0: False, 1: True, 2: True, 3: False}
-"""Table 2-7: AnyOrder, FifoOrder, PriorityOrder and DeadlineOrder to whether JMS has it (000-Q7)."""
+"""Table 2-7: whether JMS supports AnyOrder, FifoOrder, PriorityOrder and DeadlineOrder (000-Q7)."""
 _PRIORITY: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Combination:
-    """Whether acknowledgement works with two other properties.
+    """How acknowledgement combines with two other properties.
 
     Attributes:
-        needed: it must be supported, and loses nothing.
-        meaningless: it need not be supported.
+        needed: the combination must be supported, and loses nothing.
+        meaningless: the combination need not be supported.
     """
 
     needed: bool = False
@@ -134,7 +134,7 @@ COMBINATIONS: Final[Mapping[tuple[int, int], Combination]] = {
 LEVELS: Final[Mapping[str, tuple[str, ...]]] = dict.fromkeys(
     ("DeliveryReliability", "Retries", "RetryInterval"), ("proxy", "admin", "channel")
 )
-"""Table 4-2: where the properties of reliable delivery are set, the one that overrides first; never in an event."""
+"""Table 4-2: the levels at which reliable delivery is set, in order of precedence; never in an event."""
 
 _CLIENTS: Final = ("PushSupplier", "PullConsumer")
 _SERVERS: Final = ("PushConsumer", "PullSupplier")
@@ -150,14 +150,14 @@ TRANSACTION_SCOPE: Final[Mapping[str, frozenset[str]]] = {
     for kind in ("", "Structured", "Sequence", "Typed")
     for role in _SERVERS
 }
-"""Tables 2-10 and 4-3: which properties of transactions each kind of proxy takes (000-T9)."""
+"""Tables 2-10 and 4-3: the transaction properties that each kind of proxy takes (000-T9)."""
 
 
 def qos(**values: Value) -> dict[str, Any]:
-    """Properties with the types that they have: `qos(EventReliability=PERSISTENT, Retries=3)`.
+    """Returns properties with the types of the standard: `qos(EventReliability=PERSISTENT, Retries=3)`.
 
     Raises:
-        UnsupportedQoS: a name that is none of the standard's.
+        UnsupportedQoS: the standard has no property of this name.
     """
     unknown = [name for name in values if name not in QOS_TYPES]
     if unknown:
@@ -166,19 +166,19 @@ def qos(**values: Value) -> dict[str, Any]:
 
 
 def priority_to_jms(priority: int) -> int:
-    """Table 2-6: Priority to JMSPriority; -32768, which it leaves out, is 0 as its neighbours are (000-Q5, 000-X13)."""
+    """Table 2-6: Priority to JMSPriority. It omits -32768, which becomes 0 like its neighbours (000-Q5, 000-X13)."""
     return min(max(priority, 0), 9)
 
 
 def receiver_of(connection_reliability: int, model: str) -> str:
-    """What receives from JMS, by table 2-3.
+    """The kind of receiver from JMS, by table 2-3.
 
     Args:
         connection_reliability: BEST_EFFORT or PERSISTENT.
         model: `queue` or `topic`.
 
     Raises:
-        UnsupportedQoS: the table has no such pair: a queue's receiver is never of best effort.
+        UnsupportedQoS: the table has no such pair: a receiver of a queue never has best effort.
     """
     found = CONNECTION_RELIABILITY.get((connection_reliability, model))
     if found is None:
@@ -190,12 +190,12 @@ def check_qos(asked: Mapping[str, Any], model: str, *, fifo_within_priority: boo
     """Checks the quality of service of a bridge's endpoint before anything is sent (000-C3).
 
     Args:
-        asked: what an endpoint asks for.
-        model: `queue` or `topic`, of the JMS side.
+        asked: the properties that an endpoint requests.
+        model: model of the JMS side, `queue` or `topic`.
         fifo_within_priority: whether the channel keeps the order of events of the same priority (000-Q7).
 
     Raises:
-        UnsupportedQoS: a name that the standard does not have, a value of another type, or what the tables exclude.
+        UnsupportedQoS: the standard has no such name, a value has a wrong type, or the tables exclude the request.
     """
     for name, value in asked.items():
         code = QOS_TYPES.get(name)
@@ -232,14 +232,14 @@ def _number(asked: Mapping[str, Any], name: str) -> int | None:
 
 
 def effective(name: str, levels: Mapping[str, Mapping[str, Any]]) -> Any | None:
-    """A property of reliable delivery as it holds for a proxy: its own, else its admin's, else the channel's (000-A16).
+    """The effective property of reliable delivery for a proxy: its own, else its admin's, else the channel's (000-A16).
 
     Args:
         name: `DeliveryReliability`, `Retries` or `RetryInterval`.
-        levels: what is set at `proxy`, `admin` and `channel`.
+        levels: the properties set at `proxy`, `admin` and `channel`.
 
     Raises:
-        UnsupportedQoS: another property, or a level at which it cannot be set.
+        UnsupportedQoS: it is another property, or cannot be set at a level.
     """
     order = LEVELS.get(name)
     if order is None:
@@ -251,7 +251,7 @@ def effective(name: str, levels: Mapping[str, Mapping[str, Any]]) -> Any | None:
 
 
 def with_transactions(asked: Mapping[str, Any], *, enabled: bool) -> dict[str, Any]:
-    """Properties with transactions switched: both reliabilities go with them (000-T8)."""
+    """Properties with transactions enabled or disabled; both reliabilities change with them (000-T8)."""
     reliability = PERSISTENT if enabled else BEST_EFFORT
     return {
         **asked,

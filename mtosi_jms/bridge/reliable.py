@@ -1,6 +1,6 @@
 """Reliable delivery over one logical connection: numbers, duplicates and retries (formal/04-10-09, 4.2).
 
-State machines without thread or clock: time is an argument, in seconds.
+State machines without threads or a clock: time is an argument, in seconds.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = [
 ]
 
 SEQUENCE_NUMBER: Final = "SequenceNumber"
-"""The optional header field that numbers what goes over a logical connection."""
+"""The optional header field with the number of an event or batch on a logical connection."""
 
 _LAST: Final = 2**31 - 1
 _LONG: Final = TypeCode.of(TCKind.long)
@@ -38,52 +38,52 @@ _UNITS: Final = 10_000_000
 
 
 def number_of(events: Sequence[StructuredEvent]) -> int | None:
-    """The SequenceNumber of an event or a batch: that of the first; None where it has none (000-A8)."""
+    """The SequenceNumber of an event or batch, which its first event holds; None if there is none (000-A8)."""
     found = events[0].header(SEQUENCE_NUMBER) if events else None
     return found.value if found is not None and isinstance(found.value, int) else None
 
 
 def numbered(events: Sequence[StructuredEvent], number: int) -> tuple[StructuredEvent, ...]:
-    """Events, of which the first has a number; an older one goes (000-A8)."""
+    """The events, with the number in the first; it replaces an older number (000-A8)."""
     kept = (one for one in events[0].variable_header if one.name != SEQUENCE_NUMBER)
     header = (*kept, Property(SEQUENCE_NUMBER, Any(_LONG, number)))
     return (replace(events[0], variable_header=header), *events[1:])
 
 
 def is_acknowledged(qos: Mapping[str, Any]) -> bool:
-    """Whether a proxy's quality of service says that what goes over its connection is acknowledged."""
+    """Whether a proxy's quality of service has acknowledgement."""
     found = qos.get("DeliveryReliability")
     return found is not None and found.value == ACKNOWLEDGMENT
 
 
 @dataclass(slots=True)
 class SequenceNumbers:
-    """The numbers of events, or batches, of one logical connection: 0 first, 0 again after 2^31-1 (000-A8).
+    """The numbers of events or batches of one logical connection: from 0 to 2^31-1, then again from 0 (000-A8).
 
     Attributes:
-        next: the number of the next event or batch. It begins anew with a new connection alone (000-A9).
+        next: the number of the next event or batch. It restarts only with a new connection (000-A9).
     """
 
     next: int = 0
 
     def take(self) -> int:
-        """The next number."""
+        """Take the next number."""
         number, self.next = self.next, 0 if self.next == _LAST else self.next + 1
         return number
 
 
 @dataclass(slots=True)
 class Duplicates:
-    """Tells what came before by its number, of the last 10,000 on one logical connection (000-A10)."""
+    """Recognises duplicates by number, among the last 10,000 on one logical connection (000-A10)."""
 
     _seen: OrderedDict[int, None] = field(default_factory=OrderedDict)
 
     def is_new(self, number: int | None) -> bool:
-        """Whether nothing with the number was stored; what has no number is always new."""
+        """Whether the number was not stored before; None is always new."""
         return number is None or number not in self._seen
 
     def store(self, number: int | None) -> None:
-        """Notes that what has the number was stored."""
+        """Stores a number."""
         if number is None:
             return
         self._seen[number] = None
@@ -96,9 +96,9 @@ class Retries:
     """Counts the retries of one thing on one logical connection (000-A13, 000-A14).
 
     Attributes:
-        most: the QoS Retries: how often a call is made again at most (000-X11).
+        most: the QoS Retries: most repetitions of a call (000-X11).
         interval: the QoS RetryInterval, seconds.
-        made: how many were made since the last success.
+        made: number of retries since the last success.
     """
 
     most: int
@@ -106,22 +106,22 @@ class Retries:
     made: int = 0
 
     def after_failure(self, now: float) -> float | None:
-        """When to try again; None: all retries failed, delivery stops and administrators are told (000-A15)."""
+        """The time of the next retry; None if all retries failed: delivery stops, administrators are told (000-A15)."""
         if self.made >= self.most:
             return None
         self.made += 1
         return now + self.interval
 
     def reset(self) -> None:
-        """After a success, or an explicit disconnection."""
+        """Reset the count, after a success or an explicit disconnection."""
         self.made = 0
 
 
 def retries_of(levels: Mapping[str, Mapping[str, Any]]) -> Retries:
-    """Retries as the quality of service says; 3, and 5 seconds from one to the next, where it does not (000-A16).
+    """The retries that the quality of service sets; by default 3, at intervals of 5 seconds (000-A16).
 
     Args:
-        levels: what is set at `proxy`, `admin` and `channel`.
+        levels: the properties set at `proxy`, `admin` and `channel`.
     """
     most, interval = effective("Retries", levels), effective("RetryInterval", levels)
     return Retries(
@@ -139,14 +139,14 @@ class _Sent:
 
 @dataclass(slots=True)
 class Resender:
-    """What a supplier has sent and not heard of: sent again after each RetryInterval, and kept until acknowledged.
+    """Keeps what a supplier sent until it is acknowledged, and resends it after each RetryInterval.
 
-    It belongs to one logical connection: another one has another (000-A9).
+    Each logical connection has its own (000-A9).
 
     Attributes:
-        limits: how often something is sent again at most, and after how long.
-        is_stopped: whether all retries of something failed: nothing is sent until `restart` (000-A15).
-        numbers: of what is sent.
+        limits: the most retries, and their interval.
+        is_stopped: whether all retries of an event or batch failed: nothing is sent until `restart` (000-A15).
+        numbers: the numbers of events or batches.
     """
 
     limits: Retries
@@ -155,28 +155,28 @@ class Resender:
     _open: dict[int, _Sent] = field(default_factory=dict)
 
     def __len__(self) -> int:
-        """How much is kept."""
+        """The number of kept events or batches."""
         return len(self._open)
 
     def send(self, events: Sequence[StructuredEvent], now: float) -> tuple[StructuredEvent, ...]:
-        """Numbers what is sent first, and keeps it (000-A12)."""
+        """Numbers events that are sent for the first time, and keeps them (000-A12)."""
         number = self.numbers.take()
         made = numbered(events, number)
         self._open[number] = _Sent(made, now + self.limits.interval, replace(self.limits, made=0))
         return made
 
     def acknowledge(self, numbers: Sequence[int]) -> None:
-        """Forgets what is acknowledged; a number that came before, or is unknown, does no harm (000-A10, 000-A11)."""
+        """Drops what is acknowledged. Repeated and unknown numbers are ignored (000-A10, 000-A11)."""
         for number in numbers:
             self._open.pop(number, None)
 
     @property
     def due_at(self) -> float | None:
-        """When something is to be sent again; None: nothing is kept."""
+        """The time of the next resend; None if nothing is kept."""
         return min((one.again_at for one in self._open.values()), default=None)
 
     def due(self, now: float) -> tuple[StructuredEvent, ...] | None:
-        """What is to be sent again now, the first of it; None: nothing is. It may stop delivery."""
+        """The first events to resend now; None if there are none. It may stop delivery."""
         for one in self._open.values():
             if self.is_stopped or one.again_at > now:
                 continue
@@ -189,15 +189,15 @@ class Resender:
         return None
 
     def unacknowledged(self) -> list[tuple[StructuredEvent, ...]]:
-        """What is kept, in order."""
+        """The kept events or batches, in order."""
         return [one.events for one in self._open.values()]
 
     def forget(self) -> None:
-        """Forgets what is kept; the numbers go on."""
+        """Drops everything that is kept; the numbers go on."""
         self._open.clear()
 
     def restart(self, now: float) -> None:
-        """Begins again after all retries failed: the same numbers, so that nothing counts twice."""
+        """Starts again after all retries failed, with the same numbers, so that nothing is taken twice."""
         self.is_stopped = False
         for one in self._open.values():
             one.retries.reset()

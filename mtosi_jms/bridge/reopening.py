@@ -1,4 +1,4 @@
-"""A channel that is found again when its service was started anew: references to the old one lead nowhere."""
+"""A channel that is looked up again after its service has restarted, since old references are then invalid."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ __all__ = ["ReopeningChannel"]
 
 
 class ReopeningChannel:
-    """A channel by where it is, and not by a reference: it is looked up again when it does not answer.
+    """A channel by its address, not by a reference: it is looked up again when it does not answer.
 
     Args:
         find: looks the channel up.
 
     Attributes:
-        channel_id, name, qos: of the channel that was found last.
+        channel_id, name, qos: those of the channel that was found last.
 
     Raises:
-        TransportError: there is none now.
+        TransportError: no channel is found.
     """
 
     def __init__(self, find: Callable[[], Channel]) -> None:

@@ -1,7 +1,7 @@
 """Real services on loopback, for development and tests: Apache ActiveMQ Artemis, ActiveMQ Classic, JacORB's channels.
 
-`start_broker(folder)` starts one that goes on running, `stop_broker(folder)` stops it. `KINDS["artemis"].start` is for
-tests: it starts a process that the caller waits for and ends. `start_channel`, `stop_channel` and
+`start_broker(folder)` starts a broker that keeps running, `stop_broker(folder)` stops it. `KINDS["artemis"].start` is
+for tests: it starts a process, and the caller waits for it and ends it. `start_channel`, `stop_channel` and
 `start_channel_process` do the same for the notification service of JacORB.
 """
 

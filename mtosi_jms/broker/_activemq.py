@@ -1,6 +1,6 @@
 """Apache ActiveMQ Classic: the jars of Debian's package `activemq` or of Maven Central; the configuration is ours.
 
-The broker listens on loopback alone.
+The broker listens only on loopback.
 """
 
 from __future__ import annotations
@@ -66,10 +66,10 @@ _SCHEMES: Final = {"stomp": "stomp+nio", "stomp+ssl": "stomp+ssl", "openwire": "
 
 
 def jars() -> list[Path]:
-    """The jars that a broker needs: Debian's where they are installed, else Maven's, fetched at the first call.
+    """The jars that a broker needs: Debian's if they are installed, else Maven's, fetched at the first call.
 
     Raises:
-        ConfigError: they cannot be had; what to do is in the text.
+        ConfigError: they are not available; the message says what to do.
     """
     return _had(
         _DEBIAN, f"apache-activemq-{VERSION}", _SHA256, lambda scratch: fetch(_MAVEN, _SHA256, scratch, _INSTEAD)
@@ -77,10 +77,10 @@ def jars() -> list[Path]:
 
 
 def mqtt_jars() -> list[Path]:
-    """The jars that a broker needs for MQTT besides: Debian's or Maven's, as those of `jars`.
+    """The further jars that a broker needs for MQTT: Debian's or Maven's, as for `jars`.
 
     Raises:
-        ConfigError: they cannot be had; what to do is in the text.
+        ConfigError: they are not available; the message says what to do.
     """
     return _had(
         _MQTT_DEBIAN,
@@ -91,7 +91,7 @@ def mqtt_jars() -> list[Path]:
 
 
 def _had(debian: Iterable[str], name: str, files: Iterable[str], bring: Callable[[Path], Path]) -> list[Path]:
-    """Jars of Debian's where all are installed, else those that are fetched into a folder of the cache at first."""
+    """Debian's jars if all are installed, else jars that the first call fetches into a folder of the cache."""
     installed = [JARS / f"{one}.jar" for one in debian]
     if all(jar.is_file() for jar in installed):
         return installed
@@ -100,7 +100,7 @@ def _had(debian: Iterable[str], name: str, files: Iterable[str], bring: Callable
 
 
 def protocols() -> tuple[str, ...]:
-    """What it can offer here: MQTT where its jars can be had."""
+    """The protocols that it can offer here: MQTT only if its jars are available."""
     try:
         mqtt_jars()
     except ConfigError:
@@ -120,15 +120,15 @@ def start(
     """Starts a broker; it may not listen yet.
 
     Args:
-        folder: of the broker; its data stay there from one start to the next.
-        endpoints: where to listen, of `stomp`, `stomp+ssl`, `openwire`, `mqtt`, and the login.
-        plugins: more elements of `plugins`, as XML.
-        settings: more elements of `broker`, as XML.
-        tls: for `stomp+ssl`.
-        memory_mb: the most that its Java heap takes.
+        folder: folder of the broker; its data stay there between starts.
+        endpoints: ports of `stomp`, `stomp+ssl`, `openwire`, `mqtt`, and the login.
+        plugins: further elements of `plugins`, as XML.
+        settings: further elements of `broker`, as XML.
+        tls: key stores for `stomp+ssl`.
+        memory_mb: most memory of its Java heap, in MB.
 
     Raises:
-        ConfigError: Java or ActiveMQ cannot be had, or the folder cannot be written.
+        ConfigError: Java or ActiveMQ is not available, or the folder cannot be written.
     """
     folder = folder.resolve()
     configuration = folder / "activemq.xml"

@@ -1,6 +1,6 @@
-"""Apache ActiveMQ Artemis: its distribution in a cache of the user's, and an instance of our own making.
+"""Apache ActiveMQ Artemis: its distribution in the user's cache, and an instance that this module configures.
 
-The distribution comes from Maven Central. The instance listens on loopback alone.
+The distribution comes from Maven Central. The instance listens only on loopback.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def distribution() -> Path:
     """The unpacked distribution; fetched at the first call.
 
     Raises:
-        ConfigError: it cannot be had; what to do is in the text.
+        ConfigError: it is not available; the message says what to do.
     """
 
     def make(scratch: Path) -> Path:
@@ -54,12 +54,12 @@ def distribution() -> Path:
 
 
 def jars() -> list[Path]:
-    """The jars of the distribution, those of its Java client among them; errors are those of `distribution`."""
+    """The jars of the distribution, including its Java client; errors are those of `distribution`."""
     return sorted((distribution() / "lib").glob("*.jar"))
 
 
 def protocols() -> tuple[str, ...]:
-    """What it offers."""
+    """The protocols that it offers."""
     return ("stomp", "amqp", "openwire", "mqtt")
 
 
@@ -69,14 +69,14 @@ def start(
     """Starts a broker; it may not listen yet.
 
     Args:
-        folder: of the instance; its data stay there from one start to the next.
-        endpoints: where to listen, of `stomp`, `stomp+ssl`, `amqp`, `openwire`, `mqtt`, and the login.
+        folder: folder of the instance; its data stay there between starts.
+        endpoints: ports of `stomp`, `stomp+ssl`, `amqp`, `openwire`, `mqtt`, and the login.
         settings: elements of an `address-setting` of all addresses, as XML.
-        tls: for `stomp+ssl`.
-        memory_mb: the most that its Java heap takes; a text message of 20 MB needs 200 of Artemis.
+        tls: key stores for `stomp+ssl`.
+        memory_mb: most memory of its Java heap, in MB; Artemis needs 200 for a text message of 20 MB.
 
     Raises:
-        ConfigError: Java or the distribution cannot be had, or the folder cannot be written.
+        ConfigError: Java or the distribution is not available, or the folder cannot be written.
     """
     folder = folder.resolve()
     home, etc, data, scratch = distribution(), folder / "etc", folder / "data", folder / "tmp"
@@ -100,7 +100,7 @@ def start(
         "log4j2.properties": _LOGGING,
     }
     write_private({etc / name: text for name, text in files.items()}, [folder, etc, data, scratch])
-    # It accepts connections before it answers them; each acceptor's line names the port's protocols at its end.
+    # It accepts connections before it can answer them, so wait for the log line of each acceptor.
     ready = [_ACTIVE, *(f"Acceptor at {HOST}:{port} for" for port in endpoints.ports.values())]
     return BrokerProcess([*command, _MAIN, "run"], folder, endpoints, ready=ready)
 

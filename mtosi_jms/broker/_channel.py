@@ -38,9 +38,9 @@ _PROPERTIES: Final[Mapping[str, object]] = {
     "jacorb.notification.order_policy": "FifoOrder",
     "jacorb.notification.filter.thread_pool_size": 1,
     "jacorb.notification.proxysupplier.thread_pool_size": 1,
-    "jacorb.notification.proxyconsumer.thread_pool_size": 1,  # it pulls one after the other, and else passes on at once
+    "jacorb.notification.proxyconsumer.thread_pool_size": 1,  # pulls one by one; pushed events pass at once
     "jacorb.notification.discard_policy": "FifoOrder",
-    "jacorb.notification.max_events_per_consumer": _QUEUED,  # by default 100; then the oldest go, and nobody is told
+    "jacorb.notification.max_events_per_consumer": _QUEUED,  # by default 100; more drop the oldest silently
     "jacorb.notification.supplier.poll_intervall": 50,  # milliseconds between two looks at what it pulls from
     "jacorb.notification.consumer.backout_interval": 500,  # milliseconds until a push that failed comes again
     "jacorb.notification.consumer.error_threshold": 100,  # failures of a consumer until its proxy is destroyed
@@ -48,7 +48,7 @@ _PROPERTIES: Final[Mapping[str, object]] = {
 
 
 def default_channel_folder() -> Path:
-    """The folder of the notification service by default: `mtosi-jms/channel` below the user's state folder."""
+    """The default folder of the notification service: `mtosi-jms/channel` below the user's state folder."""
     return state_folder() / "channel"
 
 
@@ -57,9 +57,9 @@ class DevelopmentChannel:
     """A notification service that was started in a folder, and may still run.
 
     Attributes:
-        folder: where its files are.
+        folder: folder of its files.
         pid: its process id.
-        port: where it listens, on loopback.
+        port: its port on loopback.
     """
 
     folder: Path
@@ -77,11 +77,11 @@ class DevelopmentChannel:
         return f"corbaloc::{HOST}:{self.port}/{_SHORTCUT}"
 
     def is_running(self) -> bool:
-        """Whether the process is there, is ours, and listens."""
+        """Whether the process exists, is ours, and listens."""
         return is_ours(self.pid, self.folder) and listening([self.port])
 
     def to_json(self) -> dict[str, Any]:
-        """What `mtosi-jms channel` prints."""
+        """The values that `mtosi-jms channel` prints."""
         return {
             "running": self.is_running(),
             "service": "JacORB's notification service",
@@ -101,14 +101,14 @@ def start_channel_process(
     """Starts a notification service with one channel, for tests: the caller ends it. It listens when this returns.
 
     Args:
-        folder: for its log, and for the reference in `channel.ior`.
-        port: on loopback; None: a free one.
-        settings: Java properties that are added, or taken in place of ours.
-        arguments: of JacORB's `ConsoleMain`, besides ours.
+        folder: folder for its log, and for the reference in `channel.ior`.
+        port: port on loopback; None: a free one.
+        settings: Java properties that are added, or replace ours.
+        arguments: arguments for JacORB's `ConsoleMain`, besides ours.
 
     Raises:
-        ConfigError: Java or JacORB cannot be had, or the folder cannot be written.
-        TransportError: it does not start; the end of its log is in the text.
+        ConfigError: Java or JacORB is not available, or the folder cannot be written.
+        TransportError: it does not start; the message has the end of its log.
     """
     folder = folder.resolve()
     jars = sorted(fetch_client("jacorb").folder.glob("*.jar"))
@@ -146,15 +146,15 @@ def find_channel(folder: Path) -> DevelopmentChannel | None:
 def start_channel(folder: Path, port: int | None = None) -> DevelopmentChannel:
     """Starts the notification service of a folder unless it runs; returns when it answers.
 
-    A restarted one has its port, if that is free, and a new, empty channel: JacORB keeps nothing.
+    A restarted service has its old port, if that is free, and a new, empty channel: JacORB stores nothing.
 
     Args:
-        folder: of the service.
-        port: on loopback; None: that of the folder, else a free one.
+        folder: folder of the service.
+        port: port on loopback; None: the port that the folder had, else a free one.
 
     Raises:
-        ConfigError: Java or JacORB cannot be had, or it runs already at another port.
-        TransportError: it does not start; the end of its log is in the text.
+        ConfigError: Java or JacORB is not available, or the service runs already at another port.
+        TransportError: it does not start; the message has the end of its log.
     """
     folder = folder.resolve()
     there = find_channel(folder)
@@ -174,7 +174,7 @@ def start_channel(folder: Path, port: int | None = None) -> DevelopmentChannel:
 
 
 def stop_channel(folder: Path) -> bool:
-    """Stops the notification service of a folder; False if none ran. Its events are lost: JacORB keeps nothing.
+    """Stops the notification service of a folder; False if none ran. Its events are lost: JacORB stores nothing.
 
     Raises:
         ConfigError: it does not end.

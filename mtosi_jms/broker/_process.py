@@ -1,4 +1,4 @@
-"""A broker's process and files: started on loopback, waited for, stopped by its own id; its passwords stay private."""
+"""The process and files of a broker: starts it on loopback, waits, stops it by its id, keeps passwords private."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from mtosi_jms.masking import MASK
 
 HOST: Final = "127.0.0.1"
 _PORTS: Final = range(20_000, 32_768)
-"""Below the range that systems take ports of outgoing connections from: those collide now and then."""
+"""Below the range from which systems take ports for outgoing connections, which would sometimes collide."""
 INSTANCE: Final = "mtosi.jms.broker"
-"""Java's property that says in the command line whose folder a broker runs."""
+"""The Java property that names a broker's folder in its command line."""
 _TAKEN: Final = "Address already in use"
 _ATTEMPTS: Final = 5
 _LOOK: Final = 0.05
@@ -29,10 +29,10 @@ _TAIL: Final = 12
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports of loopback that nobody listens at just now.
+    """Ports of loopback at which nobody listens now.
 
     Raises:
-        TransportError: there are not as many.
+        TransportError: there are not enough.
     """
     found: list[int] = []
     for port in random.sample(_PORTS, len(_PORTS)):
@@ -63,7 +63,7 @@ def find_java() -> Path:
 def java_command(
     folder: Path, memory_mb: int, classpath: Iterable[Path], properties: Mapping[str, object] | None = None
 ) -> list[str]:
-    """The command line of a broker without its main class; it says whose folder the broker runs.
+    """The command line of a broker without its main class; it names the broker's folder.
 
     Raises:
         ConfigError: there is no Java.
@@ -76,7 +76,7 @@ def java_command(
 def write_private(files: Mapping[Path, str], folders: Iterable[Path] = ()) -> None:
     """Writes files that only their owner can read, in folders that only their owner can enter.
 
-    A file that is there loses other rights; a folder that is there stays as it is.
+    Existing files lose other rights; existing folders stay as they are.
 
     Raises:
         ConfigError: something cannot be written.
@@ -96,11 +96,11 @@ def write_private(files: Mapping[Path, str], folders: Iterable[Path] = ()) -> No
 
 @dataclass(frozen=True, slots=True)
 class Endpoints:
-    """Where a broker listens, and who may log in.
+    """The ports at which a broker listens, and its login.
 
     Attributes:
-        ports: protocol to port: `stomp`, `stomp+ssl`, `amqp`, `openwire`, `mqtt`; what is not offered is absent.
-        user: login.
+        ports: port by protocol: `stomp`, `stomp+ssl`, `amqp`, `openwire`, `mqtt`; only those that are offered.
+        user: user of the login.
         password: of the login; never shown by `repr`.
     """
 
@@ -112,7 +112,7 @@ class Endpoints:
         return f"Endpoints(ports={dict(self.ports)}, user={self.user!r}, password={MASK})"
 
     def url(self, protocol: str) -> str:
-        """A URL to paste, credentials included: for `openwire` that of a Java client."""
+        """A URL with credentials, ready to use; for `openwire` the URL of a Java client."""
         port = self.ports[protocol]
         if protocol == "openwire":
             return f"tcp://{HOST}:{port}?jms.userName={self.user}&jms.password={self.password}"
@@ -121,11 +121,11 @@ class Endpoints:
 
 @dataclass(frozen=True, slots=True)
 class KeyStores:
-    """What a TLS port shows and asks for; the files are PKCS#12.
+    """The key stores of a TLS port, as PKCS#12 files.
 
     Attributes:
         key_store: its own certificate with the key.
-        trust_store: certificates of those whose clients may come; None: clients need no certificate.
+        trust_store: certificates that clients' certificates must be signed by; None: clients need no certificate.
         password: of both files.
     """
 
@@ -135,17 +135,17 @@ class KeyStores:
 
 
 class BrokerProcess:
-    """A broker that was started here.
+    """A broker that this process started.
 
     Args:
         command: its command line.
         folder: its working folder; standard output and error go to `broker.log` there.
-        endpoints: where it will listen.
-        ready: what stands in its log once it answers.
+        endpoints: ports at which it will listen, and the login.
+        ready: texts in its log that show that it answers.
 
     Attributes:
-        endpoints: the same.
-        log: what it writes.
+        endpoints: as given.
+        log: path of its log.
         pid: its process id.
 
     Raises:
@@ -159,7 +159,7 @@ class BrokerProcess:
         self.log = folder / "broker.log"
         self._ready = ready
         with self.log.open("ab") as output:
-            self._begun = output.tell()  # what stands before it is of an earlier start
+            self._begun = output.tell()  # text before this is from an earlier start
             try:
                 self._process = subprocess.Popen(
                     list(command),
@@ -174,10 +174,11 @@ class BrokerProcess:
         self.pid = self._process.pid
 
     def wait_until_ready(self, seconds: float = 120.0) -> None:
-        """Returns once it answers at all its ports.
+        """Waits until it answers at all its ports.
 
         Raises:
-            TransportError: it ended, or the time ran out; the end of its log is in the text. It runs no more then.
+            TransportError: a port was taken, it ended, or the time ran out; the message has the end of its log. It
+                does not run any longer.
         """
         deadline = time.monotonic() + seconds
         while not self._is_ready():
@@ -194,11 +195,11 @@ class BrokerProcess:
             time.sleep(_LOOK)
 
     def port_was_taken(self) -> bool:
-        """Whether somebody else listens at one of its ports, so that it cannot start."""
+        """Whether another process listens at one of its ports, so that it cannot start."""
         return _TAKEN in self._written()
 
     def _is_ready(self) -> bool:
-        # The ports alone do not tell: somebody else may listen there, and a broker does so before it answers.
+        # The ports alone prove nothing: another process may listen there, and a broker listens before it answers.
         written = self._written()
         return all(text in written for text in self._ready) and listening(self.endpoints.ports.values())
 
@@ -208,11 +209,11 @@ class BrokerProcess:
             return log.read().decode("utf-8", "replace")
 
     def leave_running(self) -> None:
-        """It goes on when this process ends; from now on it is known by its id alone."""
-        self._process.returncode = 0  # or Popen takes it for forgotten, and warns
+        """Lets it run after this process ends; from now on only its id identifies it."""
+        self._process.returncode = 0  # else Popen warns that it was not waited for
 
     def stop(self, seconds: float = 20.0) -> None:
-        """Ends it in good order; by force where it takes longer."""
+        """Ends it gracefully; by force if that takes longer than `seconds`."""
         self._process.terminate()
         try:
             self._process.wait(seconds)
@@ -220,16 +221,16 @@ class BrokerProcess:
             self.kill()
 
     def kill(self) -> None:
-        """Ends it at once, as a power cut would."""
+        """Ends it at once, like a power cut."""
         self._process.kill()
         self._process.wait()
 
     def pause(self) -> None:
-        """Has it stand still: its connections stay open, and nothing answers."""
+        """Pauses it: its connections stay open, and nothing answers."""
         self._process.send_signal(signal.SIGSTOP)
 
     def resume(self) -> None:
-        """Has it go on after `pause`."""
+        """Resumes it after `pause`."""
         self._process.send_signal(signal.SIGCONT)
 
     def _tail(self) -> str:
@@ -240,17 +241,17 @@ class BrokerProcess:
 def start_on_free_ports(
     start: Callable[[Endpoints], BrokerProcess], protocols: Sequence[str], user: str, password: str
 ) -> BrokerProcess:
-    """Starts a broker on free ports, on others again where somebody took one meanwhile; returns when it answers.
+    """Starts a broker on free ports, again on others if one was taken meanwhile; returns when it answers.
 
     Args:
         start: starts it.
-        protocols: what it offers, each at a port of its own.
-        user: who may log in.
+        protocols: the protocols to offer, each at its own port.
+        user: user of the login.
         password: of the login.
 
     Raises:
-        ConfigError: it cannot be had.
-        TransportError: it does not start; the end of its log is in the text.
+        ConfigError: it is not available.
+        TransportError: it does not start; the message has the end of its log.
     """
     attempts = 0
     while True:
@@ -266,7 +267,7 @@ def start_on_free_ports(
 
 
 def listening(ports: Iterable[int]) -> bool:
-    """Whether somebody accepts connections at all of these ports of loopback."""
+    """Whether connections are accepted at all of these ports of loopback."""
     for port in ports:
         try:
             socket.create_connection((HOST, port), timeout=1.0).close()

@@ -1,4 +1,4 @@
-"""A broker for development that outlives the command that started it: its folder remembers it for the next command."""
+"""A broker for development that outlives the command that started it; a file in its folder tells the next command."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ class Kind:
 
     Attributes:
         title: its name.
-        version: which version is fetched.
-        protocols: tells what it can offer on this machine.
+        version: the version that is fetched.
+        protocols: returns the protocols that it can offer on this machine.
         start: starts it in a folder, without waiting until it listens; takes `settings`, `tls` and `memory_mb` too.
-        jars: the jars that it is made of, a Java client among them.
+        jars: returns its jars, including a Java client.
         jndi_factory: class of its client's initial context.
     """
 
@@ -76,13 +76,13 @@ _LOOK: Final = 0.05
 
 
 def state_folder() -> Path:
-    """Where services keep what they need from one start to the next: `mtosi-jms` below the user's state folder."""
+    """The folder in which services keep data between starts: `mtosi-jms` below the user's state folder."""
     base = os.environ.get("XDG_STATE_HOME")
     return (Path(base) if base else Path.home() / ".local" / "state") / "mtosi-jms"
 
 
 def default_folder() -> Path:
-    """The folder of the broker by default: `mtosi-jms/broker` below the user's state folder."""
+    """The default folder of the broker: `mtosi-jms/broker` below the user's state folder."""
     return state_folder() / "broker"
 
 
@@ -91,9 +91,9 @@ class DevelopmentBroker:
     """A broker that was started in a folder, and may still run.
 
     Attributes:
-        folder: of its instance.
+        folder: folder of its instance.
         pid: its process id.
-        endpoints: where it listens.
+        endpoints: its ports and login.
         kind: which broker it is, one of `KINDS`.
     """
 
@@ -103,11 +103,11 @@ class DevelopmentBroker:
     kind: str
 
     def is_running(self) -> bool:
-        """Whether the process is there, is ours, and listens."""
+        """Whether the process exists, is ours, and listens."""
         return is_ours(self.pid, self.folder) and listening(self.endpoints.ports.values())
 
     def to_json(self) -> dict[str, Any]:
-        """What `mtosi-jms broker` prints: broker, process, and URLs with the credentials."""
+        """The values that `mtosi-jms broker` prints: broker, process, and URLs with the credentials."""
         return {
             "running": self.is_running(),
             "broker": KINDS[self.kind].title,
@@ -120,7 +120,7 @@ class DevelopmentBroker:
         }
 
     def _jvm_url(self) -> str:
-        """The URL by which the `jvm` transport reaches it; the password stands in a file of the folder."""
+        """The URL for the `jvm` transport; the password is in a file of the folder."""
         query = {
             "classpath": self.kind,
             "user": self.endpoints.user,
@@ -157,12 +157,12 @@ def start_broker(folder: Path, kind: str | None = None) -> DevelopmentBroker:
     A restarted broker has its messages, its password and, if they are still free, its ports.
 
     Args:
-        folder: of the broker.
-        kind: one of `KINDS`; else that of the folder, else Artemis.
+        folder: folder of the broker.
+        kind: one of `KINDS`; None: the kind of the folder, else Artemis.
 
     Raises:
-        ConfigError: Java or the broker cannot be had, or the folder is another kind's; what to do is in the text.
-        TransportError: it does not start; the end of its log is in the text.
+        ConfigError: Java or the broker is not available, or the folder is another kind's; the message says what to do.
+        TransportError: it does not start; the message has the end of its log.
     """
     folder = folder.resolve()
     there = find_broker(folder)
@@ -198,7 +198,7 @@ def _started(folder: Path, kind: Kind, there: DevelopmentBroker | None) -> Broke
 
 
 def stop_broker(folder: Path) -> bool:
-    """Stop the broker of a folder in good order; False if none ran. Its messages stay.
+    """Stop the broker of a folder gracefully; False if none ran. Its messages stay.
 
     Raises:
         ConfigError: it does not end.
@@ -208,7 +208,7 @@ def stop_broker(folder: Path) -> bool:
 
 
 def stop_process(pid: int, folder: Path) -> bool:
-    """Stops the process of a folder in good order; False if it is not there, or another one.
+    """Stops the process of a folder gracefully; False if the process is gone, or another one has its id.
 
     Raises:
         ConfigError: it does not end.
@@ -225,7 +225,7 @@ def stop_process(pid: int, folder: Path) -> bool:
 
 
 def is_ours(pid: int, folder: Path) -> bool:
-    """Whether the process runs the instance of the folder: its number may be another's by now."""
+    """Whether the process runs the instance of the folder: another process may have the id by now."""
     try:
         answer = subprocess.run(
             ["ps", "-ww", "-o", "stat=,args=", "-p", str(pid)], capture_output=True, text=True, check=False

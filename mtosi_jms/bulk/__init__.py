@@ -1,9 +1,8 @@
 """BulkResponse, the fourth communication pattern: one request, one reply, the data in a file (P2, C18). Experimental.
 
-A requestor names a file with fileLocationURI and says how to compress and pack it; a supplier writes the file, then
-answers. This package has the terms of such an exchange, the rules by which a file may be touched that a peer names, and
-the reading and writing of packed files. Only `file:` URIs are handled; carrying files between systems is not part of
-the SDK.
+A requestor names a file with fileLocationURI and says how to compress and pack it. A supplier writes the file, then
+answers. This package has the terms of such an exchange, the rules for access to files that a peer names, and the
+reading and writing of packed files. It handles only `file:` URIs; the SDK does not transfer files between systems.
 """
 
 from mtosi_jms.bulk._archive import (

@@ -1,9 +1,9 @@
-"""Reading packed files: plain, GZIP, ZIP, TAR, and the latter two inside GZIP. What a file is, its bytes say.
+"""Reads packed files: plain, GZIP, ZIP, TAR, and the latter two inside GZIP. The bytes of a file show what it is.
 
-An archive is refused as a whole if any member has an unsafe name, is a link or a device, is encrypted, differs from the
-directory of a ZIP archive, or would become too large. Nothing is extracted under a name that the archive gives. Members
-are read one at a time as streams. A gzip archive can only be read from its beginning, so it is unpacked once into an
-anonymous temporary file.
+A whole archive is refused if any member has an unsafe name, is a link or a device, is encrypted, differs from the
+directory of a ZIP archive, or is too large. No file is created under a name from the archive. Members are read one at a
+time as streams. Archives inside gzip can only be read from the beginning, so they are unpacked once into an anonymous
+temporary file.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from mtosi_jms.closing import Closeable
 from mtosi_jms.errors import ArchiveError, MtosiError, SpoolError
 
 SEPARATOR: Final = "!/"
-"""Between the path of an archive and the name of a member: `/landing/a.zip!/1.xml`."""
+"""Separates the path of an archive from the name of a member: `/landing/a.zip!/1.xml`."""
 
 GZIP_MAGIC: Final = b"\x1f\x8b"
 _ZIP_MAGIC: Final = (b"PK\x03\x04", b"PK\x05\x06")
@@ -56,19 +56,19 @@ _DAMAGE: Final = (
     zipfile.BadZipFile,
     zlib.error,
 )
-"""What the standard library raises at a damaged archive, wherever it notices."""
+"""The exceptions that the standard library raises for damaged archives."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnpackBounds:
-    """Bounds on what a packed file may become.
+    """Limits on what a packed file may unpack to.
 
     Attributes:
-        max_bytes: maximum of bytes that a file may unpack to.
-        max_ratio: maximum of bytes for each packed byte, beyond `free_bytes`. XML inventory is packed to a twentieth
-            or a fiftieth; deflate can pack zeros to a thousandth.
-        free_bytes: what any file may unpack to, whatever its ratio.
-        max_members: maximum of members of an archive.
+        max_bytes: most bytes that a file may unpack to.
+        max_ratio: most bytes for each packed byte, beyond `free_bytes`. XML inventory shrinks to a twentieth or a
+            fiftieth; deflate can shrink zeros to a thousandth.
+        free_bytes: bytes that any file may unpack to, whatever its ratio.
+        max_members: most members of an archive.
     """
 
     max_bytes: int = 64 * 1024**3
@@ -77,7 +77,7 @@ class UnpackBounds:
     max_members: int = 100_000
 
     def allowed(self, packed: int) -> int:
-        """How many bytes so many packed ones may unpack to."""
+        """The most bytes to which this many packed bytes may unpack."""
         return min(self.max_bytes, max(self.free_bytes, self.max_ratio * packed))
 
 
@@ -86,7 +86,7 @@ DEFAULT_BOUNDS: Final = UnpackBounds()
 
 @contextmanager
 def damage(path: str) -> Iterator[None]:
-    """Turns what the standard library raises for a damaged archive into an `ArchiveError` that names it."""
+    """Turns the standard library's errors for a damaged archive into an `ArchiveError` that names the archive."""
     try:
         yield
     except MtosiError:
@@ -102,12 +102,12 @@ class _Readable(io.RawIOBase):
 
 
 class BoundedStream(_Readable):
-    """What comes out of a packed file, up to a bound.
+    """The unpacked bytes of a file, up to a limit.
 
     Args:
-        stream: gives the unpacked bytes.
-        name: for errors, and what parsers are told.
-        most: bytes that may come.
+        stream: stream of the unpacked bytes.
+        name: name for errors and parsers.
+        most: most bytes that may be read.
     """
 
     def __init__(self, stream: IO[bytes], name: str, most: int) -> None:
@@ -117,10 +117,10 @@ class BoundedStream(_Readable):
         self.name = name
 
     def read(self, size: int | None = -1, /) -> bytes:
-        """The next bytes, `size` at most; all that are left where that is negative or None.
+        """The next bytes, at most `size`; all remaining bytes if `size` is negative or None.
 
         Raises:
-            ArchiveError: more comes than is allowed.
+            ArchiveError: there are more bytes than allowed.
         """
         wanted = self._left + 1 if size is None or size < 0 else min(size, self._left + 1)
         data = self._stream.read(wanted)
@@ -136,12 +136,12 @@ class BoundedStream(_Readable):
 
 
 class CarefulFile(_Readable):
-    """A file for zipfile and tarfile, which believe any length and any place that a header names.
+    """Protects zipfile and tarfile, which trust any length and position in a header.
 
     Args:
         stream: the file.
-        name: for errors.
-        most_reads: how often it may be read, None for any number: headers that point back would never end.
+        name: name for errors.
+        most_reads: most reads, None for any number: headers that point back could cause endless reads.
     """
 
     def __init__(self, stream: IO[bytes], name: str, most_reads: int | None = None) -> None:
@@ -160,13 +160,13 @@ class CarefulFile(_Readable):
         return self._stream.tell()
 
     def read(self, size: int | None = -1, /) -> bytes:
-        """As any file; ArchiveError where more than 64 MiB are read at once, or too often."""
+        """Read as any file does; ArchiveError for more than 64 MiB at once, or for too many reads."""
         self._reads += 1
         if self._most_reads is not None and self._reads > self._most_reads:
             raise ArchiveError(self._name, "damaged archive: headers without end")
         wanted = _AT_ONCE + 1 if size is None or size < 0 else min(size, _AT_ONCE + 1)
         parts: list[bytes] = []
-        while wanted > 0 and (part := self._stream.read(min(wanted, _CHUNK))):  # no large buffer for nothing
+        while wanted > 0 and (part := self._stream.read(min(wanted, _CHUNK))):  # the length may be false
             parts.append(part)
             wanted -= len(part)
         data = b"".join(parts)
@@ -180,8 +180,8 @@ class Document:
     """A document of a packed file.
 
     Attributes:
-        name: path of the file, for a member `ARCHIVE!/MEMBER`.
-        stream: its bytes, unpacked; open until the next document is asked for.
+        name: path of the file; for a member `ARCHIVE!/MEMBER`.
+        stream: its unpacked bytes; open until the next document is requested.
     """
 
     name: str
@@ -193,15 +193,15 @@ class Archive(Closeable):
 
     Args:
         path: the file.
-        bounds: how much it may unpack to.
+        bounds: limits on what it may unpack to.
 
     Attributes:
         path: the file.
-        members: size in bytes of each document by its name in the archive, in the archive's order; empty where the
-            file is not an archive. Only members called `*.xml` or `*.xml.gz` are documents, as in a folder.
+        members: size in bytes of each document by its name, in the archive's order; empty if the file is not an
+            archive. Only members named `*.xml` or `*.xml.gz` are documents, as in a folder.
 
     Raises:
-        ArchiveError: damaged, unsafe or too large.
+        ArchiveError: the file is damaged, unsafe or too large.
         SpoolError: the file cannot be read.
     """
 
@@ -239,13 +239,13 @@ class Archive(Closeable):
                 yield Document(shown, stream)
 
     def open(self, member: str = "") -> IO[bytes]:
-        """The bytes of one document, unpacked where it is gzip itself.
+        """The bytes of one document, unpacked if the document itself is gzip.
 
         Args:
             member: its name; empty for a file that is not an archive.
 
         Raises:
-            ArchiveError: no such member; or, while it is read, it is damaged or too large.
+            ArchiveError: there is no such member, or while it is read, it proves to be damaged or too large.
         """
         if not member and not self.is_archive:
             return self._unpacked(cast("IO[bytes]", _Window(self._file, 0, self._packed)), self.path, self._packed)
@@ -294,7 +294,7 @@ class Archive(Closeable):
             raise ArchiveError(self.path, "an archive without any *.xml or *.xml.gz")
 
     def _spooled(self, head: bytes, unpacked: IO[bytes]) -> IO[bytes]:
-        """A gzip archive unpacked into a temporary file."""
+        """Unpack an archive inside gzip into a temporary file."""
         stream = BoundedStream(unpacked, self.path, self._bounds.allowed(self._packed))
         with ExitStack() as stack:
             spool = stack.enter_context(tempfile.TemporaryFile(prefix="mtosi-bulk-"))
@@ -324,7 +324,7 @@ class Archive(Closeable):
     def _list_tar(self, archive: tarfile.TarFile) -> None:
         listing = _Listing(self.path, self._bounds, self._packed)
         while (info := archive.next()) is not None:
-            archive.members = []  # type: ignore[attr-defined]  # it would keep all of them
+            archive.members = []  # type: ignore[attr-defined]  # else tarfile would keep all of them
             if not (info.isdir() or info.isreg()) or info.issparse():
                 raise ArchiveError(self.path, f"member {info.name!r} is a link, a device or sparse")
             listing.add(info.name, info.size)
@@ -336,12 +336,12 @@ class Archive(Closeable):
             raise ArchiveError(self.path, "damaged archive: it ends early, or a header is damaged")
 
     def close(self) -> None:
-        """Close the file, and remove what was unpacked of it."""
+        """Close the file, and remove temporary files."""
         self._closing.close()
 
 
 class _Listing:
-    """Looks at each member of an archive, documents and others, before any is read."""
+    """Checks each member of an archive, documents and others, before any is read."""
 
     def __init__(self, path: str, bounds: UnpackBounds, packed: int) -> None:
         self._path = path
@@ -351,10 +351,10 @@ class _Listing:
         self._total = 0
 
     def add(self, name: str, size: int) -> None:
-        """Note a member.
+        """Add a member.
 
         Raises:
-            ArchiveError: its name is unsafe or was there before, or there are too many, or too much in them.
+            ArchiveError: its name is unsafe or occurs twice, or the members are too many or too large.
         """
         if _is_unsafe(name):
             raise ArchiveError(self._path, f"member {name!r} has an unsafe name")
@@ -371,7 +371,7 @@ class _Listing:
 
 
 class _Window(_Readable):
-    """A part of an open file, with a position of its own."""
+    """A section of an open file, with its own position."""
 
     def __init__(self, file: IO[bytes], start: int, size: int) -> None:
         self._file = file
@@ -399,7 +399,7 @@ class _Window(_Readable):
 
 
 class _Reading(_Readable):
-    """The document that is being read: reads the last of several streams, and closes all."""
+    """The stream of a document: reads the last of several streams, and closes all."""
 
     def __init__(self, name: str, *streams: IO[bytes]) -> None:
         self.name = name
@@ -417,7 +417,7 @@ class _Reading(_Readable):
 
 
 def is_document_name(path: str) -> bool:
-    """Whether a file of this name is input when it is found in a folder or an archive."""
+    """Whether a file of this name in a folder or archive is a document."""
     name = path.rpartition("/")[2]
     return name.lower().endswith((".xml", ".xml.gz")) and not name.startswith(".")
 
@@ -427,7 +427,7 @@ def _is_archive(head: bytes) -> bool:
 
 
 def _is_unsafe(name: str) -> bool:
-    """Whether a name would lead out of a folder on some system, or cannot be shown."""
+    """Whether a name could lead out of a folder on any system, or cannot be printed."""
     parts = name.removesuffix("/").split("/")
     odd = not name.isprintable() or "\\" in name or ":" in parts[0]
     return odd or any(part in ("", "..") for part in parts)

@@ -1,8 +1,8 @@
-"""From a fileLocationURI to files of this machine, only in folders that are allowed (C18).
+"""Turns a fileLocationURI into files of this machine, only in allowed folders (C18).
 
-The peer chooses the URI, so it is not trusted: only `file:` is followed, no other host, no `..`, and the file must be
-inside an allowed folder after all symbolic links. The check and the opening are two steps: do not allow a folder in
-which the peer can make links.
+The peer chooses the URI, so it is not trusted: only `file:` is accepted, no other host, no `..`, and the file must be
+inside an allowed folder after symbolic links are resolved. The check and the opening are two steps: do not allow a
+folder in which the peer can make links.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ Folders: TypeAlias = str | Path | Iterable[str | Path]
 def bulk_files(uri: str, allowed: Folders) -> list[Path]:
     """The files that a reply's fileLocationURI names.
 
-    By its schema the field holds "the base name of the file(s)". So if no file has this name, the files count whose
-    name continues it after a dot, hyphen or underscore: `inventory` means `inventory-1.xml.gz`, too.
+    By its schema the field holds "the base name of the file(s)". So if no file has this name, it means all files whose
+    names begin with it, followed by a dot, hyphen or underscore: `inventory` also means `inventory-1.xml.gz`.
 
     Args:
         uri: the URI as the peer sent it.
         allowed: folders below which files may be read.
 
     Returns:
-        Paths without symbolic links, sorted, at least one; regular files.
+        Sorted paths of regular files, without symbolic links; at least one.
 
     Raises:
         FileLocationError: another scheme or host, a path outside the allowed folders, no such file, no regular file.
@@ -59,7 +59,7 @@ def new_file(uri: str, allowed: Folders) -> Path:
         allowed: folders below which files may be written.
 
     Returns:
-        A path in an existing folder, that folder without symbolic links. The file itself may exist.
+        A path in an existing folder; the folder's path has no symbolic links. The file itself may exist.
 
     Raises:
         FileLocationError: another scheme or host, a path outside the allowed folders, or no such folder.

@@ -1,4 +1,4 @@
-"""What a requestor gets from a BulkResponse exchange: the one reply, and access to its files."""
+"""The reply of a BulkResponse exchange, with access to its files."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ T = TypeVar("T", bound=XmlObject)
 class BulkReply(Generic[Response]):
     """The reply to a BulkResponse request (C18). Experimental.
 
-    The files are read on demand, and only below folders that the caller allows, since the peer names them. Their bytes
-    tell how they are packed.
+    The files are read on demand, and only below folders that the caller allows, since the peer chooses the names. Their
+    bytes show how they are packed.
 
     Attributes:
         response: the response in the reply; usually empty, since the data is in the files.
         envelope: the reply.
-        file_location_uri: the reply's fileLocationURI; that of the request where the reply has none.
-        compression: compressionType as text, of the reply or else of the request.
-        packing: packingType as text, of the reply or else of the request.
+        file_location_uri: the reply's fileLocationURI, or else the request's.
+        compression: compressionType as text, the reply's or else the request's.
+        packing: packingType as text, the reply's or else the request's.
     """
 
     response: Response
@@ -44,7 +44,7 @@ class BulkReply(Generic[Response]):
             allowed: folders below which files may be read.
 
         Raises:
-            FileLocationError: no `file:` URI, another host, a path outside these folders, or nothing there.
+            FileLocationError: no `file:` URI, another host, a path outside these folders, or no such file.
         """
         return bulk_files(self.file_location_uri, allowed)
 
@@ -53,7 +53,7 @@ class BulkReply(Generic[Response]):
 
         Args:
             allowed: as for `files`.
-            bounds: how much may come of each file.
+            bounds: limits on what each file may unpack to.
 
         Raises:
             FileLocationError: as for `files`.
@@ -72,15 +72,15 @@ class BulkReply(Generic[Response]):
         strict: bool = False,
         bounds: UnpackBounds = DEFAULT_BOUNDS,
     ) -> Iterator[T]:
-        """The objects of a class, or of several, out of all documents, in constant memory; see `iter_decode`.
+        """The objects of one or more classes in all documents, in constant memory; see `iter_decode`.
 
         Args:
             cls: class of the objects, or a tuple of classes.
             allowed, bounds: as for `documents`.
-            strict: raise at the first departure from the schema.
+            strict: whether to raise at the first error against the schema.
 
         Raises:
-            As `documents`, and `XmlError` for a document that cannot be read; objects before it were yielded.
+            As `documents`, and `XmlError` for a document that cannot be read; objects before it are yielded first.
         """
         for document in self.documents(allowed=allowed, bounds=bounds):
             yield from iter_decode(document.stream, cls, strict=strict)

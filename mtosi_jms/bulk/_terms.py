@@ -1,4 +1,4 @@
-"""What requestor and supplier agree on: the place of the file, its compression, its packing."""
+"""The terms of a BulkResponse exchange: location of the file, compression, packing."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class BulkTerms:
         file_location_uri: fileLocationURI: the file to write.
         compression: compressionType.
         packing: packingType.
-        batch_size: objects in one document of the file at most, requestedBatchSize; None or 0: all in one.
+        batch_size: requestedBatchSize: most objects in one document of the file; None or 0: all in one.
     """
 
     file_location_uri: str
@@ -42,7 +42,7 @@ class BulkTerms:
 
     @classmethod
     def of(cls, file_location_uri: str, compression: str, packing: str, batch_size: int | None = None) -> Self:
-        """Terms from the texts of a header or a call.
+        """Make terms from the texts of a header or a call.
 
         Raises:
             ConfigError: no location, an unknown compression or packing, or a negative size.

@@ -1,4 +1,4 @@
-"""Writing the file of a BulkResponse, compressed and packed as asked; complete or not at all."""
+"""Writes the file of a BulkResponse, compressed and packed as requested; completely or not at all."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ from mtosi_jms.errors import ConfigError, SpoolError
 
 
 class BulkFile:
-    """A file that documents are added to; a context manager.
+    """A file to which documents are added; a context manager.
 
-    It is written under a temporary name beside its place. When the block ends without an error it is renamed, and
-    replaces a file of that name; otherwise it is removed. One document is in memory at a time.
+    It is written under a temporary name in the same folder. If the block ends without an error, it is renamed and
+    replaces a file of that name; otherwise it is removed. Only one document is in memory at a time.
 
     | | NO_COMPRESSION | GZIP |
     |---|---|---|
     | NO_PACKING | the document | the document, gzip |
-    | ZIP | plain members | members packed by gzip, `.xml.gz` |
-    | TAR | plain members | the archive packed by gzip, `.tar.gz` |
+    | ZIP | plain members | members compressed by gzip, `.xml.gz` |
+    | TAR | plain members | the archive compressed by gzip, `.tar.gz` |
 
     Args:
-        path: where it will be; the folder exists.
+        path: path of the file; the folder must exist.
         compression: how to compress.
-        packing: how to pack; without packing there is room for one document.
+        packing: how to pack; without packing the file can hold only one document.
 
     Attributes:
-        documents: how many were added.
+        documents: number of documents added.
 
     Raises:
         SpoolError: the file cannot be written.
@@ -74,10 +74,10 @@ class BulkFile:
         return gzip.GzipFile(filename="", fileobj=self._file, mode="wb") if self._gzip else ExitStack()
 
     def add(self, document: bytes) -> None:
-        """Add a document; those of an archive are called 000001.xml and so on.
+        """Add a document; in an archive its name is 000001.xml and so on.
 
         Raises:
-            ConfigError: a second one without packing.
+            ConfigError: it is a second document, and the file is not packed.
             SpoolError: it cannot be written.
         """
         self.documents += 1
@@ -122,7 +122,7 @@ class BulkFile:
 
 @contextmanager
 def _reporting(path: Path) -> Iterator[None]:
-    """Turns an operating system's error inside into a SpoolError that names the path."""
+    """Turns an error of the operating system into a SpoolError that names the path."""
     try:
         yield
     except SpoolError:

@@ -1,4 +1,4 @@
-"""ZIP archives say everything twice, in the directory at the end and in a header before each member: both must agree.
+"""ZIP archives hold all facts twice, in the directory at the end and in a header before each member: both must agree.
 
 Some readers follow the directory, others the headers, so an archive in which they differ holds different documents for
 different readers; a single flipped bit can hide a member. The members must fill the file from its first byte to the
@@ -23,7 +23,7 @@ _DESCRIPTOR_MARK: Final = b"PK\x07\x08"
 _DIRECTORY_ENTRY: Final = 46
 _LENGTHS_AT: Final = 28
 _LENGTHS: Final = struct.Struct("<3H")
-"""Of name, extra fields and comment of a directory's entry."""
+"""Lengths of name, extra fields and comment of a directory entry."""
 _SIZES_64: Final = struct.Struct("<2H2Q")
 _SIZES_64_ID: Final = 1
 _NOT_HERE: Final = 0xFFFFFFFF
@@ -33,7 +33,7 @@ _UTF_8: Final = 0x800
 
 
 class _Facts(NamedTuple):
-    """What is said of a member twice."""
+    """The facts about a member that the archive holds twice."""
 
     name: bytes
     flags: int
@@ -48,11 +48,11 @@ def check_headers(archive: zipfile.ZipFile, file: IO[bytes], path: str) -> None:
 
     Args:
         archive: the archive, its directory read.
-        file: the file that it is read from.
+        file: the file from which it is read.
         path: its name, for errors.
 
     Raises:
-        ArchiveError: they do not, or bytes belong to no member or to two.
+        ArchiveError: they do not agree, or bytes belong to no member or to two.
         struct.error, LookupError: a header ends early.
     """
     members = sorted(archive.infolist(), key=lambda info: info.header_offset)
@@ -72,12 +72,12 @@ def check_headers(archive: zipfile.ZipFile, file: IO[bytes], path: str) -> None:
 
 
 def _check_member(info: zipfile.ZipInfo, file: IO[bytes], end: int) -> int | None:
-    """Where a member ends; None where it is not what the directory says.
+    """The end of a member; None if it does not match the directory.
 
     Args:
-        info: what the directory says.
+        info: the directory entry.
         file: the archive.
-        end: where the next one begins, or the directory.
+        end: the beginning of the next member, or of the directory.
     """
     file.seek(info.header_offset)
     mark, _, flags, method, _, _, crc, packed, size, named, more = _LOCAL.unpack(file.read(_LOCAL.size))
@@ -85,7 +85,7 @@ def _check_member(info: zipfile.ZipInfo, file: IO[bytes], end: int) -> int | Non
     if _NOT_HERE in (packed, size):
         size, packed = _sizes_64(extra, size, packed)
     told = _told(info)
-    if flags & _SIZES_FOLLOW:  # what was not known yet when the header was written is 0 there
+    if flags & _SIZES_FOLLOW:  # facts that were unknown when the header was written are 0 there
         crc, packed, size = crc or told.crc, packed or told.packed, size or told.size
     stored = info.compress_type != zipfile.ZIP_STORED or packed == size
     if mark != b"PK\x03\x04" or _Facts(name, flags, method, crc, packed, size) != told or not stored:
@@ -105,7 +105,7 @@ def _told(info: zipfile.ZipInfo) -> _Facts:
 
 
 def _sizes_64(extra: bytes, size: int, packed: int) -> tuple[int, int]:
-    """The sizes of a member of more than four gigabytes, which stand in a field of their own."""
+    """The sizes of a member of more than four gigabytes, from the extra field for them."""
     while len(extra) >= _SIZES_64.size:
         kind, length = struct.unpack_from("<2H", extra)
         if kind == _SIZES_64_ID:
@@ -116,7 +116,7 @@ def _sizes_64(extra: bytes, size: int, packed: int) -> tuple[int, int]:
 
 
 def _check_end(archive: zipfile.ZipFile, file: IO[bytes], path: str) -> None:
-    """Checks that the end record has the number, size and place of the directory's entries, and is the end."""
+    """Checks that the end record has the right number, size and position of the entries, and ends the file."""
     at = file.seek(0, io.SEEK_END) - _END.size - len(archive.comment)
     file.seek(max(at, 0))
     mark, disk, first_disk, here, number, size, start, comment = _END.unpack(file.read(_END.size))
@@ -135,12 +135,12 @@ def _check_end(archive: zipfile.ZipFile, file: IO[bytes], path: str) -> None:
 
 
 def _end_64(file: IO[bytes], at: int, told: tuple[int, int, int, int]) -> tuple[int, int, int, int, int]:
-    """Where the end begins of an archive that is too large for the plain one, and its number, size and start.
+    """The 64-bit end record of a large archive: where it begins, and the values in it.
 
     Args:
         file: the archive.
-        at: where the plain end begins.
-        told: what it says.
+        at: where the plain end record begins.
+        told: the values in the plain end record.
     """
     if at < _LOCATOR_64.size + _END_64.size:
         return at, *told

@@ -92,7 +92,7 @@ _ELSEWHERE: Final = {"console": "_console_command"}
 AT_FAULT: Final = 1
 WRONG_USAGE: Final = 2
 INTERRUPTED: Final = 130
-# What a shell reports for a program that lost its reader.
+# The exit code that a shell reports for a program whose reader has gone.
 PIPE_CLOSED: Final = 141
 
 
@@ -130,7 +130,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return WRONG_USAGE
     except (MtosiError, OSError) as error:
         return _report(error, _text_of(error))
-    except Exception as error:  # noqa: BLE001 - the last place where a defect can be told without a traceback
+    except Exception as error:  # noqa: BLE001 - the last place that can report a defect without a traceback
         return _report(error, f"internal error, please report it: {type(error).__name__}: {_text_of(error)}")
     return code
 
@@ -223,7 +223,7 @@ def _report(error: BaseException, text: str) -> int:
 
 
 def _discard_output() -> None:
-    """Point standard output at nothing, or the interpreter complains once more when it flushes at its end."""
+    """Redirect standard output to nothing; else the interpreter complains again when it flushes at exit."""
     with contextlib.suppress(OSError, ValueError):
         nothing = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nothing, sys.stdout.fileno())

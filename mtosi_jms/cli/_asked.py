@@ -9,11 +9,11 @@ from mtosi_jms.service import CallOptions
 
 
 class Reply(NamedTuple):
-    """One reply as it is printed.
+    """One reply for printing.
 
     Attributes:
-        element: of the response.
-        body: the response as JSON has it.
+        element: element of the response.
+        body: the response as values for JSON.
     """
 
     element: Any
@@ -21,7 +21,7 @@ class Reply(NamedTuple):
 
 
 class Asked(Protocol):
-    """What is asked for: an operation and its request.
+    """An operation with its request.
 
     Attributes:
         service, operation: names.

@@ -15,7 +15,7 @@ from mtosi_jms.xmlbind import RawXml
 
 @dataclass(slots=True)
 class Group:
-    """Things of one type.
+    """Objects or events of one type.
 
     Attributes:
         type: ME, PTP, ...; for events their logical name.

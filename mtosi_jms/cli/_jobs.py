@@ -12,7 +12,7 @@ from mtosi_jms.cli import _console as console
 from mtosi_jms.cli._arguments import add_json, processors
 
 SHOWN: Final = 20
-"""Lines of a list that people are shown."""
+"""Most lines of a list that are shown to people."""
 FORMATS: Final = "parquet,json,csv"
 """Formats of tables that are replaced whole; JSON has an object a line, CSV has JSON in nested columns."""
 NO_MESSAGE: Final = "make empty tables of a landing without a readable message"
@@ -20,7 +20,7 @@ NO_TABLE: Final = "take a folder without tables as a snapshot without objects"
 
 
 class Result(Protocol):
-    """What a job brought."""
+    """The result of a job."""
 
     def summary(self) -> dict[str, Any]:
         """The result as plain values."""
@@ -68,7 +68,7 @@ def add_job(
 
 
 def shared(args: argparse.Namespace) -> dict[str, Any]:
-    """What the arguments of `add_job` say, as options of a job."""
+    """The options of a job, from the arguments of `add_job`."""
     names = ("out", "cores", "allow_empty", "format", "where")
     return {**{name: getattr(args, name) for name in names}, "conf": dict(args.conf)}
 
@@ -104,6 +104,6 @@ def run_job(
 
 
 def say_more(count: int, where: str) -> None:
-    """Say where the rest of a long list is."""
+    """Print where the rest of a long list is."""
     if count > SHOWN:
         console.say(f"and {count - SHOWN} more, in {where}", "dim")

@@ -33,12 +33,12 @@ class _Notes(logging.Handler):
     """Prints log records as notes, one line each and without a traceback."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        with contextlib.suppress(OSError, ValueError):  # nobody reads standard error any more
+        with contextlib.suppress(OSError, ValueError):  # nobody reads standard error any longer
             console.note(without_login(record.getMessage()))
 
 
 class _Lines(logging.Handler):
-    """Prints log records as lines of standard error, which tests and callers may have put in another place."""
+    """Prints log records as lines on standard error, which tests and callers may have redirected."""
 
     def emit(self, record: logging.LogRecord) -> None:
         with contextlib.suppress(OSError, ValueError):

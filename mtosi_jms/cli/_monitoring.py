@@ -12,7 +12,7 @@ from mtosi_jms.telemetry import Metrics, Monitor
 from mtosi_jms.transport import Connection
 
 Check = Callable[[], str | None]
-"""Gives the reason why work cannot be done at the moment; None: it can."""
+"""Returns the reason why the command cannot work at the moment; None if it can."""
 
 
 def add_monitor(parser: argparse.ArgumentParser) -> None:
@@ -27,10 +27,10 @@ def add_monitor(parser: argparse.ArgumentParser) -> None:
 
 
 class Monitoring:
-    """What a command is watched by.
+    """The monitoring of a command.
 
     Attributes:
-        telemetry: for its connections; None where nobody watches.
+        telemetry: telemetry for its connections; None without monitoring.
     """
 
     def __init__(self, telemetry: Metrics | None) -> None:
@@ -38,11 +38,11 @@ class Monitoring:
         self._checks: list[Check] = []
 
     def add(self, *checks: Check) -> None:
-        """From now on the command is ready as far as these find no reason against it."""
+        """Sets the checks: from now on the command is ready if none of them returns a reason against it."""
         self._checks.extend(checks)
 
     def why_not_ready(self) -> str | None:
-        """The first reason; a command that has not said when it is ready is not."""
+        """The first reason against readiness; a command without checks is not ready."""
         if not self._checks:
             return "starting"
         return next((reason for check in self._checks if (reason := check()) is not None), None)

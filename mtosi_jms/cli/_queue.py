@@ -38,9 +38,9 @@ _ACTIONS: Final = ("browse", "count", *_DONE)
 _SENDS: Final = ("copy", "move")
 _INTERRUPTED: Final = 130
 _BATCH: Final = 100
-"""Messages that one transaction moves at most."""
+"""Most messages that one transaction moves."""
 _BATCH_BYTES: Final = 8 * 2**20
-"""Bytes after which a transaction ends earlier."""
+"""Bytes after which a transaction ends before that."""
 _LOOK: Final = 0.2
 """Seconds between checks whether to stop."""
 _WAIT: Final = 3.0
@@ -157,7 +157,7 @@ class _Step(NamedTuple):
 def _taken(
     session: Session, connection: Connection, args: argparse.Namespace, queue: Destination, stop: Stop
 ) -> Iterator[_Step]:
-    """The messages of a queue, not acknowledged, until none has come for a while."""
+    """The unacknowledged messages of a queue, until none has come for a while."""
     most = args.limit
     if most is None and Capability.BROWSE in connection.capabilities:
         most = len(_browsed(connection, args, queue))  # a message that comes back meanwhile is not taken again
@@ -180,7 +180,7 @@ def _next(consumer: Consumer, wait: float, stop: Stop) -> Delivery | None:
 
 
 class _Work:
-    """Copies, moves or purges messages, a batch after the other.
+    """Copies, moves or purges messages, batch by batch.
 
     Args:
         session: transacted; what is sent goes through it.
@@ -207,7 +207,7 @@ class _Work:
         self._done = 0
 
     def do(self, steps: Iterator[_Step], stop: Stop) -> bool:
-        """Do it with all messages, and say how many, also where it fails; False where it was stopped."""
+        """Process all messages, and print their number, even after a failure; False if it was stopped."""
         try:
             size = 0
             for step in steps:

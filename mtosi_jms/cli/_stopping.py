@@ -15,7 +15,7 @@ from mtosi_jms.exchange.signals import on_signals
 
 
 class Stop(Closeable):
-    """Tells a command to end. A signal handler may call `set`: it takes no lock."""
+    """Tells a command to end. Signal handlers may call `set`, since it takes no lock."""
 
     def __init__(self) -> None:
         self._read, self._write = os.pipe()
@@ -33,7 +33,7 @@ class Stop(Closeable):
         return self._is_set
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait for `set`, some seconds at most; whether the command is to end."""
+        """Wait for `set`, at most some seconds; return whether the command is to end."""
         if not self._is_set:
             select.select([self._read], [], [], timeout)
         return self._is_set
@@ -67,7 +67,7 @@ def until_signalled(args: argparse.Namespace | None = None) -> Iterator[Stop]:
 
 @contextlib.contextmanager
 def closing_at(stop: Stop, close: Callable[[], object]) -> Iterator[None]:
-    """Call a function, in a thread of its own, when a stop is set while the block runs: it wakes a receiver."""
+    """Call a function, in its own thread, if a stop is set while the block runs; the call wakes a receiver."""
     done = Stop()
 
     def watch() -> None:

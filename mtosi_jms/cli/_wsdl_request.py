@@ -1,4 +1,4 @@
-"""A request without stubs: the operation of a WSDL by zeep, its arguments out of assignments or a file."""
+"""A request without stubs: zeep makes the operation of a WSDL; its arguments come from assignments or a file."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ class ByWsdl:
     """An operation of a WSDL.
 
     Args:
-        document: of the WSDL.
-        requestor: that makes the call.
-        to: where the supplier listens.
-        name: of the operation, with that of a service of the WSDL before a dot where it has several.
+        document: zeep's document of the WSDL.
+        requestor: the requestor that makes the call.
+        to: destination at which the supplier listens.
+        name: name of the operation, or `Service.operation` if several services of the WSDL have it.
         request: the request as XML, or assignments, `path=value` each.
 
     Raises:
@@ -187,7 +187,7 @@ class _Slot:
 
 
 def _plain(value: Any) -> Any:
-    """What zeep made of an answer as JSON has it: fields by their XML names, XML of unknown types as text."""
+    """An answer decoded by zeep as values for JSON: fields by their XML names, XML of unknown types as text."""
     if isinstance(value, Mapping):
         return {key: _plain(one) for key, one in value.items() if one not in (None, [])}
     if isinstance(value, list | tuple):

@@ -1,7 +1,8 @@
-"""The console: a page in the browser that shows exchanges, destinations, notifications and dead letters as they are.
+"""The console: a page in the browser that shows exchanges, destinations, notifications and dead letters live.
 
-`Traffic` keeps what was seen lately, bounded. `BrokerWatch` and `LandingWatch` see messages without taking any; an
-application shows its own by a `Tap`. `Console` has the pages. `mtosi-jms console` is the command.
+`Traffic` keeps the messages seen lately, within limits. `BrokerWatch` and `LandingWatch` observe messages without
+consuming any; an application shows its own messages through a `Tap`. `Console` has the pages. The command is
+`mtosi-jms console`.
 
     traffic = Traffic()
     with mtosi.connect(url, telemetry=Tap(traffic)) as connection, HttpServer(Console(traffic), port=8085) as server:

@@ -1,4 +1,4 @@
-"""The console as an ASGI application: pages that show what was seen, and forms that act where that is allowed."""
+"""The console as an ASGI application: pages that show the traffic, and forms for actions if those are allowed."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ except ImportError as error:
 log = logging.getLogger(__name__)
 
 _TURN: Final = 0.25
-"""Seconds between two times that what was seen is sorted."""
+"""Seconds between two sorts of the backlog."""
 _ROWS: Final = 100
 _SHOWS: Final = {"all": "All", "troubled": "With problems", "open": "Open", "complete": "Complete"}
 _ORIGIN: Final = ("MTOSIX_originalDestination", "originalDestination", "_AMQ_ORIG_QUEUE")
-"""Properties of a dead letter that tell where it was: the consumer runtime's, and brokers'."""
+"""Properties that hold a dead letter's original destination: the consumer runtime's, and brokers'."""
 _REASON: Final = ("MTOSIX_parkedReason", "dlqDeliveryFailureCause")
 
 Redrive = Callable[[str, str, str], None]
-"""Moves one message, given by its queue and message id, to another queue. Raises an MtosiError where it cannot."""
+"""Moves one message, given by its queue and message id, to another queue. Raises an MtosiError if that fails."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,10 +55,10 @@ class DeadLetters:
     """A queue of dead letters.
 
     Attributes:
-        name: as it was given.
-        waiting: gives the messages that wait there.
-        redrive: moves one of them; None: that is not possible.
-        changed: called when one was moved.
+        name: name of the queue as given.
+        waiting: returns the messages that wait there.
+        redrive: moves one of them; None if that is not possible.
+        changed: called after a message was moved.
     """
 
     name: str
@@ -87,19 +87,19 @@ class Console:
             print(server.url)
 
     Args:
-        traffic: what was seen.
-        title: what is watched, for the heading.
+        traffic: the traffic to show.
+        title: name of what is watched, for the heading.
         landings: folders of envelopes whose ledger and topology are shown.
         spools: folders of outboxes and inboxes.
         dead_letters: queues of dead letters.
-        topology: folder that `mtosi-jms topology` wrote; None: the topology is that of the first landing.
+        topology: folder that `mtosi-jms topology` wrote; None: the first landing gives the topology.
         allow_actions: whether messages may be redriven and withdrawn.
-        tokens: of which one has to be given; none: everybody who gets here may come in.
-        host_names: names, beside addresses and `localhost`, under which the console is reached.
+        tokens: tokens, one of which a client must send; empty: no client needs one.
+        host_names: allowed host names besides addresses and `localhost`.
 
     Attributes:
-        options: what a server needs to know.
-        public_url: where it is.
+        options: options for the server.
+        public_url: URL of the console.
     """
 
     def __init__(
@@ -136,7 +136,7 @@ class Console:
             "/landing/{place:int}/report": self._report,
             "/topology": self._show_topology,
             "/static/{name}": self._static,
-            "/favicon.ico": self._static,  # browsers ask for it where a page names none, as the report
+            "/favicon.ico": self._static,  # browsers request it for pages that name none, such as the report
             LOGIN: self._login,
         }
         routes = [Route(path, page, methods=["GET"]) for path, page in pages.items()]
@@ -161,13 +161,13 @@ class Console:
             await sorting
 
     async def _sort(self) -> None:
-        """Sorts what was seen, also while nobody looks."""
+        """Sorts the backlog, also while nobody uses the console."""
         while True:
             await run_in_threadpool(self._traffic.digest)
             await asyncio.sleep(_TURN)
 
     def _page(self, request: Request, name: str, status: int = 200, **context: Any) -> Response:
-        """A page, or what in it is alive, for a reader who has the page already; nothing where that is as it was."""
+        """A page, or for a browser that has the page, its live part; status 304 if that is unchanged."""
         is_live = request.headers.get("x-console") == "live"
         data = render(
             name,
@@ -297,7 +297,7 @@ class Console:
         at = request.path_params["place"]
         if at >= len(self._landings):
             return self._missing(request, "There is no such landing.")
-        # The report is a page of its own, which anybody can be sent: its style is in it. It has no script.
+        # The report is a standalone page that users can send to others: its style is inline, and it has no script.
         policy = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'"
         headers = {"Content-Security-Policy": policy}
         return Response(self._landings[at].report(), 200, headers, "text/html; charset=utf-8")
@@ -356,7 +356,7 @@ _DONE: Final = {
 
 
 def _look_into(folder: Path) -> tuple[str, dict[str, int], list[_Letter], str]:
-    """What kind of folder it is, how many messages it has by state, those that somebody must look at, what is wrong."""
+    """The kind of a spool folder, its number of messages by state, those that need attention, and any problem."""
     try:
         with SpoolFolder(folder) as opened:
             found = opened.messages()

@@ -1,9 +1,9 @@
-"""Exchanges as somebody sees them who only watches: which batches came, which are missing, which came again.
+"""Exchanges as a passive observer sees them: which batches came, which are missing, which came again.
 
-The rules are those of a landing's ledger: numbers start at 1, or at 0 where a 0 was seen; the batch with the
-end-of-reply mark says how many there are; a fault ends the exchange and is no batch. But a watcher may come late, and
-where it looks now and then it may miss what passed in between. So a number that is missing is a gap only if all that
-passed was seen; else it is just not seen.
+The rules are those of a landing's ledger: numbers start at 1, or at 0 if a 0 was seen; the batch with the end-of-reply
+mark gives the number of batches; a fault ends the exchange and is not a batch. But an observer may start late, and one
+that polls may miss messages between two looks. So an absent number is a gap only if the source sees every message;
+otherwise the number counts as unseen.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from mtosi_jms.console._facts import Facts
 from mtosi_jms.console._numbers import Numbers
 
 State = Literal["open", "gap", "complete", "incomplete", "ended", "fault"]
-"""`gap`: batches are missing, and the end was not seen; `incomplete`: it was; `ended`: it was, but other batches may
-have passed unseen."""
+"""`gap`: batches are missing, and the end was not seen; `incomplete`: batches are missing, and the end was seen;
+`ended`: the end was seen, and other batches may have passed unseen."""
 
 SHOWN: Final = 100
-"""Most numbers that came again of which an exchange remembers which they are."""
+"""Most repeated numbers that an exchange remembers."""
 _SEGMENTS: Final = 240
-"""Most pieces of a drawing."""
+"""Most segments of a drawing."""
 _AHEAD: Final = 1.08
-"""How much longer than what has come a drawing is whose end is not known."""
+"""The length of a drawing without known end, relative to the part that has come."""
 
 
 class Segment(NamedTuple):
-    """A piece of the drawing of an exchange.
+    """A segment of the drawing of an exchange.
 
     Attributes:
         kind: `came`, `gap`, `unseen` or `again`.
@@ -44,7 +44,7 @@ class Segment(NamedTuple):
 
 
 class ExchangeView(NamedTuple):
-    """An exchange at one moment; see `Exchange`. `gaps` and `again` are numbers for people: `3, 5–9`."""
+    """A snapshot of an exchange; see `Exchange`. `gaps` and `again` are texts for people: `3, 5–9`."""
 
     key: str
     number: int
@@ -74,21 +74,21 @@ class Exchange:
     """One request and its replies.
 
     Attributes:
-        key: correlationId, or where there is none the message id of the request.
-        number: tells it from others, in the order in which they began.
-        operation: its name.
+        key: correlationId, or without one the message id of the request.
+        number: unique number, in the order in which exchanges began.
+        operation: name of the operation.
         first_ms, last_ms: when its first and its last message were seen, milliseconds since 1970 UTC.
         destination: where the request went, or the replies came.
-        asked: the request was seen.
-        replies: how many responses came, faults left out.
+        asked: whether the request was seen.
+        replies: number of responses, without faults.
         size: octets of all its messages.
         numbers: batch numbers that came.
-        end: the number with the end-of-reply mark; None where it was not seen.
-        answered: a response without a number came.
-        duplicates: replies that came again under another message id.
+        end: the number with the end-of-reply mark; None if it was not seen.
+        answered: whether a response without a number came.
+        duplicates: number of replies that came again under another message id.
         again: the first hundred numbers that came again.
-        faults: faults that came.
-        is_whole: nothing of it can have passed unseen.
+        faults: number of faults.
+        is_whole: whether none of its messages can have passed unseen.
         sources: where its messages were seen.
     """
 
@@ -112,13 +112,13 @@ class Exchange:
     _from: int = 0
 
     def add(self, facts: Facts, *, at_ms: int, size: int, from_first: bool) -> None:
-        """A message of the exchange was seen, which was not seen before.
+        """Adds a message of the exchange that was not seen before.
 
         Args:
-            facts: what it says.
-            at_ms: when, milliseconds since 1970 UTC.
+            facts: its decoded facts.
+            at_ms: when it was seen, milliseconds since 1970 UTC.
             size: its octets.
-            from_first: whoever saw it has seen all that went before.
+            from_first: whether its observer has seen all earlier messages.
         """
         self.first_ms, self.last_ms = min(self.first_ms, at_ms), max(self.last_ms, at_ms)
         self.operation = self.operation or facts.operation
@@ -137,7 +137,7 @@ class Exchange:
             self.answered = True
             return
         if not self.numbers:
-            # Who comes late cannot say what went before.
+            # An observer that started late cannot know earlier batches.
             self._from = 0 if self.asked or from_first else facts.batch
         if not self.numbers.add(facts.batch) and facts.batch in self.numbers:
             self.duplicates += 1
@@ -153,12 +153,12 @@ class Exchange:
 
     @property
     def last_number(self) -> int:
-        """The last number that is known of: the end, or the greatest that came."""
+        """The last known number: the end, or the greatest that came."""
         return self.end if self.end is not None else self.numbers.high if self.numbers else 0
 
     @property
     def expected(self) -> int | None:
-        """How many batches there are; None while that is not known."""
+        """The total number of batches; None while unknown."""
         return None if self.end is None else self.end - self.first_number + 1
 
     def gaps(self) -> list[tuple[int, int]]:
@@ -172,7 +172,7 @@ class Exchange:
 
     @property
     def unseen(self) -> int:
-        """How many batches were not seen, which may have passed."""
+        """How many batches were not seen, but may have passed."""
         return sum(high - low + 1 for kind, low, high in self._absent() if kind == "unseen")
 
     def _absent(self) -> Iterator[tuple[str, int, int]]:
@@ -190,7 +190,7 @@ class Exchange:
 
     @property
     def state(self) -> State:
-        """How it stands."""
+        """The state of the exchange."""
         if self.faults:
             return "fault"
         if any(True for _ in self.gaps()):
@@ -202,7 +202,7 @@ class Exchange:
         return "ended" if self.unseen else "complete"
 
     def view(self) -> ExchangeView:
-        """The exchange as it stands now, which does not change any more."""
+        """An immutable snapshot of the exchange."""
         return ExchangeView(
             key=self.key,
             number=self.number,
@@ -229,17 +229,17 @@ class Exchange:
 
     @property
     def is_done(self) -> bool:
-        """Whether nothing is left to be told of it."""
+        """Whether the exchange is complete without duplicates."""
         return self.state == "complete" and not self.duplicates
 
     def segments(self) -> list[Segment]:
-        """The exchange as a drawing of a thousand units, in order."""
+        """The segments of the drawing, in order; the drawing is a thousand units wide."""
         if not self.numbers:
             return []
         first, last = self.first_number, self.last_number
         span = max(last - first + 1, self.numbers.high - first + 1) * (1.0 if self.end is not None else _AHEAD)
         pieces = [("came", low, high) for low, high in self.numbers.ranges] + list(self._absent())
-        if len(pieces) > _SEGMENTS:  # where there is no room for all, those show that matter
+        if len(pieces) > _SEGMENTS:  # without room for all, keep those that matter
             pieces = [("came", self.numbers.low, self.numbers.high)] + [one for one in pieces if one[0] != "came"]
             pieces = pieces[:_SEGMENTS]
         pieces += [("again", low, high) for low, high in self.again.ranges]

@@ -1,7 +1,7 @@
-"""What a message says of itself, read as far as its MTOSI header; of a notification also what has happened.
+"""Facts about a message, read from its MTOSI header; for a notification also its event.
 
-The header in the envelope counts; where there is none, or it does not say, the properties do. What cannot be read is
-left empty: the console shows messages that others have to judge.
+The header in the envelope takes precedence over the properties, which fill what the header lacks. Facts that cannot be
+read stay empty: the console shows invalid messages too.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from mtosi_jms.xmlbind import RawXml, parse_xml
 Kind = Literal["request", "response", "fault", "notification", "other"]
 
 OTHER: Final = "Other"
-"""The category of events that MTOSI gives none."""
+"""The category of events to which MTOSI gives none."""
 UNKNOWN_SEVERITY: Final = "none"
-"""The severity of events that have none, or one that MTOSI does not know."""
+"""The severity of events with none, or with one that MTOSI does not define."""
 
 _KINDS: Final[Mapping[str, Kind]] = {
     "REQUEST": "request",
@@ -34,29 +34,29 @@ _KINDS: Final[Mapping[str, Kind]] = {
 _HEADER: Final = clark(HDR, "header")
 _CHUNK: Final = 8192
 _FARTHEST: Final = 16 * _CHUNK
-"""Octets after which a header that was not found is not looked for any more."""
+"""Octets after which the search for a header ends."""
 _LARGEST: Final = 1 << 20
-"""Octets of a notification that is read whole, where its properties do not say what has happened."""
+"""Most octets of a notification that is read as a whole if its properties do not describe the event."""
 _EVENT: Final = ("EventType", "perceivedSeverity", "objectType", "objectName")
 _LONGEST: Final = 500
 _PROFILE: Final = BindingProfile()
 
 
 class Facts(NamedTuple):
-    """What is known of a message.
+    """The facts about a message.
 
     Attributes:
-        kind: what it is.
+        kind: kind of the message.
         operation: activityName, or the message's name without `Request` or `Response`.
-        correlation_id: correlationId of the MTOSI header; empty where there is none.
-        batch: batchSequenceNumber, None where there is none.
+        correlation_id: correlationId of the MTOSI header; empty if there is none.
+        batch: batchSequenceNumber; None if there is none.
         is_last: batchSequenceEndOfReply.
         sender: senderURI.
-        event: logical name of the event; this and the following of notifications only.
-        category: of the event: Inventory, Fault, Protection or Other.
+        event: logical name of the event. This and the following fields are set only for notifications.
+        category: category of the event: Inventory, Fault, Protection or Other.
         severity: perceivedSeverity by its name, or `none`.
-        object_type: of what it is about.
-        object_name: its name as `MD=EMS1/ME=NE-7`; empty where no property has it.
+        object_type: type of the object of the event.
+        object_name: name of that object, as `MD=EMS1/ME=NE-7`; empty if no property has it.
     """
 
     kind: Kind
@@ -73,7 +73,7 @@ class Facts(NamedTuple):
 
 
 def facts_of(message: JmsMessage) -> Facts:
-    """What a message says of itself."""
+    """Read the facts about a message."""
     header = header_fields(message.body)
     properties = message.properties
 
@@ -86,14 +86,14 @@ def facts_of(message: JmsMessage) -> Facts:
     number = said("batchSequenceNumber")
     batch = int(number) if number.isascii() and number.isdigit() and len(number) < 12 else None
     last = said("batchSequenceEndOfReply").lower() in ("true", "1")
-    # A correlationId is compared as it came, blanks included.
+    # A correlationId is compared unchanged, with its blanks.
     correlation = header.get("correlationId") or str(properties.get("MTOSI_correlationId") or "")
     common = (kind, name, correlation[:_LONGEST], batch, last, said("senderURI"))
     return Facts(*common, *_event(message)) if kind == "notification" else Facts(*common)
 
 
 def header_fields(body: bytes) -> dict[str, str]:
-    """The texts of the simple fields of an envelope's MTOSI header; empty where there is none near its beginning."""
+    """The texts of the simple fields of an envelope's MTOSI header; empty if there is none near its beginning."""
     parser = etree.XMLPullParser(events=("end",), tag=_HEADER, resolve_entities=False, no_network=True, load_dtd=False)
     try:
         for start in range(0, min(len(body), _FARTHEST), _CHUNK):
@@ -126,7 +126,7 @@ def _event(message: JmsMessage) -> tuple[str, str, str, str, str]:
 
 
 def object_name_in(body: bytes) -> str:
-    """The name of what a notification is about, from its body; empty where it has none, or several."""
+    """The name of a notification's object, from its body; empty if it has none, or several."""
     return str(_from_body(body).get("objectName", ""))[:_LONGEST]
 
 

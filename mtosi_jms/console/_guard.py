@@ -1,12 +1,12 @@
-"""Who may come to the console, and from where.
+"""Controls access to the console.
 
-- The Host must be an address, `localhost`, or a name that was allowed: another site's name that has been made to lead
-  here (DNS rebinding) is refused.
-- Where there are tokens, a browser gives one once and gets a cookie, which scripts cannot read and other sites cannot
-  send; programs give one as `Authorization: Bearer`.
-- A form is taken from this console's own pages alone: the origin must be its own, and the form must hold a secret that
+- The Host must be an address, `localhost`, or an allowed name. Another site's name that resolves to this address (DNS
+  rebinding) is refused.
+- If there are tokens, a browser sends one once and gets a cookie, which scripts cannot read and other sites cannot
+  send; programs send one as `Authorization: Bearer`.
+- Forms are accepted only from the console's own pages: the origin must be its own, and the form must hold a secret that
   only its pages have.
-- Pages run no script but the console's own files, load nothing from elsewhere, and cannot be framed.
+- Pages run only the console's own scripts, load nothing from elsewhere, and cannot be framed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ except ImportError as error:
 COOKIE: Final = "mtosi-console"
 LOGIN: Final = "/login"
 LARGEST: Final = 64 * 1024
-"""Octets of a form at most."""
+"""Most octets of a form."""
 _OPEN: Final = (LOGIN, "/healthz")
 _SELF: Final = "'self'"
 _POLICY: Final = (
@@ -43,7 +43,7 @@ _HEADERS: Final = {
     "Content-Security-Policy": _POLICY,
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
-    "Referrer-Policy": "same-origin",  # with no-referrer a browser hides the origin of the console's own forms, too
+    "Referrer-Policy": "same-origin",  # with no-referrer a browser would also hide the origin of the console's forms
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
@@ -51,12 +51,12 @@ _HEADERS: Final = {
 
 
 class Guard:
-    """Lets through what may come in, and puts the headers of safety on every answer.
+    """Passes on allowed requests, and adds security headers to every answer.
 
     Args:
-        app: what is guarded.
-        tokens: of which one has to be given; none: everybody who gets here may come in.
-        hosts: names, beside addresses and `localhost`, under which the console is reached.
+        app: the application to guard.
+        tokens: tokens, one of which a client must send; empty: no client needs one.
+        hosts: allowed host names besides addresses and `localhost`.
     """
 
     def __init__(self, app: ASGIApp, *, tokens: frozenset[str], hosts: frozenset[str]) -> None:
@@ -67,7 +67,7 @@ class Guard:
 
     @property
     def asks(self) -> bool:
-        """Whether a token is asked for."""
+        """Whether a token is required."""
         return bool(self._tokens)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -90,7 +90,7 @@ class Guard:
         await (refusal or self._app)(scope, receive, protected)
 
     def _refusal(self, request: Request) -> Response | None:
-        """The answer to a request that may not pass; None: it may."""
+        """The answer to a refused request; None if the request is allowed."""
         if not self._is_host(request.headers.get("host", "")):
             return PlainTextResponse("This name is not the console's: start it with --host-name NAME.\n", 421)
         if request.method not in ("GET", "HEAD", "POST"):
@@ -116,7 +116,7 @@ class Guard:
         return True
 
     def _foreign(self, request: Request) -> str:
-        """Why a form comes from elsewhere; empty where it does not."""
+        """Why a form counts as another site's; empty if it is the console's own."""
         origin = request.headers.get("origin")
         if origin is not None and origin.partition("://")[2] != request.headers.get("host"):
             return "The form comes from another site.\n"
@@ -132,7 +132,7 @@ class Guard:
         return bool(cookie) and any(hmac.compare_digest(cookie, self._session(token)) for token in self._tokens)
 
     def _token_of(self, given: str) -> str | None:
-        """The token that was given; all are compared, so that the time tells nothing."""
+        """The matching token, or None. All are compared, so that the time taken reveals nothing."""
         found = None
         for token in self._tokens:
             if hmac.compare_digest(given.encode(), token.encode()):
@@ -143,7 +143,7 @@ class Guard:
         return hmac.new(self._key, b"session:" + token.encode(), "sha256").hexdigest()
 
     def log_in(self, request: Request, given: str) -> Response | None:
-        """The answer to the right token, with the cookie; None: it is not the right one."""
+        """The answer to a valid token, with the cookie; None if the token is wrong."""
         token = self._token_of(given)
         if token is None:
             return None
@@ -153,11 +153,11 @@ class Guard:
         return answer
 
     def form_key(self, request: Request) -> str:
-        """The secret that forms hold; another one for each token."""
+        """The secret in forms; it differs for each token."""
         return hmac.new(self._key, b"form:" + _cookie(request).encode(), "sha256").hexdigest()
 
     async def form(self, request: Request) -> Mapping[str, str] | None:
-        """The fields of a form of the console's own; None: it is none, or too large."""
+        """The fields of a form from the console's pages; None if it is from elsewhere or too large."""
         data = b""
         async for part in request.stream():
             data += part

@@ -1,6 +1,6 @@
-"""What lies in a landing: its ledger, its report, and the network in it. Looked at again when the folder has changed.
+"""The ledger of a landing, its report, and its network. They are made again when the folder has changed.
 
-The ledger is that of `mtosi-jms ingest`, by the same rules; Spark does not start for it.
+The ledger has the same rules as that of `mtosi-jms ingest`, but Spark does not start for it.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _LISTED: Final = 20
-"""Most missing numbers of a line."""
+"""Most missing numbers that a line shows."""
 _REST: Final = 20
-"""How many times as long as making something took it stays as it is."""
+"""How long a result is kept, in multiples of the time that it took to make."""
 _SHORTEST: Final = 2.0
 
 
@@ -35,9 +35,9 @@ class Ledger(NamedTuple):
     Attributes:
         sequences: its lines, incomplete ones first.
         rejects: files that hold no message.
-        messages: how many messages there are of each kind.
-        made_ms: when it was looked at, milliseconds since 1970 UTC.
-        problem: why there is none; empty where there is.
+        messages: number of messages of each kind.
+        made_ms: when it was made, milliseconds since 1970 UTC.
+        problem: why there is no ledger; empty if there is one.
     """
 
     sequences: list[SequenceLine]
@@ -53,7 +53,7 @@ class Ledger(NamedTuple):
 
 
 class _Kept(Generic[T]):
-    """What was made of a folder, until the folder has changed and a while has passed."""
+    """Caches a result made from a folder, until the folder has changed and some time has passed."""
 
     def __init__(self, folder: Path, make: Callable[[], T]) -> None:
         self._folder = folder
@@ -88,7 +88,7 @@ class Landed:
         folder: a spool, or any folder of envelopes.
 
     Attributes:
-        folder: the same.
+        folder: as given.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -97,11 +97,11 @@ class Landed:
         self._graph = _Kept(folder, self._draw)
 
     def ledger(self) -> Ledger:
-        """Its ledger; at most some seconds old."""
+        """The ledger; it may be cached."""
         return self._ledger.get()
 
     def topology(self) -> Graph:
-        """The network in it.
+        """The network in the landing.
 
         Raises:
             SpoolError: the folder cannot be read.
@@ -109,7 +109,7 @@ class Landed:
         return self._graph.get()
 
     def report(self) -> str:
-        """The ledger as a page of its own."""
+        """The ledger as a standalone page."""
         found = self.ledger()
         lines = found.sequences
         whole = found.complete == len(lines) and bool(lines)
@@ -135,7 +135,7 @@ class Landed:
     def _reckon(self) -> Ledger:
         made = int(time.time() * 1000)
         try:
-            from mtosi_jms.spark import SourceOptions, plan_landing  # Spark must be there, and does not start
+            from mtosi_jms.spark import SourceOptions, plan_landing  # needs PySpark; Spark does not start
 
             plan = plan_landing(SourceOptions(paths=(str(self.folder),)))
         except MtosiError as error:

@@ -1,4 +1,4 @@
-"""One message, taken apart for people: JMS headers, properties, MTOSI header, body. Credentials are masked."""
+"""Formats one message for people: JMS headers, properties, MTOSI header, body. Credentials are masked."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ class Node(NamedTuple):
     Attributes:
         name: its local name.
         attributes: its attributes as `name="value"`.
-        text: its text, cut where it is long.
-        children: the elements in it.
-        left_out: elements below it that are not shown.
+        text: its text, cut if it is long.
+        children: its child elements.
+        left_out: number of elements below it that are not shown.
     """
 
     name: str
@@ -62,10 +62,10 @@ class Shown(NamedTuple):
         properties: names, JMS types and values.
         fields: names and texts of the fields of its MTOSI header.
         tree: the elements of its body.
-        left_out: elements of the body that are not shown.
-        envelope: the document, indented; empty where there is none.
-        cut: characters of it that are not shown.
-        problem: why there is no document to show; empty where there is.
+        left_out: number of elements of the body that are not shown.
+        envelope: the document, indented; empty if there is none.
+        cut: number of its characters that are not shown.
+        problem: why there is no document to show; empty if there is one.
     """
 
     headers: list[tuple[str, str]]
@@ -79,7 +79,7 @@ class Shown(NamedTuple):
 
 
 def shown(seen: Seen) -> Shown:
-    """A message as it is shown."""
+    """Formats a message for the page."""
     message = seen.message
     headers = [("destination", seen.destination)] if seen.destination else []
     found = headers_of(message)
@@ -133,7 +133,7 @@ class _Builder:
         self._made = 0
 
     def node(self, element: etree._Element) -> Node:
-        """An element, with what is in it as far as there is room."""
+        """An element with its content, up to the limit."""
         self._made += 1
         children: list[Node] = []
         left_out = 0

@@ -1,4 +1,4 @@
-"""Sets of batch numbers as ranges, so that a reply of a million batches takes no more room than one of ten."""
+"""Sets of batch numbers as ranges: a reply of a million batches takes no more memory than one of ten."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 RANGES: Final = 500
-"""Most ranges of one set."""
+"""Most ranges in one set."""
 
 
 class Numbers:
@@ -15,7 +15,7 @@ class Numbers:
 
     Attributes:
         count: how many numbers there are.
-        is_full: a number was left out, because it would have made one range too many.
+        is_full: whether a number was left out because it would have made one range too many.
     """
 
     __slots__ = ("_ranges", "count", "is_full")
@@ -26,7 +26,7 @@ class Numbers:
         self.is_full = False
 
     def add(self, number: int) -> bool:
-        """Adds a number; False where it was there already, or there is no room."""
+        """Adds a number; returns False if it was there already, or there is no room."""
         at = bisect_right(self._ranges, (number, number))
         before = self._ranges[at - 1] if at else None
         after = self._ranges[at] if at < len(self._ranges) else None
@@ -53,12 +53,12 @@ class Numbers:
 
     @property
     def low(self) -> int:
-        """The least number; only where there is one."""
+        """The least number; the set must not be empty."""
         return self._ranges[0][0]
 
     @property
     def high(self) -> int:
-        """The greatest number; only where there is one."""
+        """The greatest number; the set must not be empty."""
         return self._ranges[-1][1]
 
     @property
@@ -67,7 +67,7 @@ class Numbers:
         return tuple(self._ranges)
 
     def gaps(self, first: int, last: int) -> Iterator[tuple[int, int]]:
-        """The ranges of numbers from `first` to `last` that are not there."""
+        """The ranges of numbers from `first` to `last` that are not in the set."""
         at = first
         for low, high in self._ranges:
             if low > last:

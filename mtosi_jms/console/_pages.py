@@ -1,4 +1,4 @@
-"""The pages: templates, and how numbers and times are written. Everything that comes from data is escaped."""
+"""Templates of the pages, and the formats of numbers and times. All data in pages is escaped."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ _TEMPLATES.filters.update(number=number, clock=clock, moment=moment, octets=octe
 
 @cache
 def static(name: str) -> tuple[bytes, str] | None:
-    """A file of the console's own with its content type; None where there is none of that name."""
+    """A static file of the console with its content type; None if there is none of that name."""
     path = _HERE / "static" / name
     kind = _KINDS.get(path.suffix)
     if kind is None or path.parent != _HERE / "static" or not path.is_file():
@@ -87,7 +87,7 @@ def static(name: str) -> tuple[bytes, str] | None:
 
 @cache
 def static_url(name: str) -> str:
-    """Where a file is, under another address for each of its versions."""
+    """The URL of a static file; it changes with the file's content."""
     found = static(name)
     mark = hashlib.sha256(found[0]).hexdigest()[:12] if found is not None else ""
     return f"/static/{name}?{mark}"
@@ -97,5 +97,5 @@ _TEMPLATES.globals.update(static=static_url, spark_size=SPARK)
 
 
 def render(name: str, **context: Any) -> bytes:
-    """A page as it is sent."""
+    """Renders a page to bytes."""
     return _TEMPLATES.get_template(f"{name}.html.jinja").render(**context).encode("utf-8", "backslashreplace")

@@ -1,4 +1,4 @@
-"""How an application's own messages come to a console: by the seam to which its roles tell of their work."""
+"""Records an application's own messages for a console, through the telemetry hooks of its roles."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Tap(Telemetry):
 
     Args:
         traffic: takes the messages; connections may share one.
-        source: who has seen them, in a word or two.
+        source: name of the observer, in a word or two.
     """
 
     def __init__(self, traffic: Traffic, source: str = "application") -> None:

@@ -1,4 +1,4 @@
-"""A network as a drawing: managed elements and the links between them, as many as one can look at."""
+"""Draws a network: managed elements and the links between them, limited to a readable number."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from mtosi_jms.namespaces import SOAP11, SOAP12, clark, split_clark
 from mtosi_jms.xmlbind import parse_xml, read_document
 
 NODES: Final = 120
-"""Most elements of a drawing; the ones with the most links are taken."""
+"""Most elements in a drawing; those with the most links are chosen."""
 EDGES: Final = 600
 OCTETS: Final = 64 * 2**20
-"""Octets of a landing that are read for a drawing, at most."""
+"""Most octets of a landing that are read for a drawing."""
 WIDTH: Final = 1000
 HEIGHT: Final = 640
 _MARGIN: Final = 40
@@ -30,7 +30,7 @@ _ENDS: Final = ("aEnd", "zEnd")
 
 
 class Node(NamedTuple):
-    """A managed element, or what contains some: its name, the last part of it, its links, its place in the drawing."""
+    """A managed element or its container: full name, last part of the name, number of links, position."""
 
     name: str
     label: str
@@ -41,7 +41,7 @@ class Node(NamedTuple):
 
 
 class Edge(NamedTuple):
-    """A line between two nodes: how many links it stands for, 0 where one contains the other, and its ends."""
+    """A line between two nodes, with its ends. `links` is the number of links, 0 if one node contains the other."""
 
     first: str
     second: str
@@ -59,8 +59,8 @@ class Graph(NamedTuple):
         nodes: its nodes, those with the most links first.
         edges: its lines.
         objects: how many objects of each type were found.
-        left_out: elements for which there is no room.
-        note: what was not read; empty where nothing was left out.
+        left_out: number of elements for which there is no room.
+        note: what was not read; empty if everything was read.
     """
 
     nodes: tuple[Node, ...]
@@ -80,7 +80,7 @@ class Found(NamedTuple):
 
 
 def read_landing(files: Sequence[Path]) -> Found:
-    """The elements and links in the envelopes of a landing, as far as there is room; not what cannot be read."""
+    """The elements and links in the envelopes of a landing, up to the limit; unreadable envelopes are skipped."""
     found = Found(set(), Counter(), Counter())
     routes, size = Routes(is_object), 0
     for number, path in enumerate(files):
@@ -116,14 +116,14 @@ def _note(hit: Hit, found: Found) -> None:
 
 
 def element_of(name: str) -> str:
-    """The name of the managed element in a name, `MD=EMS1/ME=NE-7`; empty where there is none."""
+    """The name of the managed element in an object's name, as `MD=EMS1/ME=NE-7`; empty if there is none."""
     steps = name.split("/")
     at = next((at for at, step in enumerate(steps) if step.startswith("ME=")), None)
     return "" if at is None else "/".join(steps[: at + 1])
 
 
 def _names_at(element: etree._Element, end: str) -> Iterator[str]:
-    """The names in the children of an element whose own names begin with that of an end."""
+    """The object names in the children whose element names begin with `end`."""
     for child in element:
         if not isinstance(child.tag, str) or not split_clark(str(child.tag))[1].startswith(end):
             continue
@@ -137,7 +137,7 @@ def _is_step(element: etree._Element) -> bool:
 
 
 def graph_of(found: Found) -> Graph:
-    """The drawing of elements and links. Without links, elements stand around the domain that contains them."""
+    """The drawing of elements and links. Without links, elements are placed around the domain that contains them."""
     degree: Counter[str] = Counter()
     for (first, second), number in found.links.items():
         degree[first] += number
@@ -164,7 +164,7 @@ def graph_of(found: Found) -> Graph:
 
 
 def _layout(names: Sequence[str], lines: Iterable[tuple[str, str]]) -> dict[str, tuple[float, float]]:
-    """Places where what is linked is near and what is not is apart; the same for the same network each time."""
+    """Positions with linked nodes close together and others apart; always the same for the same network."""
     count = len(names)
     at = {name: number for number, name in enumerate(names)}
     turn = math.pi * (3 - math.sqrt(5))

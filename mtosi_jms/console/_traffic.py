@@ -1,7 +1,7 @@
-"""The messages that somebody has seen lately: what a console shows. All of it is bounded.
+"""The messages seen lately, which a console shows. All memory is bounded.
 
-`record` only puts a message down; whoever reads has what was put down sorted first. So a tap costs an application next
-to nothing, and a console that is looked at by nobody costs no more.
+`record` only puts a message into a backlog; readers sort the backlog first. So a tap costs an application almost
+nothing, also when nobody looks at the console.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ V = TypeVar("V")
 Way = Literal["sent", "received", "published", "waiting", "landed"]
 
 WINDOW: Final = 60
-"""Seconds that a rate's drawing shows."""
+"""Seconds that the drawing of a rate shows."""
 _RECENT: Final = 5
-"""Seconds of which a rate is the mean."""
+"""Seconds over which a rate is averaged."""
 _IDS: Final = 20_000
-"""Message ids that are remembered, to know a message when it is seen again."""
+"""Number of message ids that are remembered, to recognise messages that are seen again."""
 _EVENTS: Final = 500
 _TROUBLES: Final = 50
 
 
 class Bounds(NamedTuple):
-    """How much is kept.
+    """Limits on what is kept.
 
     Attributes:
-        messages: messages, at most.
-        octets: of their bodies, at most.
-        backlog: messages that may wait to be sorted; what comes beyond is counted and left out.
-        exchanges: exchanges; those that are complete go first.
-        destinations: destinations; the ones without traffic go first.
+        messages: most messages.
+        octets: most octets of their bodies.
+        backlog: most messages that may wait to be sorted; further ones are counted and left out.
+        exchanges: most exchanges; complete ones are dropped first.
+        destinations: most destinations; those idle for longest are dropped first.
     """
 
     messages: int = 2_000
@@ -53,7 +53,7 @@ class Bounds(NamedTuple):
 
 
 class Rate:
-    """Counts by the second, of the last minute."""
+    """Counts per second, of the last minute."""
 
     __slots__ = ("_counts", "_second")
 
@@ -62,7 +62,7 @@ class Rate:
         self._second = 0
 
     def add(self, second: int) -> None:
-        """Counts one."""
+        """Counts one message."""
         self._turn(second)
         if second > self._second - WINDOW:
             self._counts[second % WINDOW] += 1
@@ -73,27 +73,27 @@ class Rate:
         self._second = max(self._second, second)
 
     def series(self, now: int) -> list[int]:
-        """The counts of the last minute, the present second left out."""
+        """The counts of the last minute, without the current second."""
         self._turn(now)
         return [self._counts[each % WINDOW] for each in range(now - WINDOW + 1, now)]
 
     def mean(self, now: int) -> float:
-        """How many a second there were lately."""
+        """The recent average per second."""
         return sum(self.series(now)[-_RECENT:]) / _RECENT
 
 
 @dataclass(slots=True, eq=False)
 class Place:
-    """What is known of a destination.
+    """The data about a destination.
 
     Attributes:
-        name: with its kind, as `queue:EMS.OS`.
-        total, size: messages that were seen there, and their octets.
-        redelivered: of them those that were handed out before.
+        name: name with its kind, as `queue:EMS.OS`.
+        total, size: number of messages seen there, and their octets.
+        redelivered: number of those that had been delivered before.
         last_ms: when the last one was seen, milliseconds since 1970 UTC.
-        depth: messages that wait there; None where that is not known.
-        depth_ms: when that was so.
-        consumers: how many receive from there; None where that is not known.
+        depth: messages that wait there; None if unknown.
+        depth_ms: when `depth` was read, milliseconds since 1970 UTC.
+        consumers: number of consumers; None if unknown.
         sources: where its messages were seen.
     """
 
@@ -113,13 +113,13 @@ class Seen(NamedTuple):
     """A message that is kept.
 
     Attributes:
-        number: tells it from others, in the order in which they were seen.
-        at_ms: when, milliseconds since 1970 UTC.
-        way: how it came to be seen.
-        source: by whom.
-        destination: where it was seen, as `queue:EMS.OS`; empty where that is not known.
-        facts: what it says.
-        message: itself; with no body where that is too large to be kept.
+        number: unique number, in the order in which messages were seen.
+        at_ms: when it was seen, milliseconds since 1970 UTC.
+        way: how it was observed.
+        source: who observed it.
+        destination: where it was seen, as `queue:EMS.OS`; empty if unknown.
+        facts: its decoded facts.
+        message: the message; without body if that is too large to keep.
         size: octets of its body.
     """
 
@@ -152,15 +152,15 @@ class Overview(NamedTuple):
     """The numbers at the top of the console.
 
     Attributes:
-        rate: messages a second.
+        rate: messages per second.
         series: messages in each second of the last minute.
-        seen: messages since the beginning.
-        left_out: of those the ones that came too fast to be sorted.
-        open, troubled, complete: exchanges that are kept, by how they stand.
-        missing: batches that are missing.
-        duplicates: replies that came again.
-        notifications: since the beginning.
-        troubles: what is wrong with the sources, the latest of each, by source.
+        seen: messages since the start.
+        left_out: how many of those came too fast to be sorted.
+        open, troubled, complete: number of kept exchanges in each state.
+        missing: missing batches.
+        duplicates: repeated replies.
+        notifications: notifications since the start.
+        troubles: the latest trouble of each source, by source.
     """
 
     rate: float
@@ -177,11 +177,11 @@ class Overview(NamedTuple):
 
 
 class Traffic:
-    """The messages, exchanges, destinations and notifications that were seen lately. Any thread may use it.
+    """The messages, exchanges, destinations and notifications seen lately. Any thread may use it.
 
     Args:
-        bounds: how much is kept.
-        clock: seconds since 1970 UTC.
+        bounds: limits on what is kept.
+        clock: returns the seconds since 1970 UTC.
     """
 
     def __init__(self, bounds: Bounds | None = None, *, clock: Callable[[], float] = time.time) -> None:
@@ -219,18 +219,18 @@ class Traffic:
         is_whole: bool = True,
         from_first: bool = False,
     ) -> None:
-        """A message was seen; returns at once.
+        """Records a message that was seen; returns at once.
 
-        A message that has been seen already, told by its message id, is not counted again.
+        A message with a message id that was seen already is not counted again.
 
         Args:
-            message: with its body; it is not changed.
-            destination: where it was seen; by default where the message says that it goes.
-            way: how it came to be seen.
-            source: who has seen it, in a word or two.
-            at_ms: when, milliseconds since 1970 UTC; by default now.
-            is_whole: whether nothing that passes there can be missed. Else batches that are missing are no gap.
-            from_first: whether all that ever passed there has been seen, as in a landing.
+            message: the message with its body; it is not changed.
+            destination: where it was seen; by default the message's own destination.
+            way: how it was observed.
+            source: name of the observer, in a word or two.
+            at_ms: when it was seen, milliseconds since 1970 UTC; by default now.
+            is_whole: whether the source sees every message there. If not, absent batches do not count as missing.
+            from_first: whether the source has seen all messages there from the first one, as in a landing.
         """
         if len(self._put) >= self.bounds.backlog or self._put_octets > self.bounds.octets:
             self._left_out += 1
@@ -241,14 +241,14 @@ class Traffic:
         self._put.append(_Put(message, where, way, source, now, is_whole, from_first))
 
     def set_depth(self, destination: Destination | str, depth: int | None, consumers: int | None = None) -> None:
-        """So many messages wait at a destination now, for so many consumers; None: that is not known."""
+        """Sets how many messages wait at a destination now, and for how many consumers; None for unknown."""
         with self._lock:
             place = self._place(str(destination))
             place.depth, place.consumers = depth, consumers
             place.depth_ms = int(self._clock() * 1000)
 
     def set_trouble(self, source: str, text: str) -> None:
-        """Something is wrong with a source; an empty text: not any more. Passwords of URLs are masked."""
+        """Sets the trouble of a source; an empty text clears it. Passwords in URLs are masked."""
         with self._lock:
             if not text:
                 self._troubles.pop(source, None)
@@ -258,13 +258,13 @@ class Traffic:
                 self._troubles.popitem(last=False)
 
     def interrupted(self) -> None:
-        """Messages may have passed unseen: of exchanges that are open nobody knows any more what is missing."""
+        """Notes that messages may have passed unseen: absent batches of open exchanges no longer count as missing."""
         self.digest()
         with self._lock:
             self._doubt()
 
     def digest(self) -> None:
-        """Sorts what was put down."""
+        """Sorts the backlog."""
         with self._lock:
             for _ in range(len(self._put)):
                 put = self._put.popleft()
@@ -324,8 +324,8 @@ class Traffic:
     def _is_known(self, put: _Put) -> bool:
         """Whether a message has been seen already.
 
-        An application that sends and receives has some messages twice, and not everybody who sends learns the message
-        id. Then the body tells: each one that was sent without an id is the same as one that was received.
+        An application that sends and receives sees some messages twice, and not every sender learns the message id.
+        Then bodies are compared: a message sent without an id is the same as a received one with an equal body.
         """
         message = put.message
         if message.message_id is not None and message.message_id in self._ids:
@@ -403,11 +403,11 @@ class Traffic:
             )
 
     def exchanges(self, show: str = "all", most: int = 100) -> list[ExchangeView]:
-        """Exchanges, the one that began last first.
+        """Exchanges, latest first.
 
         Args:
-            show: `all`, `open`, `troubled` (batches missing or duplicates, or a fault) or `complete`.
-            most: how many at most.
+            show: `all`, `open`, `troubled` (missing batches, duplicates or a fault) or `complete`.
+            most: most exchanges to return.
         """
         self.digest()
         with self._lock:
@@ -415,18 +415,18 @@ class Traffic:
             return [one.view() for one in sorted(wanted, key=lambda one: -one.number)[:most]]
 
     def exchange(self, key: str) -> ExchangeView | None:
-        """One exchange by its correlationId; None where it is not known, or not any more."""
+        """One exchange by its correlationId; None if it is unknown or was dropped."""
         self.digest()
         with self._lock:
             found = self._exchanges.get(key)
             return None if found is None else found.view()
 
     def messages(self, text: str = "", most: int = 100) -> list[Seen]:
-        """Messages that are kept, the latest first.
+        """The kept messages, latest first.
 
         Args:
-            text: a correlationId, a message id, or a part of either, of an operation's or a destination's name.
-            most: how many at most.
+            text: a correlationId or message id, or a part of one, or of the name of an operation or destination.
+            most: most messages to return.
         """
         self.digest()
         with self._lock:
@@ -434,13 +434,13 @@ class Traffic:
             return list(islice(found, most))
 
     def message(self, number: int) -> Seen | None:
-        """One message by its number; None where it is not kept any more."""
+        """One message by its number; None if it is no longer kept."""
         self.digest()
         with self._lock:
             return self._seen.get(number)
 
     def places(self) -> list[tuple[Place, float, list[int]]]:
-        """Destinations by name, the temporary ones last, each with its rate and the counts of the last minute."""
+        """Destinations by name, temporary ones last, each with its rate and the counts of the last minute."""
         self.digest()
         with self._lock:
             now = int(self._clock())
@@ -457,8 +457,8 @@ class Traffic:
         """The latest notifications, without their messages.
 
         Args:
-            category, severity: only these, where not empty.
-            most: how many at most.
+            category, severity: filters; an empty text admits all.
+            most: most notifications to return.
         """
         self.digest()
         with self._lock:
@@ -470,7 +470,7 @@ class Traffic:
             return [self._named(one) for one in list(islice(found, most))]
 
     def _named(self, event: Seen) -> Seen:
-        """A notification with the name of its object, for which its body is read when somebody asks."""
+        """A notification with the name of its object. Its body is read for that only now."""
         kept = self._seen.get(event.number)
         if event.facts.object_name or kept is None:
             return event
@@ -482,7 +482,7 @@ class Traffic:
 
 _NO_MESSAGE: Final = JmsMessage()
 _LOOKED_AT: Final = 200
-"""Exchanges among which one is looked for that can be forgotten without harm."""
+"""Number of exchanges that are searched for one that can be dropped without loss."""
 
 
 def _standing(one: Exchange) -> Literal["open", "troubled", "complete"]:

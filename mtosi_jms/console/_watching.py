@@ -1,7 +1,7 @@
-"""Where a console in a process of its own sees messages, without taking any from those whom they are for.
+"""Observes messages for a console in its own process, without consuming them.
 
-A topic gives every subscriber a copy. A queue is browsed: what another consumer takes between two looks is not seen. A
-landing has all that its requestor or subscriber has received.
+A topic gives every subscriber a copy. A queue is browsed, so messages that a consumer takes between two looks are not
+seen. A landing has all messages that its requestor or subscriber received.
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ INTERVAL: Final = 1.0
 HEAD: Final = 100
 """Messages of a queue that are kept between two looks."""
 _SHARE: Final = 10
-"""How many times as long as a look took nobody looks again: looking may take a tenth of the time at most."""
+"""The pause after a look, in multiples of its duration: looks take at most about a tenth of the time."""
 _AGAIN: Final = 5.0
-"""Seconds until a provider that was lost is tried again."""
+"""Seconds until a connection to a lost provider is tried again."""
 
 
 class BrokerWatch(Closeable):
-    """Subscribes to topics and browses queues, in a thread of its own; a provider that is lost is looked for again.
+    """Subscribes to topics and browses queues, in a thread of its own; reconnects if the provider is lost.
 
     Args:
         connect: opens a connection.
-        names: what to watch, `queue:X`, `topic:X` or names of the naming context.
-        traffic: takes what is seen.
-        interval: seconds between two looks at a queue, at least.
+        names: destinations to watch: `queue:X`, `topic:X` or names of the naming context.
+        traffic: takes the messages.
+        interval: least seconds between two looks at a queue.
 
     Attributes:
-        queues: those that are browsed, by name as it was given.
+        queues: the queues that are browsed, by name as given.
 
     Raises:
-        ConfigError: no such name, or a queue where the transport cannot browse.
+        ConfigError: there is no such name, or the transport cannot browse queues.
         TransportError: the provider cannot be reached.
     """
 
@@ -82,16 +82,16 @@ class BrokerWatch(Closeable):
         return queues
 
     def waiting(self, name: str) -> list[JmsMessage]:
-        """The first messages that waited at a queue at the last look, in the order of delivery, at most `HEAD`."""
+        """The first messages in a queue at the last look, in the order of delivery; at most `HEAD`."""
         with self._lock:
             return list(self._heads.get(name, ()))
 
     def look(self) -> None:
-        """Has the queues looked at soon."""
+        """Requests a look at the queues soon."""
         self._wake.set()
 
     def close(self) -> None:
-        """Ends it."""
+        """Ends the watch."""
         self._end.set()
         self._wake.set()
         self._thread.join()
@@ -117,10 +117,10 @@ class BrokerWatch(Closeable):
                 connection = None
 
     def _watch(self, connection: Connection) -> None:
-        """Until the end, or until the provider is lost.
+        """Watches until the end, or until the provider is lost.
 
         Raises:
-            MtosiError: it is.
+            MtosiError: the provider is lost.
         """
         lost: list[BaseException] = []
 
@@ -151,7 +151,7 @@ class BrokerWatch(Closeable):
         return take
 
     def _browse(self, session: Session, connection: Connection) -> float:
-        """Looks at all queues once; the seconds that it took."""
+        """Browses all queues once; returns the seconds that this took."""
         began = time.monotonic()
         for name, queue in self.queues.items():
             found = session.browse(queue)
@@ -169,12 +169,12 @@ class BrokerWatch(Closeable):
 
 
 class LandingWatch(Closeable):
-    """Takes in what a landing holds, and what comes to it, in a thread of its own.
+    """Records the messages that a landing holds and those that arrive, in a thread of its own.
 
     Args:
         folder: a spool, or any folder of envelopes (`*.xml`).
-        traffic: takes what is seen.
-        interval: seconds between two looks, at least.
+        traffic: takes the messages.
+        interval: least seconds between two looks.
 
     Raises:
         SpoolError: the folder cannot be read.
@@ -231,4 +231,4 @@ class LandingWatch(Closeable):
 
 
 _TOGETHER: Final = 500
-"""Messages of a landing that are taken in before they are sorted: a large one must not overrun the backlog."""
+"""Messages of a landing that are recorded before they are sorted: a large landing must not overrun the backlog."""

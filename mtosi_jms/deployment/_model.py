@@ -1,7 +1,7 @@
 """The deployment of one OS: its interfaces and their destinations, checked before anything is opened (P21).
 
-One destination may serve any number of interfaces, and each side chooses for itself (O9): the three figures of section
-3.3 are three values of one class.
+One destination may serve any number of interfaces, and each side chooses its destinations itself (O9). The three
+figures of section 3.3 are three values of one class.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ _FORMS: Final[Mapping[str, tuple[str, str]]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asking:
-    """How an OS asks one service of another.
+    """How an OS calls one service of another OS.
 
     Attributes:
-        destination: where the supplier receives.
-        reply_to: where replies arrive; None: at the destination of the OS's own name (R16).
-        failure_reply_to: where failures arrive; None: with the other replies (P29).
-        temporary_reply: replies arrive at a temporary queue (R2b).
+        destination: destination at which the supplier receives.
+        reply_to: destination for replies; None: the destination of the OS's own name (R16).
+        failure_reply_to: destination for failures; None: that of the other replies (P29).
+        temporary_reply: whether replies arrive at a temporary queue (R2b).
 
     Raises:
-        ConfigError: a temporary destination, or `reply_to` together with `temporary_reply`.
+        ConfigError: a destination is temporary, or `reply_to` and `temporary_reply` are both set.
     """
 
     destination: Address
@@ -65,10 +65,10 @@ class Asking:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What is wrong with a deployment.
+    """A problem of a deployment.
 
     Attributes:
-        message: what, and of which interface.
+        message: what is wrong, and with which interface.
         fatal: whether it is an error; otherwise it is only unusual.
     """
 
@@ -82,14 +82,14 @@ class Deployment:
 
     Attributes:
         name: the OS's logical name, its senderURI.
-        suppliers: service name to the destination where the OS serves it.
-        requestors: service name to how the OS asks for it.
-        topics: category to the topic that the OS publishes it on (O10).
-        profile: the switches of the binding; with `validation="strict"` what is unusual is an error.
-        names: the naming context that the deployment was written for; give it to `connect`.
+        suppliers: for each service that the OS serves, the destination.
+        requestors: for each service that the OS calls, how it calls it.
+        topics: for each category that the OS publishes, the topic (O10).
+        profile: the binding profile; with `validation="strict"` unusual settings are errors.
+        names: the naming context for which the deployment was written; pass it to `connect`.
 
     Raises:
-        ConfigError: no name, or a temporary destination at the server's side (R2a).
+        ConfigError: there is no name, or a destination on the server's side is temporary (R2a).
     """
 
     name: str
@@ -110,7 +110,7 @@ class Deployment:
             object.__setattr__(self, table, FrozenMap(getattr(self, table)))
 
     def problems(self, names: NamingContext | None = None) -> tuple[Problem, ...]:
-        """Everything that is wrong or unusual, the interfaces in their order.
+        """All errors and unusual settings, in the order of the interfaces.
 
         Args:
             names: in place of the deployment's own.
@@ -120,10 +120,10 @@ class Deployment:
         return tuple(Problem(problem.message, problem.fatal or strict) for problem in found)
 
     def verify(self, names: NamingContext | None = None) -> None:
-        """Log what is unusual and refuse what is wrong.
+        """Log unusual settings and refuse errors.
 
         Raises:
-            ConfigError: all that is wrong, in one text.
+            ConfigError: there are errors; the message lists all.
         """
         found = self.problems(names)
         for problem in found:
@@ -135,7 +135,7 @@ class Deployment:
     def open_suppliers(
         self, connection: Connection, services: Sequence[SupplierBase], **options: Any
     ) -> tuple[Supplier, ...]:
-        """One supplier for each destination, with all services that it serves, not started yet.
+        """Make one supplier for each destination, with all its services; they are not started.
 
         Args:
             connection: whose naming context has the names.
@@ -185,10 +185,10 @@ class Deployment:
         return Publisher(connection, self.topics, sender_uri=self.name, profile=self.profile, **options)
 
     def sheet(self, names: NamingContext | None = None) -> dict[str, Any]:
-        """The deployment sheet as JSON has it: what another party has to know of an OS's destinations (O12b).
+        """The deployment sheet as values for JSON: what another party must know about an OS's destinations (O12b).
 
-        Which destinations there are, of which kind and for what; which attributes of events become properties for
-        selectors, with the type and the form of their values (C26, C27, C31, C33); and how long messages live (O7).
+        It lists the destinations with their kind and purpose; the attributes of events that become properties for
+        selectors, with type and form of their values (C26, C27, C31, C33); and how long messages live (O7).
 
         Args:
             names: in place of the deployment's own.
@@ -210,7 +210,7 @@ class Deployment:
         }
 
     def describe(self, names: NamingContext | None = None) -> str:
-        """The deployment sheet in lines, for people; arguments and errors are those of `sheet`."""
+        """The deployment sheet as text for people; arguments and errors are those of `sheet`."""
         return "\n".join(_lines(self.sheet(names)))
 
 
@@ -218,7 +218,7 @@ class Requestors(Closeable):
     """The open requestors of a deployment, one for each reply destination; `Deployment.open_requestors` makes it.
 
     Args:
-        deployment: verified already.
+        deployment: a verified deployment.
         connection: an open connection, which stays open.
         options: further arguments of `Requestor`.
 
@@ -255,7 +255,7 @@ class Requestors(Closeable):
         return self._by_service[service]
 
     def stub(self, service: type[S]) -> S:
-        """A stub of a generated service class, at its destination and with its replies where the deployment says.
+        """A stub of a generated service class, with the destinations that the deployment sets for requests and replies.
 
         Raises:
             ConfigError: the deployment asks for no such service.
@@ -272,25 +272,25 @@ class Requestors(Closeable):
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """The end of an error about an unknown name: those that resemble it, if any."""
+    """The end of an error about an unknown name: similar names, if any."""
     close = difflib.get_close_matches(name, known, 3)
     return f"; did you mean {', '.join(close)}?" if close else ""
 
 
 def _require_administered(what: str, address: Address) -> None:
-    """Refuse a temporary destination at the server's side (R2a)."""
+    """Refuse a temporary destination on the server's side (R2a)."""
     if isinstance(address, Destination) and address.is_temporary:
         raise ConfigError(f"{what} is served from {address}: an administered destination is needed (R2a)")
 
 
 def _ends(deployment: Deployment, asking: Asking, names: NamingContext) -> object:
-    """Where a requestor receives: services with equal ends share one."""
+    """The reply destinations of a requestor; services with equal ones share a requestor."""
     named = None if asking.temporary_reply else names.lookup(asking.reply_to or deployment.name)
     return named, names.lookup(asking.failure_reply_to) if asking.failure_reply_to else None
 
 
 class _Check:
-    """Finds everything that is wrong or unusual in a deployment, by a naming context."""
+    """Finds errors and unusual settings of a deployment, with a naming context."""
 
     def __init__(self, deployment: Deployment, names: NamingContext) -> None:
         self._deployment = deployment
@@ -337,7 +337,7 @@ class _Check:
                 yield from self._receives(service, place, owner)
 
     def _receives(self, service: str, place: Destination, owner: object) -> Iterator[Problem]:
-        """Two consumers at one queue take each other's messages."""
+        """Report queues with two owners: two consumers at one queue take each other's messages."""
         other_owner, other = self._receivers.setdefault(place, (owner, service))
         if other_owner != owner:
             yield Problem(
@@ -364,7 +364,7 @@ class _Check:
 
 
 def _destinations(deployment: Deployment, names: NamingContext) -> Iterator[dict[str, Any]]:
-    """One entry for each use of a destination, with all services that use it so."""
+    """One entry for each use of a destination, with all services that use it in this way."""
     found: dict[tuple[str, str], dict[str, Any]] = {}
 
     def add(role: str, address: Address, what: str, key: str = "services") -> None:
@@ -449,7 +449,7 @@ def _lines(sheet: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _life(milliseconds: int) -> str:
-    """Milliseconds in the largest unit that counts them whole."""
+    """Milliseconds in the largest unit that gives a whole number."""
     if milliseconds == 0:
         return "for ever"
     for unit, size in (("h", 3_600_000), ("min", 60_000), ("s", 1000)):

@@ -1,12 +1,12 @@
 """Reads deployments from TOML:
 
 name = "jms/InventoryOS"                 # the OS's logical name
-names = "jndi.properties"                # beside this file; or a table, as the naming context has it
+names = "jndi.properties"                # in the folder of this file; or a table with the naming context
 
 [suppliers]                              # what the OS serves, and where
 AlarmRetrieval = "jms/InventoryOS"
 
-[requestors]                             # what it asks for: where, or a table
+[requestors]                             # the services that it calls: a destination or a table each
 ManagedElementRetrieval = "jms/EmsOS"
 
 [requestors.EquipmentInventoryRetrieval]
@@ -39,10 +39,10 @@ _KEYS: Final = ("name", "names", "suppliers", "requestors", "topics", "profile")
 
 
 def read_deployment(path: str | os.PathLike[str]) -> Deployment:
-    """The deployment in a TOML file; `names` may be a file beside it.
+    """Read the deployment in a TOML file; `names` may be a file in the same folder.
 
     Raises:
-        ConfigError: the file cannot be read, or holds something else than a deployment.
+        ConfigError: the file cannot be read, or is not a deployment.
     """
     file = Path(path)
     try:
@@ -60,10 +60,10 @@ def read_deployment(path: str | os.PathLike[str]) -> Deployment:
 
 
 def deployment_of(table: Mapping[str, Any]) -> Deployment:
-    """The deployment in a mapping.
+    """Make a deployment from a mapping.
 
     Raises:
-        ConfigError: a key or a value that a deployment does not have.
+        ConfigError: a key or value is not valid in a deployment.
     """
     _only("a deployment", table, _KEYS)
     name = table.get("name")

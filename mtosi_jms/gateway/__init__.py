@@ -1,14 +1,15 @@
 """MTOSI over HTTP beside MTOSI over JMS (extra `http`).
 
-An `Endpoint` answers SOAP requests of HTTP clients, in RPC style and through iterators. What answers them is a source:
-a supplier on a JMS provider (`ByRequestor`), or services in this process (`ByDispatcher`). An `HttpServer` serves it.
+An `Endpoint` takes SOAP requests of HTTP clients, in RPC style and through iterators. A source answers them: a supplier
+on a JMS provider (`ByRequestor`), or services in this process (`ByDispatcher`). An `HttpServer` serves the endpoint.
 
     requestor = mtosi_jms.Requestor(connection, sender_uri="jms/Gateway", temporary_reply=True)
     source = ByRequestor(requestor, "queue:EMS.OS", Store(64 * 2**20))
     with HttpServer(Endpoint(source), port=8080) as server:
         print(server.url)
 
-The other way, a supplier on a JMS provider asks an HTTP peer: `Supplier(connection, name, Forwarder(HttpPeer(url)))`.
+In the other direction, a supplier on a JMS provider forwards requests to an HTTP peer:
+`Supplier(connection, name, Forwarder(HttpPeer(url)))`.
 """
 
 from __future__ import annotations

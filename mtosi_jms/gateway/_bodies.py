@@ -1,4 +1,4 @@
-"""Elements of bodies, and their names: a request's, its response's, its exception's."""
+"""Names of body elements (of requests, responses and exceptions), and the check of bodies against the schemas."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from mtosi_jms.jms.body_check import BodyCheck
 log = logging.getLogger(__package__)
 
 OF_REQUEST: Final = "Request"
-"""How the name of a request's element ends."""
+"""Suffix of the name of a request's element."""
 
 
 def judge(check: BodyCheck | None, data: bytes, what: str) -> None:
-    """Hold the body of an envelope against the schemas; what is only told of is logged.
+    """Check the body of an envelope against the schemas; log what is only a warning.
 
     Args:
-        check: judges it; None: nothing is judged.
+        check: the check; None for no check.
         data: the envelope.
-        what: it is, for the log.
+        what: what the envelope is, for the log.
 
     Raises:
-        DecodeError: it does not fit them, and must.
+        DecodeError: the body is not valid, and `check` requires that it is.
     """
     if check is not None and (warnings := check.check(data)):
         log.warning("%s with %d warnings, the first: %s", what, len(warnings), warnings[0])

@@ -1,4 +1,4 @@
-"""Certificates of TLS, from files."""
+"""TLS certificates from files."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from mtosi_jms.errors import ConfigError
 
 
 def load_certificate(context: ssl.SSLContext, certificate: str, key: str | None) -> None:
-    """Has one side of TLS show a certificate.
+    """Loads the certificate that one side of TLS presents.
 
     Args:
-        context: of that side.
+        context: TLS context of that side.
         certificate: file of the certificate (PEM).
-        key: file of its key; None: it is in the same file.
+        key: file of its key; None: the key is in the certificate's file.
 
     Raises:
-        ConfigError: a file that cannot be used, or a key that wants a password: nobody is there to be asked.
+        ConfigError: a file cannot be used, or the key needs a password, which nobody is there to enter.
     """
     try:
         context.load_cert_chain(certificate, key, password="")

@@ -1,7 +1,7 @@
-"""SOAP over HTTP: requests of clients, answered one after the other or through iterators (001-H1 to H6).
+"""SOAP over HTTP: an endpoint that answers requests with one response or through iterators (001-H1 to H6).
 
-MTOSI's clients over HTTP work in RPC style. A request for several responses gets the first of them, with an
-iteratorReferenceURI; requests that name it get the others, until batchSequenceEndOfReply.
+MTOSI clients over HTTP work in RPC style. A request for several responses gets the first one, with an
+iteratorReferenceURI. Requests that name this URI get the others, until batchSequenceEndOfReply.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ _ITERATOR: Final = "IteratorRequest"
 _EXCEPTION: Final = "Exception"
 _QUIET: Final = {"Cache-Control": "no-store"}
 _UNWATCHED: Final = 0.5
-"""Seconds of a request before anybody looks whether its client is still there."""
+"""Seconds of a request after which the endpoint starts to watch whether its client is still there."""
 _RPC: Final = CommunicationStyleType.RPC
 
 
@@ -74,18 +74,19 @@ class HttpOptions:
     """What an endpoint allows.
 
     Attributes:
-        largest: octets of a request at most.
-        read_timeout: seconds that the body of a request may take to come.
-        answer_timeout: seconds until the first response, and until each further one; None: the source's own time.
-        iterators: how many may be open.
+        largest: most octets of a request.
+        read_timeout: seconds within which the body of a request must arrive.
+        answer_timeout: seconds until the first response, and until each further one; None: the source's own time-out.
+        iterators: most open iterators.
         iterator_timeout: seconds without a request after which an iterator is closed.
-        public_url: of the endpoint, as clients reach it: iteratorReferenceURI begins with it. Empty: where it listens.
-        logins: passwords by user, for basic authentication; empty: nobody is asked.
-        tokens: for bearer authentication.
-        clients: addresses of clients that may come; empty: all.
+        public_url: URL at which clients reach the endpoint; iteratorReferenceURI begins with it. Empty: the URL at
+            which the server listens.
+        logins: passwords by user, for basic authentication. Without logins and tokens nobody has to authenticate.
+        tokens: tokens for bearer authentication.
+        clients: addresses of allowed clients; empty: all.
 
     Raises:
-        ConfigError: a number that is not more than 0.
+        ConfigError: a number is not greater than 0.
     """
 
     largest: int = 64 * 2**20
@@ -106,7 +107,7 @@ class HttpOptions:
 
 
 class _Refused(Exception):
-    """A request that is answered by a status and no fault."""
+    """A request that is answered with a status, without a fault."""
 
     def __init__(self, status: int, why: str, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(why)
@@ -126,15 +127,15 @@ class Endpoint:
     """An ASGI application that answers SOAP requests.
 
     Args:
-        source: what answers them.
-        options: what is allowed.
-        wsdl: the WSDL of a path, or None; called with the path and the endpoint's URL, see `WsdlFiles`.
-        is_ready: whether requests can be answered, for `/ready` and `/readyz`.
-        validate: whether the bodies of requests are held against the schemas (001-S12): `ignore`, `warn` or `fail`; see
-            `mtosi_jms.jms.body_check.Validate`.
+        source: what answers the requests.
+        options: limits, time-outs and access.
+        wsdl: called with a path and the endpoint's URL; returns the WSDL of the path, or None. See `WsdlFiles`.
+        is_ready: tells whether requests can be answered, for `/ready` and `/readyz`.
+        validate: whether the bodies of requests are checked against the schemas (001-S12): `ignore`, `warn` or `fail`;
+            see `mtosi_jms.jms.body_check.Validate`.
 
     Attributes:
-        iterators: those that are open.
+        iterators: the open iterators.
     """
 
     def __init__(
@@ -175,10 +176,10 @@ class Endpoint:
         app: ASGIApp = self._pages
         if scope["type"] == "http":
             names = {name for name, _ in scope["headers"]}
-            if {b"content-length", b"transfer-encoding"} <= names:  # a proxy may have read the other one (smuggling)
+            if {b"content-length", b"transfer-encoding"} <= names:  # a proxy may use the other one (smuggling)
                 app = _plain(_Refused(400, "Content-Length and Transfer-Encoding", {"Connection": "close"}))
             elif scope["path"].startswith("/") and scope["method"] not in ("GET", "HEAD"):
-                app = await self._post(HttpRequest(scope, receive, send))  # routing would take a tenth of its time
+                app = await self._post(HttpRequest(scope, receive, send))  # without routing: a tenth of the time
         await app(scope, receive, send)
 
     async def _health(self, request: HttpRequest) -> Response:
@@ -240,10 +241,10 @@ class Endpoint:
         return Response(data, status, media_type=f"{_TYPES[version]}; charset=utf-8")
 
     def _admit(self, request: HttpRequest) -> str:
-        """Whose request it is.
+        """Return the owner of the request, after checks of address, login and token.
 
         Raises:
-            _Refused: somebody else's.
+            _Refused: the client is not allowed.
         """
         address = request.client.host if request.client is not None else ""
         if self.options.clients and address not in self.options.clients:
@@ -272,10 +273,10 @@ class Endpoint:
         return f"user {user}" if right and wanted is not None else None
 
     async def _body(self, request: HttpRequest) -> bytes:
-        """The octets of a request.
+        """Return the octets of a request.
 
         Raises:
-            _Refused: another kind of content, too much of it, or it does not come in time.
+            _Refused: the content has a wrong type, is too large, or does not arrive in time.
         """
         if _content_type(request.headers.get("content-type", ""))[0] not in _TAKEN:
             raise _Refused(415, f"the content type must be one of {', '.join(sorted(_TAKEN))}")
@@ -297,10 +298,10 @@ class Endpoint:
         return b"".join(parts)
 
     async def _judge(self, data: bytes) -> None:
-        """Hold the body of a request against the schemas.
+        """Check the body of a request against the schemas.
 
         Raises:
-            MtosiFault: it does not fit them, and must.
+            MtosiFault: the body is not valid, and `validate` is `fail`.
         """
         if self._check is None:
             return
@@ -327,7 +328,7 @@ class Endpoint:
             self.iterators.release()
 
     async def _begin(self, request: Request, owner: str, path: str) -> tuple[int, bytes]:
-        """The first of several responses."""
+        """Return the first of several responses."""
         replies = self._source.replies(request)
         try:
             first = await self._first(replies)
@@ -358,7 +359,7 @@ class Endpoint:
         return envelope
 
     def _given(self, envelope: Envelope, request: Request, iterator: str) -> tuple[int, bytes]:
-        """A reply as the client gets it, in the version of SOAP that it speaks; the body as it came."""
+        """The reply for the client, in its version of SOAP; the body is unchanged."""
         envelope.version, tag = request.envelope.version, ""
         if envelope.fault is not None:
             return 500, _fault_of_iterator(envelope, request).to_bytes()
@@ -376,11 +377,11 @@ class Endpoint:
 
 
 def _request(data: bytes, request: HttpRequest) -> Request:
-    """What a client asks for: by the element in the body, whatever the SOAP action says (001-S10).
+    """Return the request of a client. The element in the body decides, not the SOAP action (001-S10).
 
     Raises:
-        XmlError: it is no envelope.
-        _Refused: an envelope that asks for nothing.
+        XmlError: the data is not an envelope.
+        _Refused: the envelope holds no request.
     """
     envelope = parse(data, source="the request", needs_header=False)
     if envelope.fault is not None:
@@ -395,7 +396,7 @@ def _request(data: bytes, request: HttpRequest) -> Request:
 
 @lru_cache(maxsize=64)
 def _content_type(text: str) -> tuple[str, str]:
-    """What a header says: the content type, and its parameter `action`; the type of nothing is `text/plain`."""
+    """The content type in a header, and its parameter `action`; an empty header means `text/plain`."""
     made = Message()
     made["Content-Type"] = text
     action = made.get_param("action")
@@ -403,16 +404,16 @@ def _content_type(text: str) -> tuple[str, str]:
 
 
 def _action(request: HttpRequest) -> str:
-    """The SOAP action: SOAP 1.1 has a header for it, SOAP 1.2 a parameter of the content type."""
+    """The SOAP action: an HTTP header in SOAP 1.1, a parameter of the content type in SOAP 1.2."""
     named = request.headers.get("soapaction", "").strip('"')
     return named or _content_type(request.headers.get("content-type", ""))[1]
 
 
 async def _unless_gone(request: HttpRequest, work: Awaitable[T]) -> T:
-    """What some work gives; it is cancelled where the client goes away meanwhile.
+    """Return the result of some work; cancel the work if the client goes away.
 
     Raises:
-        _Gone: it did.
+        _Gone: the client has gone away.
     """
     watch = _Watch(request)
     try:
@@ -426,7 +427,7 @@ async def _unless_gone(request: HttpRequest, work: Awaitable[T]) -> T:
 
 
 class _Watch:
-    """Cancels the task that makes it when the client goes away; most have their answer before anybody looks."""
+    """Cancels the task that makes it when the client goes away. Most requests are answered before the watch starts."""
 
     def __init__(self, request: HttpRequest) -> None:
         self._is_gone = False
@@ -444,37 +445,37 @@ class _Watch:
             self._is_gone = self._asks.cancel()
 
     def has_cancelled(self) -> bool:
-        """Whether the client is gone; the task goes on then."""
+        """Whether the client is gone; if so, the cancellation of the task is taken back."""
         if self._is_gone and self._asks is not None:
             self._asks.uncancel()
         return self._is_gone
 
     def end(self) -> None:
-        """Look no more."""
+        """End the watch."""
         self._timer.cancel()
         if self._looks is not None:
             self._looks.cancel()
 
 
 def _fault_of_iterator(envelope: Envelope, request: Request) -> Envelope:
-    """A supplier's fault as it came; to an iterator's request with the exception of the operation that it names."""
+    """The supplier's fault; for an iterator request, with the exception of the iterator's operation."""
     came, asked = tag_of(envelope.body), tag_of(request.envelope.body)
     if not asked.endswith(_ITERATOR) or came.rpartition("}")[2] == f"{request.operation}{_EXCEPTION}":
         return envelope
     if came.endswith(_EXCEPTION):
-        envelope = parse(envelope.to_bytes(), needs_header=False)  # its header stays where it is, in the detail
+        envelope = parse(envelope.to_bytes(), needs_header=False)  # the header stays in the detail
         envelope.body = renamed(envelope.body, f"{asked.removesuffix(OF_REQUEST)}{_EXCEPTION}")
     return envelope
 
 
 def _has_more(envelope: Envelope) -> bool:
-    """Whether there are more responses behind this one."""
+    """Whether more responses follow this one."""
     header = envelope.header
     return envelope.fault is None and header is not None and header.batch_sequence_end_of_reply is False
 
 
 def _status_of(error: MtosiError, request: Envelope | None) -> int:
-    """The status of an error; without a request it could not be read."""
+    """The HTTP status of an error; a request of None means that it could not be read."""
     if request is None:
         return 400
     if isinstance(error, ReplyTimeoutError):
@@ -485,8 +486,8 @@ def _status_of(error: MtosiError, request: Envelope | None) -> int:
 
 
 def _fault(error: MtosiError, request: Envelope | None) -> bytes:
-    """The envelope of the fault that an error becomes: with the operation's exception, whose name follows from the
-    request's (C17)."""
+    """The envelope with the fault for an error. It has the operation's exception, whose name follows from the request's
+    (C17)."""
     fault = error if isinstance(error, MtosiFault) else _told(error, request)
     theirs = (request.header if request is not None else None) or Header()
     tag, version = (tag_of(request.body), request.version) if request is not None else ("", "1.1")
@@ -510,7 +511,7 @@ def _fault(error: MtosiError, request: Envelope | None) -> bytes:
 
 
 def _told(error: MtosiError, request: Envelope | None) -> MtosiFault:
-    """What a client hears of an error: no address, and nothing of what a peer sent."""
+    """The fault that tells a client of an error, without addresses and without anything that a peer sent."""
     if isinstance(error, ReplyTimeoutError):
         return MtosiFault("no answer in time", kind="internalError")
     if isinstance(error, TransportError | IllegalStateError):

@@ -41,8 +41,8 @@ _ITERATORS: Final = (
     "SubnetworkConnections", "TcaParameterProfileNames", "TcaParameterProfiles", "TerminationPointPools",
     "TerminationPoints", "TopologicalLinks", "TrafficConditioningProfiles", "TransmissionDescriptors",
 )  # fmt: skip
-"""What MTOSI's iterator operations fetch: `get...Iterator`. An operation's iterator has the longest of these that its
-own name holds."""
+"""What MTOSI's iterator operations, `get...Iterator`, fetch. The iterator operation of an operation has the longest of
+these names that the operation's name contains."""
 _OTHERS: Final = {
     "getAllEdgePoints": "TerminationPoints",
     "getAssociatedTerminationPoint": "TerminationPoints",
@@ -65,7 +65,7 @@ _OTHERS: Final = {
     "getAllMLSNPPsWithTNA": "MultiLayerSNPPs",
     "getAllMLSNPPsWithTP": "MultiLayerSNPPs",
 }
-"""Operations for which that rule does not hold."""
+"""Operations to which that rule does not apply."""
 _ANSWERED: Final = (200, 500)
 _ACCEPTED: Final = (200, 202, 204)
 _TYPE: Final = "text/xml; charset=utf-8"
@@ -73,25 +73,25 @@ _OF_URIS: Final = ":/?#[]@!$&'()*+,;=%"
 
 
 def iterator_operation(operation: str) -> str:
-    """The operation that fetches what is left of an operation's responses: `getManagedElementsIterator`."""
+    """The operation that fetches further responses of an operation, for example `getManagedElementsIterator`."""
     held = [name for name in _ITERATORS if name in operation]
     found = _OTHERS.get(operation) or (max(held, key=len) if held else operation.removeprefix("get"))
     return f"get{found}Iterator"
 
 
 class HttpPeer(Closeable):
-    """One URL that SOAP envelopes are posted to. Threads may share it. No other URL is ever asked.
+    """One URL to which SOAP envelopes are posted. Threads may share it. It never uses another URL.
 
     Args:
-        url: of the peer.
+        url: URL of the peer.
         timeout: seconds to connect, and for each answer.
         login: user and password for basic authentication.
         token: for bearer authentication.
-        ca: file with the certificates that its certificate may be signed by; None: the system's.
-        certificate, key: files of our own certificate, where the peer asks for one.
+        ca: file with the CA certificates for the peer's certificate; None: the system's.
+        certificate, key: files of our own certificate, if the peer asks for one.
 
     Raises:
-        ConfigError: no URL of HTTP, or a certificate that cannot be read.
+        ConfigError: the URL is not an HTTP URL, or a certificate cannot be read.
     """
 
     def __init__(
@@ -138,7 +138,7 @@ class HttpPeer(Closeable):
             Status and content of the answer.
 
         Raises:
-            ReplyTimeoutError: no answer in time.
+            ReplyTimeoutError: no answer came in time.
             TransportError: the peer cannot be reached.
         """
         headers = {"Content-Type": _TYPE, "SOAPAction": f'"{quote(action, safe=_OF_URIS)}"'}
@@ -148,7 +148,7 @@ class HttpPeer(Closeable):
             with self._client.stream("POST", self.url, content=data, headers=headers) as answer:
                 for part in answer.iter_bytes():
                     parts.append(part)
-                    if time.monotonic() > deadline:  # the client itself bounds each part, not all of them
+                    if time.monotonic() > deadline:  # the HTTP client limits each read, not the sum of them
                         raise ReplyTimeoutError("", f"{self.url}: the answer did not come to its end in time")
         except httpx.TimeoutException:
             raise ReplyTimeoutError("", f"{self.url}: no answer in time") from None
@@ -157,15 +157,15 @@ class HttpPeer(Closeable):
         return answer.status_code, b"".join(parts)
 
     def close(self) -> None:
-        """Ends its connections."""
+        """Closes its connections."""
         self._client.close()
 
 
 def _trust(ca: str | None, certificate: str | None, key: str | None) -> ssl.SSLContext:
-    """What TLS goes by.
+    """Return the TLS context for the peer.
 
     Raises:
-        ConfigError: a file that cannot be used.
+        ConfigError: a file cannot be used.
     """
     try:
         context = ssl.create_default_context(cafile=ca)
@@ -179,18 +179,18 @@ def _trust(ca: str | None, certificate: str | None, key: str | None) -> ssl.SSLC
 
 
 class Forwarder(Dispatcher):
-    """Answers requests by asking an HTTP peer, in RPC style; iterators are followed, and responses sent as they come.
+    """Answers requests by asking an HTTP peer, in RPC style. It follows iterators and sends responses as they arrive.
 
         with Supplier(connection, "queue:EMS.OS", Forwarder(HttpPeer("http://ems:8080/mtosi"))).start(8): ...
 
     Args:
-        peer: who is asked.
-        profile: the switches of the binding.
-        sender_uri: the header's senderURI of replies; empty: the peer's.
-        iterators: the iterator operation of operations that `iterator_operation` does not know.
-        on_error: called with each failure that no requestor hears of.
-        validate: whether the bodies of the peer's answers are held against the schemas (001-S12): `ignore`, `warn` or
-            `fail`; see `mtosi_jms.jms.body_check.Validate`.
+        peer: the peer to ask.
+        profile: the binding profile.
+        sender_uri: senderURI in the header of replies; empty: the peer's.
+        iterators: iterator operations by operation, for operations that `iterator_operation` does not know.
+        on_error: called with each failure that no requestor gets to know.
+        validate: whether the bodies of the peer's answers are checked against the schemas (001-S12): `ignore`, `warn`
+            or `fail`; see  `mtosi_jms.jms.body_check.Validate`.
     """
 
     def __init__(
@@ -210,7 +210,7 @@ class Forwarder(Dispatcher):
         self._check = body_check(validate)
 
     def operation_of(self, envelope: Envelope) -> str:
-        """One name for all: which operations there are the peer knows, and requestors may write any name."""
+        """One name for all operations: only the peer knows which exist, and requestors may send any name."""
         return "forwarded"
 
     def dispatch(
@@ -219,7 +219,7 @@ class Forwarder(Dispatcher):
         """See `Dispatcher.dispatch`.
 
         Raises:
-            TransportError: a one-way request did not reach the peer; it is delivered again.
+            TransportError: a one-way request did not reach the peer; the provider will redeliver it.
         """
         request = envelope.header or Header()
         tag = tag_of(envelope.body)
@@ -281,10 +281,10 @@ class Forwarder(Dispatcher):
             reply = self._ask(Envelope(header=further, body=body), wanted)
 
     def _ask(self, envelope: Envelope, action: str) -> Envelope:
-        """The peer's reply.
+        """Return the peer's reply.
 
         Raises:
-            MtosiError: there is none.
+            MtosiError: there is no reply.
         """
         status, content = self._peer.post(envelope.to_bytes(), action)
         if status not in _ANSWERED or not content:
@@ -296,7 +296,7 @@ class Forwarder(Dispatcher):
     def _over_jms(
         self, reply: Envelope, request: Envelope, tag: str, operation: str, address: ReplyAddress | None
     ) -> Envelope:
-        """A reply as the requestor gets it: in MSG style, as one of the operation that it asked for."""
+        """The reply for the requestor: in MSG style, with the name of the operation that it called."""
         asked, header = request.header or Header(), reply.header or Header()
         suffix = "Exception" if reply.fault is not None else "Response"
         header = replace(
@@ -321,7 +321,7 @@ class Forwarder(Dispatcher):
 
 
 def _as_rpc(envelope: Envelope) -> Envelope:
-    """A request as an HTTP peer gets it: there is no reply address, for the answer comes back with the connection."""
+    """The request for an HTTP peer: without reply address, since the answer returns on the HTTP connection."""
     header = envelope.header or Header()
     header = replace(
         header,
@@ -334,11 +334,11 @@ def _as_rpc(envelope: Envelope) -> Envelope:
 
 
 class Poster:
-    """Posts each message that it is called with; a handler for `ConsumerRuntime`, which tries again and parks.
+    """A handler for `ConsumerRuntime` that posts each message. The runtime retries, and moves failures to dead letters.
 
     Args:
-        peer: who gets them, such as a NotificationConsumer.
-        validate: whether their bodies are held against the schemas before, as for `Forwarder`.
+        peer: the receiver, such as a NotificationConsumer.
+        validate: whether bodies are checked against the schemas before they are posted, as for `Forwarder`.
     """
 
     def __init__(self, peer: HttpPeer, *, validate: Validate = "ignore") -> None:
@@ -350,7 +350,7 @@ class Poster:
 
         Raises:
             TransportError: the peer did not take it.
-            DecodeError: its body does not fit the schemas, and must.
+            DecodeError: its body is not valid, and `validate` is `fail`.
         """
         judge(self._check, message.body, "a notification")
         action = message.properties.get("MTOSI_activityName", "notify")

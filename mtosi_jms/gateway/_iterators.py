@@ -16,18 +16,18 @@ from mtosi_jms.errors import MtosiFault
 from mtosi_jms.soap import Envelope, parse
 
 Replies = AsyncGenerator[Envelope, None]
-"""The replies to one request in their order; a fault, or an error that is raised, is the last of them."""
+"""The replies to one request in order; a fault, or a raised error, ends them."""
 
 _LOOK: Final = 0.5
-"""Seconds from one look for iterators that nobody asks for any more to the next."""
+"""Seconds between two searches for idle iterators."""
 
 
 class Store:
-    """Keeps replies as octets: in memory as long as they fit, then in files.
+    """Keeps replies as octets: in memory while they fit, then in files.
 
     Args:
         memory: octets of memory for all replies together.
-        folder: for the files; None: the system's folder for such files. Each file goes with its reply.
+        folder: folder for the files; None: the system's folder for temporary files. A file is deleted with its reply.
     """
 
     def __init__(self, memory: int, folder: Path | None = None) -> None:
@@ -35,7 +35,7 @@ class Store:
         self._folder = folder
 
     def put(self, data: bytes) -> bytes | Path:
-        """Keeps a reply; gives what `take` and `drop` ask for."""
+        """Keeps a reply; returns the key for `take` and `drop`."""
         if len(data) <= self._left:
             self._left -= len(data)
             return data
@@ -44,13 +44,13 @@ class Store:
         return Path(file.name)
 
     def take(self, kept: bytes | Path) -> bytes:
-        """The reply, which is kept no longer."""
+        """Returns a reply and forgets it."""
         data = kept if isinstance(kept, bytes) else kept.read_bytes()
         self.drop(kept)
         return data
 
     def drop(self, kept: bytes | Path) -> None:
-        """Keeps a reply no longer."""
+        """Forgets a reply."""
         if isinstance(kept, bytes):
             self._left += len(kept)
         else:
@@ -58,9 +58,9 @@ class Store:
 
 
 async def read_ahead(replies: Replies, store: Store) -> Replies:
-    """The same replies, which are received and stored whether or not somebody asks for them.
+    """Returns the same replies, which are received and stored even before somebody asks for them.
 
-    So they do not stay with the provider, nor in the memory of whoever receives them for others.
+    So they do not stay at the provider, nor in the memory of the requestor that receives them.
     """
     kept: deque[bytes | Path] = deque()
     arrived = asyncio.Event()
@@ -104,10 +104,10 @@ class _Open:
 
 
 class Iterators:
-    """The iterators that are open, for the tasks of one event loop.
+    """The open iterators, for the tasks of one event loop.
 
     Args:
-        most: how many may be open.
+        most: most iterators that may be open.
         lifetime: seconds without a request after which an iterator is closed.
     """
 
@@ -122,10 +122,10 @@ class Iterators:
         return len(self._open)
 
     def reserve(self) -> None:
-        """Keeps a place for a request that may need an iterator; `release` gives it back.
+        """Reserves a place for a request that may need an iterator; `release` gives it back.
 
         Raises:
-            MtosiFault: there are too many.
+            MtosiFault: too many iterators are open.
         """
         if len(self._open) + self._reserved >= self._most:
             raise MtosiFault(f"{self._most} iterators are open", kind="tooManyOpenIterators")
@@ -136,11 +136,11 @@ class Iterators:
         self._reserved -= 1
 
     def open(self, replies: Replies, owner: str) -> str:
-        """An iterator for what is left of some replies; gives its name, which nobody can guess.
+        """Opens an iterator for the remaining replies to a request; returns its name, which nobody can guess.
 
         Args:
-            replies: what is left.
-            owner: who alone may ask for it.
+            replies: the remaining replies.
+            owner: the only client that may use it.
         """
         name = secrets.token_urlsafe(18)
         self._open[name] = _Open(replies, owner, time.monotonic())
@@ -149,11 +149,11 @@ class Iterators:
         return name
 
     async def next(self, name: str, owner: str) -> Envelope | None:
-        """The next reply; None: there is none any more, and the iterator is closed.
+        """Returns the next reply; None if there are no more, and then closes the iterator.
 
         Raises:
             MtosiFault: there is no such iterator, or another client opened it.
-            MtosiError: what ended the replies; the iterator is closed.
+            MtosiError: the replies ended with this error; the iterator is closed.
         """
         found = self._open.get(name)
         if found is None or found.owner != owner:
@@ -164,7 +164,7 @@ class Iterators:
             found.last_asked = time.monotonic()
             try:
                 envelope = await anext(found.replies, None)
-            except BaseException:  # a cancelled one too: its reply is lost with the client that asked for it
+            except BaseException:  # a cancellation too: the reply is lost with the client that asked for it
                 await self.close(name)
                 raise
             found.last_asked = time.monotonic()
@@ -173,13 +173,13 @@ class Iterators:
         return envelope
 
     async def close(self, name: str) -> None:
-        """Closes an iterator, with what was not fetched."""
+        """Closes an iterator and drops replies that were not fetched."""
         found = self._open.pop(name, None)
         if found is not None:
             await found.replies.aclose()
 
     async def close_all(self) -> None:
-        """Closes all."""
+        """Closes all iterators."""
         if self._watch is not None:
             self._watch.cancel()
             self._watch = None

@@ -1,4 +1,4 @@
-"""An HTTP server for an endpoint, or another application, in a thread of its own."""
+"""An HTTP server, in a thread of its own, for an endpoint or another application."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _BACKLOG: Final = 2048
 
 
 class _Impatient(H11Protocol):
-    """Closes a connection whose first request does not begin, or the headers of any do not end, in time; that goes on
-    with a request which is answered already; or that takes none of its answer."""
+    """Closes a connection if its first request does not begin in time, if the headers of a request do not end in time,
+    if it goes on sending a request that is already answered, or if it reads nothing of its answer."""
 
     patience: ClassVar[float]
     _watch: asyncio.TimerHandle | None = None
@@ -45,10 +45,10 @@ class _Impatient(H11Protocol):
         super().connection_lost(exc)
 
     def _unsupported_upgrade_warning(self) -> None:
-        """Java's HTTP client proposes HTTP/2 with each request: nothing to tell, it goes on with HTTP/1.1."""
+        """Logs nothing: Java's HTTP client proposes HTTP/2 with each request and then goes on with HTTP/1.1."""
 
     def send_400_response(self, msg: str) -> None:
-        """Answers what is no HTTP; where it follows the headers of a request, that one has its answer, too."""
+        """Answers data that is not HTTP; closes the connection if the response to a request has begun."""
         if self.cycle is not None:
             self.cycle.disconnected = True
             self.cycle.message_event.set()
@@ -58,8 +58,8 @@ class _Impatient(H11Protocol):
             self.transport.close()
 
     def _look(self) -> None:
-        """Looks for half a header, a body that is refused already, or octets to send, that were there at the last look,
-        too."""
+        """Closes the connection if the last look found the same: incomplete headers, the body of an answered request,
+        or octets that the client does not read."""
         cycle: object = self.cycle
         begins = self.conn.their_state is h11.IDLE and bool(self.conn.trailing_data[0])
         goes_on = self.conn.our_state is h11.DONE and self.conn.their_state is h11.SEND_BODY
@@ -79,8 +79,8 @@ class Application(Protocol):
     """What a server serves: an ASGI application, such as an `Endpoint`.
 
     Attributes:
-        options: of them `read_timeout` counts.
-        public_url: where it is; the server says so where that is empty.
+        options: options; the server uses only `read_timeout`.
+        public_url: its URL; if that is empty, the server sets it.
     """
 
     options: HttpOptions
@@ -94,16 +94,16 @@ class HttpServer:
     """Serves an endpoint, or another application, over HTTP/1.1.
 
     Args:
-        endpoint: what answers.
-        host, port: where it listens; port 0: a free one.
+        endpoint: the application that answers.
+        host, port: address at which it listens; port 0: a free port.
         certificate, key: files of TLS; None: plain HTTP.
 
     Attributes:
-        url: where it is.
+        url: its URL.
 
     Raises:
-        TransportError: it cannot listen there.
-        ConfigError: a certificate that cannot be used.
+        TransportError: it cannot listen at that address.
+        ConfigError: a certificate cannot be used.
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class HttpServer:
         try:
             family = socket.AF_INET6 if ":" in host else socket.AF_INET
             self._socket = socket.create_server((host, port), family=family, backlog=_BACKLOG)
-            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # its connections have it from here
+            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # its connections inherit the option
         except (OSError, OverflowError) as error:
             raise TransportError(f"{host}:{port}: cannot listen: {error}") from None
         found = self._socket.getsockname()
@@ -138,7 +138,7 @@ class HttpServer:
             log_config=None,
             access_log=False,
             server_header=False,
-            proxy_headers=False,  # a client says in X-Forwarded-For what it likes
+            proxy_headers=False,  # a client can write anything into X-Forwarded-For
             timeout_keep_alive=_KEEP_ALIVE,
             timeout_graceful_shutdown=5,
             ssl_certfile=certificate,
@@ -153,10 +153,10 @@ class HttpServer:
             runner.run(self._server.serve(sockets=[self._socket]))
 
     def start(self) -> Self:
-        """Begins to serve.
+        """Starts to serve.
 
         Raises:
-            TransportError: it did not come up in time.
+            TransportError: the server did not start in time.
         """
         self._thread.start()
         waiting = threading.Event()
@@ -175,10 +175,10 @@ class HttpServer:
         return self._thread.is_alive()
 
     def stop(self, wait: float = 10.0) -> None:
-        """Answers what is in hand, and ends.
+        """Answers the requests in progress, and ends.
 
         Args:
-            wait: seconds for that.
+            wait: seconds for those requests.
         """
         self._server.should_exit = True
         if self._thread.is_alive():

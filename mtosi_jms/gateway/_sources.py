@@ -1,4 +1,4 @@
-"""What answers the requests of HTTP clients: a supplier beyond a requestor, or services in this process."""
+"""Sources of answers for HTTP clients: a supplier reached by a requestor, or services in this process."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _OWN: Final = frozenset({
     "communication_pattern", "communication_style", "requested_batch_size", "batch_sequence_number",
     "batch_sequence_end_of_reply", "iterator_reference_uri",
 })  # fmt: skip
-"""Fields of the header that a request over JMS has of the gateway, and not of the client."""
+"""Header fields that the gateway, not the client, sets in a request over JMS."""
 _THEIRS: Final = tuple(field.name for field in fields(Header) if field.name not in _OWN)
 _FILLED: Final = frozenset({"activity_name", "msg_name", "msg_type", "timestamp"})
-"""Fields that the gateway fills where the client left them out."""
+"""Header fields that the gateway fills if the client left them out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +36,9 @@ class Request:
     """A request as an HTTP client sent it.
 
     Attributes:
-        envelope: the same.
+        envelope: its envelope.
         operation: name of the operation.
-        action: the SOAP action that came with it; empty where none did.
+        action: the SOAP action sent with it; empty if there was none.
     """
 
     envelope: Envelope
@@ -47,19 +47,19 @@ class Request:
 
     @property
     def header(self) -> Header:
-        """Its MTOSI header, an empty one where it has none."""
+        """Its MTOSI header; an empty one if it has none."""
         return self.envelope.header or Header()
 
     @property
     def is_one_way(self) -> bool:
-        """Whether nobody answers it: the header says so, or it is a `notify`."""
+        """Whether it gets no answer: the header says so, or it is a `notify`."""
         pattern = self.header.communication_pattern
         said = header_text(self.header, "msgType") == "NOTIFICATION" or pattern is CommunicationPatternType.Notification
         return said or tag_of(self.envelope.body) == _NOTIFY
 
     @property
     def batch_size(self) -> int | None:
-        """Objects in a partial response, 0: any number; None: one response is wanted."""
+        """Objects in a partial response, 0 for any number; None if the client wants one response."""
         if self.header.communication_pattern is not CommunicationPatternType.MultipleBatchResponse:
             return None
         size = self.header.requested_batch_size
@@ -70,23 +70,23 @@ class Source(Protocol):
     """What answers requests."""
 
     def replies(self, request: Request) -> Replies:
-        """The replies to a request, none to a one-way one; the request is sent when the first is asked for.
+        """The replies to a request; none to a one-way request. The request is sent when the first reply is requested.
 
-        Raises, as it is iterated:
-            MtosiError: there is no answer, or not all of it.
+        Raises, during iteration:
+            MtosiError: the answer is missing or incomplete.
         """
         ...
 
 
 class ByRequestor:
-    """Sends requests on over JMS, in MSG style, with a correlationId and a reply address of the requestor's.
+    """Forwards requests over JMS, in MSG style, with the requestor's correlationId and reply address.
 
     Args:
         requestor: sends and receives.
-        destination: where the supplier listens.
+        destination: destination at which the supplier listens.
         store: keeps partial responses until they are fetched.
-        timeout: seconds for a call with one answer, and between partial responses; None: as the requestor has it.
-        publisher: publishes the events of a `notify`; None: it goes where requests go.
+        timeout: seconds for a call with one answer, and between partial responses; None: the requestor's time-out.
+        publisher: publishes the events of a `notify`; None: a `notify` goes to `destination`.
     """
 
     def __init__(
@@ -141,10 +141,10 @@ class ByRequestor:
                     return
 
     def _call(self, request: Request, told: list[Envelope]) -> Call:
-        """The call of a request.
+        """Make the call for a request.
 
         Args:
-            request: the client's.
+            request: the client's request.
             told: gets the envelope of each reply.
         """
         body = request.envelope.body
@@ -172,7 +172,7 @@ async def _published(publisher: Publisher, message: XmlObject) -> AsyncGenerator
 
 
 def _over_jms(made: Envelope, request: Request) -> Envelope:
-    """A request as it goes over JMS: what the client sent, with the requestor's addresses, id and style."""
+    """The request for JMS: the client's request with the requestor's addresses, correlationId and style."""
     header, theirs = made.header or Header(), request.header
     for name in _THEIRS:
         value = getattr(theirs, name)
@@ -187,8 +187,8 @@ class ByDispatcher:
     """Answers requests with services in this process.
 
     Args:
-        dispatcher: of the services.
-        threads: how many of their methods may run at a time.
+        dispatcher: dispatcher of the services.
+        threads: how many methods of the services may run at the same time.
     """
 
     def __init__(self, dispatcher: Dispatcher, threads: int = 64) -> None:
@@ -207,7 +207,7 @@ class ByDispatcher:
                 if envelope is None:
                     return
                 yield envelope
-        finally:  # a method that runs is not interrupted; its generator is closed behind it
+        finally:  # a running method is not interrupted; its generator is closed after it
             self._threads.submit(_close, made, step)
 
 

@@ -1,4 +1,4 @@
-"""WSDLs as clients of an endpoint get them: its own address in them, and all that they import at hand."""
+"""WSDLs for clients of an endpoint: they hold its address, and the files that they import are served too."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ _LOCATIONS: Final = ("location", "schemaLocation")
 
 
 class WsdlFiles:
-    """Describes an endpoint: called with a path and the endpoint's URL, it gives a document or None.
+    """Serves the WSDLs of an endpoint. Called with a path and the endpoint's URL, it returns a document or None.
 
-    `/ManagedElementRetrieval?wsdl` gives the file of that name, any other path the first file; what they import, and
-    no other file, lies below `/wsdl/`.
+    `/ManagedElementRetrieval?wsdl` gives the file of that name, any other path the first file. The files that they
+    import, and no others, are below `/wsdl/`.
 
     Args:
         files: the WSDLs.
 
     Raises:
-        ConfigError: no file, or one that cannot be read.
-        XmlError: a file that is no XML.
+        ConfigError: there is no file, or one cannot be read.
+        XmlError: a file is not XML.
     """
 
     def __init__(self, files: Sequence[Path]) -> None:
@@ -48,10 +48,10 @@ class WsdlFiles:
         self._folder = Path(os.path.commonpath([file.parent for file in self._given_out]))
 
     def __call__(self, path: str, base: str) -> bytes | None:
-        """The document of a path; None: there is none.
+        """Return the document of a path; None if there is none.
 
         Args:
-            path: of the request.
+            path: path of the request.
             base: URL of the endpoint.
         """
         if not path.startswith(_BELOW):
@@ -75,7 +75,7 @@ class WsdlFiles:
 
 
 def _imported(root: etree._Element, file: Path) -> Iterator[tuple[etree._Element, str, Path]]:
-    """The elements of a document that name a file beside it, the attribute that does, and the file."""
+    """The elements of a document that name another file, with the attribute that names it, and the file."""
     for element in root.iter(etree.Element):
         for name in _LOCATIONS:
             given = element.get(name)

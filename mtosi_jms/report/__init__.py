@@ -1,8 +1,7 @@
 """`report.html`: one self-contained page on what an exchange or a job brought.
 
-No script, no network, no fonts from elsewhere; charts are inline SVG. Light and dark follow the reader's system.
-Everything that comes from data is escaped. What it looks like is in `templates/`, by Jinja2: of the extras `cli` and
-`spark`.
+It uses no script, no network and no external fonts; charts are inline SVG. Light and dark mode follow the reader's
+system. All data is escaped. The templates in `templates/` need Jinja2, which the extras `cli` and `spark` install.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What charts are drawn from: shares of bars, the geometry of a timeline. What they look like is in `templates/`."""
+"""The data of charts: shares of bars, geometry of a timeline. Their look is in `templates/`."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def duration(seconds: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A bar, and its share of the longest one in percent."""
+    """A bar, with its length in percent of the longest bar."""
 
     name: str
     value: float
@@ -44,7 +44,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A moment at `x`; or how many fell into a slot that begins there, as a bar of a height."""
+    """A moment at `x`; or the number of moments in a slot that begins at `x`, as the height of a bar."""
 
     x: float
     at: float
@@ -55,7 +55,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """One kind of moments; `kind` says how they are drawn: `dot`, `line` where dots would cover each other, `slot`."""
+    """One kind of moments; `kind` sets their form: `dot`, `line` if dots would cover each other, or `slot`."""
 
     name: str
     count: int
@@ -66,7 +66,7 @@ class Lane:
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """Lanes over an axis: the height of all, that of the lanes, the width of a slot, and where ticks stand."""
+    """Lanes over an axis: total height, height of the lanes, width of a slot, and positions of ticks."""
 
     height: float
     floor: float
@@ -76,10 +76,11 @@ class Timeline:
 
 
 def bars(values: Mapping[str, float], most: int = 12) -> list[Bar]:
-    """Bars, one a value.
+    """Bars, one per value.
 
     Args:
-        values: in the order to show; beyond `most`, the rest is summed up as one bar.
+        values: values in the order to show.
+        most: most bars; further values are summed up in one bar.
     """
     items = list(values.items())
     if len(items) > most:
@@ -90,7 +91,7 @@ def bars(values: Mapping[str, float], most: int = 12) -> list[Bar]:
 
 
 def timeline(events: Sequence[Event]) -> Timeline:
-    """Moments on a time axis, one lane for each kind; a lane with very many shows how many fell into each slot."""
+    """Moments on a time axis, one lane for each kind. A lane with very many shows their number in each slot."""
     lanes: dict[str, list[Event]] = {}
     for event in events:
         lanes.setdefault(event.lane, []).append(event)
@@ -133,7 +134,7 @@ def _tick(at: float, step: float) -> str:
 
 
 def _step(end: float) -> float:
-    """A round distance of ticks that gives four to eight of them."""
+    """A round distance between ticks that gives four to eight ticks."""
     rough = end / 6
     power = 10.0 ** math.floor(math.log10(rough))
     return next(factor * power for factor in (1, 2, 5, 10) if factor * power >= rough)

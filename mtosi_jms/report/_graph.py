@@ -1,8 +1,8 @@
-"""Where the nodes of a graph stand: forces that push nodes apart and pull neighbours together, always the same way.
+"""Lays out graphs by forces that push nodes apart and pull neighbours together; the result is always the same.
 
-Nodes begin on a circle in the order of their names, so that a ring stays a ring; nothing is left to chance. Labels are
-set one after the other, those of nodes with many edges first, where they cover neither another label nor a node. One
-that finds no place is left out: the tooltip of its node has it.
+Nodes start on a circle in the order of their names, so a ring stays a ring; nothing is random. Labels are placed one
+after the other, first those of nodes with many edges, where they cover neither a label nor a node. A label without room
+is left out: the tooltip of its node has it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Final
 from mtosi_jms.report._model import Graph, GraphNode
 
 GRAPH_NODES: Final = 150
-"""At most so many nodes are drawn."""
+"""Most nodes that are drawn."""
 WIDTH: Final = 720
 _HEIGHT: Final = 480
 _MARGIN: Final = 36
@@ -32,7 +32,7 @@ Box = tuple[float, float, float, float]
 
 @dataclass(frozen=True, slots=True)
 class Dot:
-    """A node at its place; `text` is its label where that has a place, from `text_x`, `text_y`, anchored there."""
+    """A node at its position. `text` is its label if there is room for one, anchored at `text_x`, `text_y`."""
 
     node: GraphNode
     x: float
@@ -46,7 +46,7 @@ class Dot:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """An edge between two places, and how thick it is."""
+    """An edge between two positions, and its thickness."""
 
     a: Dot
     z: Dot
@@ -56,7 +56,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """A graph laid out in a picture of some height; `left_out` nodes have no place in it."""
+    """A graph laid out in a picture of a height; `left_out` is the number of nodes that are not drawn."""
 
     height: float
     dots: list[Dot]
@@ -86,7 +86,7 @@ def _radius(size: int, largest: int, nodes: int) -> float:
 
 
 def _places(count: int, edges: Sequence[tuple[int, int, int]]) -> list[Point]:
-    """Where nodes come to rest in a plane of about one by one (Fruchterman and Reingold)."""
+    """Positions at which nodes come to rest in a plane of about one by one (Fruchterman and Reingold)."""
     if count == 1:
         return [(0.0, 0.0)]
     turn = 2 * math.pi / max(1, count)
@@ -95,7 +95,7 @@ def _places(count: int, edges: Sequence[tuple[int, int, int]]) -> list[Point]:
     near = math.sqrt(1 / max(1, count))
     for step in range(_ROUNDS):
         heat = 0.1 * (1 - step / _ROUNDS)
-        # A little towards the middle, or parts that nothing connects drift apart.
+        # Pull a little towards the middle, or unconnected parts drift apart.
         pushes = [[-0.3 * near * x * count**0.5, -0.3 * near * y * count**0.5] for x, y in zip(xs, ys, strict=True)]
         _push(xs, ys, pushes, near)
         for a, z, _ in edges:
@@ -113,7 +113,7 @@ def _places(count: int, edges: Sequence[tuple[int, int, int]]) -> list[Point]:
 
 
 def _push(xs: Sequence[float], ys: Sequence[float], pushes: list[list[float]], near: float) -> None:
-    """Let each node push each other one away."""
+    """Let all nodes push each other away."""
     square = near * near
     for one in range(len(xs)):
         x, y, own = xs[one], ys[one], pushes[one]
@@ -127,7 +127,7 @@ def _push(xs: Sequence[float], ys: Sequence[float], pushes: list[list[float]], n
 
 
 def _fitted(places: Sequence[Point], height: float) -> list[Point]:
-    """Places stretched to the picture."""
+    """Positions stretched to the size of the picture."""
 
     def stretch(values: Sequence[float], room: float, margin: float) -> list[float]:
         low, high = min(values, default=0.0), max(values, default=0.0)
@@ -146,7 +146,7 @@ def _labelled(
     edges: Iterable[tuple[int, int, int]],
     height: float,
 ) -> list[Dot]:
-    """Nodes at their places, with their labels where there is room."""
+    """Nodes at their positions, with labels if there is room."""
     degrees = [0] * len(nodes)
     for a, z, _ in edges:
         degrees[a] += 1
@@ -167,7 +167,7 @@ def _labelled(
 
 
 def _spots(x: float, y: float, radius: float, width: float) -> Iterable[tuple[str, Point, Box]]:
-    """Where a label may stand: below, above, to the right, to the left."""
+    """Possible positions of a label: below, above, right, left."""
     gap, half = radius + 3, _LINE / 2
     for side in (1, -1):
         middle = y + side * (gap + half)

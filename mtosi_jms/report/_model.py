@@ -1,4 +1,4 @@
-"""What a report shows, as plain values; nobody but the page knows HTML."""
+"""The content of a report as plain values; only `_page` knows HTML."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Fact:
     Attributes:
         label: what it counts.
         value: the number or word, as shown.
-        tone: whether it is good or bad news; shown by a mark and colour.
+        tone: whether it is good or bad news, shown by a mark and a colour.
     """
 
     label: str
@@ -31,7 +31,7 @@ class Event:
 
     Attributes:
         at: seconds since the exchange began.
-        lane: what kind of thing it is (`request`, `batch`, `notification`); one row of the timeline each.
+        lane: kind of the moment (`request`, `batch`, `notification`); each kind is one row of the timeline.
         label: what happened, for the tooltip.
     """
 
@@ -46,14 +46,14 @@ class SequenceLine:
 
     Attributes:
         name: correlationId, or the file of a response without one.
-        batches: how many different batches arrived.
-        expected: how many there should be, None where the end was not seen.
-        missing: numbers known to be missing, the first of them.
-        missing_count: how many are missing.
+        batches: number of different batches that arrived.
+        expected: expected number of batches; None if the end was not seen.
+        missing: the first numbers that are known to be missing.
+        missing_count: number of missing batches.
         duplicates: copies that were left out.
         conflicts: how many numbers arrived with different bodies.
-        complete: whether all is there.
-        first_time, last_time: times of its first and its last message, empty where unknown.
+        complete: whether all batches arrived.
+        first_time, last_time: times of its first and last message; empty if unknown.
     """
 
     name: str
@@ -74,7 +74,7 @@ class RejectLine:
 
     Attributes:
         file: its path.
-        line: line of the fault, from 1, or None.
+        line: line of the error, from 1, or None.
         reason: what is wrong.
     """
 
@@ -103,10 +103,10 @@ class GraphNode:
     """A node of a graph.
 
     Attributes:
-        id: what edges call it.
-        label: what stands beside it.
-        size: how much it stands for; a node of more is drawn larger.
-        known: whether it was seen itself, or only referred to; such a node is drawn hollow.
+        id: id, used by edges.
+        label: text beside it.
+        size: number of things that it represents; larger nodes represent more.
+        known: whether it was seen itself; a node that was only referred to is drawn hollow.
     """
 
     id: str
@@ -120,8 +120,8 @@ class GraphEdge:
     """An edge of a graph; direction does not count.
 
     Attributes:
-        a, z: the nodes at its ends, by id. An edge with an end that the graph has not is left out.
-        count: how much it stands for; an edge of more is drawn thicker.
+        a, z: ids of the nodes at its ends. An edge to a node that the graph does not have is left out.
+        count: number of things that it represents; thicker edges represent more.
     """
 
     a: str
@@ -134,9 +134,9 @@ class Graph:
     """A network as a picture. The same graph is always drawn the same way.
 
     Attributes:
-        nodes: at most `GRAPH_NODES` are drawn, the largest ones.
-        edges: between them.
-        caption: one sentence on what nodes and edges are.
+        nodes: its nodes; only the largest `GRAPH_NODES` are drawn.
+        edges: its edges.
+        caption: a sentence that says what nodes and edges are.
     """
 
     nodes: Sequence[GraphNode]
@@ -146,23 +146,23 @@ class Graph:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """All that a page shows; what is empty is left out.
+    """The content of a page; empty parts are left out.
 
     Attributes:
         title: heading of the page.
-        subtitle: one line below it: what was read, where to.
-        made: when, in UTC.
+        subtitle: one line below it: what was read, and where results are.
+        made: when the report was made, in UTC.
         facts: the summary.
         notes: sentences worth knowing.
         timeline: moments of an exchange, in any order.
         graph: the network.
-        charts: by title, what is counted, by name.
+        charts: by title, the counts by name.
         tables: further tables, samples of rows for example.
         sequences: the ledger.
         rejects: rejected files.
         seconds: duration of each stage, in order.
-        links: files beside the page, relative to it, by what is in them.
-        steps: command lines that go on from here, by what they do.
+        links: files near the page, relative to it, by their content.
+        steps: command lines for next steps, by what they do.
     """
 
     title: str

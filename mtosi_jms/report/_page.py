@@ -1,4 +1,4 @@
-"""The page: `templates/report.html.jinja`, filled in. Everything that comes from data is escaped."""
+"""Renders the page from `templates/report.html.jinja`. All data is escaped."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ _TEMPLATES.globals.update(width=WIDTH, left=LABEL, most=_ROWS)
 
 
 def render(report: Report) -> str:
-    """The report as one HTML page that needs nothing else; passwords of URLs are masked."""
+    """The report as one self-contained HTML page; passwords in URLs are masked."""
     worst = sorted(report.sequences, key=lambda line: (line.complete, not line.conflicts))
     return without_login(_TEMPLATES.get_template("report.html.jinja").render(report=report, sequences=worst))
 
 
 class Picture:
-    """A graph as inline SVG; Jupyter shows it where it is the result of a cell.
+    """A graph as inline SVG; Jupyter shows it as the result of a cell.
 
     Attributes:
-        html: the drawing and its caption, with the style that they need, light and dark.
+        html: the drawing and its caption, with their styles for light and dark mode.
     """
 
     def __init__(self, graph: Graph) -> None:

@@ -1,4 +1,4 @@
-"""Events about objects: how they are made, what they say of an object, and which alarms stand after them."""
+"""Events about objects: makes them, reads objects from them, and finds the alarms that are active after them."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _ELEMENTS: Final[dict[type[Resource], tuple[str, type[Resource]]]] = {
     PhysicalTerminationPointType: ("PTP", Ptp),
     TopologicalLinkType: ("TL", Tl),
 }
-"""Class of an object to its type's name and the class of its element, which events carry."""
+"""For each class of object: the name of its type, and the class of its element, which events carry."""
 
 
 def about(found: Resource) -> dict[str, Any]:
-    """The fields of an event that say what it is about."""
+    """The fields of an event that identify its object."""
     return {"object_type": _ELEMENTS[type(found)][0], "object_name": found.name}
 
 
@@ -51,7 +51,7 @@ def created(event: ResourceObjectCreation) -> Resource:
 
 
 def new_values(changed: Any) -> dict[str, Any]:
-    """The attributes that an event sets, and those that it takes away."""
+    """The attributes that an event sets, and those that it removes."""
     told = {field.name: getattr(changed, field.name) for field in dataclasses.fields(changed) if field.name != "extras"}
     return {name: None if isinstance(value, Nil) else value for name, value in told.items() if value not in (None, [])}
 
@@ -65,7 +65,7 @@ def alarm_key(alarm: AlarmType) -> str:
 
 
 def standing_alarms(events: Iterable[CommonEventInformationType]) -> dict[str, AlarmType]:
-    """The alarms that are not cleared after some events, by their identity, in the order in which they were raised."""
+    """The alarms that are active after the events, by identity, in the order in which they were raised."""
     found: dict[str, AlarmType] = {}
     for event in events:
         if isinstance(event, AlarmType):

@@ -32,11 +32,11 @@ Points: TypeAlias = list[invdata.FloatingTerminationPointInventoryType]
 class InventoryEms(ResourceInventoryRetrieval.Supplier):
     """ResourceInventoryRetrieval over a generated network, in the nested layout.
 
-    Of a filter it honours the base instances, which may be the domain or managed elements. It ignores kinds of objects
-    and granularity, and returns objects in full.
+    It applies only the base instances of a filter, which may be the domain or managed elements. It ignores object types
+    and granularity, and returns complete objects.
 
     Args:
-        network: where the objects are from.
+        network: source of the objects.
     """
 
     def __init__(self, network: Network) -> None:
@@ -49,12 +49,12 @@ class InventoryEms(ResourceInventoryRetrieval.Supplier):
         wanted = self._wanted(request)
         for number, indices in enumerate(_batches(wanted, context.batch_size)):
             data = self.data(indices)
-            if isinstance(wanted, range) and number == 0:  # all of it
+            if isinstance(wanted, range) and number == 0:  # the whole network
                 _add_shared(data, self._shared())
             yield rir.GetInventoryResponse(inventory_data=data)
 
     def _wanted(self, request: rir.GetInventoryRequest) -> Sequence[int]:
-        """Numbers of the requested elements."""
+        """The numbers of the requested elements."""
         bases = request.filter.base_instance if request.filter is not None else []
         if not bases or str(self.network.domain_name()) in map(str, bases):
             return range(self.network.elements)
@@ -67,10 +67,10 @@ class InventoryEms(ResourceInventoryRetrieval.Supplier):
         return list(found)
 
     def data(self, wanted: Sequence[int]) -> invdata.InventoryDataType:
-        """The domain with some elements and the links that start at them.
+        """The domain with the wanted elements and the links that start at them.
 
         Args:
-            wanted: numbers of the elements, from 0.
+            wanted: numbers of the elements, counted from 0.
         """
         elements = [self._element(index) for index in wanted]
         links = [_link(link) for index in wanted for link in self.network.links_of(index)]
@@ -83,7 +83,7 @@ class InventoryEms(ResourceInventoryRetrieval.Supplier):
         return invdata.InventoryDataType(md_list=invdata.InventoryDataTypeMdList(md=[md]))
 
     def _shared(self) -> list[Any]:
-        """The transmission descriptors and the management system; a mixed network shows neither."""
+        """The transmission descriptors and the management system; neither for a mixed network."""
         descriptors = list(self.network.descriptors())
         return [*descriptors, self.network.operations_system()] if descriptors else []
 
@@ -100,7 +100,7 @@ class InventoryEms(ResourceInventoryRetrieval.Supplier):
         return _element(network.managed_element(index), self._holders(index), ports, points)
 
     def _holders(self, index: int) -> Holders:
-        """The outermost holders with those in them; of a flat shelf all stand side by side."""
+        """The outermost holders with the holders in them; with a flat shelf all holders are siblings."""
         cards = list(self.network.equipment(index))
         by_path = {_short(holder): _holder(holder) for holder in self.network.holders(index)}
         if self.network.made_of.is_mixed:
@@ -121,13 +121,13 @@ class InventoryEms(ResourceInventoryRetrieval.Supplier):
 
 
 class RecordedInventoryEms(ResourceInventoryRetrieval.Supplier):
-    """ResourceInventoryRetrieval over a recording, in the nested layout: holders stand side by side in their element.
+    """ResourceInventoryRetrieval over a recording, in the nested layout: the holders of an element are siblings.
 
-    Of a filter it honours the base instances, which may be domains or managed elements. It leaves out objects in an
-    element that was not recorded itself, and kinds of objects that the layout has no place for.
+    It applies only the base instances of a filter, which may be domains or managed elements. It leaves out objects in
+    an element that was not recorded itself, and types of objects that the layout cannot hold.
 
     Args:
-        recording: where the objects are from.
+        recording: source of the objects.
     """
 
     def __init__(self, recording: Recording) -> None:
@@ -154,7 +154,7 @@ class RecordedInventoryEms(ResourceInventoryRetrieval.Supplier):
             yield rir.GetInventoryResponse(inventory_data=data)
 
     def _domain(self, data: invdata.InventoryDataType, found: Any) -> invdata.ManagementDomainInventoryType:
-        """The domain that an object's name begins with."""
+        """The domain with which an object's name begins."""
         domains = data.md_list.md if data.md_list is not None else []
         called = found.name.rdn[0].value
         for domain in domains:
@@ -180,7 +180,7 @@ class RecordedInventoryEms(ResourceInventoryRetrieval.Supplier):
         channels: dict[str, list[ConnectionTerminationPointType]] = {}
         for one in inside:
             around = str(NamingAttributeType(rdn=one.name.rdn[:-1]))
-            if isinstance(one, EquipmentType) and around in holders:  # without its holder a card has no place
+            if isinstance(one, EquipmentType) and around in holders:  # a card is left out without its holder
                 holders[around].eq_inv = _card(one)
             elif isinstance(one, ConnectionTerminationPointType):
                 channels.setdefault(around, []).append(one)
@@ -193,7 +193,7 @@ class RecordedInventoryEms(ResourceInventoryRetrieval.Supplier):
 
 
 def _batches(wanted: Sequence[Any], size: int | None) -> Iterator[Sequence[Any]]:
-    """Parts of a size, at least one; all in one where no size was asked for."""
+    """Batches of a size, at least one batch; a single batch if no size was requested."""
     whole = max(len(wanted), 1)
     for first in range(0, whole, size or whole):
         yield wanted[first : first + (size or whole)]
@@ -204,7 +204,7 @@ def _is_below(element: ManagedElementType, bases: list[str]) -> bool:
 
 
 def _add_shared(data: invdata.InventoryDataType, objects: Iterable[Any]) -> None:
-    """Add transmission descriptors and management systems, which stand outside of domains."""
+    """Add transmission descriptors and management systems, which are outside domains."""
     for found in objects:
         if isinstance(found, TransmissionDescriptorType):
             data.tmd_list = data.tmd_list or invdata.InventoryDataTypeTmdList()

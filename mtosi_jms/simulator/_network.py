@@ -1,8 +1,8 @@
-"""A network made from a seed: the same objects for the same numbers on every machine, built only when asked for.
+"""A network generated from a seed. The same numbers give the same objects on every machine, made on demand.
 
 One management domain holds the elements; each element has racks and shelves, cards in them, ports, and connection
-termination points below the ports; topological links join ports. No object is kept, so a network of any size costs
-nothing until it is walked.
+termination points below the ports; topological links join ports. No object is stored, so a network of any size costs
+nothing until somebody iterates over it.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ _STATES: Final = (
 )
 _DIGITS: Final = 12
 _VALUES: Final = ("user_label", "software_version")
-"""Attributes that change: of an element both, of other objects the first."""
+"""Attributes that change: both of an element, only the first of other objects."""
 _SEVERITIES: Final = (PerceivedSeverityType.CRITICAL, PerceivedSeverityType.MAJOR, PerceivedSeverityType.MINOR)
 
 
@@ -72,18 +72,18 @@ class Network:
     """A generated network.
 
     Attributes:
-        elements: how many managed elements.
-        seed: other numbers give other attribute values, and other chords of a mesh.
+        elements: number of managed elements.
+        seed: seed of attribute values and of the chords of a mesh.
         domain: name of the management domain.
-        ports: physical termination points in each element, shared out over its cards.
+        ports: physical termination points in each element, distributed over its cards.
         channels: connection termination points below each port.
-        technology: SDH, OTN, ETHERNET or MICROWAVE; MIXED: elements of all sorts, each with one flat shelf.
-        topology: how elements are linked: none, ring or mesh; None: not at all where MIXED, else in a ring.
-        racks: of each element.
-        shelves: in each rack.
-        slots: in each shelf.
-        sub_slots: in each slot.
-        ftps: floating termination points in each element.
+        technology: SDH, OTN, ETHERNET or MICROWAVE; MIXED: elements of all kinds, each with one flat shelf.
+        topology: how elements are linked: none, ring or mesh; None: none for MIXED, else a ring.
+        racks: racks in each element.
+        shelves: shelves in each rack.
+        slots: slots in each shelf.
+        sub_slots: sub-slots in each slot.
+        ftps:  floating termination points in each element.
 
     Raises:
         ConfigError: a negative number, no name, no such technology or topology; more channels than a port of the
@@ -120,17 +120,17 @@ class Network:
 
     @property
     def made_of(self) -> Technology:
-        """What its elements are made of."""
+        """The technology of its elements."""
         return TECHNOLOGIES[self.technology]
 
     @property
     def frame(self) -> Frame:
-        """Where holders, cards and ports of its elements are."""
+        """The layout of holders, cards and ports in its elements."""
         return FLAT if self.made_of.is_mixed else Frame(self.racks, self.shelves, self.slots, self.sub_slots)
 
     @property
     def circle(self) -> Circle:
-        """Which of its elements are linked."""
+        """The links between its elements."""
         shape = self.topology or ("none" if self.made_of.is_mixed else "ring")
         return circle(shape, self.elements, self.ports, self.seed)
 
@@ -143,12 +143,12 @@ class Network:
         return below(self.domain_name(), "ME", f"NE-{index + 1}")
 
     def index_of(self, wanted: NamingAttributeType) -> int | None:
-        """Which element has a name; None if none has."""
+        """The index of the element with a name; None if there is none."""
         steps = steps_of(wanted)
         return self._number_of(steps, "ME", "NE-", self.elements) if len(steps) == 2 else None
 
     def _number_of(self, steps: Steps, kind: str, prefix: str, count: int) -> int | None:
-        """Which of so many objects of a kind in the domain has a name, by its first two steps."""
+        """The number of an object of a kind in the domain, from the first two steps of its name; below `count`."""
         if steps[0] != ("MD", self.domain) or steps[1][0] != kind:
             return None
         digits = steps[1][1].removeprefix(prefix)
@@ -160,7 +160,7 @@ class Network:
         return (self.managed_element(index) for index in range(self.elements))
 
     def managed_element(self, index: int) -> ManagedElementType:
-        """One element, counted from 0; there are further ones beyond those of the network, for events to create."""
+        """One element, counted from 0. Indexes beyond the network give elements that events create."""
         chance = random.Random(f"{self.seed}/{index}")
         vendor, product, versions = chance.choice(self.made_of.products)
         site = chance.choice(_SITES)
@@ -190,7 +190,7 @@ class Network:
         )
 
     def elements_in(self, domain: NamingAttributeType | None) -> Iterator[ManagedElementType] | None:
-        """See `Source`; there is one domain."""
+        """See `Source`; there is only one domain."""
         return self.managed_elements() if domain is None or str(domain) == str(self.domain_name()) else None
 
     def is_managed_by(self, system: NamingAttributeType) -> bool:
@@ -212,7 +212,7 @@ class Network:
         return parts.cards(self.element_name(index), index, self.frame, self.made_of, chance)
 
     def port(self, index: int, number: int) -> PhysicalTerminationPointType:
-        """One port of an element, counted from 0. At the edge of the network are those that no link takes."""
+        """One port of an element, counted from 0. Ports without a link are at the edge of the network."""
         edge = number == 0 if self.made_of.is_mixed else not self.circle.has_link(End(index, number))
         descriptors = (self.descriptor_name(), self.descriptor_name())
         return parts.port(self.port_name(index, number), self.made_of, edge=edge, descriptors=descriptors)
@@ -256,11 +256,11 @@ class Network:
         return below(self.domain_name(), "TL", f"TL-{number + 1}")
 
     def system_name(self) -> NamingAttributeType:
-        """The name of the management system that the network is behind: that of the domain."""
+        """The name of the management system of the network, which is the domain's name."""
         return below(None, "OS", self.domain)
 
     def operations_system(self) -> OperationsSystemType:
-        """The management system that the network is behind."""
+        """The management system of the network."""
         return OperationsSystemType(
             name=self.system_name(),
             software_version="5.2",
@@ -270,7 +270,7 @@ class Network:
         )
 
     def descriptors(self) -> Iterator[TransmissionDescriptorType]:
-        """The transmission descriptors that the ports refer to; none of the technology MIXED."""
+        """The transmission descriptors to which the ports refer; none for MIXED."""
         if not self.made_of.is_mixed:
             yield parts.descriptor(self.descriptor_name(), self.made_of)
 
@@ -279,7 +279,7 @@ class Network:
         return below(self.domain_name(), "TMD", f"{self.technology} port")
 
     def objects_of(self, index: int) -> Iterator[Resource]:
-        """An element and all that it contains, each object before what it contains."""
+        """An element and all objects in it, each before the objects that it contains."""
         yield self.managed_element(index)
         yield from self.holders(index)
         yield from self.equipment(index)
@@ -296,7 +296,7 @@ class Network:
         yield from self.descriptors()
 
     def find(self, wanted: NamingAttributeType) -> Resource | None:
-        """The object of a name, None if there is none."""
+        """The object of a name; None if there is none."""
         steps = steps_of(wanted)
         if len(steps) < 2:
             return None
@@ -335,33 +335,33 @@ class Network:
         return next((number for number in range(self.ports) if self.frame.port(number, self.ports) == path), None)
 
     def events(self, count: int, *, seed: int = 1, start: dt.datetime = START) -> Iterator[EventInformationType]:
-        """Notifications that the network might send, one after the other.
+        """Notifications that the network might send, in order.
 
-        Elements are created and deleted, links go and come again, attributes and states change, alarms are raised and
-        cleared under the same identity, and heartbeats come. The stream is the same for the same network, seed and
-        count, and a longer one begins with the shorter one. It is consistent: no event is about an object that is not
-        there, a new value differs from the old one, and an element goes only after its alarms and its links.
+        Elements are created and deleted, links disappear and return, attributes and states change, alarms are raised
+        and cleared under the same identity, and heartbeats come. The same network, seed and count give the same stream,
+        and a longer stream begins with the shorter one. The stream is consistent: every event is about an existing
+        object, a new value differs from the old one, and an element is deleted only after its alarms and links.
 
         Args:
-            count: how many.
-            seed: other numbers give other events.
-            start: time of the first one, with a time zone.
+            count: number of events.
+            seed: seed of the events.
+            start: time of the first event, with a time zone.
 
         Raises:
-            ConfigError: a negative count, or a start without time zone.
+            ConfigError: the count is negative, or the start has no time zone.
         """
         if count < 0 or start.tzinfo is None:
             raise ConfigError("events need a count of at least 0, and a start with a time zone")
         return _Story(self, random.Random(f"{self.seed}/events/{seed}")).events(count, start)
 
     def changes(self, events: Iterable[CommonEventInformationType]) -> dict[str, Resource | None]:
-        """What events of this network changed: full name to the object as it is then, None for one that is gone.
+        """The objects that events of this network changed, by full name: their state after the events, None if deleted.
 
-        Objects are instances of the classes that the network gives, `ManagedElementType` and so on. An object that is
-        gone takes all that it contains with it.
+        Objects are instances of the same classes as those of the network, `ManagedElementType` and so on. With an
+        object all objects in it are deleted.
 
         Raises:
-            ConfigError: an event about an object that is not there.
+            ConfigError: an event is about an object that does not exist.
         """
         found: dict[str, Resource | None] = {}
         for event in events:
@@ -387,7 +387,7 @@ class Network:
         return existing
 
     def after(self, events: Iterable[CommonEventInformationType]) -> dict[str, Resource]:
-        """The whole network as it is after events of it: full name to object. This walks the network and holds it."""
+        """The whole network after some of its events: objects by full name. All objects are held in memory."""
         before: dict[str, Resource | None] = {str(found.name): found for found in self.objects()}
         return {text: found for text, found in {**before, **self.changes(events)}.items() if found is not None}
 
@@ -398,15 +398,15 @@ def _site_code(chance: random.Random) -> AnyListType:
 
 
 class _Story:
-    """What has happened so far: little more than the numbers that the network is made from.
+    """The history of the events so far; it stores mostly numbers of objects.
 
     Attributes:
-        chance: decides all that is open.
-        created: elements that were not there at the start, and are there.
-        gone: elements that were there at the start, and are not.
-        cut: links that are not there.
-        alarms: those not cleared, by their identity.
-        values: the last value of each attribute that changed.
+        chance: makes the random choices.
+        created: existing elements that did not exist at the start.
+        gone: elements of the start that no longer exist.
+        cut: links that do not exist now.
+        alarms: active alarms, by identity.
+        values: the last value of each changed attribute.
         pending: events that must come next, as consequences of the last one.
     """
 
@@ -420,7 +420,7 @@ class _Story:
         self.values: dict[tuple[str, str], Any] = {}
         self.pending: deque[EventInformationType] = deque()
         self.next_element = network.elements
-        # How often each kind of event comes, in parts of 100.
+        # The share of each kind of event, in percent.
         self.kinds: dict[Callable[[], EventInformationType | None], int] = {
             self._raise_alarm: 28,
             self._clear_alarm: 22,
@@ -433,7 +433,7 @@ class _Story:
         }
 
     def events(self, count: int, start: dt.datetime) -> Iterator[EventInformationType]:
-        """So many events, numbered, the first one at a time."""
+        """Makes numbered events; the first one has the start time."""
         now = start
         for number in range(1, count + 1):
             event = self._next()
@@ -450,17 +450,17 @@ class _Story:
         return self.pending.popleft()
 
     def _element(self) -> int | None:
-        """One of the elements that are there."""
+        """A random existing element."""
         if self.created and self.chance.random() < 0.1:
             return self.chance.choice(self.created)
-        for _ in range(20):  # most elements are there, so a draw or two is enough
+        for _ in range(20):  # most elements exist, so a draw or two is enough
             index = self.chance.randrange(self.network.elements) if self.network.elements else -1
             if index >= 0 and index not in self.gone:
                 return index
         return self.chance.choice(self.created) if self.created else None
 
     def _resource(self) -> Resource | None:
-        """One of the objects that are there; of an element that was created there is the element alone."""
+        """A random existing object; a created element contains no objects."""
         index = self._element()
         if index is None:
             return None
@@ -534,7 +534,7 @@ class _Story:
         return ResourceStateChange(**about(found), attribute_list=StateChangeTypeAttributeList(any_=[changed]))
 
     def _changed(self, found: Resource, field: str, value: Any) -> Resource | None:
-        """An element with the new value alone, as events carry it; None if it is the value that was there."""
+        """An element with only the new value, as in events; None if the value did not change."""
         key = (str(found.name), field)
         if self.values.get(key, getattr(found, field)) == value:
             return None
@@ -542,7 +542,7 @@ class _Story:
         return element_class(found)(**{field: value})
 
     def _change_link(self) -> EventInformationType | None:
-        """A link goes, or one comes again whose ends are there."""
+        """Removes a link, or restores a link whose ends exist."""
         circle = self.network.circle
         able = [number for number in self.cut if not self._ends(number) & self.gone]
         if able and self.chance.random() < 0.6:

@@ -1,4 +1,4 @@
-"""The objects inside an element: holders, cards, ports and channels; and the frame that says where they are."""
+"""The objects inside an element: holders, cards, ports and channels, and the frame that gives their positions."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Resource: TypeAlias = CommonResourceInfoType
 """An object of a network: an instance of `ManagedElementType`, `EquipmentType`, ..."""
 
 Steps: TypeAlias = list[tuple[str, str]]
-"""A name, step by step: type and value."""
+"""A name as a list of steps: type and value."""
 
 _CARRIER: Final = "CARRIER"
 _FLAT_CARDS: Final = 2
@@ -40,13 +40,13 @@ _FLAT_CARDS: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """The racks, shelves, slots and sub-slots that an element is built of.
+    """The racks, shelves, slots and sub-slots of an element.
 
     Attributes:
-        racks: of the element.
-        shelves: in each rack.
-        slots: in each shelf; 0: a flat shelf, which carries cards and ports itself.
-        sub_slots: in each slot; 0: the card is in the slot itself.
+        racks: number of racks.
+        shelves: shelves in each rack.
+        slots: slots in each shelf; 0: a flat shelf, which holds cards and ports itself.
+        sub_slots: sub-slots in each slot; 0: the slot itself holds the card.
     """
 
     racks: int = 1
@@ -55,7 +55,7 @@ class Frame:
     sub_slots: int = 0
 
     def places(self) -> Iterator[tuple[EquipmentHolderEnumType, str]]:
-        """Kind and path of each holder, such as `/rack=1/shelf=1/slot=2`, before those in it."""
+        """Kind and path of each holder, such as `/rack=1/shelf=1/slot=2`, each before the holders in it."""
         for rack in range(1, self.racks + 1):
             yield EquipmentHolderEnumType.rack, f"/rack={rack}"
             for shelf in range(1, self.shelves + 1):
@@ -67,7 +67,7 @@ class Frame:
                         yield EquipmentHolderEnumType.sub_slot, f"{path}/sub_slot={sub_slot}"
 
     def card_kinds(self, kind: EquipmentHolderEnumType, technology: Technology) -> tuple[str, ...]:
-        """The types of cards that fit a holder of a kind: a slot with sub-slots takes a carrier of their cards."""
+        """The types of cards that fit a kind of holder. A slot with sub-slots takes a carrier card."""
         if kind in (EquipmentHolderEnumType.rack, EquipmentHolderEnumType.shelf):
             return ()
         return (_CARRIER,) if self.sub_slots and kind is EquipmentHolderEnumType.slot else technology.cards
@@ -76,8 +76,8 @@ class Frame:
         """The path of a port.
 
         Args:
-            number: from 0.
-            ports: of the element; the cards share them evenly, the first card gets the first ones.
+            number: number of the port, from 0.
+            ports: number of ports of the element, distributed evenly over the cards, in their order.
         """
         if not self.slots:
             return f"/rack=1/shelf=1/port={number + 1}"
@@ -95,13 +95,13 @@ FLAT: Final = Frame(slots=0)
 
 
 def below(base: NamingAttributeType | None, kind: str, value: str) -> NamingAttributeType:
-    """The name of an object directly below another; None: of an outermost one."""
+    """The name of an object directly below `base`; without a base, of an outermost object."""
     steps = [(step.type, step.value) for step in base.rdn] if base is not None else []
     return NamingAttributeType(rdn=[RelativeDistinguishNameType(type=t, value=v) for t, v in (*steps, (kind, value))])
 
 
 def steps_of(name: object) -> Steps:
-    """A name, step by step; none of what is not a name."""
+    """The steps of a name; empty for anything that is not a name."""
     return [(step.type, step.value or "") for step in name.rdn] if isinstance(name, NamingAttributeType) else []
 
 
@@ -111,7 +111,7 @@ def layer(rate: str) -> LayerRateType:
 
 
 def rates(technology: Technology, chance: random.Random) -> list[LayerRateType]:
-    """The layer rates that an element can connect: those of its technology, or some of them where it is mixed."""
+    """The layer rates that an element can connect: those of its technology, or for MIXED some of them."""
     found = technology.rates
     if technology.is_mixed:
         found = tuple(sorted(chance.sample(found, chance.randrange(1, 3))))
@@ -119,7 +119,7 @@ def rates(technology: Technology, chance: random.Random) -> list[LayerRateType]:
 
 
 def holders(base: NamingAttributeType, frame: Frame, technology: Technology) -> Iterator[EquipmentHolderType]:
-    """The holders of an element, each before those in it."""
+    """The holders of an element, each before the holders in it."""
     for kind, path in frame.places():
         found = EquipmentHolderType(
             name=below(base, "EH", path),
@@ -138,7 +138,7 @@ def holders(base: NamingAttributeType, frame: Frame, technology: Technology) -> 
 def cards(
     base: NamingAttributeType, index: int, frame: Frame, technology: Technology, chance: random.Random
 ) -> Iterator[EquipmentType]:
-    """The cards of an element: one in each slot, and one in each sub-slot; those of a flat shelf are in it."""
+    """The cards of an element: one in each slot and in each sub-slot; a flat shelf holds its cards directly."""
     if not frame.slots:
         shelf = below(base, "EH", "/rack=1/shelf=1")
         for slot in range(1, _FLAT_CARDS + 1):
@@ -171,11 +171,11 @@ def port(
     edge: bool,
     descriptors: tuple[NamingAttributeType, NamingAttributeType],
 ) -> PhysicalTerminationPointType:
-    """A port with its layers; one of a mixed network does not tell them.
+    """A port with its layers; a port of a mixed network does not state them.
 
     Args:
         called: its name.
-        technology: of the network.
+        technology: technology of the network.
         edge: whether it is at the edge of the network.
         descriptors: names of the transmission descriptors for incoming and outgoing traffic.
     """
@@ -208,7 +208,7 @@ def floating(base: NamingAttributeType, technology: Technology, number: int) -> 
 
 
 def descriptor(called: NamingAttributeType, technology: Technology) -> TransmissionDescriptorType:
-    """The transmission descriptor that the ports of a technology refer to."""
+    """The transmission descriptor to which the ports of a technology refer."""
     settings = LayeredParametersType(
         layer_rate=layer(technology.port_rates[-1]),
         parameter_list=NameAndValueStringListType(

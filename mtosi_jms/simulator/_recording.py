@@ -1,7 +1,7 @@
 """A network as it was recorded: the objects and alarms in a folder of landed envelopes or inventory documents.
 
-Each object is decoded by its class, wherever it stands: in the lists of flat replies and in the nested layout. One that
-comes again replaces the one before it. Requests and faults hold no objects; of notifications the alarms count alone.
+Objects are found and decoded in the lists of flat replies and in the nested layout. An object that comes again replaces
+the earlier one. Requests and faults hold no objects; only the alarms of notifications are used.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ class Recording:
 
     Args:
         objects: the objects; those without a name are left out.
-        alarms: the alarms that stand.
+        alarms: the active alarms.
 
     Attributes:
-        objects: full name to object, in the order in which they first came.
-        alarms: the alarms that stand.
+        objects: objects by full name, in the order in which they first came.
+        alarms: the active alarms.
     """
 
     def __init__(self, objects: Iterable[CommonObjectInfoType], alarms: Iterable[AlarmType] = ()) -> None:
@@ -63,7 +63,7 @@ class Recording:
 
         Args:
             folder: a landing, or any folder of files.
-            on_problem: called for each file that cannot be read and is left out; without it the error is raised.
+            on_problem: called for each unreadable file, which is then left out; None: the error is raised.
 
         Raises:
             SpoolError: the folder cannot be read.
@@ -88,7 +88,7 @@ class Recording:
         return (found for found in self.objects.values() if isinstance(found, ManagedElementType))
 
     def elements_in(self, domain: NamingAttributeType | None) -> Iterable[ManagedElementType] | None:
-        """See `Source`; a domain is there if anything in it is."""
+        """See `Source`; a domain exists if the recording has any object in it."""
         if domain is None:
             return self.elements()
         inside = f"{domain}/"
@@ -97,7 +97,7 @@ class Recording:
         return (found for found in self.elements() if str(found.name).startswith(inside))
 
     def is_managed_by(self, system: NamingAttributeType) -> bool:
-        """See `Source`; the system was recorded, or elements name it as theirs."""
+        """See `Source`; true if the system was recorded, or elements name it as their manager."""
         own = system.rdn[-1].value if system.rdn else None
         return str(system) in self.objects or any(found.naming_os == own for found in self.elements())
 
@@ -111,7 +111,7 @@ class Recording:
         return self._inside.get(str(element), [])
 
     def find(self, wanted: NamingAttributeType) -> Resource | None:
-        """The object of a name, None if there is none."""
+        """The object of a name; None if there is none."""
         return self.objects.get(str(wanted))
 
 
@@ -133,5 +133,5 @@ def _objects_of(root: etree._Element) -> Iterator[Any]:
         found = decode(hit.element, made) if hit.element is not None else made()
         if isinstance(found, CommonObjectInfoType):
             if not isinstance(found.name, NamingAttributeType) and hit.name:
-                found.name = NamingAttributeType.parse(hit.name)  # its place names it
+                found.name = NamingAttributeType.parse(hit.name)  # its position gives its name
             yield found

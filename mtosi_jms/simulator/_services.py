@@ -22,22 +22,22 @@ from mtosi_jms.stubs.rtm.alarm_retrieval import AlarmRetrieval
 
 
 class Source(Protocol):
-    """What the services answer from: a `Network`, or a `Recording`."""
+    """The data for the services: a `Network`, or a `Recording`."""
 
     def elements_in(self, domain: NamingAttributeType | None) -> Iterable[ManagedElementType] | None:
-        """The elements of a management domain, of all where none is named; None where there is no such domain."""
+        """The elements of a domain, or of all domains if `domain` is None; None if there is no such domain."""
         ...
 
     def is_managed_by(self, system: NamingAttributeType) -> bool:
-        """Whether all this is behind a management system."""
+        """Whether a management system manages the network."""
         ...
 
     def equipment_of(self, element: NamingAttributeType) -> Iterable[EquipmentHolderType | EquipmentType] | None:
-        """The holders and cards of an element; None where there is no such element."""
+        """The holders and cards of an element; None if there is no such element."""
         ...
 
     def find(self, wanted: NamingAttributeType) -> Resource | None:
-        """The object of a name, None if there is none."""
+        """The object of a name; None if there is none."""
         ...
 
 
@@ -45,7 +45,7 @@ class ManagedElementEms(ManagedElementRetrieval.Supplier):
     """ManagedElementRetrieval over a generated or a recorded network.
 
     Args:
-        network: where the elements are from.
+        network: source of the elements.
     """
 
     def __init__(self, network: Source) -> None:
@@ -60,7 +60,7 @@ class ManagedElementEms(ManagedElementRetrieval.Supplier):
     def get_all_managed_elements_passing_filter(
         self, request: mer.GetAllManagedElementsPassingFilterRequest, context: RequestContext
     ) -> Iterator[ManagedElementType]:
-        """The elements whose attributes equal all those that the filter names."""
+        """The elements whose attributes equal all attributes in the filter."""
         wanted = request.filter
         for element in self._elements_in(request.md_ref):
             if wanted is None or _element_passes(element, wanted):
@@ -69,7 +69,7 @@ class ManagedElementEms(ManagedElementRetrieval.Supplier):
     def get_all_managed_elements_wrt_os(
         self, request: mer.GetAllManagedElementsWrtOsRequest, context: RequestContext
     ) -> Iterable[ManagedElementType]:
-        """All elements: they are this OS's."""
+        """The elements that an OS manages; it must be this OS."""
         elements = self._elements_in(request.md_ref)
         if request.os_ref is not None and not self.network.is_managed_by(request.os_ref):
             raise EntityNotFoundFault(f"there is no {request.os_ref}")
@@ -93,10 +93,10 @@ class ManagedElementEms(ManagedElementRetrieval.Supplier):
 
 
 class EquipmentEms(EquipmentInventoryRetrieval.Supplier):
-    """EquipmentInventoryRetrieval: what is in an element or a holder. It does not know which card carries what.
+    """EquipmentInventoryRetrieval: the content of an element or a holder. It does not know what a card supports.
 
     Args:
-        network: where the equipment is from.
+        network: source of the equipment.
     """
 
     def __init__(self, network: Source) -> None:
@@ -127,7 +127,7 @@ class EquipmentEms(EquipmentInventoryRetrieval.Supplier):
         return eir.GetEquipmentResponse(equipment_or_eh_list=_either(found))
 
     def _below(self, outer: NamingAttributeType) -> Iterable[EquipmentHolderType | EquipmentType]:
-        """What is in the element that an element or a holder belongs to."""
+        """The equipment of the element to which an element or a holder belongs."""
         found = self.network.equipment_of(NamingAttributeType(rdn=outer.rdn[:2]))
         is_holder = len(outer.rdn) > 2
         if found is None or (is_holder and not isinstance(self.network.find(outer), EquipmentHolderType)):
@@ -136,7 +136,7 @@ class EquipmentEms(EquipmentInventoryRetrieval.Supplier):
 
 
 class AlarmEms(AlarmRetrieval.Supplier):
-    """AlarmRetrieval over alarms that do not change. All of them come from the network, none from the system itself.
+    """AlarmRetrieval over a fixed set of alarms. All alarms are of the network, none is of the system itself.
 
     Args:
         alarms: the alarms; `standing_alarms(network.events(n)).values()` are those of a generated network.
@@ -146,13 +146,13 @@ class AlarmEms(AlarmRetrieval.Supplier):
         self.alarms = tuple(alarms)
 
     def get_active_alarms(self, request: ar.GetActiveAlarmsRequest, context: RequestContext) -> Iterator[AlarmType]:
-        """The alarms that a filter lets through."""
+        """The alarms that a filter accepts."""
         return self._passing(request.filter)
 
     def get_active_alarms_count(
         self, request: ar.GetActiveAlarmsCountRequest, context: RequestContext
     ) -> ar.GetActiveAlarmsCountResponse:
-        """How many alarms a filter lets through."""
+        """The number of alarms that a filter accepts."""
         return ar.GetActiveAlarmsCountResponse(active_alarm_count=sum(1 for _ in self._passing(request.filter)))
 
     def _passing(self, wanted: ar.ActiveAlarmFilterType | None) -> Iterator[AlarmType]:
@@ -191,9 +191,9 @@ def _alarm_passes(alarm: AlarmType, wanted: ar.ActiveAlarmFilterType) -> bool:
 
 
 def _is_inside(inner: Steps, outer: Steps) -> bool:
-    """Whether the name of an object says that it is in another one.
+    """Whether an object is inside another one, by its name.
 
-    A holder's name says so by its path: `EH=/rack=1/shelf=1` is in `EH=/rack=1`.
+    For a holder the path counts: `EH=/rack=1/shelf=1` is inside `EH=/rack=1`.
     """
     if len(inner) > len(outer) and inner[: len(outer)] == outer:
         return True

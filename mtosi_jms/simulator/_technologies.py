@@ -1,7 +1,7 @@
-"""What the networks of a technology are made of: products, layers, cards, how ports and channels are called.
+"""The technologies of networks: products, layers, cards, names of ports and channels.
 
-Names follow the conventions of TMF 814, which MTOSI took over: a port is called by where it is,
-`/rack=1/shelf=1/slot=2/port=1`, a channel by its place in the multiplex, `/sts3c_au4-j=1/vt2_tu12-k=1-l=3-m=2` or
+Names follow the conventions of TMF 814, which MTOSI adopted. A port is named by its location,
+`/rack=1/shelf=1/slot=2/port=1`, a channel by its position in the multiplex, `/sts3c_au4-j=1/vt2_tu12-k=1-l=3-m=2` or
 `/frequency=192.15/odu2=1`.
 """
 
@@ -12,23 +12,23 @@ from dataclasses import dataclass
 from typing import Final
 
 Product = tuple[str, str, tuple[str, ...]]
-"""Manufacturer, name, and the versions of its software that are about."""
+"""Manufacturer, name, and the software versions in use."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Technology:
-    """What a technology's networks are made of.
+    """A technology of networks.
 
     Attributes:
-        name: SDH, OTN, ETHERNET, MICROWAVE; MIXED for elements of all sorts with one flat shelf.
-        products: of the elements.
+        name: SDH, OTN, ETHERNET, MICROWAVE; MIXED for elements of all kinds with one flat shelf.
+        products: products of the elements.
         rates: layer rates that elements can connect.
-        port_rates: layer rates of a port, the innermost last; none where ports do not tell.
+        port_rates: layer rates of a port, the innermost last; empty if ports do not state them.
         link_rate: layer rate of a topological link.
         cards: types of cards that carry ports.
-        channel: name and layer rate of a port's channel by its number, from 0; no rate where channels tell none.
-        capacity: how many channels a port has room for; None: any number.
-        causes: probable causes of alarms of ports.
+        channel: name and layer rate of a port's channel by its number, from 0; the rate is empty if channels have none.
+        capacity: most channels of a port; None: any number.
+        causes: probable causes of port alarms.
     """
 
     name: str
@@ -43,7 +43,7 @@ class Technology:
 
     @property
     def is_mixed(self) -> bool:
-        """Whether its elements have a flat shelf: no slots, and ports that do not tell their layers."""
+        """Whether its elements have a flat shelf, without slots, and ports that do not state their layers."""
         return not self.port_rates
 
 
@@ -59,7 +59,7 @@ _TRIBUTARIES: Final = 63
 _GRID: Final = 80
 """Optical channels of the C band, which are 50 GHz apart."""
 _LOWEST: Final = 192.10
-"""The lowest of them, in THz."""
+"""The lowest optical channel, in THz."""
 
 
 def _numbered(number: int) -> tuple[str, str]:

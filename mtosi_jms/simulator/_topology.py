@@ -1,8 +1,8 @@
-"""Which elements of a network are linked, computed from numbers alone: a network of any size holds no table of links.
+"""Computes the links of a network from numbers, so a network of any size needs no table of links.
 
-A link goes from an element to the one so many places further on, round the circle of all elements: one place for the
-ring, and for a mesh further strides that the seed chooses. Stride number k starts at port 2k of an element and ends at
-port 2k + 1 of the other, so no port has two links.
+All elements form a circle. A link goes from an element to the element that is a stride further on. The ring has a
+stride of one; a mesh has further strides, which the seed chooses. A link of stride number k starts at port 2k of an
+element and ends at port 2k + 1 of the other, so no port has two links.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Shape: TypeAlias = Literal["none", "ring", "mesh"]
 
 SHAPES: Final = ("none", "ring", "mesh")
 _CHORDS: Final = 2
-"""At most so many strides besides the ring: an element of a mesh has up to six links."""
+"""Most strides besides the ring: an element of a mesh has up to six links."""
 
 
 class End(NamedTuple):
@@ -28,7 +28,7 @@ class End(NamedTuple):
 
 
 class Span(NamedTuple):
-    """A link by its ends; its number is its place, from 0, among all that the network ever had."""
+    """A link by its ends; its number is its index, from 0, among all links that the network ever had."""
 
     number: int
     a: End
@@ -40,8 +40,8 @@ class Circle:
     """All links of a network.
 
     Attributes:
-        elements: how many there are.
-        strides: how far its links reach, the ring first.
+        elements: number of elements.
+        strides: strides of its links, that of the ring first.
     """
 
     elements: int
@@ -49,7 +49,7 @@ class Circle:
 
     @property
     def links(self) -> int:
-        """How many links there are. Two elements need one link, not one to and one fro."""
+        """The number of links. Two elements have one link, not one in each direction."""
         return 1 if self.elements == 2 and self.strides else self.elements * len(self.strides)
 
     def span(self, number: int) -> Span:
@@ -59,7 +59,7 @@ class Circle:
         return Span(number, End(element, 2 * k), End(other, 2 * k + 1))
 
     def starting_at(self, element: int) -> Iterator[Span]:
-        """The links whose A end is an element's."""
+        """The links whose A end is at an element."""
         count = len(self.strides)
         return (self.span(number) for number in range(element * count, min((element + 1) * count, self.links)))
 
@@ -81,13 +81,13 @@ def circle(shape: str, elements: int, ports: int, seed: int) -> Circle:
 
     Args:
         shape: none, ring or mesh.
-        elements: how many there are; one alone has no links.
-        ports: of each element; a stride takes two of them.
-        seed: of the chords.
+        elements: number of elements; a single one has no links.
+        ports: number of ports of each element; a stride takes two of them.
+        seed: seed of the chords.
     """
     if shape == "none" or elements < 2 or ports < 2:
         return Circle(elements, ())
-    # A chord of half the circle would be there twice, and so would one to the neighbour.
+    # A chord across half the circle would give each link twice; one to the neighbour would repeat the ring.
     possible = range(2, (elements + 1) // 2)
     wanted = min(_CHORDS, ports // 2 - 1, len(possible)) if shape == "mesh" else 0
     chords = random.Random(f"{seed}/links").sample(possible, wanted)

@@ -1,7 +1,7 @@
-"""The only part of the generator that reads: source files in, parsed documents out, with every repair reported.
+"""Reads source files into parsed documents and reports every repair. No other part of the generator reads sources.
 
-Never touches the network. Files that a wanted WSDL reaches come first; XML Schemas that nothing imports are taken in
-too unless they define again what is there already (`rivals`).
+It never uses the network. Files that a wanted WSDL reaches come first. XML Schemas that nothing imports are added,
+unless they repeat definitions that are there already (`rivals`).
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ __all__ = ["Bindings", "Document", "SchemaUnit", "Sources", "load"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SchemaUnit:
-    """One schema as it counts: its definitions and the namespace that they go to.
+    """One schema that is used, and the namespace of its definitions.
 
     Attributes:
-        document: the file that it stands in.
+        document: the file that contains it.
         element: the schema element.
-        namespace: the target namespace; for a schema without one, that of the schema that includes it.
+        namespace: the target namespace; a schema without one has that of the schema that includes it.
     """
 
     document: Document
@@ -45,12 +45,12 @@ class SchemaUnit:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sources:
-    """Everything that was read and counts.
+    """All documents that are used.
 
     Attributes:
-        roots: the WSDLs with a binding that was asked for, sorted by name.
-        documents: all documents that count, sorted by name.
-        units: their schemas; those that a WSDL reaches first, then by name.
+        roots: the WSDLs with a wanted binding, sorted by name.
+        documents: all documents that are used, sorted by name.
+        units: their schemas; first those that a WSDL reaches, then by name.
         abstract: the WSDLs with port types that no SOAP binding binds, sorted by name.
     """
 
@@ -68,7 +68,7 @@ class Sources:
         return total.hexdigest()
 
     def scope(self, root: Document) -> tuple[Document, ...]:
-        """The documents that a WSDL reaches, itself first, in the order in which they are met."""
+        """The WSDL itself and the documents that it reaches, in the order in which they are found."""
         met = dict.fromkeys((root,))
         queue = [root]
         while queue:
@@ -84,11 +84,11 @@ def load(sources: Sequence[Path | str], findings: Findings, bindings: Bindings =
 
     Args:
         sources: files and folders.
-        findings: gets one finding for each repair and for each file left out.
+        findings: gets one finding for each repair and for each file that is left out.
         bindings: `jms` for bindings whose transport names JMS, `all` for every SOAP binding.
 
     Raises:
-        SchemaError: no sources, or one that does not exist.
+        SchemaError: there are no sources, or a source does not exist.
     """
     paths = sorted({Path(source).resolve() for source in sources})
     refused: list[Path] = []
@@ -144,7 +144,7 @@ class _Loader:
         return document.kind == "wsdl" and has_binding(document.root, self._bindings)
 
     def _without_rivals(self, roots: list[Document], named: list[Document]) -> list[Document]:
-        """The WSDLs but for those with a stale name and the bindings of a fresh one."""
+        """The WSDLs without those that have a stale name and repeat the bindings of another one."""
         fresh = [root for root in roots if root in named or not looks_stale(root.name)]
         kept = list(fresh)
         for root in (root for root in roots if root not in fresh):
@@ -157,10 +157,10 @@ class _Loader:
         return kept
 
     def _roots_behind(self, document: Document, roots: list[Document]) -> list[Document] | None:
-        """The WSDLs with a wanted binding that one without imports, near or far; a finding if there is none.
+        """The WSDLs with a wanted binding that a WSDL without one imports, directly or not; a finding if there is none.
 
         Returns:
-            None where there is no SOAP binding at all: the WSDL says what, and leaves open how.
+            None if there is no SOAP binding at all: the WSDL only defines port types.
         """
         self._follow(document, rank=0)
         scope = Sources((), (), ()).scope(document)
@@ -172,11 +172,11 @@ class _Loader:
         return [other for other in reached if other not in roots]
 
     def _abstract(self, wsdls: Iterable[Document]) -> list[Document]:
-        """The WSDLs of folders that nothing reached and whose port types no SOAP binding of the sources binds."""
+        """The WSDLs of folders that no other file reaches and whose port types no SOAP binding of the sources binds."""
         every = [document for document in wsdls if document.kind == "wsdl"]
         defined = {name for document in every for name in _port_types(document)}
         bound = {name for document in every for name in _bound_port_types(document)}
-        # A binding with a name that nothing defines may mean any port type that is called so.
+        # A binding to an undefined port type may mean any port type with that local name.
         loose = {local for namespace, local in bound if (namespace, local) not in defined}
         found: list[Document] = []
         for document in every:
@@ -192,13 +192,13 @@ class _Loader:
         return "no binding that was asked for" + " (--bindings all takes HTTP too)" * (self._bindings == "jms")
 
     def _say_what_would_count(self, wsdls: Iterable[Document]) -> None:
-        """Where folders hold no wanted binding at all, name the WSDLs that have others."""
+        """Report the WSDLs with other bindings. Called if folders hold no wanted binding at all."""
         for document in wsdls:
             if has_binding(document.root, "all"):
                 self._findings.add("no-service", document.name, 0, self._no_binding(), "left out, types aside")
 
     def _aliases(self, document: Document) -> dict[str, str]:
-        """Namespaces that imports of a document name although no schema has them, with those of the files."""
+        """Undefined namespaces that imports of a document name, each with the namespace of the imported file."""
         wrong: dict[str, str] = {}
         for link in document.links:
             wanted = (link.element.get("namespace") or "").strip()
@@ -207,7 +207,7 @@ class _Loader:
         return {wanted: actual for wanted, actual in wrong.items() if wanted != actual}
 
     def _listed(self, paths: Iterable[Path]) -> tuple[list[Document], list[Document]]:
-        """All documents of the sources, and those that were named themselves."""
+        """All documents of the sources, and those among them that were given as files."""
         found: dict[Document, None] = {}
         named: list[Document] = []
         for path in paths:
@@ -222,7 +222,7 @@ class _Loader:
         return sorted(found, key=lambda document: document.name), named
 
     def _follow(self, root: Document, rank: int) -> None:
-        """Take in a document and all that it reaches."""
+        """Add a document and all documents that it reaches."""
         queue = [(root, False)]
         while queue:
             document, included = queue.pop(0)
@@ -247,12 +247,12 @@ class _Loader:
                     queue.append((link.target, link.kind != "import"))
 
     def _take_unreached(self, schemas: Iterable[Document]) -> None:
-        """Take in schemas that nothing reached: the freshest of each namespace first."""
+        """Add the schemas that nothing reached. Files that look stale come last in the order."""
 
         def rank(document: Document) -> tuple[object, ...]:
             locations = (link.element.get("schemaLocation") or "" for link in links_of(document))
             broken = sum(1 for location in locations if location and not self._locator.exists(document, location))
-            # One without namespace may be a part of one with a namespace: these have their say before it.
+            # A schema without namespace may be part of one with a namespace, so it comes later.
             return not document.namespace, looks_stale(document.name), broken, document.name
 
         for document in sorted((schema for schema in schemas if schema not in self._reached), key=rank):
@@ -260,7 +260,7 @@ class _Loader:
                 self._follow(document, rank=1)
 
     def _rival_of(self, document: Document) -> Document | None:
-        """The document whose definitions this one repeats, None where it only adds to its namespace."""
+        """The document whose definitions this one repeats; None if it only adds to its namespace."""
         defined = self._defined.get(document.namespace, {})
         repeated = [defined[component] for component in sorted(components(document.root)) if component in defined]
         if not repeated and defined and looks_stale(document.name):
@@ -274,7 +274,7 @@ class _Loader:
         self._findings.add("rival-left-out", document.name, 0, message, "left out")
 
     def _units(self) -> tuple[SchemaUnit, ...]:
-        """The schemas that count, a schema without namespace once for each namespace that includes it."""
+        """The schemas that are used; a schema without namespace once for each namespace that includes it."""
         ordered = sorted(self._reached, key=lambda document: (self._reached[document], document.name))
         links = [link for document in ordered for link in document.links]
         adopted = {link.target for link in links if link.kind != "import"}
@@ -286,7 +286,7 @@ class _Loader:
             if (namespace := (schema.get("targetNamespace") or "").strip()) or document not in adopted
         )
         met = {unit.document for unit in units}
-        # What is left are parts of each other in a circle, and of nothing else.
+        # The remaining documents include only each other, in a circle.
         left = (SchemaUnit(document, document.root, "") for document in ordered if document not in met)
         return (*units, *_with_included(unit for unit in left if unit.document.kind == "xsd"))
 
@@ -296,7 +296,7 @@ def _by_name(documents: Iterable[Document]) -> tuple[Document, ...]:
 
 
 def _with_included(seeds: Iterable[SchemaUnit]) -> tuple[SchemaUnit, ...]:
-    """The units, each once, then those without namespace that they include, for their namespaces."""
+    """The units, each once, then the schemas without namespace that they include, in the unit's namespace."""
     units: dict[tuple[Document, int, str], SchemaUnit] = {}
     queue = list(seeds)
     while queue:
@@ -316,13 +316,13 @@ def _chameleons(document: Document) -> list[etree._Element]:
 
 
 def _bindings(document: Document) -> tuple[str, list[str]]:
-    """What tells the bindings of a WSDL from those of others."""
+    """The target namespace and names of a WSDL's bindings, to compare with other WSDLs."""
     names = [binding.get("name") or "" for binding in document.root.iterchildren(f"{{{WSDL}}}binding")]
     return document.namespace, sorted(name.strip() for name in names)
 
 
 def has_ports_only(definitions: etree._Element) -> bool:
-    """Whether a WSDL says where services are and leaves their bindings to the files that it imports."""
+    """Whether a WSDL has ports, but no bindings: it imports them."""
     found = {etree.QName(child).localname for child in definitions.iterchildren(f"{{{WSDL}}}*")}
     return "service" in found and "binding" not in found
 
@@ -335,12 +335,12 @@ def has_binding(definitions: etree._Element, bindings: Bindings) -> bool:
 
 
 def wanted_transport(transport: str, bindings: Bindings) -> bool:
-    """Whether a SOAP binding with this transport is asked for: one that names JMS, or any."""
+    """Whether a SOAP binding with this transport is wanted: one that names JMS, or any for `all`."""
     return bindings == "all" or "jms" in transport.casefold()
 
 
 def is_jms_port(port: etree._Element) -> bool:
-    """Whether the address of a port is one of JMS, whatever its binding says."""
+    """Whether the address of a port is a JMS address, whatever its binding says."""
     return any(
         "jms" in str(etree.QName(child).namespace).casefold()
         or (child.get("location") or "").strip().casefold().startswith("jms:")
@@ -350,7 +350,7 @@ def is_jms_port(port: etree._Element) -> bool:
 
 
 def _bindings_on_jms(definitions: etree._Element) -> Iterator[str]:
-    """The local names of the bindings that a port of the WSDL puts on JMS."""
+    """The local names of the bindings for which the WSDL has a port with a JMS address."""
     for port in definitions.iterfind(f"{{{WSDL}}}service/{{{WSDL}}}port"):
         if is_jms_port(port):
             yield (port.get("binding") or "").strip().rpartition(":")[2]

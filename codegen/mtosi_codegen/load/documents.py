@@ -1,4 +1,4 @@
-"""Reading source files: the only place of the generator that opens one. Offline, no entities, bounded size."""
+"""Reads source files; no other module of the generator opens them. No network, no entities, bounded size."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ class Document:
     """One parsed source file.
 
     Attributes:
-        path: where it lies.
-        name: its path relative to the common folder of the sources, with `/`; what reports and hashes use.
+        path: path of the file.
+        name: its path relative to the common folder of the sources, with `/`; reports and hashes use it.
         root: its root element.
         digest: SHA-256 of its bytes, hexadecimal.
         kind: `wsdl` or `xsd`.
         links: its imports and includes, in document order; filled by the loader.
-        aliases: namespaces that its imports name wrongly and nothing defines, with those that are meant; filled by the
+        aliases: the right namespace for each undefined namespace that its imports name by mistake; filled by the
             loader.
     """
 
@@ -60,7 +60,7 @@ class Document:
 
     @property
     def namespace(self) -> str:
-        """The target namespace; empty where there is none."""
+        """The target namespace; empty if there is none."""
         return (self.root.get("targetNamespace") or "").strip()
 
 
@@ -71,8 +71,8 @@ class Link:
     Attributes:
         element: the XML element.
         kind: `import`, `include`, `redefine` or `override`.
-        schema: the schema element that it stands in, None for a WSDL import.
-        target: the document; None where nothing was found or nothing is needed.
+        schema: the schema element that contains it; None for a WSDL import.
+        target: the document; None if none was found or none is needed.
     """
 
     element: etree._Element
@@ -82,7 +82,7 @@ class Link:
 
 
 class Reader:
-    """Parses each file once; what cannot be read becomes a finding."""
+    """Parses each file once; a file that cannot be read becomes a finding."""
 
     def __init__(self, base: Path, findings: Findings) -> None:
         self._base = base
@@ -92,17 +92,17 @@ class Reader:
         self._folders: dict[Path, tuple[str, ...]] = {}
 
     def name(self, path: Path) -> str:
-        """The name of a file in reports: relative to the common folder, with `/`; that folder itself in full."""
+        """The name of a file in reports: its path relative to the common folder, with `/`."""
         return path.as_posix() if path == self._base else Path(os.path.relpath(path, self._base)).as_posix()
 
     def read(self, path: Path) -> Document | None:
-        """The document at a path, or None with a finding where it is no WSDL or XML Schema that can be read."""
+        """The document at a path; None and a finding if it is not a readable WSDL or XML Schema."""
         if path not in self._read:
             self._read[path] = self._parse(path)
         return self._read[path]
 
     def peek(self, path: Path) -> Document | None:
-        """The document at a path that may not be wanted: what is wrong with it is not reported."""
+        """The document at a path, like `read`, but without findings: the caller may not need the document."""
         if path in self._read:
             return self._read[path]
         if path not in self._peeked:
@@ -110,7 +110,7 @@ class Reader:
         return self._peeked[path]
 
     def entries(self, folder: Path) -> tuple[str, ...]:
-        """The names in a folder, sorted; empty where it cannot be listed, with a finding if it is of the sources."""
+        """The names in a folder, sorted; empty if it cannot be listed, with a finding if it belongs to the sources."""
         if folder not in self._folders:
             try:
                 self._folders[folder] = tuple(sorted(os.listdir(folder)))  # noqa: PTH208 - names, not paths
@@ -122,7 +122,7 @@ class Reader:
         return self._folders[folder]
 
     def find(self, folder: Path) -> list[Path]:
-        """All files below a folder that look like WSDL or XML Schema, whatever they are called; sorted.
+        """All files below a folder whose content looks like WSDL or XML Schema, whatever their names; sorted.
 
         A file or folder that cannot be read is a finding.
         """
@@ -146,7 +146,7 @@ class Reader:
                 return False
             with path.open("rb") as file:
                 head = file.read(_SNIFF_BYTES)
-        except FileNotFoundError:  # a link to nowhere, or removed meanwhile
+        except FileNotFoundError:  # a broken link, or removed meanwhile
             return False
         except OSError as error:
             self._unreadable(path, error, _FILE_LEFT_OUT)
@@ -168,7 +168,7 @@ class Reader:
         return Document(path, name, root, hashlib.sha256(data).hexdigest(), kind)
 
     def _bytes(self, path: Path, name: str) -> bytes | None:
-        """The content of a regular file: reading a pipe or a device would never end."""
+        """The content of a file. Only regular files: reading a pipe or a device would never end."""
         try:
             facts = path.stat()
             if stat.S_ISREG(facts.st_mode) and facts.st_size <= MAX_BYTES:
@@ -206,15 +206,15 @@ class Reader:
 
 
 def foreign_kind(root: etree._Element) -> str | None:
-    """What a description of a language that is not read is called; None for one that is read, or is none."""
+    """The name of a description language that is not supported; None if the root is supported or no description."""
     return _FOREIGN.get(str(root.tag))
 
 
 def source_bytes(document: Document) -> bytes:
-    """The bytes that a document was parsed from, read once more.
+    """Read again the bytes from which a document was parsed.
 
     Raises:
-        SchemaError: the file cannot be read any more, or has changed meanwhile.
+        SchemaError: the file cannot be read any longer, or has changed meanwhile.
     """
     try:
         data = document.path.read_bytes()
@@ -226,10 +226,10 @@ def source_bytes(document: Document) -> bytes:
 
 
 def parse_again(document: Document, data: bytes) -> Document:
-    """A document with other bytes in its place.
+    """Parse other bytes as the content of a document.
 
     Raises:
-        SchemaError: they are no WSDL and no XML Schema.
+        SchemaError: they are neither a WSDL nor an XML Schema.
     """
     root = Reader(document.path.parent, Findings())._root(data, document.name)
     if root is None:
@@ -239,7 +239,7 @@ def parse_again(document: Document, data: bytes) -> Document:
 
 
 def is_file(path: Path) -> bool:
-    """Whether a path leads to a regular file; False where that cannot be asked."""
+    """Whether a path leads to a regular file; False if the system refuses to say."""
     try:
         return stat.S_ISREG(path.stat().st_mode)
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""Where an import leads: the file as written, or the one that was meant, with a finding."""
+"""Finds the file of an import: the one at the location, or the one that was meant, with a finding."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Locator:
 
     Args:
         reader: reads the files.
-        pool: files of the sources, where a broken location may be mended from.
+        pool: files of the sources; they may replace a broken location.
     """
 
     def __init__(self, reader: Reader, pool: Iterable[Path], findings: Findings) -> None:
@@ -44,7 +44,7 @@ class Locator:
         self._findings = findings
 
     def locate(self, document: Document, link: Link) -> Document | None:
-        """The document that a link of a document leads to, None where there is nothing to read."""
+        """The document to which a link of a document leads; None if there is nothing to read."""
         wanted = (link.element.get("namespace") or "").strip()
         location = (link.element.get("schemaLocation") or link.element.get("location") or "").strip()
         if link.kind == "import" and wanted in _BUILT_IN:
@@ -84,7 +84,7 @@ class Locator:
         return None
 
     def _from_above(self, document: Document, link: Link, location: str) -> Document | None:
-        """The file that a location leads to from a folder above: that of a build, from which tools were started."""
+        """The file at a location relative to a parent folder, such as the root of a build."""
         steps = Path(location.replace("\\", "/"))
         if _SCHEME.match(location) or steps.is_absolute() or len(steps.parts) < 2 or ".." in steps.parts:
             return None
@@ -99,9 +99,9 @@ class Locator:
         return None
 
     def _on_disk(self, path: Path) -> Path | None:
-        """The path as the disk spells it, case aside; None where there is no such file."""
+        """The path in the spelling of the disk, found without regard to case; None if there is no such file."""
         if is_file(path) and path.name in (self._reader.entries(path.parent) or (path.name,)):
-            return path  # a folder that cannot be listed may let its files be read all the same
+            return path  # files of a folder that cannot be listed may still be readable
         actual = Path(path.anchor or ".")
         for part in path.relative_to(path.anchor).parts:
             entries = self._reader.entries(actual) or (part,)
@@ -142,7 +142,7 @@ class Locator:
         return self._reader.read(best.path) if best is not None else None
 
     def _place_for(self, document: Document, link: Link, location: str) -> str:
-        """Where a file that is not there would be found, as reports name files."""
+        """The path at which a missing file would be found, in the form that reports use."""
         if _SCHEME.match(location):
             location = (
                 _NO_FILE_NAME.sub("_", location.partition("?")[0].partition("#")[0].rpartition("/")[2]) or "imported"
@@ -165,7 +165,7 @@ class Locator:
                 yield other
 
     def _rank(self, document: Document, other: Document, location: str, wanted: str) -> tuple[object, ...]:
-        """Smaller is better: defines what is needed, right namespace, beside the importer, a like name."""
+        """A sort key, best first: needed definitions, right namespace, not stale, same name, folder, similar name."""
         base = location.replace("\\", "/").rpartition("/")[2].casefold()
         likeness = SequenceMatcher(None, base, other.path.name.casefold()).ratio() if base else 0.0
         return (
@@ -183,7 +183,7 @@ class Locator:
 
 
 def _needed(document: Document) -> set[str]:
-    """Local names that a WSDL refers to and does not define: port types with their operations, messages."""
+    """Local names that a WSDL uses and does not define: port types with their operations, messages."""
     if document.kind != "wsdl":
         return set()
     used = {_local(element.get("message")) for element in document.root.iter(f"{{{WSDL}}}input", f"{{{WSDL}}}output")}

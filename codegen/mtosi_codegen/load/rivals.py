@@ -1,4 +1,4 @@
-"""Which of several files with one namespace counts: what a WSDL reaches wins, stale copies and examples lose."""
+"""Finds stale copies and examples among files that share a namespace, and the definitions that they repeat."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Component = tuple[str, str]
 
 
 def looks_stale(name: str) -> bool:
-    """Whether a file's name or folder says that it is a copy, a former version or an example."""
+    """Whether the name or folder of a file suggests a copy, an old version or an example."""
     *folders, last = name.split("/")
     stem = last.rpartition(".")[0] or last
     return any(_STALE_NAME.search(text) for text in (stem, *folders)) or any(
@@ -28,7 +28,7 @@ def looks_stale(name: str) -> bool:
 
 
 def components(schema: etree._Element) -> set[Component]:
-    """The kind and name of each global definition of a schema; types share one symbol space."""
+    """The kind and name of each global definition of a schema; simple and complex types are one kind."""
     found: set[Component] = set()
     for child in schema.iterchildren(*(f"{{{XSD}}}{kind}" for kind in _COMPONENTS)):
         kind = etree.QName(child).localname

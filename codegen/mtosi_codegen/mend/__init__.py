@@ -1,11 +1,12 @@
-"""A copy of sources that other readers understand too: each defect is mended as the generator reads it.
+"""Writes a copy of sources that other XML tools can read: each defect is repaired as the generator understands it.
 
-Every file is a copy of its source with the smallest edits; nothing comes from the generator's model but its decisions:
-which file an import means, which of two definitions counts, which message an operation has. So libxml2, xmlschema and
-zeep can read a set that they refuse as it is, and what they make of it is apart from our reading.
+Every file is a copy of its source with minimal edits. The copy takes only decisions from the generator's model: which
+file an import means, which of two definitions is used, which message an operation has. libxml2, xmlschema and zeep can
+then read a set that they refuse as shipped, and their reading stays independent of ours.
 
-All files lie in one folder. A namespace of several files gets one more, which includes them: libxml2 and xmlschema read
-one file for each namespace. Schemas inside a WSDL become files. A name that is used and never defined is declared.
+All files lie in one folder. libxml2 and xmlschema read one file for each namespace, so a namespace with several files
+gets one more file, which includes the others. Schemas inside a WSDL become files. A name that is used and never defined
+is declared.
 """
 
 from __future__ import annotations
@@ -29,15 +30,15 @@ __all__ = ["Mended", "mend"]
 
 @dataclass(frozen=True, slots=True)
 class Mended:
-    """A mended copy on disk.
+    """A repaired copy on disk.
 
     Attributes:
-        folder: where it lies.
-        wsdls: every WSDL, by its name in findings.
-        schemas: for each target namespace one file with all its definitions.
+        folder: the folder of the copy.
+        wsdls: path of every WSDL, by its name in findings.
+        schemas: for each target namespace, the file with all its definitions.
         schema: a schema that imports all of these.
-        services: what the generator found, those without operations too.
-        findings: what was wrong with the sources.
+        services: the services that the generator found, also those without operations.
+        findings: defects of the sources.
     """
 
     folder: Path
@@ -49,15 +50,16 @@ class Mended:
 
 
 def mend(sources: Sequence[Path | str], folder: Path | str, *, bindings: Bindings = "jms") -> Mended:
-    """Write a mended copy of sources.
+    """Write a repaired copy of sources.
 
     Args:
         sources: WSDLs, XML Schemas and folders of them.
-        folder: where the copy goes; made if it does not exist. Other files there are left alone.
+        folder: folder for the copy; created if it does not exist. Other files in it stay.
         bindings: `jms`, or `all` to take other SOAP bindings too.
 
     Raises:
-        SchemaError: no sources, one that does not exist, schemas nested too deep, or a folder that cannot be written.
+        SchemaError: there are no sources, a source does not exist, schemas are nested too deep, or the folder cannot be
+            written.
     """
     findings = Findings()
     try:

@@ -1,4 +1,4 @@
-"""The files of a mended copy: which file stands for a namespace, and where imports and includes lead."""
+"""The files of a repaired copy: the file for each namespace, and the targets of imports and includes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mtosi_codegen.xsd.model import QName
 from mtosi_jms.namespaces import WSDL, XML, XSD
 
 _ALL: Final = "urn:mtosi-codegen:all"
-# What xml:lang and its kin are: libxml2 does not know them.
+# Declarations of xml:lang and the like, which libxml2 does not know.
 _XML_ATTRIBUTES: Final = """\
 <xsd:attribute name="lang" type="xsd:string"/><xsd:attribute name="space" type="xsd:NCName"/>
 <xsd:attribute name="base" type="xsd:anyURI"/><xsd:attribute name="id" type="xsd:ID"/>
@@ -35,7 +35,7 @@ _UNDEFINED: Final[Mapping[str, str]] = {
     "type": "<xsd:complexType name={} mixed='true'><xsd:sequence><xsd:any minOccurs='0' maxOccurs='unbounded'"
     " processContents='lax'/></xsd:sequence><xsd:anyAttribute processContents='lax'/></xsd:complexType>",
 }
-# Of several uses of one undefined type the shape that serves all, as far as one can.
+# An undefined type may have several uses; the first shape in this order that is used serves most of them.
 _SHAPES: Final = tuple(_UNDEFINED)
 
 Component = tuple[str, QName]
@@ -43,14 +43,14 @@ Component = tuple[str, QName]
 
 @dataclass(slots=True, eq=False)
 class Schema:
-    """One schema and its copy; a schema without namespace may serve several.
+    """One schema and its copy; a schema without namespace may be included in several namespaces.
 
     Attributes:
-        document: the file that it stands in.
+        document: the file that contains it.
         element: the source.
         xml: the copy.
-        file: name of the file that it goes to.
-        namespaces: the namespaces that its definitions go to.
+        file: name of the file for the copy.
+        namespaces: the namespaces of its definitions.
         includes: the schemas that it includes.
     """
 
@@ -63,14 +63,14 @@ class Schema:
 
 
 class Folder:
-    """The copies of all sources that count.
+    """The copies of all sources that are used.
 
     Attributes:
         sources: what was read.
-        schemas: the schemas, in the order in which they count.
+        schemas: the schemas, in order of precedence.
         wsdls: the copies of the WSDLs.
         wsdl_files: the names of their files.
-        heads: for each namespace the file with all its definitions; filled by `files`.
+        heads: for each namespace, the file with all its definitions; filled by `files`.
         driver: name of the schema that imports them all.
     """
 
@@ -99,7 +99,7 @@ class Folder:
                 schema.includes += [other for other in others if set(other.namespaces) & set(schema.namespaces)]
 
     def _name(self, wanted: str) -> str:
-        """A file name that nothing else has."""
+        """A file name that is not in use."""
         stem, dot, suffix = re.sub(r"[^\w.-]", "_", wanted.rpartition("/")[2], flags=re.ASCII).rpartition(".")
         name, number = f"{stem}{dot}{suffix}", 1
         while name.casefold() in self._names:
@@ -112,14 +112,14 @@ class Folder:
         """Declare a name that is used and never defined.
 
         Args:
-            kind: `element`, `attribute`, `group`, `attributeGroup`, `simple` for a simple type, `base` for a type that
-                others extend, `type` for any other.
+            kind: `element`, `attribute`, `group`, `attributeGroup`, `simple` for a simple type, `base` for a base type
+                of complex content, `type` for any other type.
         """
         key = ("type" if kind in {"simple", "base"} else kind, name)
         self._undefined[key] = min(kind, self._undefined.get(key, kind), key=_SHAPES.index)
 
     def files(self) -> dict[str, bytes]:
-        """The bytes of all files by name, once everything else is mended."""
+        """The bytes of all files by name. Call it after all other repairs."""
         self._set_heads()
         for schema in self.schemas:
             self._link_schema(schema)
@@ -161,7 +161,7 @@ class Folder:
     # Links
 
     def _link_schema(self, schema: Schema) -> None:
-        """Let imports and includes lead to the copies, and add the imports that are missing."""
+        """Point imports and includes to the copies, and add missing imports."""
         imported: set[str] = set()
         for link in self._links(schema):
             element = schema.xml.of(link.element)
@@ -191,7 +191,7 @@ class Folder:
         element.set("schemaLocation", self.heads[namespace])
 
     def _link_wsdl(self, document: Document, xml: MendedXml) -> None:
-        """Let imports lead to the copies; schemas inside become imports of their files."""
+        """Point imports to the copies, and replace inline schemas by imports of their files."""
         imported: set[str] = set()
         for link in document.links:
             if link.schema is not None:
@@ -227,7 +227,7 @@ def _imported(link: Link) -> str:
 
 
 def _heads(schemas: Iterable[Schema]) -> list[str]:
-    """The files that, with all that they include, hold all definitions of a namespace."""
+    """The files that together, with their includes, hold all definitions of a namespace."""
     schemas = list(schemas)
     included = [other for schema in schemas for other in schema.includes if other is not schema]
     heads: list[str] = []

@@ -1,4 +1,4 @@
-"""Schemas mended: names without blanks, references that lead somewhere, each definition once."""
+"""Repairs schemas: drops blanks around names, declares undefined references, keeps each definition once."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _REFERENCES: Final[Mapping[str, str]] = {
 
 
 def mend_schemas(folder: Folder) -> None:
-    """Mend all schemas of a folder but for their imports and includes."""
+    """Repair all schemas of a folder, except their imports and includes."""
     owners: dict[Component, etree._Element] = {}
     for unit in folder.sources.units:
         for child in unit.element:
@@ -48,7 +48,7 @@ class _Mender:
         self._owners = owners
 
     def run(self) -> None:
-        """Mend one schema."""
+        """Repair one schema."""
         for child in self._rivals():
             remove(self._schema.xml.of(child))
         for element in list(self._schema.xml.root.iter("*")):
@@ -56,7 +56,7 @@ class _Mender:
                 self._mend(element, local)
 
     def _rivals(self) -> Iterator[etree._Element]:
-        """The definitions that do not count: without a name, or after another one of that name."""
+        """The definitions to drop: those without a name, and those whose name was defined before."""
         for child in self._schema.element:
             if (kind := _KINDS.get(local_of(child))) is not None:
                 names = [_name(child, namespace) for namespace in self._schema.namespaces]
@@ -78,7 +78,7 @@ class _Mender:
                 self._schema.xml.set_qnames(element, attribute, names)
 
     def _defined(self, element: etree._Element, kind: str, name: QName) -> QName:
-        """The name itself, or another one that will be declared in its place."""
+        """The name itself, which is declared if undefined, or a name that is declared in its place."""
         spaces = [name.namespace] if name.namespace else ["", *self._schema.namespaces]
         if name.namespace in {XSD, XML} or any((kind, QName(space, name.local)) in self._owners for space in spaces):
             return name
@@ -89,7 +89,7 @@ class _Mender:
 
 
 def _use(element: etree._Element) -> str:
-    """What kind of type a reference needs."""
+    """The kind of type that a reference needs, as in `Folder.undefined`."""
     parent = element.getparent()
     if local_of(element) in {"attribute", "list", "union"} or parent is None:
         return "simple"

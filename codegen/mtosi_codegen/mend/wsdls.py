@@ -1,4 +1,4 @@
-"""WSDLs mended: each operation has the messages, and each message the elements, that the generator took."""
+"""Repairs WSDLs: operations get the messages, and messages the elements, that the generator chose."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SPACES: Final = (WSDL, WSDL_SOAP11, WSDL_SOAP12)
 
 
 def mend_wsdls(folder: Folder, services: Sequence[Service], model: Model) -> None:
-    """Mend all WSDLs of a folder but for their imports."""
+    """Repair all WSDLs of a folder, except their imports."""
     for xml in folder.wsdls.values():
         for element in xml.root.iter(*(f"{{{space}}}*" for space in _SPACES)):
             _mend_names(element, xml)
@@ -41,7 +41,7 @@ def _mend_names(element: etree._Element, xml: MendedXml) -> None:
 
 
 class _Mender:
-    """Mends what one service has."""
+    """Repairs the WSDL definitions of one service."""
 
     def __init__(self, folder: Folder, service: Service, model: Model) -> None:
         self._folder = folder
@@ -53,7 +53,7 @@ class _Mender:
         self._definitions: Definitions = read_definitions((*self._scope, *outer), Findings())
 
     def run(self) -> None:
-        """Mend the binding, the port type and its messages."""
+        """Repair the binding, the port type and its messages."""
         port_type, xml = self._find("portType", self._service.port_type)
         if port_type is None or xml is None:
             return
@@ -97,7 +97,7 @@ class _Mender:
                     xml.set_qnames(child, "message", [message.name])
 
     def _message(self, child: etree._Element, xml: MendedXml, chosen: str) -> Message | None:
-        """The message of an input, output or fault: the one that is named, else the one that the generator took."""
+        """The message of an input, output or fault: the named one, or if undefined, the generator's choice."""
         for name in xml.qnames(child, "message"):
             if name in self._definitions.messages:
                 return self._definitions.messages[name]
@@ -105,7 +105,7 @@ class _Mender:
         return next((message for message in messages if message.name.local == chosen), None)
 
     def _mend_parts(self, message: Message, elements: Sequence[QName]) -> bool:
-        """Let parts with elements that nothing defines have those that the generator took; whether that is possible."""
+        """Replace undefined elements of parts by the generator's choice; False if that is not possible."""
         unknown = [part for part in message.parts if part.element is not None and not self._defines(part.element)]
         if not unknown:
             return True
@@ -151,7 +151,7 @@ class _Mender:
     def _mend_headers(
         self, bound: etree._Element, xml: MendedXml, operation: etree._Element, port_xml: MendedXml, role: str
     ) -> None:
-        """Let headers whose message nothing defines be parts of the operation's own message, if it has them."""
+        """Point headers with an undefined message to the operation's own message, if it has the part."""
         own = [message for child in _children(operation, role) for message in self._known(child, port_xml)]
         for child in _children(bound, role):
             for header in child.iterchildren(f"{{{WSDL_SOAP11}}}header", f"{{{WSDL_SOAP12}}}header"):
@@ -160,12 +160,12 @@ class _Mender:
                     xml.set_qnames(header, "message", [own[0].name])
 
     def _known(self, element: etree._Element, xml: MendedXml) -> list[Message]:
-        """The messages that the `message` of an element names."""
+        """The defined messages that the `message` attribute of an element names."""
         messages = self._definitions.messages
         return [messages[name] for name in xml.qnames(element, "message") if name in messages]
 
     def _mend_faults(self, bound: etree._Element, operation: etree._Element) -> None:
-        """Let the faults of a binding's operation be those of the port type's."""
+        """Make the faults of a binding's operation match those of the port type's operation."""
         names = [fault.get("name") for fault in _children(operation, "fault")]
         wrong = [fault for fault in _children(bound, "fault") if fault.get("name") not in names]
         left = [name for name in names if name not in {fault.get("name") for fault in _children(bound, "fault")}]

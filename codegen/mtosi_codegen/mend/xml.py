@@ -1,4 +1,4 @@
-"""A copy of a schema or WSDL element that can be edited: names are read as the generator reads them."""
+"""An editable copy of a schema or WSDL element, whose names are read as the generator reads them."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class MendedXml:
 
     Args:
         element: the root of the document, or a schema inside a WSDL.
-        document: the document, whose aliases count.
+        document: the document; its aliases apply to the names.
 
     Attributes:
-        root: the copy; whoever holds it may edit it.
+        root: the copy; callers may edit it.
         used: namespaces of the qualified names in it.
     """
 
@@ -42,7 +42,7 @@ class MendedXml:
         return self._pairs[original]
 
     def qnames(self, element: etree._Element, attribute: str) -> list[QName]:
-        """The qualified names in an attribute of the copy, those that were set if any were."""
+        """The qualified names in an attribute of the copy, with any that `set_qnames` set."""
         pending = self._pending.get((element, attribute))
         texts = (element.get(attribute) or "").split()
         return pending if pending is not None else [self._names.resolve(text, element) for text in texts]
@@ -53,7 +53,7 @@ class MendedXml:
         self.used |= {name.namespace for name in self._pending[element, attribute]}
 
     def data(self) -> bytes:
-        """The copy as bytes; names keep their prefixes where these mean the right namespace."""
+        """The copy as bytes; a name keeps its prefix if that still means the right namespace."""
         extra: dict[str, str] = {}
         taken = {prefix for element in self.root.iter("*") for prefix in element.nsmap}
         for (element, attribute), names in self._pending.items():
@@ -87,7 +87,7 @@ class MendedXml:
 
 
 def _copy(element: etree._Element, extra: dict[str, str]) -> etree._Element:
-    """A copy with all namespaces in scope and more, given as prefixes by namespace."""
+    """A copy that declares all namespaces in scope and `extra` ones, which are prefixes by namespace."""
     nsmap = {**element.nsmap, **{prefix: namespace for namespace, prefix in extra.items()}}
     root = etree.Element(element.tag, dict(element.attrib), nsmap=nsmap)
     root.text = element.text

@@ -1,4 +1,4 @@
-"""The passes from components to what is generated, one file each; `run` is the order."""
+"""The passes from schema components to the model that is rendered, one file each; `run` has their order."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from mtosi_codegen.passes import (
 
 
 def run(model: Model) -> None:
-    """All passes in order. (`dedupe` comes before: it makes the model's schema set.)"""
-    groups.run(model)  # no group references any more
+    """Run all passes in order. (`dedupe` runs before: it makes the model's schema set.)"""
+    groups.run(model)  # group references replaced by their content
     classes.run(model)  # a class for each complex type and element
     values.run(model)  # simple types; a class for each enumeration
     bases.run(model)  # what derives from what

@@ -1,4 +1,4 @@
-"""Base classes: what a complex type derives from, and what a global element is of."""
+"""Base classes: the base of a complex type, and the type of a global element."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def _element(model: Model, values: Values, cls: ClassDef, element: Element) -> N
 
 
 def _settle_depth(model: Model, cls: ClassDef, depths: dict[ClassDef, int]) -> None:
-    """Note how many bases a class has; a chain that comes back to itself or grows too long is cut."""
+    """Count the bases of a class; a chain of bases that is circular or too long is cut."""
     chain: dict[ClassDef, None] = {}
     ancestor: ClassDef | None = cls
     while ancestor is not None and ancestor not in depths and ancestor not in chain:

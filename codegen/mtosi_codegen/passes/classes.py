@@ -9,7 +9,7 @@ from mtosi_codegen.xsd.model import ComplexType, Compositor, Element, ElementUse
 
 
 def run(model: Model) -> None:
-    """Make the classes, still without bases and fields; types inside a group are named after the group."""
+    """Make the classes, without bases and fields for now. Types inside a group are named after the group."""
     for name, group in model.schema.groups.items():
         _inside(model, group.content, name.namespace, (name.local,))
     for name, component in model.schema.types.items():
@@ -48,7 +48,7 @@ def _derivations(block: frozenset[str]) -> frozenset[str]:
 
 
 def _inside(model: Model, particle: Particle | None, namespace: str, path: tuple[str, ...]) -> None:
-    """The classes of anonymous types in a content model, named after the elements on the way to them."""
+    """Add classes for the anonymous types in a content model, named after the elements that lead to them."""
     if isinstance(particle, Compositor):
         for item in particle.items:
             _inside(model, item, namespace, path)

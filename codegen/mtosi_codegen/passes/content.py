@@ -1,7 +1,7 @@
-"""Content models become fields: one for each element name of a type, and a model where their order is not all there is.
+"""Turns content models into fields, one for each element name of a type, and keeps a model where fields do not suffice.
 
-The occurrence of a field is what the whole content allows: an element that stands in one alternative of a choice is
-optional, one that stands twice in a sequence or in a repeated group is a list.
+The occurrence of a field is what the whole content allows: an element in one alternative of a choice is optional; an
+element that occurs twice in a sequence, or in a repeated group, is a list.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class _Builder:
         self._values = Values(model)
 
     def fill(self, cls: ClassDef, source: ComplexType) -> None:
-        """Fields and content model of a class with a type of its own."""
+        """Set the fields and content model of a class that has its own complex type."""
         inherits_text = any(base.mixed for base in list(cls.lineage())[1:])
         if cls.mixed and not inherits_text:
             cls.fields.append(Field("mixed", QName("", ""), RAW, cls.place, 0, None, name="content"))
@@ -117,14 +117,14 @@ class _Builder:
 
 
 def key_of(leaf: Leaf) -> tuple[str, str, str]:
-    """What tells one field of a type from another."""
+    """The key that distinguishes a field from the others of its type."""
     if isinstance(leaf, Wildcard):
         return "any", leaf.namespace, ""
     return "element", *leaf.name
 
 
 def simplified(particle: Particle | None) -> Particle | None:
-    """The particle without what changes nothing: empty groups, groups of one, sequences inside sequences."""
+    """The particle without redundant groups: empty groups, groups of one, sequences inside sequences."""
     if particle is None or isinstance(particle, GroupUse) or particle.occurs.maximum == 0:
         return None
     if not isinstance(particle, Compositor):
@@ -143,7 +143,7 @@ def simplified(particle: Particle | None) -> Particle | None:
 
 
 def _joined(outer: Occurs, item: Particle) -> Particle | None:
-    """A group of one as the item alone, where the occurrences multiply without holes."""
+    """Replace a group of one by its item; None if the multiplied occurrences would have gaps."""
     inner = item.occurs
     no_holes = inner.minimum <= 1 and (inner.maximum is None or inner == Occurs(0, 1))
     if no_holes or ONCE in (inner, outer):
@@ -179,7 +179,7 @@ def leaves(particle: Particle) -> Iterator[Leaf]:
 
 
 def occurrences(particle: Particle) -> dict[tuple[str, str, str], Occurs]:
-    """How often each element may stand in a content model as a whole."""
+    """How often each element may occur in the whole content model."""
     if not isinstance(particle, Compositor):
         return {} if isinstance(particle, GroupUse) else {key_of(particle): particle.occurs}
     parts = [occurrences(item) for item in particle.items]
@@ -198,7 +198,7 @@ def occurrences(particle: Particle) -> dict[tuple[str, str, str], Occurs]:
 
 
 def is_plain(particle: Particle) -> bool:
-    """Whether a content model is one sequence of different elements, or a single one."""
+    """Whether a content model is one sequence of different elements, or a single element."""
     if not isinstance(particle, Compositor):
         return True
     items = [item for item in particle.items if isinstance(item, (ElementUse, Wildcard))]

@@ -1,7 +1,7 @@
-"""No import cycles: modules whose base classes lie in each other share one private module that holds their classes.
+"""Avoids import cycles: modules with base classes in each other share one private module that holds their classes.
 
-At run time a module imports only the modules of its base classes and of the content of its faults; everything else is
-named by path and found at first use. So only these can make a cycle.
+At run time a module imports only the modules of its base classes and of the content of its faults. All other classes
+are named by path and found at first use. So only base classes and faults can make a cycle.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from mtosi_codegen.model import Model, TypeModule
 
 
 def run(model: Model) -> None:
-    """Give each module of a cycle the same private home, and names that do not clash there."""
+    """Give all modules of a cycle the same private home, and their classes names that do not clash there."""
     imports = {module.path: set[str]() for module in model.modules}
     by_path = {module.path: module for module in model.modules}
     for module in model.modules:
@@ -27,7 +27,7 @@ def run(model: Model) -> None:
 
 
 def components(graph: dict[str, set[str]]) -> list[list[str]]:
-    """Strongly connected components, each sorted, in the order of their first member."""
+    """The strongly connected components, each sorted, ordered by their first members."""
     backward: dict[str, set[str]] = {node: set() for node in graph}
     for node, targets in graph.items():
         for target in targets:

@@ -1,6 +1,6 @@
-"""One definition for each name: the same one twice counts once, of two different ones the first counts.
+"""Keeps one definition for each name: of two different definitions the first is used.
 
-"First" is the order of the sources: files that a WSDL reaches before others, then by name.
+"First" is the order of the sources: files that a WSDL reaches come before others, then files are in order of name.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def collect(units: Iterable[SchemaUnit], findings: Findings) -> SchemaSet:
 
 
 def _innermost_first(documents: Iterable[Document]) -> list[Document]:
-    """Documents, each after those that it includes, redefines or overrides."""
+    """The documents, each after those that it includes, redefines or overrides."""
     done: dict[Document, None] = {}
     met: set[Document] = set()
 
@@ -55,7 +55,7 @@ def _innermost_first(documents: Iterable[Document]) -> list[Document]:
 
 
 def _prefix(unit: SchemaUnit) -> str:
-    """The prefix that a schema itself gives its namespace, empty if it says only `tns` or nothing."""
+    """The prefix that a schema gives its own namespace; empty if that is `tns` or there is none."""
     own = sorted(prefix for prefix, uri in unit.element.nsmap.items() if prefix and uri == unit.namespace)
     named = [prefix for prefix in own if prefix.lower() not in {"tns", "this", "target", "ns"}]
     return named[0] if named else ""
@@ -73,7 +73,7 @@ def _add(schema: SchemaSet, component: Component, findings: Findings) -> None:
 
 
 def _same(known: Component, component: Component) -> bool:
-    """Whether two definitions mean the same; of those nested too deep to be compared, that they do not."""
+    """Whether two definitions mean the same; False if they are nested too deep to compare."""
     try:
         return bool(fingerprint(known) == fingerprint(component))
     except RecursionError:

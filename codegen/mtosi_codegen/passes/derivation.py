@@ -17,7 +17,7 @@ from mtosi_codegen.passes.values import builtin_of, is_text
 
 
 def run(model: Model) -> None:
-    """Settle own and inherited fields, bases first."""
+    """Determine own and inherited fields, bases first."""
     done: set[ClassDef] = set()
     for cls in model.classes:
         for ancestor in reversed(list(cls.lineage())):
@@ -55,7 +55,7 @@ def _settle(model: Model, cls: ClassDef) -> None:
 
 
 def _narrower(field: Field, known: Field) -> bool:
-    """Whether a field says more than the inherited one, in a way that its annotation may say too."""
+    """Whether a field is narrower than the inherited one, in a way that an annotation can express."""
     if field.many or known.many:
         return False
     if field.minimum < known.minimum:
@@ -91,7 +91,7 @@ def _mapped(group: ModelGroup, replaced: dict[Field, Field]) -> ModelGroup:
 
 
 def _same_content(cls: ClassDef, group: ModelGroup) -> bool:
-    """Whether a restriction's content is just the fields of the class, in order."""
+    """Whether the content of a restriction is exactly the fields of the class, in order."""
     plain = group.kind == "seq" and (group.minimum, group.maximum) == (1, 1)
     fields = [item.field for item in group.items if isinstance(item, ModelItem)]
     content = [field for field in cls.all_fields() if field.kind in {"element", "any"}]

@@ -6,7 +6,7 @@ from mtosi_codegen.model import ClassDef, FaultDef, Field, Model, ModelGroup, Mo
 
 
 def run(model: Model) -> None:
-    """Find the alternatives of every fault element; a fault element without alternatives is a kind itself."""
+    """Find the alternatives of every fault element. A fault element without alternatives is one kind itself."""
     operations = [operation for service in model.services for operation in service.operations]
     names = dict.fromkeys(name for operation in operations for name in operation.fault_elements)
     found: dict[tuple[str, str], FaultDef] = {}
@@ -22,12 +22,12 @@ def _kinds(cls: ClassDef) -> list[FaultDef]:
 
 
 def _alternatives(cls: ClassDef) -> list[Field]:
-    """The fields that tell the alternatives of a choice apart: the first of each; a lone field is its own choice."""
+    """The first field of each alternative of a choice, which identifies it; a single field is its own choice."""
     model = next((ancestor.model for ancestor in cls.lineage() if ancestor.model is not None), None)
     if model is None:
         fields = cls.all_fields()
         return fields if len(fields) == 1 else []
-    if model.kind == "seq":  # a choice, and what vendors add beside it
+    if model.kind == "seq":  # a choice, beside vendor extensions
         inner = [item for item in model.items if isinstance(item, ModelGroup) and item.kind == "choice"]
         model = inner[0] if len(inner) == 1 else model
     if model.kind != "choice":

@@ -1,7 +1,7 @@
-"""Group and attribute group references give way to what they refer to.
+"""Replaces references to groups and attribute groups by the content of the groups.
 
-A few groups that refer to each other more than once stand for more particles than anybody can hold: there are bounds
-on the particles and the levels of one type, and on the particles of all types together.
+A few groups that refer to each other more than once can expand to more particles than memory holds. So the particles
+and levels of one type are limited, and the particles of all types together.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MAX_ALL_PARTICLES: Final = 1_000_000
 
 
 def run(model: Model) -> None:
-    """Replace the references in every complex type; what grows beyond the bounds is left out, with a finding."""
+    """Replace the references in every complex type. Content beyond the limits is left out, with a finding."""
     expander = _Expander(model.schema, model.findings)
     for component in all_complex_types(model.schema):
         component.content = expander.content(component)
@@ -38,7 +38,7 @@ def run(model: Model) -> None:
 
 
 def all_complex_types(schema: SchemaSet) -> Iterator[ComplexType]:
-    """Every complex type, the anonymous ones inside others and inside groups too; each once."""
+    """Every complex type once, also anonymous ones inside other types and groups."""
     met: dict[ComplexType, None] = {}
     roots = [component for component in schema.types.values() if isinstance(component, ComplexType)]
     roots += [element.type for element in schema.elements.values() if isinstance(element.type, ComplexType)]
@@ -61,7 +61,7 @@ def _inline(particle: Particle) -> Iterator[ComplexType]:
 
 
 class _TooLargeError(Exception):
-    """A content model grows beyond the bounds."""
+    """A content model exceeds the limits."""
 
 
 class _Expander:
@@ -72,7 +72,7 @@ class _Expander:
         self._left = 0
 
     def content(self, component: ComplexType) -> Particle | None:
-        """The content model of a type without group references; None where it is empty or beyond the bounds."""
+        """The content model of a type without group references; None if it is empty or exceeds the limits."""
         if component.content is None:
             return None
         available = min(MAX_PARTICLES, MAX_ALL_PARTICLES - self._used)
@@ -96,7 +96,7 @@ class _Expander:
             raise _TooLargeError(f"{MAX_PARTICLES} particles")
 
     def particle(self, particle: Particle, path: tuple[QName, ...], level: int) -> Particle | None:
-        """The particle without group references; None where nothing is left."""
+        """The particle without group references; None if nothing is left."""
         self._count(level)
         if isinstance(particle, Compositor):
             items = (self.particle(item, path, level + 1) for item in particle.items)
@@ -115,7 +115,7 @@ class _Expander:
         return Compositor("sequence", particle.occurs, (inner,)) if inner is not None else None
 
     def attributes(self, attributes: tuple[AttributePart, ...]) -> Iterator[Attribute | AnyAttribute]:
-        """The attributes without group references; the first of each name, and of each kind of wildcard."""
+        """The attributes without group references; only the first of each name and of each kind of wildcard."""
         met: set[QName | str] = set()
         for attribute in self._flat(attributes):
             key = attribute.namespace if isinstance(attribute, AnyAttribute) else attribute.name
@@ -124,7 +124,7 @@ class _Expander:
                 yield attribute
 
     def _flat(self, attributes: tuple[AttributePart, ...]) -> Iterator[Attribute | AnyAttribute]:
-        """The attributes in order; a group that comes again adds nothing and is passed over."""
+        """The attributes in order. A group that was seen before is skipped: it would add nothing."""
         met: set[QName] = set()
         opened: list[tuple[QName | None, Iterator[AttributePart]]] = [(None, iter(attributes))]
         while opened:
@@ -133,7 +133,7 @@ class _Expander:
                 opened.pop()
             elif isinstance(attribute, (Attribute, AnyAttribute)):
                 if len(opened) == 1 or isinstance(attribute, AnyAttribute) or attribute.use != "prohibited":
-                    yield attribute  # what a group prohibits says nothing
+                    yield attribute  # `prohibited` has no meaning in a group
             elif attribute.name in met and all(name != attribute.name for name, _ in opened):
                 continue
             elif attribute.name in met or attribute.name not in self._schema.attribute_groups:

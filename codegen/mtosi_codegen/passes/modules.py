@@ -1,7 +1,7 @@
 """Modules: one for each target namespace with definitions, one for each service.
 
-`http://www.tmforum.org/mtop/<ddp>/xsd/<short>/v1` is `<ddp>.<short>`, another version is a suffix; any other namespace
-is its host reversed and its path: `http://www.acme.com/inv/2` is `com_acme.inv_2`.
+`http://www.tmforum.org/mtop/<ddp>/xsd/<short>/v1` becomes `<ddp>.<short>`; another version becomes a suffix. Any other
+namespace becomes its reversed host and its path: `http://www.acme.com/inv/2` becomes `com_acme.inv_2`.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from mtosi_codegen.xsd.model import QName
 
 _MTOP: Final = re.compile(r"^http://www\.tmforum\.org/mtop/([^/]+)/(?:xsd|wsdl)/([^/]+)/v(\d+(?:[-.]\d+)*)/?$")
 _LOCAL: Final = ("local", "types")
-# Bytes; file systems end at 255, and suffixes may follow.
+# In bytes. File systems allow 255, and suffixes may follow.
 _LONGEST: Final = 200
 
 
 def run(model: Model) -> None:
-    """Make the modules and put classes, enumerations and faults into them; each service gets its module's path."""
+    """Make the modules, put classes, enumerations and faults into them, and give each service its module's path."""
     spaces = {cls.namespace for cls in model.classes} | {enum.namespace for enum in model.enums}
     spaces |= {fault.namespace for fault in model.faults}
     paths = _type_paths(spaces)
@@ -61,7 +61,7 @@ def run(model: Model) -> None:
 
 
 def _enums(value: Value) -> Iterator[EnumClass]:
-    """The enumerations that a simple type is made of."""
+    """The enumerations in a simple type."""
     if isinstance(value, EnumValue):
         yield value.enum
     elif isinstance(value, ListValue):
@@ -94,7 +94,7 @@ def split_namespace(namespace: str) -> tuple[str, str]:
 def _split(namespace: str) -> tuple[str, str]:
     try:
         parts = urlsplit(namespace)
-    except ValueError:  # any text may be a namespace, `http://[x` too
+    except ValueError:  # any text may be a namespace, even `http://[x`
         parts = SplitResult("", "", namespace, "", "")
     path = [step for step in re.split(r"[/:#?]+", f"{parts.path}/{parts.query}/{parts.fragment}") if step]
     if parts.netloc:
@@ -107,7 +107,7 @@ def _split(namespace: str) -> tuple[str, str]:
 
 
 def _shortened(name: str) -> str:
-    """The name, or of one that is too long for a file the beginning and a hash of the whole."""
+    """The name; if it is too long for a file name, its beginning and a hash of the whole."""
     data = name.encode()
     if len(data) <= _LONGEST:
         return name
@@ -115,7 +115,7 @@ def _shortened(name: str) -> str:
 
 
 def _type_paths(namespaces: set[str]) -> dict[str, str]:
-    """A path for each namespace; those that would share one are spelled out in full."""
+    """A path for each namespace; namespaces that would share a path are spelled out in full."""
     wanted = {namespace: ".".join(split_namespace(namespace)) for namespace in namespaces}
     taken: dict[str, list[str]] = {}
     for namespace, path in sorted(wanted.items()):
@@ -128,7 +128,7 @@ def _type_paths(namespaces: set[str]) -> dict[str, str]:
 
 
 def _service_paths(model: Model, taken: set[str]) -> None:
-    """Names and paths for the services, JMS before others; one whose name another service has is named anew."""
+    """Set names and paths of the services, JMS services first; a service whose name is taken gets another one."""
     types = frozenset(taken)
     sharing = Counter((service.wsdl, service.name) for service in model.services)
     ordered = sorted(model.services, key=lambda service: (not _is_jms(service), service.place, service.binding))
@@ -153,7 +153,7 @@ def _is_jms(service: Service) -> bool:
 
 
 def _service_names(service: Service, *, alone: bool) -> Iterator[str]:
-    """Names to try: its own, with its transport, its file's unless others of that name stand there, its binding's."""
+    """Names to try: its own, its own with its transport, its file's if it is alone there, its binding's."""
     stem = service.wsdl.rpartition("/")[2].rpartition(".")[0]
     yield service.name
     if service.transport and not _is_jms(service):

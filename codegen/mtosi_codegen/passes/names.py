@@ -1,8 +1,8 @@
-"""Python names for classes, enumeration members, fields and operations: readable, stable, told apart without counters.
+"""Python names for classes, enumeration members, fields and operations: readable, stable, unique without counters.
 
-Within a module a type keeps its name before an element does; an element whose class name is taken gets the suffix
-`Element`. Within a class the fields of the base come first. What collides all the same is spelled as in XML, and if
-that is no identifier or taken too, with the codes of its signs (`text.fallbacks`).
+Within a module types are named before elements; an element whose class name is taken gets the suffix `Element`. Within
+a class the fields of the base are named first. A name that still collides is spelled as in XML. If that is taken too or
+is not an identifier, the codes of its signs are used (`text.fallbacks`).
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from mtosi_codegen.text import camel, constant, escaped, fallbacks, snake
 
 RESERVED_FIELDS: Final = frozenset({"extras", "unknown_elements", "parse", "mro"})
 SHADOWED: Final = frozenset({"bool", "bytes", "field", "float", "int", "list", "str"})
-"""Names of Python that annotations and defaults of fields use."""
+"""Python's names that annotations and defaults of fields use."""
 
-# What generated modules use by name; a schema may define both `Str` and `str`, and only one of them becomes `Str`.
-# The equality of a dataclass returns whatever its module calls NotImplemented: a class would make all objects equal.
+# Names that generated modules use. A schema may define both `Str` and `str`, and only one of them becomes `Str`.
+# # The `__eq__` of a dataclass returns its module's NotImplemented: a class of that name would make all objects equal.
 RESERVED_CLASSES: Final = SHADOWED | {
     "TYPE_CHECKING", "Any", "Iterable", "NotImplemented", "annotations", "dataclass", "name",
 }  # fmt: skip
@@ -66,7 +66,7 @@ def _name_classes(module: TypeModule) -> None:
 
 
 def _rank(entry: ClassDef | EnumClass) -> tuple[int, bool, tuple[str, ...]]:
-    """Types before elements before what has no name; within each what is spelled like a class already."""
+    """The order of naming: types, elements, anonymous types; within each, names that are in CamelCase already."""
     named = _KINDS[entry.kind] if isinstance(entry, ClassDef) else 0 if entry.type_name else 3
     return named, camel(*entry.path) != entry.path[-1], entry.path
 
@@ -124,7 +124,7 @@ def _field_names(field: Field, *, foreign: bool) -> Iterator[str]:
 
 
 def _space(field: Field) -> str:
-    """A short word for the namespace of a field: its module's name, or that of the folder where it is alone there."""
+    """A short word for the namespace of a field: its module's name, or the folder's if the module is just `types`."""
     folder, module = split_namespace(field.xml.namespace)
     return folder if module == "types" else module
 

@@ -1,7 +1,7 @@
-"""Operations get the classes of their messages; an operation whose element nothing defines is left out.
+"""Gives operations the classes of their messages; an operation whose element is undefined is left out.
 
-Where a message names an element that is not there, but one of almost that name is and no message names it, that one is
-meant.
+If a message names an undefined element, and an element with a similar name exists that no message names, that element
+is used.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class _Linker:
         self._claimed |= {name for operation in operations for name in operation.fault_elements}
 
     def link(self, service: Service, operation: Operation) -> bool:
-        """Give an operation its classes; whether it can be generated."""
+        """Give an operation its classes; return whether it can be generated."""
         request = self._element(operation, operation.request)
         response = self._element(operation, operation.response) if operation.response else None
         if request is None or (response is None and operation.response is not None):
@@ -61,7 +61,7 @@ class _Linker:
         return self._model.elements[near] if near else None
 
     def _near(self, name: QName) -> QName | None:
-        """The unclaimed element of the same part in a message whose name is closest."""
+        """The unclaimed element with the same role in a message and the most similar name."""
         role = next((role for role in _ROLES if name.local.lower().endswith(role)), "")
         ranked = [
             (key.namespace == name.namespace, _likeness(name.local, key.local), key)

@@ -1,4 +1,4 @@
-"""The order of definitions in a module: enumerations, then classes as the schema has them, each after its base."""
+"""The order of definitions in a module: enumerations, then classes in the order of the schema, each after its base."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""With `--operations`, only what the chosen operations need: their messages and all that these can hold."""
+"""With `--operations`, keeps only what the chosen operations need: their messages and all types that these can hold."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mtosi_codegen.model import (
 
 
 def run(model: Model) -> None:
-    """Drop classes and enumerations that no operation needs; nothing happens unless operations were chosen."""
+    """Drop classes and enumerations that no operation needs. Does nothing unless operations were chosen."""
     if not model.only_operations:
         return
     derived: dict[ClassDef, list[ClassDef]] = {}
@@ -53,7 +53,7 @@ def _messages(model: Model) -> Iterator[ClassDef]:
 
 
 def _visit(value: Value, queue: list[ClassDef], enums: dict[EnumClass, None]) -> None:
-    """Note the class or the enumerations of a type."""
+    """Add the class of a type to the queue, or its enumerations to `enums`."""
     match value:
         case ObjectValue(cls):
             queue.append(cls)

@@ -1,6 +1,6 @@
 """References to global elements of simple type: the field holds the value itself, not an object around it.
 
-The head of a substitution group keeps its class: members differ by name, and only an object can tell.
+The head of a substitution group keeps its class: its members differ by name, which a plain value would lose.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Substitution groups: heads get their members, also those that stand in schemas which nothing imports."""
+"""Substitution groups: heads get their members, also members in schemas that nothing imports."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from mtosi_codegen.xsd.model import ComplexType, Element, QName
 
 
 def run(model: Model) -> None:
-    """Link members to heads, and tell the fields that refer to a head which elements may stand there."""
+    """Link members to heads, and add to each field that refers to a head the elements that may replace it."""
     direct: dict[QName, list[QName]] = {}
     for name, element in model.schema.elements.items():
         for head in element.heads:
@@ -28,7 +28,7 @@ def run(model: Model) -> None:
 
 
 def _is_blocked(model: Model, member: Element, head: Element) -> bool:
-    """Whether a head does not let an element take its place: any at all, or one of a type derived in some way."""
+    """Whether a head blocks an element as a substitute: it blocks all, or types with such a derivation."""
     if "substitution" in head.block:
         return True
     type_ = member.type
@@ -44,7 +44,7 @@ def _is_blocked(model: Model, member: Element, head: Element) -> bool:
 
 
 def _members(model: Model, direct: dict[QName, list[QName]], head: QName) -> list[ClassDef]:
-    """All elements that may take the place of a head, directly or not, those that are abstract left out; by name."""
+    """All elements that may replace a head, directly or not, without abstract ones; sorted by name."""
     met: set[QName] = set()
     queue = [head]
     while queue:

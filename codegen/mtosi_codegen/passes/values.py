@@ -1,4 +1,4 @@
-"""Simple types become values: built-in types with facets, lists, unions, and a class for each enumeration of texts."""
+"""Turns simple types into values: built-in types with facets, lists, unions, a class for each enumeration of texts."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _ALIASES: Final = {
     "yearMonthDuration": "duration",
 }
 _LAST_LETTERS: Final = "\ufdf0-\ufffd"
-"""The end of the classes that stand for `\\i` and `\\c` in what is translated: XML has more letters after it."""
+"""The end of the character classes for `\\i` and `\\c` in translated patterns; XML has more letters after it."""
 _BOUNDS: Final = {
     "minInclusive": "minimum",
     "maxInclusive": "maximum",
@@ -110,7 +110,7 @@ class Values:
         Args:
             type_: its name or definition; None for anyType.
             place: where it is used.
-            namespace, path: what an enumeration without a name is named after.
+            namespace, path: the source of the name for an anonymous enumeration.
         """
         if type_ is None:
             return RAW
@@ -121,7 +121,7 @@ class Values:
         return self.named(type_, place)
 
     def named(self, name: QName, place: Place) -> Value:
-        """The value of a named type; raw XML, reported, where there is none."""
+        """The value of a named type. An undefined type is reported and becomes raw XML."""
         if name.namespace == XSD:
             return self._builtin(name, place)
         component = self._model.schema.types.get(name)
@@ -145,7 +145,7 @@ class Values:
         return self._model.values[name]
 
     def text(self, type_: QName | SimpleType | None, place: Place, namespace: str, path: tuple[str, ...]) -> Value:
-        """The value of an attribute or simple content: never an object, text where the type is unknown."""
+        """The value of an attribute or simple content: never an object; text if the type is unknown."""
         value = ANY_SIMPLE if type_ is None else self.of(type_, place, namespace, path)
         return ANY_SIMPLE if value is RAW or isinstance(value, ObjectValue) else value
 
@@ -207,10 +207,10 @@ class Values:
         return _merged(base, {name: texts for name, texts in facets.items() if texts})
 
     def _patterns(self, texts: tuple[str, ...], component: SimpleType) -> tuple[str, ...]:
-        """One Python pattern for the patterns of one step: any of them may hold.
+        """One Python pattern for the patterns of one derivation step; it matches if any of them matches.
 
         Raises:
-            MissingExtraError: the library that knows XSD's regular expressions is not installed.
+            MissingExtraError: the library that translates XSD's regular expressions is not installed.
         """
         try:
             from elementpath.regex import RegexError, translate_pattern
@@ -232,7 +232,7 @@ class Values:
 
 
 def _is_sound(name: str, text: str, kind: str) -> bool:
-    """Whether the text of a facet other than a pattern is a number, or a value of the type that it bounds."""
+    """Whether the text of a length facet is a number, and that of a bound is a value of the bounded type."""
     if name not in _BOUNDS and name not in _LENGTHS:
         return True
     if name not in _BOUNDS or name.endswith("Digits"):
@@ -247,7 +247,7 @@ def _is_sound(name: str, text: str, kind: str) -> bool:
 
 
 def _classed(pattern: str) -> str:
-    r"""The pattern with `\w` and `\s` inside classes: outside of them they would be taken for Python's own."""
+    r"""The pattern with `\w` and `\s` put into classes: outside a class they would be translated as Python's own."""
     depth = 0
 
     def classed(match: re.Match[str]) -> str:
@@ -260,13 +260,13 @@ def _classed(pattern: str) -> str:
 
 
 def _bare(pattern: str) -> str:
-    """The pattern without the anchors that a full match makes superfluous."""
+    """The pattern without the anchors, which a full match does not need."""
     start, end = "^(?:", r")$(?!\n\Z)"
     return pattern[len(start) : -len(end)] if pattern.startswith(start) and pattern.endswith(end) else pattern
 
 
 def _flat(members: Iterable[Value]) -> Iterator[Value]:
-    """The members of a union, those of unions among them in their place: nested ones may double at each level."""
+    """The members of a union, with member unions replaced by their members: nesting may double at each level."""
     for member in members:
         if isinstance(member, UnionValue):
             yield from member.members
@@ -292,12 +292,12 @@ def _with_white_space(base: Value, mode: str) -> Value:
 
 
 def given(value: Value, told: Given | None, *, attribute: bool = False) -> Value:
-    """A value with the default or fixed one of its declaration.
+    """A value with the default or fixed value of its declaration.
 
     Args:
         value: the value.
-        told: what the declaration says.
-        attribute: whether it is one of an attribute: it is never empty, so its default says nothing.
+        told: the default or fixed value; None if the declaration has neither.
+        attribute: whether it is the value of an attribute, which is never empty, so its default has no effect.
     """
     simple = not isinstance(value, (ObjectValue, RawValue)) and not is_qualified(value)
     if told is None or not simple or (attribute and told.kind == "default"):
@@ -308,7 +308,7 @@ def given(value: Value, told: Given | None, *, attribute: bool = False) -> Value
 
 
 def builtin_of(value: Value) -> str:
-    """The built-in type under a value, empty for lists, unions, objects and raw XML."""
+    """The built-in type at the bottom of a value; empty for lists, unions, objects and raw XML."""
     if isinstance(value, FacetValue):
         return builtin_of(value.base)
     if isinstance(value, EnumValue):
@@ -322,7 +322,7 @@ def is_qualified(value: Value) -> bool:
 
 
 def _clark(text: str, component: SimpleType) -> str:
-    """The Clark name that a qualified name among the values of an enumeration means."""
+    """The Clark name of a qualified name that is a value of an enumeration."""
     prefix, _, local = text.strip().rpartition(":")
     return clark(component.scope.get(prefix or None, ""), local)
 

@@ -1,7 +1,7 @@
-"""Proof of stubs by readers apart from ours: xmlschema and libxml2 read the schemas, instances are made of that model.
+"""Proves stubs with independent readers: xmlschema and libxml2 read the schemas; instances come from that model.
 
 Raises:
-    MissingExtraError: on import, where xmlschema is not installed.
+    MissingExtraError: on import, if xmlschema is not installed.
 """
 
 from __future__ import annotations

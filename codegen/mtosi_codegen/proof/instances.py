@@ -1,7 +1,7 @@
-"""Instances of elements, made by walking through the components of xmlschema: the least, the greatest, random ones.
+"""Makes instances of elements from the components of xmlschema: the smallest, the largest, random ones.
 
-An instance grows in breadth: while there are elements to spend, each takes all that its type allows; then each takes no
-more than it must. So recursion ends, and what stands near the root is whole.
+An instance grows in breadth, with a budget of elements. While the budget lasts, each element takes optional content
+too; after that it takes only what it must. So recursion ends, and the content near the root is complete.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ T = TypeVar("T")
 
 
 class Stock:
-    """What all makers of one model share: texts of its simple types, heights of its types.
+    """Data that all makers of one model share: texts of its simple types, heights of its types.
 
     Args:
         oracle: the model.
@@ -60,13 +60,13 @@ class Maker:
 
     Args:
         stock: the model.
-        kind: `least` takes what is required, the lowest alternatives; `greatest` takes everything, lists twice,
-            alternatives in turn; `random` decides by chance.
-        seed: what chance starts from.
+        kind: `least` takes only required content, and the lowest alternatives; `greatest` takes everything, lists
+            twice, alternatives in turn; `random` chooses at random.
+        seed: seed of the random choices.
 
     Attributes:
         kind: as given.
-        fresh: how many alternatives were taken for the first time; a caller makes instances until none is.
+        fresh: how many alternatives were taken for the first time; callers make instances until it stops growing.
     """
 
     def __init__(self, stock: Stock, kind: Kind, seed: int = 0) -> None:
@@ -82,10 +82,10 @@ class Maker:
         self.fresh = 0
 
     def make(self, declaration: XsdElement) -> etree._Element:
-        """An instance of a global element.
+        """Make an instance of a global element.
 
         Raises:
-            SchemaError: there is none, or a simple type in it has no value that is found.
+            SchemaError: there is no instance, or no value of a simple type in it was found.
         """
         self._left, self._made = _SPEND[self.kind], 0
         root = etree.Element(declaration.name, nsmap={"xsi": XSI, **self._oracle.prefixes})
@@ -105,7 +105,7 @@ class Maker:
 
     @property
     def _rich(self) -> bool:
-        """Whether what is optional is taken."""
+        """Whether to take optional content."""
         if self._left <= 0:
             return False
         return self.kind == "greatest" or (
@@ -113,7 +113,7 @@ class Maker:
         )
 
     def _one_of(self, key: Hashable, options: Sequence[T], heights: Sequence[int]) -> T:
-        """One of several alternatives: in turn or by chance, the lowest where there is nothing to spend."""
+        """One of several alternatives: in turn or at random; the lowest once the budget is spent."""
         best = min(heights)
         if best >= _INFINITE:
             raise SchemaError("a type contains itself without end")
@@ -128,7 +128,7 @@ class Maker:
         return able[turn % len(able)]
 
     def _times(self, low: int, high: int | None) -> int:
-        """How often a particle stands: between its bounds, no more than a few times."""
+        """How often a particle occurs: within its bounds, and only a few times."""
         most = max(low, _REPEATS) if high is None else min(high, max(low, _REPEATS))
         if most <= low or not self._rich:
             return low
@@ -137,7 +137,7 @@ class Maker:
     # Elements
 
     def _fill(self, node: etree._Element, element: XsdElement) -> Iterator[tuple[etree._Element, XsdElement]]:
-        """Give an element its type, attributes and content; yields its children, which are empty."""
+        """Give an element its type, attributes and content; yield its children, which are still empty."""
         chosen = self._type_of(node, element)
         if element.nillable and self._takes_nil(element):
             node.set(f"{{{XSI}}}nil", "true")
@@ -182,9 +182,9 @@ class Maker:
         )
 
     def _type_of(self, node: etree._Element, element: XsdElement) -> XsdType:
-        """The type of an element, declared or derived; what is derived is named by xsi:type.
+        """The type of an element, declared or derived. A derived type is named by xsi:type.
 
-        An element of simple type keeps it: stubs hold its bare value, without the attributes of a derived type.
+        An element of simple type keeps its type: stubs hold its bare value, without attributes of a derived type.
         """
         declared = element.type
         if declared.is_simple():
@@ -237,7 +237,7 @@ class Maker:
                 yield from self._particles(item)
 
     def _taken(self, item: Particle) -> Iterator[XsdElement | XsdAnyElement]:
-        """An alternative, at least once where there is something to spend."""
+        """The instance of an alternative; while the budget lasts, an element or wildcard occurs at least once."""
         found = list(self._particles(item))
         if not found and self._left > 0 and not isinstance(item, XsdGroup):
             found = [item]
@@ -271,7 +271,7 @@ class Maker:
 
 
 class Heights:
-    """How deep the least instance of a component is: what contains itself without end has none."""
+    """The depth of the smallest instance of a component. An infinitely recursive component has no instance."""
 
     def __init__(self, oracle: Oracle) -> None:
         self._oracle = oracle
@@ -319,7 +319,7 @@ class Heights:
 
 
 def _allowed(wildcard: XsdAnyElement | XsdAnyAttribute) -> str | None:
-    """A namespace that a wildcard admits, if possible one that nothing defines."""
+    """A namespace that a wildcard admits, if possible one without definitions."""
     for namespace in (_FOREIGN, *sorted(wildcard.namespace)):
         if not namespace.startswith("##") and wildcard.is_namespace_allowed(namespace):
             return namespace

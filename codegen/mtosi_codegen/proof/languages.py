@@ -1,8 +1,8 @@
-"""Content models as languages: two are the same if no order of elements tells them apart.
+"""Content models as formal languages: two are equal if they accept the same sequences of elements.
 
-Expressions are tuples: `()` the empty order, `("sym", key)`, `("seq", a, b)`, `("alt", {...})`, `("all", {...})`,
-`("rep", a, low, high)` with high None for unbounded, and None for nothing at all. The derivative of an expression by a
-key is what may follow that key; two expressions differ where one may end and the other may not.
+Expressions are tuples: `()` the empty sequence, `("sym", key)`, `("seq", a, b)`, `("alt", {...})`, `("all", {...})`,
+`("rep", a, low, high)` with a high of None for unbounded. None is the empty language. The derivative of an expression
+by a key is what may follow that key; two expressions differ where one may end and the other may not.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def _may_end(item: Expression) -> bool:
 
 
 def firsts(item: Expression) -> set[Hashable]:
-    """The keys that an expression may begin with."""
+    """The keys with which an expression may begin."""
     if not item:
         return set()
     kind, inner = item[0], item[1]
@@ -99,7 +99,7 @@ def firsts(item: Expression) -> set[Hashable]:
 
 
 def after(item: Expression, key: Hashable) -> Expression:
-    """What may follow a key at the beginning; None where the key may not stand there."""
+    """What may follow a key at the beginning; None if the expression cannot begin with the key."""
     if not item:
         return None
     kind, inner = item[0], item[1]
@@ -119,7 +119,7 @@ def after(item: Expression, key: Hashable) -> Expression:
 
 
 def occurrences(item: Expression, key: Hashable) -> tuple[int, int | None]:
-    """How often a key stands in an order at least and at most; None for any number."""
+    """The least and greatest number of times that a key may occur; None for unbounded."""
     if not item:
         return 0, 0
     kind, inner = item[0], item[1]
@@ -136,9 +136,9 @@ def occurrences(item: Expression, key: Hashable) -> tuple[int, int | None]:
 
 
 def difference(one: Expression, other: Expression) -> tuple[list[Hashable], bool] | None:
-    """The shortest order that only one of two expressions takes, and whether that is the first; None if none is found.
+    """The shortest sequence that only one of two expressions accepts, and whether the first does; None if not found.
 
-    Nothing is found either where more than 20,000 states would have to be looked at.
+    The search ends without a result after 20,000 states.
     """
     start = (one, other)
     met = {start}

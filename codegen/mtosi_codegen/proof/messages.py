@@ -1,4 +1,4 @@
-"""What has to be proven: the messages of the operations, by their elements."""
+"""The messages to prove: those of the operations, by their elements."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Message:
 
     @property
     def path(self) -> str:
-        """How reports name it."""
+        """The name of the message in reports."""
         return f"{self.service}.{self.operation} {self.role}"
 
 
@@ -41,10 +41,10 @@ def messages_of(services: Iterable[Service], wanted: Sequence[str] | None = None
     """The messages of operations, in the order of services.
 
     Args:
-        wanted: names of operations, with or without their service's name before a dot; None for all.
+        wanted: names of operations, as `Service.operation` or `operation`; None for all.
 
     Raises:
-        SchemaError: there is no such operation, with near names.
+        SchemaError: there is no such operation; the message names similar ones.
     """
     found: list[Message] = []
     names: set[str] = set()

@@ -1,4 +1,4 @@
-"""The schemas as xmlschema and libxml2 read them, apart from our own reader."""
+"""The schemas as xmlschema and libxml2 read them, independent of our own reader."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _OURS: Final = frozenset(
 
 
 class Oracle:
-    """Two models of one set of schemas.
+    """Two models of one set of schemas, by xmlschema and libxml2.
 
     Args:
         schema: a schema that imports all others.
@@ -34,7 +34,7 @@ class Oracle:
         maps: the global components of xmlschema.
 
     Raises:
-        SchemaError: one of the two refuses the schemas; with the reasons.
+        SchemaError: one of the two refuses the schemas; the message has the reasons.
     """
 
     def __init__(self, schema: Path) -> None:
@@ -44,7 +44,7 @@ class Oracle:
             raise SchemaError(f"libxml2 refuses the schemas: {_first(error.error_log)}") from None
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # what is missing is an error where it is used
+                warnings.simplefilter("ignore")  # a missing schema is an error where it is used
                 self._xmlschema = xmlschema.XMLSchema10(str(schema), allow="local", use_fallback=False, use_meta=False)
         except (xmlschema.XMLSchemaException, RecursionError) as error:
             raise SchemaError(f"xmlschema refuses the schemas: {_line(error)}") from None
@@ -52,7 +52,7 @@ class Oracle:
 
     @cached_property
     def prefixes(self) -> dict[str, str]:
-        """A prefix for each namespace of the schemas: the usual one, else the one that the schemas use."""
+        """Prefixes of the schemas' namespaces: the usual prefix, else the one that the schemas use."""
         found: dict[str, str] = {}
         for namespace in sorted(space for space in self.maps.namespaces if space not in _OURS):
             used = (
@@ -69,7 +69,7 @@ class Oracle:
         return found
 
     def element(self, name: str) -> XsdElement | None:
-        """The declaration of a global element by its Clark name, None if there is none."""
+        """The declaration of a global element by its Clark name; None if there is none."""
         return self.maps.elements.get(name)
 
     @cached_property
@@ -84,11 +84,11 @@ class Oracle:
         return found
 
     def derived(self, xsd_type: XsdType) -> Sequence[XsdType]:
-        """The named complex types that are derived from a type, near or far; sorted by name."""
+        """The named complex types that are derived from a type, directly or not; sorted by name."""
         return self._derived.get(xsd_type.name or "", ())
 
     def substitutes(self, element: XsdElement) -> Sequence[XsdElement]:
-        """The elements that may stand for one, itself not among them; abstract ones too; sorted by name."""
+        """The other elements that may substitute for an element, abstract ones too; sorted by name."""
         if element.ref is None and element.parent is not None:
             return ()
         met: dict[str, XsdElement] = {}
@@ -101,11 +101,11 @@ class Oracle:
         return [met[name] for name in sorted(met)]
 
     def refused(self, document: etree._Element) -> str:
-        """What libxml2 has against a document; empty where it is valid."""
+        """The first error of libxml2 in a document; empty if it is valid."""
         return "" if self._libxml2.validate(document) else _first(self._libxml2.error_log)
 
     def problems(self, document: etree._Element) -> list[str]:
-        """What libxml2 and xmlschema have against a document; empty where it is valid."""
+        """The first errors of libxml2 and of xmlschema in a document; empty if it is valid."""
         refused = self.refused(document)
         found = [f"libxml2: {refused}"] if refused else []
         error = next(self._xmlschema.iter_errors(document), None)

@@ -1,4 +1,4 @@
-"""Texts that a pattern of XML Schema describes, made by walking through it."""
+"""Makes texts that match a pattern of XML Schema."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _QUANTIFIER: Final = re.compile(r"\{([0-9]+)(,([0-9]*))?\}")
 
 
 def matching_text(pattern: str, rng: random.Random) -> str:
-    """One text that the pattern describes; the caller checks it.
+    """One text that should match the pattern; the caller checks it.
 
     Raises:
-        SchemaError: the pattern has a class of characters with no member among those that are tried.
+        SchemaError: the pattern has a character class without a member among the characters that are tried.
     """
     return _Walker(pattern, rng).branches()
 
@@ -32,7 +32,7 @@ class _Walker:
         return self._text[self._place : self._place + 1]
 
     def branches(self) -> str:
-        """Alternatives up to the end or a closing bracket, one of them chosen."""
+        """Read alternatives up to the end or a closing bracket, and choose one."""
         found = [self._branch()]
         while self._peek() == "|":
             self._place += 1

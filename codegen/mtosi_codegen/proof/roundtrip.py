@@ -1,4 +1,4 @@
-"""One instance through the stubs: decoded without a warning, encoded, valid, and the same document as before."""
+"""Sends an instance through the stubs: it must decode without a warning and encode to the same, valid document."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _TYPE = f"{{{XSI}}}type"
 
 
 def round_trip(document: etree._Element, cls: type[XmlObject], oracle: Oracle, path: str) -> Difference | None:
-    """Decode and encode a valid document; what went wrong first, None if nothing.
+    """Decode and encode a valid document; return the first difference, None if there is none.
 
     Args:
         document: valid by libxml2 and xmlschema.
         cls: the class of its element.
-        path: how reports name the document.
+        path: name of the document in reports.
     """
     warnings: list[XmlWarning] = []
     try:
@@ -39,7 +39,7 @@ def round_trip(document: etree._Element, cls: type[XmlObject], oracle: Oracle, p
 
 
 def differing(one: etree._Element, other: etree._Element) -> tuple[str, str, str] | None:
-    """Where two documents differ first, prefixes aside: the path, and what stands there in each; None where nowhere."""
+    """The first difference of two documents, besides prefixes: its path and both contents; None if there is none."""
     pairs = [(one, other, f"/{split_clark(str(one.tag))[1]}")]
     while pairs:
         left, right, path = pairs.pop()

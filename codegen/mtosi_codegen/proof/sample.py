@@ -1,4 +1,4 @@
-"""An envelope to begin with: SOAP, the MTOSI header where the set has one, and an instance of a message."""
+"""Makes example envelopes: SOAP, the MTOSI header if the set has one, and an instance of a message."""
 
 from __future__ import annotations
 
@@ -33,25 +33,25 @@ def sample(
     role: Role = "request",
     bindings: Bindings = "jms",
 ) -> bytes:
-    """A valid envelope with a message of an operation.
+    """Return a valid envelope with a message of an operation.
 
     Args:
-        operation: its name, with its service's name before a dot where several services have it.
+        operation: its name, or `Service.operation` if several services have that operation.
         sources: WSDLs, XML Schemas and folders of them.
         kind: `least`, `greatest` or `random`.
-        seed: what chance starts from; the same seed gives the same envelope.
-        role: which message of the operation.
+        seed: seed of the random choices; the same seed gives the same envelope.
+        role: the role of the message in the operation.
         bindings: `jms`, or `all` to take other SOAP bindings too.
 
     Raises:
-        SchemaError: no such operation or message, several of that name, or schemas that cannot be used even mended.
+        SchemaError: no or several operations or messages of that name, or schemas that repair does not make usable.
     """
     samples = Samples(sources, bindings)
     return samples.envelope(_message(operation, messages_of(samples.services, [operation]), role), kind, seed)
 
 
 class Samples:
-    """Envelopes with messages of one set of sources, which is read once.
+    """Makes envelopes for one set of sources, which is read once.
 
     Args:
         sources: WSDLs, XML Schemas and folders of them.
@@ -61,7 +61,7 @@ class Samples:
         services: those of the set.
 
     Raises:
-        SchemaError: schemas that cannot be used even when mended.
+        SchemaError: the schemas cannot be used even after repair.
     """
 
     def __init__(self, sources: Sequence[Path | str], bindings: Bindings = "jms") -> None:
@@ -72,10 +72,10 @@ class Samples:
         self._stock = Stock(self._oracle)
 
     def envelope(self, message: Message, kind: Kind = "least", seed: int = 0) -> bytes:
-        """A valid envelope with a message.
+        """Return a valid envelope with a message.
 
         Raises:
-            SchemaError: no schema has its element, or no valid instance was found.
+            SchemaError: no schema defines its element, or no valid instance was found.
         """
         oracle, stock = self._oracle, self._stock
         declaration = oracle.element(message.element)
@@ -101,7 +101,7 @@ class Samples:
         return text + b"\n"
 
     def examples(self, service: Service, operation: Operation) -> dict[str, str]:
-        """The least envelopes of an operation by role, as far as there are valid ones; of faults the first."""
+        """The smallest valid envelopes of an operation, by role; for faults the first valid one."""
         found: dict[str, str] = {}
         for message in messages_of([service], [operation.name]):
             if message.role not in found:
@@ -121,7 +121,7 @@ def _message(operation: str, found: Sequence[Message], role: Role) -> Message:
 
 
 def _header(declaration: XsdElement, message: Message, stock: Stock) -> etree._Element:
-    """The least MTOSI header, with what says which message this is where the schema has it."""
+    """The smallest MTOSI header, with the fields that identify the message if the schema has them."""
     values = {
         "activityName": message.operation,
         "msgName": split_clark(message.element)[1],

@@ -1,4 +1,4 @@
-"""Simple types of stubs held against those of xmlschema: the built-in type, facets, values, items, members."""
+"""Compares simple types of stubs with those of xmlschema: the built-in type, facets, values, items, members."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ _COMPARED: Final = (
 _QUALIFIED: Final = ("QName", "NOTATION")
 _PROBES: Final = 20
 
-# What a type comes to: its kind, what it is made of (name of a built-in type, values, item or members), its facets.
+# A type in comparable form: its kind, its content (name of a built-in type, values, item or members), its facets.
 Shape: TypeAlias = tuple[str, Any, tuple[tuple[str, Hashable], ...]]
 
 
 class SimpleTypes:
-    """Compares simple types; each is looked at once."""
+    """Compares simple types, each once."""
 
     def __init__(self) -> None:
         self._shapes: dict[XsdSimpleType, Shape] = {}
@@ -52,15 +52,15 @@ class SimpleTypes:
         self._kept: list[SimpleType] = []
 
     def problems(self, wanted: XsdSimpleType, found: SimpleType) -> list[str]:
-        """What differs between the schema's type and the stub's, which is bound to its package."""
+        """The differences between the schema's type and the stub's type; the latter must be bound to its package."""
         key = wanted, id(found)
         if key not in self._checked:
-            self._kept.append(found)  # its id stays its own
+            self._kept.append(found)  # so no other object gets its id
             self._checked[key] = list(self._compare(wanted, found))
         return self._checked[key]
 
     def shape(self, wanted: XsdSimpleType) -> Shape:
-        """What the stub of a type should come to."""
+        """The shape that the stub of a type should have."""
         if wanted not in self._shapes:
             self._shapes[wanted] = self._shape(wanted)
         return self._shapes[wanted]
@@ -119,8 +119,8 @@ class SimpleTypes:
 
 
 def shape_of(found: SimpleType) -> Shape:
-    """What a stub's type comes to; facets of enumerations and unions aside."""
-    found = getattr(found, "inner", found)  # of a declaration that gives the value, its type
+    """The shape of a stub's type, without the facets of enumerations and unions."""
+    found = getattr(found, "inner", found)  # the type in a declaration with a default or fixed value
     if isinstance(found, EnumType):
         return "enum", frozenset(str(member) for member in found.cls), ()
     if isinstance(found, UnionType):
@@ -144,7 +144,7 @@ def _facets_of(found: SimpleType) -> tuple[tuple[str, Hashable], ...]:
 
 
 def _number(text: str, name: str) -> Any:
-    """A bound as the stub has it."""
+    """A bound in the stub's form."""
     if name in INTEGERS:
         return int(text)
     if text.lstrip("+-").isdigit() and name == "decimal":

@@ -1,4 +1,4 @@
-"""A generated package on disk, imported under a name of its own, so that none that is installed is meant."""
+"""Imports a generated package from disk under a name of its own, so no installed package is imported instead."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class Stubs:
     """The classes of a package.
 
     Args:
-        folder: the package's.
-        name: what it is imported as; no other module has that name.
+        folder: folder of the package.
+        name: name under which it is imported; no other module may have it.
 
     Attributes:
         name: as given.
@@ -58,7 +58,7 @@ class Stubs:
                 yield clark(namespace, local), getattr(module, cls)
 
     def find(self, name: str, kind: str) -> type[XmlObject] | None:
-        """The class of a Clark name in `__elements__` or `__types__`, None if there is none."""
+        """The class of a Clark name in `__elements__` or `__types__`; None if there is none."""
         namespace, local = split_clark(name)
         module = module_of(namespace, self.name)
         found = getattr(module, kind, {}).get(local) if module is not None else None
@@ -66,7 +66,7 @@ class Stubs:
         return cls
 
     def class_of(self, message: Message) -> type[XmlObject] | str:
-        """The class that an operation has for a message; what is wrong instead, if there is none."""
+        """The class that an operation has for a message; if there is none, a text that says what is wrong."""
         info = self._services.get((message.service, message.namespace))
         operation = info.by_name.get(message.operation) if info is not None else None
         if info is None or operation is None:
@@ -74,11 +74,11 @@ class Stubs:
         try:
             path = getattr(operation, message.role)
             cls = info.load(path) if path else None
-        except Exception as error:  # noqa: BLE001 - a module is imported when it is asked for, and may be damaged
+        except Exception as error:  # noqa: BLE001 - a module is imported on first use, and may be damaged
             return f"{type(error).__name__}: {error}"
         if cls is not None and cls.__xml__.tag == message.element:
             return cls
-        if message.role == "fault":  # a stub names the first of several
+        if message.role == "fault":  # a stub names only the first of several faults
             cls = self.find(message.element, "__elements__")
             return cls if cls is not None else "no class"
         return f"element {cls.__xml__.tag}" if cls is not None else f"no {message.role}"

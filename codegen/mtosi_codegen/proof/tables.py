@@ -1,4 +1,4 @@
-"""Generated classes held against the components of xmlschema: fields, order, types, occurrence, attributes."""
+"""Compares generated classes with the components of xmlschema: fields, order, types, occurrence, attributes."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ _PYTHON: Final[dict[str, type]] = {
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Difference:
-    """Something in which stubs and schemas differ.
+    """A difference between stubs and schemas.
 
     Attributes:
-        path: message or element, and what stands below it.
-        schema: what the schema says.
-        stub: what the stub says.
+        path: message or element, and the path below it.
+        schema: what the schema has.
+        stub: what the stub has.
     """
 
     path: str
@@ -64,15 +64,15 @@ class Difference:
 
 
 class Tables:
-    """Compares the classes of one package with a model; each pair of type and class once.
+    """Compares the classes of one package with a model, each pair of type and class once.
 
     Args:
         oracle: the model.
         stubs: the package.
 
     Attributes:
-        differences: what was found.
-        types: how many types were compared.
+        differences: the differences found.
+        types: number of types that were compared.
     """
 
     def __init__(self, oracle: Oracle, stubs: Stubs) -> None:
@@ -86,12 +86,12 @@ class Tables:
         self.types = 0
 
     def check(self, declaration: XsdElement, table: ClassTable, path: str) -> None:
-        """Compare a global element with its class, and all that may stand in it."""
+        """Compare a global element with its class, and everything that it may contain."""
         self._element(declaration, table, path)
         self._run()
 
     def check_rest(self) -> None:
-        """Compare all global elements and types of the package that nothing led to."""
+        """Compare all global elements and types of the package that were not reached from a message."""
         maps = self._oracle.maps
         for name, cls in self._stubs.listed("__elements__"):
             element = maps.elements.get(name)
@@ -273,7 +273,7 @@ class Tables:
     # The classes themselves
 
     def _class(self, table: ClassTable, path: str) -> None:
-        """See that the attributes of a class are those of its table."""
+        """Check that the attributes of a class are those of its table."""
         cls = table.cls
         if cls in self._classes:
             return
@@ -281,7 +281,7 @@ class Tables:
         if table.base is not None:
             self._class(table.base, path)
         annotations = inspect.get_annotations(cls)
-        own = [field for field in table.own if field.max != 0]  # a prohibited attribute is none of the class
+        own = [field for field in table.own if field.max != 0]  # the class has no attribute for a prohibited one
         self._expect(path, f"fields of {cls.__name__}", [field.name for field in own], list(annotations))
         scope = {**vars(sys.modules[cls.__module__]), **self._modules}
         made = {field.name: field for field in dataclasses.fields(cls)}
@@ -298,7 +298,7 @@ class Tables:
 
     @cached_property
     def _modules(self) -> dict[str, Any]:
-        """What annotations refer to and only type checkers import."""
+        """The names that annotations refer to and that only type checkers import."""
         found: dict[str, Any] = {"_b": builtins, "_dt": dt, "_decimal": decimal}
         return found | {"_" + path.replace(".", "_"): module for _, path, module in self._stubs.modules()}
 
@@ -315,7 +315,7 @@ def _lineage(table: ClassTable) -> Iterator[ClassTable]:
 
 
 def _key(field: Field) -> object:
-    """What tells one field or particle of a type from another."""
+    """The key that distinguishes a field or particle from the others of its type."""
     if field.kind != "any":
         return field.tag
     target = field.owner.namespace if field.owner is not None else ""
@@ -344,7 +344,7 @@ def _occurs(low: int, high: int | None) -> str:
 def _of_schema(
     particle: XsdElement | XsdAnyElement | XsdGroup, found: dict[object, XsdElement | XsdAnyElement]
 ) -> Expression:
-    """The language of a content model of xmlschema; collects its elements and wildcards."""
+    """The language of a content model of xmlschema; its elements and wildcards are collected."""
     if particle.max_occurs == 0:
         return languages.EMPTY
     if not isinstance(particle, XsdGroup):

@@ -1,4 +1,4 @@
-"""Texts of simple types: the shortest, and others in turn, within all facets."""
+"""Valid texts of simple types: the shortest, and others in turn."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mtosi_jms.namespaces import XSD
 _TRIES: Final = 40
 _MOST: Final = 400
 _LONGEST: Final = 64
-# By primitive type, the plainest first: other lexical forms of a value are values too.
+# By primitive type, the simplest first; other lexical forms of a value are included.
 _SAMPLES: Final = {
     "boolean": ("true", "false", "1", "0"),
     "decimal": ("1", "0", "-1.5", "12345.678", "0.001", "100", "+7"),
@@ -46,13 +46,13 @@ _WORDS: Final = ("text", "a", "en", "word-2", "en-GB", "Zuerich", "x1")
 
 
 class Texts:
-    """The texts of simple types, each type's found once."""
+    """The texts of simple types; those of each type are found once."""
 
     def __init__(self) -> None:
         self._known: dict[XsdSimpleType, list[str]] = {}
 
     def of(self, xsd_type: XsdSimpleType) -> list[str]:
-        """Some texts of a type, the plainest first.
+        """Some texts of a type, the simplest first.
 
         Raises:
             SchemaError: none was found.
@@ -79,7 +79,7 @@ class Texts:
             yield from self._lists(xsd_type, variety.item_type)
             return
         for pattern in _patterns(xsd_type):
-            rng = random.Random(pattern)  # whichever type comes first, the texts are the same
+            rng = random.Random(pattern)  # the same texts in any order of types
             yield from (matching_text(pattern, rng) for _ in range(_TRIES))
         yield from self._of_primitive(xsd_type)
 
@@ -113,7 +113,7 @@ class Texts:
 
 
 def _variety(xsd_type: XsdSimpleType) -> XsdSimpleType:
-    """The list or union that a type restricts; itself if it restricts neither."""
+    """The list or union that a type restricts; the type itself if it restricts neither."""
     found = xsd_type
     while not isinstance(found, (XsdList, XsdUnion)):
         if not isinstance(found.base_type, XsdSimpleType):
@@ -123,7 +123,7 @@ def _variety(xsd_type: XsdSimpleType) -> XsdSimpleType:
 
 
 def _patterns(xsd_type: XsdSimpleType) -> list[str]:
-    """The patterns of the nearest step that has some; those of others are left to the check."""
+    """The patterns of the nearest derivation step that has any; patterns of other steps are left to the check."""
     facet = xsd_type.get_facet(f"{{{XSD}}}pattern")
     return facet.regexps if isinstance(facet, XsdPatternFacets) else []
 
@@ -133,7 +133,7 @@ def _lengths(xsd_type: XsdSimpleType) -> tuple[int, int]:
 
 
 def _bounds(xsd_type: XsdSimpleType, name: str) -> Iterator[str]:
-    """Values at and around the bounds of a type with an order."""
+    """Values at and around the bounds of an ordered type."""
     low, high = xsd_type.min_value, xsd_type.max_value
     if name in ("decimal", "float", "double"):
         for bound, step in ((low, 1), (high, -1)):

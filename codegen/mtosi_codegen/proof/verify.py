@@ -1,7 +1,7 @@
-"""The proof: every message of every operation, class tables and instances, on all cores.
+"""Proves stubs against schemas: class tables and instances for every message of every operation, on all cores.
 
-Each process reads the mended schemas with xmlschema and libxml2 and imports the stubs for itself; the calling process
-imports neither.
+Each worker process reads the repaired schemas with xmlschema and libxml2 and imports the stubs. The calling process
+does neither.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ _SEED: Final = 1
 
 @dataclass(slots=True)
 class Proof:
-    """What came of it.
+    """The result of a proof.
 
     Attributes:
-        messages: what was to be proven.
-        types: how many pairs of type and class were compared.
-        instances, elements: how many documents went through the stubs, and how many elements they had.
-        differences: what differs, each once, in the order of the messages.
+        messages: the messages to prove.
+        types: number of pairs of type and class that were compared.
+        instances, elements: number of documents that went through the stubs, and of elements in them.
+        differences: the differences, each once, in the order of the messages.
         skipped: messages whose element no schema has: the wrappers of the rpc style.
-        findings: what was wrong with the sources.
+        findings: defects of the sources.
     """
 
     messages: tuple[Message, ...] = ()
@@ -58,7 +58,7 @@ class Proof:
     findings: tuple[Finding, ...] = ()
 
     def add(self, other: Proof) -> None:
-        """Take in the result of a part."""
+        """Add the result of a part of the proof."""
         self.types += other.types
         self.instances += other.instances
         self.elements += other.elements
@@ -75,20 +75,20 @@ def verify(
     progress: Callable[[int, int], None] | None = None,
     workers: int | None = None,
 ) -> Proof:
-    """Prove a generated package against its sources; of sources without operations, the classes.
+    """Prove a generated package against its sources; if they have no operations, prove the classes.
 
     Args:
         sources: WSDLs, XML Schemas and folders of them.
         package: folder of the package.
-        operations: names of operations, with or without their service's name before a dot; None for all.
+        operations: names of operations, as `Service.operation` or `operation`; None for all.
         bindings: `jms`, or `all` to take other SOAP bindings too.
-        progress: is told how many messages are done, and of how many.
-        workers: number of processes; None for one for each core.
+        progress: called with the number of messages done and their total number.
+        workers: number of processes; None for one per core.
 
     Raises:
-        SchemaError: no sources, no such operation, schemas that xmlschema or libxml2 refuses even when mended, or no
+        SchemaError: no sources, no such operation, schemas that xmlschema or libxml2 refuses even after repair, or no
             package in the folder.
-        ConfigError: a process ended before its work.
+        ConfigError: a process ended before its work was done.
     """
     if not (package / "__init__.py").is_file():
         raise SchemaError("no generated package: run mtosi-codegen generate first", file=str(package))
@@ -128,7 +128,7 @@ def _cores() -> int:
 
 @dataclass(slots=True)
 class _Workshop:
-    """What a process has: the model and the stubs, or why there is none."""
+    """The state of a process: the model and the stubs, or the reason why one is missing."""
 
     stock: Stock | None = None
     stubs: Stubs | None = None
@@ -144,7 +144,7 @@ def _prepare(schema: Path, package: Path) -> None:
         _workshop.stock = Stock(Oracle(schema))
     except MtosiError as error:
         _workshop.error = error
-    except Exception as error:  # noqa: BLE001 - an initializer that raises would end all processes without a word
+    except Exception as error:  # noqa: BLE001 - an initializer that raises would end all processes without a message
         _workshop.error = ConfigError(f"the schemas cannot be read: {type(error).__name__}: {error}")
     try:
         _workshop.stubs = Stubs(package, _NAME)
@@ -158,7 +158,7 @@ def _compare(messages: Sequence[Message], *, whole: bool) -> Proof:
     try:
         if stubs is not None:
             return compare(stock.oracle, stubs, messages, whole=whole)
-    except Exception as error:  # noqa: BLE001 - a module is imported when it is looked at, and may be damaged
+    except Exception as error:  # noqa: BLE001 - a module is imported on first use, and may be damaged
         problem = f"{type(error).__name__}: {error}"
     return Proof(differences=[Difference("/", "a package", f"cannot be imported: {problem}")])
 
@@ -175,11 +175,11 @@ def _tools() -> tuple[Stock, Stubs | None]:
 
 
 def compare(oracle: Oracle, stubs: Stubs, messages: Sequence[Message], *, whole: bool = True) -> Proof:
-    """Hold classes against the model.
+    """Compare classes with the model.
 
     Args:
-        messages: whose classes, and all that may stand in them.
-        whole: all other elements and types of the package as well.
+        messages: the messages whose classes are compared, with all classes that these may contain.
+        whole: whether to compare all other elements and types of the package as well.
     """
     tables, skipped = Tables(oracle, stubs), []
     for message in messages:
@@ -196,7 +196,7 @@ def compare(oracle: Oracle, stubs: Stubs, messages: Sequence[Message], *, whole:
 
 
 def send(stock: Stock, stubs: Stubs, messages: Sequence[Message]) -> Proof:
-    """Send instances of each message through the stubs: the least, a random one, the greatest with all alternatives."""
+    """Send instances of each message through the stubs: smallest, largest with all alternatives, and random ones."""
     found = Proof()
     kinds: tuple[Kind, ...] = ("least", "greatest", "random")
     makers = [Maker(stock, kind, _SEED) for kind in kinds]
@@ -229,5 +229,5 @@ def _send_instances(message: Message, cls: type[XmlObject], maker: Maker, oracle
         if difference is not None:
             found.differences.append(difference)
             return
-        if maker.fresh == before:  # nothing that another one would show
+        if maker.fresh == before:  # a further instance would show nothing new
             return

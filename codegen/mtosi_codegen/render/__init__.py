@@ -1,6 +1,6 @@
-"""From the model to text: pure, sorted, no clock. `render` returns every file of the package by its path.
+"""Turns the model into text: no I/O, no clock, sorted output. `render` returns every file of the package by its path.
 
-What a file looks like is in `templates/`; here is what they are given.
+The layout of files is in `templates/`; this package makes the values for the templates.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ def render(model: Model, digest: str, templates: Path | None = None) -> dict[str
 
     Args:
         digest: hash of the sources, for the banner.
-        templates: folder of templates that take the place of ours.
+        templates: folder of templates that replace the built-in ones.
 
     Raises:
-        SchemaError: a template is at fault.
+        SchemaError: a template is wrong.
     """
     made = _ours() if templates is None else Templates(folder=templates)
     banner = f"{MARK} Sources: sha256:{digest}"
@@ -43,12 +43,12 @@ def render(model: Model, digest: str, templates: Path | None = None) -> dict[str
 
 @cache
 def _ours() -> Templates:
-    """Our own templates, compiled once a process."""
+    """The built-in templates, compiled once per process."""
     return Templates()
 
 
 def _check(text: str, banner: str, path: str, template: str) -> None:
-    """Whether a template that is not ours makes what the generator can know again and Python can read."""
+    """Check that the output of a user's template has the generator's first line and is valid Python."""
     if not text.startswith(f"{banner}\n"):
         raise SchemaError("must begin with {{ banner }}, by which generated files are known", file=template)
     try:
@@ -58,7 +58,7 @@ def _check(text: str, banner: str, path: str, template: str) -> None:
 
 
 def _files(model: Model) -> Iterator[tuple[str, str, dict[str, object]]]:
-    """Path, template and what the template is given, for each file."""
+    """Path, template and the template's values, for each file."""
     modules = sorted((module.namespace, module.path) for module in model.modules)
     services = sorted((f"{service.module}:{service.class_name}", service.name) for service in model.services)
     yield "__init__.py", "package.py.jinja", {"modules": modules, "services": services}

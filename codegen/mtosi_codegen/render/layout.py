@@ -1,5 +1,5 @@
-"""Laying out generated Python, in the manner of the usual formatters: what templates write on one line and does not fit
-is folded at its brackets; docstrings are wrapped. `python` and `docstring` are filters of the templates.
+"""Lays out generated Python as the usual formatters do: lines that are too long are folded at their brackets, and
+docstrings are wrapped. `python` and `docstring` are filters of the templates.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _OPENING: Final = frozenset("([{")
 
 
 class _Brackets(NamedTuple):
-    """Where a pair of brackets of a line begins and ends, and its commas."""
+    """The positions of a pair of brackets in a line and of the commas between them."""
 
     start: int
     end: int
@@ -26,7 +26,7 @@ class _Brackets(NamedTuple):
 
 
 def fold(text: str) -> str:
-    """Python text with every line of more than 120 characters folded at its brackets; docstrings and comments stay."""
+    """Fold each line of more than 120 characters at its brackets. Docstrings and comments stay as they are."""
     if max(map(len, text.split("\n"))) <= WIDTH:
         return text
     found: list[str] = []
@@ -47,7 +47,7 @@ def _folded(line: str) -> Iterator[str]:
     if len(line) <= WIDTH or not pairs:
         yield line
         return
-    # A signature gives way in its parameters first, everything else in what stands last.
+    # Fold a signature at its first brackets, the parameters; fold other lines at their last brackets.
     start, end, commas = pairs[0 if code.startswith("def ") else -1]
     head, tail = code[: start + 1], code[end:]
     name, equals, value = head.rpartition(" = ")
@@ -71,7 +71,7 @@ def _folded(line: str) -> Iterator[str]:
 
 
 def _brackets(code: str) -> list[_Brackets]:
-    """The outermost pairs of brackets that hold something; none where a comment follows."""
+    """The outermost pairs of non-empty brackets; none if a comment follows."""
     found: list[_Brackets] = []
     commas: list[int] = []
     depth = start = 0
@@ -93,12 +93,12 @@ def _brackets(code: str) -> list[_Brackets]:
 
 
 def _shares_line(head: str) -> bool:
-    """Whether items may share a line of their own: those of calls and subscripts, not those of tuples and dicts."""
+    """Whether items may share one line: items of calls and subscripts may, items of tuples and dicts may not."""
     return re.search(r"\w[(\[]$", head) is not None
 
 
 def python(value: str | Sequence[str] | Mapping[str, str]) -> str:
-    """A text, several texts or a table of texts as Python writes them, in double quotes."""
+    """A string, several strings or a dict of strings as Python literals, in double quotes."""
     if isinstance(value, str):
         escaped = value.replace("\\", "\\\\").replace('"', '\\"')
         return '"' + "".join(char if char.isprintable() else repr(char)[1:-1] for char in escaped) + '"'
@@ -108,7 +108,7 @@ def python(value: str | Sequence[str] | Mapping[str, str]) -> str:
 
 
 def tuple_of(items: Sequence[str]) -> str:
-    """A tuple of expressions; one of one item gets its comma."""
+    """A tuple of expressions, with the comma that a single item needs."""
     return f"({', '.join(items)}{',' * (len(items) == 1)})"
 
 
@@ -118,11 +118,11 @@ def docstring(
     """A docstring, wrapped.
 
     Args:
-        text: what it says; an empty line parts paragraphs.
-        indent: blanks before its lines; before the first one they stand in the template.
-        section: heading of the section of names.
-        entries: what the section lists; one without documentation is left out.
-        name, doc: the attributes of an entry that have its name and its documentation.
+        text: the text; an empty line separates paragraphs.
+        indent: blanks before its lines, except the first line, which the template indents.
+        section: heading of the section that lists names.
+        entries: entries of the section; an entry without documentation is left out.
+        name, doc: the attributes of an entry that hold its name and its documentation.
     """
     margin = " " * indent
     body = _wrapped(text, margin)

@@ -1,4 +1,4 @@
-"""What the templates of services are given: plain values, names and expressions in Python's spelling, no layout.
+"""The values for the templates of services: plain values, names and expressions in Python's spelling, no layout.
 
 docs/templates.md lists them.
 """
@@ -77,9 +77,9 @@ class ServiceView:
 
 
 def batch_path(cls: ClassDef | None) -> tuple[Field, ...]:
-    """The fields from a response down to the list that batches cut; empty where there is no such list.
+    """The fields that lead from a response to the list that batches divide; empty if there is no such list.
 
-    Each level has one element field only (vendor extensions aside), the last one is a list of objects.
+    Each level has only one element field besides vendor extensions; the last field is a list of objects.
     """
     path: list[Field] = []
     while cls is not None and len(path) < _LIST_DEPTH and not any(base.mixin for base in cls.lineage()):
@@ -105,7 +105,7 @@ def _about(operation: Operation) -> dict[str, str]:
 
 
 def _class_names(operations: list[str]) -> dict[str, str]:
-    """A class name for each operation; `get1` and `get_1` differ as methods, but not in CamelCase."""
+    """A unique class name for each operation: `get1` and `get_1` differ as methods, but not in CamelCase."""
     found: dict[str, str] = {}
     taken = {"_INFO", "_Aio"}
     for operation in operations:
@@ -116,7 +116,7 @@ def _class_names(operations: list[str]) -> dict[str, str]:
 
 
 def _is_name(field: Field) -> bool:
-    """Whether a field holds a distinguished name, for which its text form may be given."""
+    """Whether a field holds a distinguished name, which callers may also pass as text."""
     return (
         not field.many and isinstance(field.type, ObjectValue) and any(base.mixin for base in field.type.cls.lineage())
     )

@@ -1,4 +1,4 @@
-"""The templates: ours, and those of a folder that take their place. An error in one names its file and line."""
+"""The built-in templates, and the user's that replace them. An error in a template names its file and line."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ _OURS: Final = "default"
 
 
 class Templates:
-    """Templates, each compiled once. Pages are escaped, Python is not.
+    """A set of templates, each compiled once. Values in pages are escaped, values in Python code are not.
 
     Args:
-        kind: folder of ours below `templates`; empty for those of packages.
-        folder: templates that take the place of ours of the same name. They reach ours as `default/NAME`; files whose
-            names begin with `_` are their own.
+        kind: folder of built-in templates below `templates`; empty for the templates of packages.
+        folder: folder of templates that replace built-in ones of the same name. They can include the built-in one as
+            `default/NAME`. Files whose names begin with `_` are helpers of their own.
 
     Raises:
-        SchemaError: the folder cannot be read, or has a file that is no template of ours.
+        SchemaError: the folder cannot be read, or has a file that replaces no built-in template.
         MissingExtraError: Jinja2 is not installed.
     """
 
@@ -49,10 +49,10 @@ class Templates:
         self._environment.filters.update(python=python, docstring=docstring)
 
     def render(self, name: str, **values: object) -> str:
-        """The text that a template makes of values.
+        """Fill a template with values and return the text.
 
         Raises:
-            SchemaError: the template cannot be read or fails; with its file and line.
+            SchemaError: the template cannot be read or fails. The error names its file and line.
         """
         import jinja2
 
@@ -66,7 +66,7 @@ class Templates:
 
 
 def ours() -> list[Path]:
-    """The files of our templates of packages, sorted."""
+    """The files of the built-in templates of packages, sorted."""
     return sorted(path for path in _FOLDER.iterdir() if path.is_file())
 
 
@@ -94,7 +94,7 @@ def _check_text(path: Path) -> None:
 
 
 def _error(error: Exception, name: str) -> SchemaError:
-    """What a template failed with, and the last place in a template that it passed."""
+    """The error of a template, with the last line of a template that ran."""
     message = f"{type(error).__name__}: {error}"
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         if frame.filename.endswith(_SUFFIX):

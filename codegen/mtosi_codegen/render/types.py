@@ -1,4 +1,4 @@
-"""What the templates of types are given: plain values, names and expressions in Python's spelling, no layout.
+"""The values for the templates of types: plain values, names and expressions in Python's spelling, no layout.
 
 docs/templates.md lists them.
 """
@@ -21,7 +21,7 @@ _SECRETS: Final = frozenset({"security", "password"})
 
 
 class TypesView:
-    """A file of types: those of one namespace, or of several that need each other and have a `registry` each."""
+    """A file of types: those of one namespace, or of several that need each other. Each namespace has a `registry`."""
 
     def __init__(self, modules: Sequence[TypeModule]) -> None:
         self._names = names = Names(modules[0].home)
@@ -104,7 +104,7 @@ def registry(module: TypeModule) -> SimpleNamespace:
 
 
 def shared_names(module: TypeModule) -> list[tuple[str, str]]:
-    """Of each class of a module its name in the file that it shares with other modules, and its own."""
+    """For each class of a module: its name in the file that the module shares with others, and its own name."""
     entries: list[EnumClass | ClassDef | FaultDef] = [*module.enums, *module.classes, *module.faults]
     return sorted((private_name(module, entry.name), entry.name) for entry in entries)
 

@@ -1,4 +1,4 @@
-"""Values as Python: their annotations and what stands for them in the tables."""
+"""Python code for values: their annotations and their entries in the tables of classes."""
 
 from __future__ import annotations
 
@@ -57,18 +57,18 @@ def constant_of(name: str) -> str:
 
 
 def type_class(cls: ClassDef) -> ClassDef:
-    """The class to annotate a reference to an element with: that of its type where that has a name."""
+    """The class that annotates a reference to an element: the class of its type if the type has a name."""
     return next((ancestor for ancestor in cls.lineage() if ancestor.kind == "type"), cls)
 
 
 def path_of(entry: ClassDef | EnumValue) -> str:
-    """`module:Class`, as tables name classes."""
+    """The name of a class in tables: `module:Class`."""
     target = entry.enum if isinstance(entry, EnumValue) else entry
     return f"{target.module.path}:{target.name}"
 
 
 class Names:
-    """How one generated file refers to others, and what it has to import for that.
+    """How one generated file refers to others, and the imports that it needs for that.
 
     Args:
         home: dotted path of the file below the package.
@@ -82,7 +82,7 @@ class Names:
         self.library = False
 
     def local(self, module: TypeModule, name: str, *, run_time: bool = False) -> str:
-        """A class or enumeration as this file names it."""
+        """The name of a class or enumeration in this file."""
         if module.home == self.home:
             return private_name(module, name)
         (self.run_time if run_time else self.typing).add(module)
@@ -102,7 +102,7 @@ class Names:
         """The Python type of a value.
 
         Args:
-            shadowed: built-in names that mean something else where the annotation stands.
+            shadowed: built-in names that have another meaning in the scope of the annotation.
         """
         if isinstance(value, ObjectValue):
             cls = type_class(value.cls)
@@ -129,7 +129,7 @@ class Names:
         return re.sub(r"\w+", lambda match: builtin(match.group(), shadowed), text) if "." not in text else text
 
     def field(self, field: Field, shadowed: frozenset[str] = frozenset()) -> str:
-        """The annotation of a field as the class has it, without the None of an absent one."""
+        """The annotation of a field in its class, without the `None` of an optional field."""
         if field.kind == "any":
             self.library = True
             return f"{builtin('list', shadowed)}[_x.XmlObject | _x.RawXml]"
@@ -144,12 +144,12 @@ class Names:
 
 
 def builtin(name: str, shadowed: frozenset[str]) -> str:
-    """A built-in name, through its module where a field of the class has the same name."""
+    """A built-in name; qualified by its module if a field of the class has the same name."""
     return f"_b.{name}" if name in shadowed else name
 
 
 def table_type(value: Value) -> str:
-    """What stands for a type in a table."""
+    """The expression for a type in a table."""
     if isinstance(value, ObjectValue):
         return python(path_of(value.cls))
     if isinstance(value, EnumValue):
@@ -178,7 +178,7 @@ def _facet(name: str, texts: tuple[str, ...], kind: str) -> str:
 
 
 def table_entry(field: Field, cls: ClassDef) -> str:
-    """What stands for a field in the table of its class."""
+    """The expression for a field in the table of its class."""
     if field.kind == "mixed":
         return f"_x.MIXED({python(field.name)})"
     if field.kind == "text":
@@ -205,7 +205,7 @@ def table_entry(field: Field, cls: ClassDef) -> str:
 
 
 def table_model(group: ModelGroup) -> str:
-    """What stands for a content model in the table of its class."""
+    """The expression for a content model in the table of its class."""
     items = [_model_item(item, group) if isinstance(item, ModelItem) else table_model(item) for item in group.items]
     return f"({python(group.kind)}, {group.minimum}, {group.maximum}, {tuple_of(items)})"
 

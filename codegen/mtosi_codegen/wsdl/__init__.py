@@ -1,1 +1,1 @@
-"""WSDL 1.1: the model of its services (`model`), reading (`read`) and putting them together (`join`)."""
+"""WSDL 1.1: the model of its definitions (`model`), reading them (`read`) and joining them to services (`join`)."""

@@ -1,4 +1,4 @@
-"""Changes to the text of a WSDL that leave every other byte as it is: addresses, ports and services (P22)."""
+"""Changes addresses, ports and services in the text of a WSDL; every other byte stays as it is (P22)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mtosi_codegen.xsd.model import QName
 from mtosi_jms.errors import SchemaError
 from mtosi_jms.namespaces import WSDL
 
-# What well-formed XML without document type is made of, text aside.
+# The markup of well-formed XML without document type.
 _ATTRIBUTE: Final = r"\s+([^\s=>/]+)\s*=\s*(\"[^\"]*\"|'[^']*')"
 _TOKEN: Final = re.compile(
     rf"<!--.*?-->|<!\[CDATA\[.*?\]\]>|<\?.*?\?>|<(?P<end>/?)(?P<tag>[^\s/>!?]+)(?:{_ATTRIBUTE})*\s*(?P<empty>/?)>",
@@ -26,7 +26,7 @@ _ESCAPES: Final = {"&": "&amp;", "<": "&lt;", '"': "&quot;", "'": "&apos;", "\t"
 
 @dataclass(slots=True)
 class _Span:
-    """Where an element stands in the text: its start tag, and where its end tag begins; -1 for an empty one."""
+    """The position of an element in the text: its start tag, and the start of its end tag, -1 for an empty element."""
 
     tag: str
     start: int
@@ -35,14 +35,14 @@ class _Span:
 
 
 class WsdlText:
-    """The text of a WSDL beside its tree.
+    """The text of a WSDL, with the tree that was parsed from it.
 
     Args:
-        document: as it was read.
-        data: the bytes that it was read from.
+        document: the parsed document.
+        data: the bytes from which it was parsed.
 
     Raises:
-        SchemaError: the text cannot be told from the tree: an encoding that Python does not know.
+        SchemaError: the text does not match the tree, for example in an encoding that Python does not know.
     """
 
     def __init__(self, document: Document, data: bytes) -> None:
@@ -82,7 +82,7 @@ class WsdlText:
         self._append(port, _address(port, soap, location))
 
     def add_port(self, name: str, binding: QName, soap: str, location: str) -> None:
-        """Add a port, in the service of that name if there is one, else in a new one.
+        """Add a port to the service of that name; without such a service add one.
 
         Args:
             name: name of the interface; the service is called `<name>Jms`, the port `<name>SoapJms`.
@@ -144,7 +144,7 @@ def _spans(text: str) -> list[_Span]:
 
 
 def _prefix(scope: etree._Element, namespace: str, preferred: str) -> tuple[str, str]:
-    """A prefix with its colon for a namespace, and its declaration where there is none in scope."""
+    """A prefix with its colon for a namespace, and its declaration if none is in scope."""
     for prefix, uri in scope.nsmap.items():
         if uri == namespace:
             return f"{prefix}:" if prefix else "", ""

@@ -1,8 +1,8 @@
-"""From bindings, port types and messages to services: each operation with the elements of its messages.
+"""Joins bindings, port types and messages to services; each operation gets the elements of its messages.
 
-Where they do not fit, the closest spelling is taken and reported; what cannot be put together is left out and
-reported. Look-ups stay within the files that a WSDL reaches, so that two services may share names and namespace.
-Parts that have types get elements here (`elements`).
+Where names do not match, the closest spelling is used and reported; what cannot be joined is left out and reported.
+Look-ups stay within the files that a WSDL reaches, so two services may share names and namespace. Parts with types get
+elements here (`elements`).
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ Kind = Literal["request", "response"]
 
 
 def services_of(sources: Sources, schema: SchemaSet, findings: Findings, bindings: Bindings = "jms") -> list[Service]:
-    """One service for each wanted SOAP binding, and for each port type of the WSDLs that have none at all.
+    """Return one service for each wanted SOAP binding, and for each port type of the WSDLs without any SOAP binding.
 
     Args:
         sources: what was read.
-        schema: gets an element for each message, or part of one, that has types only.
-        findings: gets what does not fit.
+        schema: gets an element for each message or part that has only types.
+        findings: gets a finding for each mismatch.
         bindings: which SOAP bindings are wanted.
 
     Returns:
-        The services in order of file and line, those without SOAP binding last.
+        The services in order of file and line; those without SOAP binding come last.
     """
     found: list[Service] = []
     made = MadeElements(schema)
@@ -76,7 +76,7 @@ def services_of(sources: Sources, schema: SchemaSet, findings: Findings, binding
 
 
 def _abstract_bindings(definitions: Definitions, root: Document) -> list[Binding]:
-    """A stand-in for each port type of a WSDL without SOAP binding, its own and those that it binds otherwise."""
+    """Stand-ins for bindings in a WSDL without SOAP binding: for its own port types and those in its other bindings."""
     bound = {other.type for other in definitions.others if other.place.file == root.name}
     return [
         Binding(
@@ -96,13 +96,13 @@ def _abstract_bindings(definitions: Definitions, root: Document) -> list[Binding
 
 
 def outer_documents(sources: Sources, root: Document) -> list[Document]:
-    """The WSDLs that hold no binding and import this one, near or far: its ports may stand there."""
+    """The WSDLs without bindings that import this one, directly or not: they may contain its ports."""
     candidates = [document for document in sources.documents if document.kind == "wsdl"]
     return [other for other in candidates if has_ports_only(other.root) and root in sources.scope(other)]
 
 
 def stripped_name(name: str) -> str:
-    """An interface's name without what says how it is bound (`_MSG`, `SoapJmsBinding`, `Jms`)."""
+    """An interface's name without suffixes for its binding (`_MSG`, `SoapJmsBinding`, `Jms`)."""
     return _SUFFIX.sub("", name) or name
 
 
@@ -144,7 +144,7 @@ class _Joiner:
 
     @property
     def style(self) -> str:
-        """The style of the binding; empty where no SOAP binding says one."""
+        """The style of the binding; empty if no SOAP binding sets it."""
         return self._binding.style
 
     @property
@@ -153,11 +153,11 @@ class _Joiner:
         return self._binding.name.namespace
 
     def report(self, rule: str, place: Place, message: str, repair: str) -> None:
-        """Note a finding."""
+        """Add a finding."""
         self._findings.add(rule, place.file, place.line, message, repair)
 
     def _name(self, port_type: PortType | None) -> str:
-        """The interface's name: its port type's, or its file's where the port type came out of a namesake's shadow."""
+        """The interface's name: the port type's, or the files' if both have one name and the port type another."""
         name = stripped_name(port_type.name.local if port_type else self._binding.name.local)
         if port_type is None or port_type.place.file == self._binding.place.file:
             return name
@@ -187,7 +187,7 @@ class _Joiner:
     # Operations
 
     def _pairs(self, port_type: PortType) -> Iterator[tuple[BoundOperation, PortOperation]]:
-        """Binding operations with those of the port type: by name, by closeness, the last two by words."""
+        """Pair binding operations with those of the port type: by name, by similarity, the last pair by its words."""
         left = list(port_type.operations)
         pairs: dict[BoundOperation, PortOperation] = {}
         for bound in self._binding.operations:
@@ -262,7 +262,7 @@ class _Joiner:
     # Messages
 
     def message(self, name: QName, place: Place) -> Message | None:
-        """The message of a name, or the one that is meant, reported; None where there is none."""
+        """The message of a name, or, with a finding, the most similar one; None if there is none."""
         alias = self._all.aliases.get(place.file, {}).get(name.namespace, name.namespace)
         found = self._all.messages.get(name) or self._all.messages.get(QName(alias, name.local))
         if found is not None:
@@ -275,14 +275,14 @@ class _Joiner:
         return self._nearest(name, place)
 
     def header_part(self, message: QName, name: str) -> Part | None:
-        """The part that a header names; that its message is in another namespace than said costs nothing here."""
+        """The part that a header names; the message may be in another namespace than the header says."""
         known = self._all.messages.get(message)
         same = (other for key, other in self._all.messages.items() if key.local == message.local)
         parts = (part for found in ([known] if known else same) for part in found.parts)
         return next((part for part in parts if part.name == name), None)
 
     def _nearest(self, name: QName, place: Place) -> Message | None:
-        """The message that differs in case or by a letter or two."""
+        """The message whose name differs in case or by one or two letters."""
         near: Iterable[tuple[float, Message]] = (
             (_closeness(name.local, key.local), message) for key, message in self._all.messages.items()
         )
@@ -303,7 +303,7 @@ class _Bodies:
         self._made = made
 
     def body(self, name: QName | None, bound: BoundMessage, kind: Kind) -> tuple[Message, QName] | None:
-        """A message and the element in its body; None, reported, where there is none."""
+        """A message and the element in its body; None, with a finding, if there is none."""
         operation = self._operation
         message = self._joiner.message(name, operation.place) if name is not None else None
         if message is None:
@@ -377,7 +377,7 @@ class _Bodies:
         return name
 
     def _mended(self, part: Part) -> Part:
-        """The part; one whose type is the name of an element, with that element."""
+        """The part. If its type is the name of an element, that element replaces the type."""
         if part.element is None and part.type is not None and self._made.means_element(part.type):
             text = f"part {part.name!r} names the type {part.type}, which is an element"
             self._joiner.report("message-part", part.place, text, "the element is taken")
@@ -416,11 +416,11 @@ class _Bodies:
         return name
 
     def _marked(self, kind: Kind) -> bool:
-        """Whether the binding says which parts are the body."""
+        """Whether the binding names the parts of the body."""
         return bool((self._bound.input if kind == "request" else self._bound.output).body_parts)
 
     def _empty(self, message: Message, kind: Kind) -> QName:
-        """An element for a body that should be empty: what a message is for, only its element tells."""
+        """An element for a body without parts: only the element shows which message it is."""
         operation, namespace = self._operation, self._joiner.namespace
         plain = operation.name + "Response" * (kind == "response")
         names = [QName(namespace, local) for local in (plain, message.name.local, f"{plain}Empty")]
@@ -433,7 +433,7 @@ class _Bodies:
     # Beside the body
 
     def headers(self) -> None:
-        """Elements for header parts that have a type; header parts that nothing defines are reported."""
+        """Make elements for header parts with a type; report undefined header parts."""
         for header in (*self._bound.input.headers, *self._bound.output.headers):
             part = self._joiner.header_part(header.message, header.part)
             if part is None:
@@ -465,7 +465,7 @@ class _Bodies:
 
 
 def _body_part(parts: list[Part]) -> Part | None:
-    """The only part, or the only one that is called a body or is not called a header; None where none stands out."""
+    """The only part, the only one named a body, or the only one not named a header; None if that is not unique."""
     if len(parts) > 1:
         bodies = [part for part in parts if "body" in part.name.casefold()]
         parts = bodies or [part for part in parts if not _calls_header(part)]
@@ -484,7 +484,7 @@ def _closeness(one: str, other: str) -> float:
 
 
 def _agree(bound: BoundOperation, operation: PortOperation) -> bool:
-    """Whether two names are made of the same words in another order, or the messages say that both are meant."""
+    """Whether the names have the same words in any order, or the header messages show that both belong together."""
     own = _words(bound.name)
     bound_to = {header.message.local for header in (*bound.input.headers, *bound.output.headers) if not header.fault}
     messages = {name.local for name in (operation.input, operation.output) if name is not None}

@@ -1,4 +1,4 @@
-"""WSDL definitions as they are read."""
+"""WSDL definitions as read from the files."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ class Message:
 
 @dataclass(slots=True, eq=False)
 class PortOperation:
-    """An operation of a port type; faults by name.
+    """An operation of a port type; its faults are by name.
 
     Attributes:
-        answers_first: whether its output stands before its input, or alone: the service speaks first.
+        answers_first: whether its output comes before its input or has no input: the service sends the first message.
     """
 
     name: str
@@ -55,7 +55,7 @@ class PortType:
 
 @dataclass(slots=True, eq=False)
 class BoundHeader:
-    """What a binding puts into the SOAP header: a part of a message; `fault` for that of a header fault."""
+    """A message part that a binding puts into the SOAP header; `fault` marks the part of a header fault."""
 
     message: QName
     part: str
@@ -66,14 +66,14 @@ class BoundHeader:
 
 @dataclass(slots=True, eq=False)
 class BoundMessage:
-    """What a binding says of an input or output.
+    """The binding of an input or output.
 
     Attributes:
-        body_parts: the parts in the body, None where it names none.
+        body_parts: the parts in the body; None if the binding does not name them.
         headers: the parts in the SOAP header.
         attachments: the parts that travel as MIME attachments.
         namespace: namespace of the wrapper in the rpc style.
-        encoded: whether the SOAP encoding is asked for.
+        encoded: whether the binding requires the SOAP encoding.
     """
 
     body_parts: tuple[str, ...] | None = None
@@ -85,7 +85,7 @@ class BoundMessage:
 
 @dataclass(slots=True, eq=False)
 class BoundOperation:
-    """An operation of a binding; `fault_spaces` are the namespaces of its faults by their names."""
+    """An operation of a binding; `fault_spaces` has the namespaces of its faults by name."""
 
     name: str
     place: Place
@@ -98,7 +98,7 @@ class BoundOperation:
 
 @dataclass(slots=True, eq=False)
 class Binding:
-    """A SOAP binding; one whose style is empty stands for a port type that no SOAP binding binds."""
+    """A SOAP binding. An empty style marks a stand-in for a port type that no SOAP binding binds."""
 
     name: QName
     type: QName
@@ -110,10 +110,10 @@ class Binding:
 
 @dataclass(slots=True, eq=False)
 class OtherBinding:
-    """A binding that is not of SOAP.
+    """A binding other than SOAP.
 
     Attributes:
-        kind: what it is, in words.
+        kind: what binding it is, in words.
     """
 
     name: QName
@@ -124,7 +124,7 @@ class OtherBinding:
 
 @dataclass(slots=True, eq=False)
 class Port:
-    """A port: a binding with an address; `jms` where that is one of JMS."""
+    """A port: a binding with an address; `jms` tells whether that is a JMS address."""
 
     binding: QName
     address: str
@@ -134,7 +134,7 @@ class Port:
 
 @dataclass(slots=True)
 class Definitions:
-    """All that a WSDL reaches, by name; first one wins. `aliases` are those of each file."""
+    """All definitions that a WSDL reaches, by name; the first of a name is used. `aliases` are by file."""
 
     messages: dict[QName, Message] = field(default_factory=dict)
     port_types: dict[QName, PortType] = field(default_factory=dict)

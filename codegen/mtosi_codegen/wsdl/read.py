@@ -1,4 +1,4 @@
-"""From WSDL documents to definitions: messages, port types, SOAP bindings and ports. Nothing is looked up yet."""
+"""Reads WSDL documents into definitions: messages, port types, bindings and ports. References stay unresolved."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ _HTTP: Final = "http://schemas.xmlsoap.org/wsdl/http/"
 
 
 def read_definitions(documents: Iterable[Document], findings: Findings) -> Definitions:
-    """The definitions of several documents, first one wins where a name comes twice.
+    """Return the definitions of several documents; of two definitions with one name the first is used.
 
     Args:
-        documents: those that one WSDL reaches, itself first.
+        documents: the WSDL and the documents that it reaches, the WSDL first.
     """
     found = Definitions()
     for document in documents:
@@ -46,7 +46,7 @@ def read_definitions(documents: Iterable[Document], findings: Findings) -> Defin
 
 
 class WsdlReader:
-    """Reads one WSDL document; what is spelled wrongly is mended and reported."""
+    """Reads one WSDL document; wrong spellings are repaired and reported."""
 
     def __init__(self, document: Document, findings: Findings) -> None:
         self._document = document
@@ -84,14 +84,14 @@ class WsdlReader:
     def _check_again(
         self, what: str, known: Message | PortType, again: Message | PortType, contents: Sequence[object]
     ) -> None:
-        """Report a second definition of a name that says something else than the first."""
+        """Report a second definition of a name that differs from the first."""
         if known is not again and contents[0] != contents[1]:
             place = f"{known.place.file}:{known.place.line}"
             message = f"{what} {known.name} is defined again, and differently, after {place}"
             self._findings.add("definition-conflict", *again.place, message, f"the definition at {place} counts")
 
     def ports_of(self, binding: QName) -> Iterator[tuple[etree._Element, etree._Element | None]]:
-        """The ports of a binding in this document, each with its SOAP address, None where it has none."""
+        """The ports of a binding in this document, each with its SOAP address or None."""
         for _, port in self._port_elements():
             if self._names.qname(port, "binding") == binding:
                 yield port, self._soap(port, "address")
@@ -203,7 +203,7 @@ class WsdlReader:
 
 
 def _kind_of(binding: etree._Element) -> str:
-    """What a binding that is not of SOAP is, in words."""
+    """What a binding other than SOAP is, in words."""
     marks = [child for child in binding.iterchildren("*") if not str(child.tag).startswith(f"{{{WSDL}}}")]
     if not marks:
         return "says nothing of how messages travel"

@@ -1,4 +1,4 @@
-"""XML Schema components as the generator sees them: names are resolved, nothing is looked up yet."""
+"""XML Schema components as the generator sees them. Names are qualified; what they refer to is not looked up yet."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from mtosi_jms.namespaces import clark
 
 
 class QName(NamedTuple):
-    """A qualified name; the namespace is empty where there is none."""
+    """A qualified name; the namespace is empty if there is none."""
 
     namespace: str
     local: str
@@ -19,7 +19,7 @@ class QName(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where a component stands: file name as reported, line from 1."""
+    """The position of a component: file name as in reports, line from 1."""
 
     file: str
     line: int
@@ -36,7 +36,7 @@ ONCE = Occurs()
 
 
 class Given(NamedTuple):
-    """A value that a declaration gives."""
+    """A default or fixed value of a declaration."""
 
     kind: Literal["default", "fixed"]
     text: str
@@ -51,12 +51,12 @@ class SimpleType:
 
     Attributes:
         name: None for an anonymous type, and for one that was redefined.
-        base: what it restricts; None for a list or union.
+        base: the type that it restricts; None for a list or union.
         item: item type of a list.
         members: member types of a union.
-        enumeration: its values with their documentation, None where there are none.
-        facets: other facets by XSD name; `pattern` holds all patterns of this step.
-        scope: the namespaces that the values of an enumeration may use, by prefix.
+        enumeration: its values with their documentation; None if it is not an enumeration.
+        facets: other facets by XSD name; `pattern` holds all patterns of this derivation step.
+        scope: namespaces by prefix, for values of an enumeration that are qualified names.
     """
 
     name: QName | None
@@ -72,7 +72,7 @@ class SimpleType:
 
 @dataclass(slots=True, eq=False)
 class Attribute:
-    """A declared or referenced attribute; `type` None is anySimpleType."""
+    """A declared or referenced attribute; a `type` of None means anySimpleType."""
 
     name: QName
     place: Place
@@ -85,7 +85,7 @@ class Attribute:
 
 @dataclass(slots=True, eq=False)
 class AnyAttribute:
-    """xsd:anyAttribute; a `namespace` of ##targetNamespace is written out."""
+    """xsd:anyAttribute; ##targetNamespace in `namespace` is replaced by the namespace itself."""
 
     place: Place
     namespace: str = "##any"
@@ -93,7 +93,7 @@ class AnyAttribute:
 
 @dataclass(slots=True, eq=False)
 class AttributeGroup:
-    """Attributes with the groups that they refer to."""
+    """An attribute group: attributes, and references to other groups."""
 
     name: QName | None
     place: Place
@@ -113,13 +113,13 @@ AttributePart = Attribute | AttributeGroupUse | AnyAttribute
 
 @dataclass(slots=True, eq=False)
 class ElementUse:
-    """An element in a content model: declared in place or a reference to a global one.
+    """An element in a content model: declared in place, or a reference to a global one.
 
     Attributes:
         name: its name on the wire.
         type: None for anyType, or for a reference.
         value: its fixed or default value.
-        block: as that of `Element`.
+        block: as in `Element`.
     """
 
     name: QName
@@ -180,10 +180,10 @@ class ComplexType:
 
     Attributes:
         name: None for an anonymous type, and for one that was redefined.
-        derivation: empty where it derives from anyType.
-        block: how types may not be derived from it that xsi:type names in its place.
-        simple: what a simple content restricts or extends; a restriction's own facets are an anonymous simple type.
-        content: the content model, None for empty content.
+        derivation: empty if it derives from anyType.
+        block: derivations that a type named by xsi:type must not use to replace this type.
+        simple: the type that a simple content restricts or extends; own facets make an anonymous simple type.
+        content: the content model; None for empty content.
     """
 
     name: QName | None
@@ -202,11 +202,11 @@ class ComplexType:
 
 @dataclass(slots=True, eq=False)
 class Element:
-    """A global element declaration; `type` None is anyType, or the type of the substitution head.
+    """A global element declaration; a `type` of None means anyType, or the type of the substitution head.
 
     Attributes:
-        block: what may not stand in its place: types derived by `extension` or `restriction`, members of its group by
-            `substitution`.
+        block: what must not replace it: `extension` and `restriction` block types derived that way, `substitution`
+            blocks the members of its group.
     """
 
     name: QName
@@ -225,7 +225,7 @@ Component = SimpleType | ComplexType | Element | Group | Attribute | AttributeGr
 
 @dataclass(slots=True)
 class SchemaSet:
-    """All global components of the sources, by name; `rivals` keeps second definitions of a name for `dedupe`."""
+    """All global components of the sources, by name; `rivals` keeps further definitions of a name for `dedupe`."""
 
     types: dict[QName, SimpleType | ComplexType] = field(default_factory=dict)
     elements: dict[QName, Element] = field(default_factory=dict)
@@ -236,7 +236,7 @@ class SchemaSet:
     docs: dict[str, str] = field(default_factory=dict)
 
     def table(self, component: Component) -> dict[QName, Any]:
-        """The components of a kind, by name: types share one symbol space."""
+        """The table for a component of this kind, by name; simple and complex types share one table."""
         if isinstance(component, (SimpleType, ComplexType)):
             return self.types
         if isinstance(component, Element):

@@ -1,4 +1,4 @@
-"""From schema elements to components: attributes are understood here, names resolved, defects mended and reported."""
+"""Reads schema elements into components: interprets attributes, resolves prefixes, repairs and reports defects."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _FACETS: Final = frozenset(
         "totalDigits", "fractionDigits", "whiteSpace",
     }
 )  # fmt: skip
-# More than the most of them are as good as unbounded: no document holds so many.
+# A count beyond the limit is treated as unbounded: no document holds so many elements.
 _COUNT: Final = re.compile(r"\+?0*([0-9]+)")
 _MOST: Final = 999_999_999
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
@@ -61,7 +61,7 @@ _NEWER_ATTRIBUTES: Final = {
     "notNamespace": "not checked",
     "notQName": "not checked",
 }
-"""Elements and attributes of XML Schema 1.1, with what becomes of them."""
+"""Elements and attributes of XML Schema 1.1, and how each is handled."""
 _NEWER_TAGS: Final = tuple(f"{{{XSD}}}{name}" for name in (*_NEWER, "any", "anyAttribute"))
 _PARTICLES: Final = frozenset({"element", "any", "group", "sequence", "choice", "all"})
 _ANY_TYPE: Final = QName(XSD, "anyType")
@@ -74,7 +74,7 @@ def local_of(element: etree._Element) -> str:
 
 
 def children(element: etree._Element) -> Iterator[tuple[str, etree._Element]]:
-    """The schema children of an element with their local names, annotations left out."""
+    """The schema children of an element with their local names, without annotations."""
     for child in element.iterchildren():
         local = local_of(child)
         if local and local != "annotation":
@@ -82,7 +82,7 @@ def children(element: etree._Element) -> Iterator[tuple[str, etree._Element]]:
 
 
 def documentation(element: etree._Element) -> str:
-    """The documentation of a component as plain text: markup dropped, paragraphs kept apart."""
+    """The documentation of a component as plain text, without markup; paragraphs stay separate."""
     paragraphs: list[str] = []
     for text in element.iterfind(f"{{{XSD}}}annotation/{{{XSD}}}documentation"):
         paragraphs.extend(plain(text))
@@ -93,7 +93,7 @@ _BLOCKS: Final = frozenset({"p", "li", "ul", "ol", "table", "tr", "div", "br", "
 
 
 def plain(element: etree._Element) -> list[str]:
-    """The paragraphs of marked-up text, blanks joined."""
+    """The paragraphs of marked-up text, with runs of blanks joined."""
     pieces: list[str] = []
     for event, node in etree.iterwalk(element, events=("start", "end")):
         block = isinstance(node.tag, str) and etree.QName(node).localname.lower() in _BLOCKS
@@ -108,9 +108,9 @@ class SchemaReader:
 
     Args:
         element: the schema element.
-        namespace: the namespace that its definitions go to.
+        namespace: the namespace of its definitions.
         file: the file's name in reports.
-        aliases: namespaces that the file names wrongly, with those that are meant.
+        aliases: the right namespace for each namespace that the file names by mistake.
     """
 
     def __init__(
@@ -144,7 +144,7 @@ class SchemaReader:
                     yield Replacement(self._component(inner), redefines=local == "redefine")
 
     def _defined(self, element: etree._Element) -> Iterator[etree._Element]:
-        """The definitions in a schema, or in what replaces those of another."""
+        """The definitions in a schema, or in an xsd:redefine or xsd:override."""
         return (child for local, child in children(element) if local in _GLOBAL and self._has_name(child))
 
     def _component(self, child: etree._Element) -> Component:
@@ -159,7 +159,7 @@ class SchemaReader:
         return readers[local_of(child)](child, self._own_name(child))
 
     def _report_newer(self) -> None:
-        """Tell what only XML Schema 1.1 knows."""
+        """Report what only XML Schema 1.1 has."""
         for element in (self._schema, *self._schema.iter(*_NEWER_TAGS)):
             local = local_of(element)
             for name in [local] if local in _NEWER else [name for name in _NEWER_ATTRIBUTES if name in element.attrib]:
@@ -174,7 +174,7 @@ class SchemaReader:
         return QName(self._namespace, self._names.name(element))
 
     def _has_name(self, element: etree._Element) -> bool:
-        """Whether a definition has a name that XML can have; one that has not is left out."""
+        """Whether a definition has a valid name; a definition without one is left out."""
         name = element.get("name")
         sound = name is not None and (_PLAIN_NAME.fullmatch(name) or xmlbind.NCNAME.lenient(name)[1] is None)
         if not sound:
@@ -384,7 +384,7 @@ class SchemaReader:
 
 
 def _number(digits: str) -> int:
-    """The number of some digits, whatever is more than the most as one more: Python refuses thousands of digits."""
+    """The number of some digits, at most the limit plus one: Python refuses thousands of digits."""
     return int(digits) if len(digits) <= len(str(_MOST)) else _MOST + 1
 
 

@@ -1,4 +1,4 @@
-"""xsd:redefine and xsd:override: definitions that take the place of those in another schema."""
+"""xsd:redefine and xsd:override: definitions that replace those in another schema."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from mtosi_codegen.xsd.model import (
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """A definition inside xsd:redefine, which may refer to the one that it replaces, or inside xsd:override."""
+    """A definition inside xsd:redefine or xsd:override; the former may refer to the definition that it replaces."""
 
     component: Component
     redefines: bool
 
 
 def replace(schema: SchemaSet, replacements: Iterable[Replacement], findings: Findings) -> None:
-    """Put definitions into the place of others; what is redefined lives on under a name that no document can use.
+    """Replace definitions by others. A redefined definition stays, under a name that no document can use.
 
     Args:
         schema: all other components.
-        replacements: those of schemas that are redefined or overridden themselves first.
+        replacements: the new definitions; those in schemas that are redefined or overridden themselves come first.
         findings: gets one finding for each definition that replaces nothing.
     """
     for replacement in replacements:
@@ -60,13 +60,13 @@ def replace(schema: SchemaSet, replacements: Iterable[Replacement], findings: Fi
 
 
 def _hidden(name: QName) -> Iterator[QName]:
-    """Names for what is redefined: a colon is in no name of XML Schema."""
+    """Names for a redefined definition. They contain a colon, which no name in XML Schema does."""
     yield QName(name.namespace, f"{name.local}:redefined")
     yield from (QName(name.namespace, f"{name.local}:redefined{number}") for number in count(2))
 
 
 def _refers(component: Component, name: QName, hidden: QName) -> bool:
-    """Direct what refers to the definition's own name to another one; whether anything does."""
+    """Change references to the definition's own name to the hidden name; return whether there were any."""
     if isinstance(component, SimpleType):
         if component.base != name:
             return False

@@ -1,5 +1,5 @@
-"""The types of the SOAP encoding that no schema need define: the simple ones are those of XML Schema, a type that
-restricts its Array is one list of items.
+"""The types of the SOAP encoding, which no schema needs to define. Its simple types are those of XML Schema; a type
+that restricts its Array becomes one list of items.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ def is_array(name: QName | None) -> bool:
 
 
 def in_schema(name: QName) -> QName:
-    """The type of XML Schema that a simple type of the encoding is."""
+    """The type of XML Schema that corresponds to a simple type of the encoding."""
     return QName(XSD, {"base64": "base64Binary"}.get(name.local, name.local))
 
 
 def fill_array(found: ComplexType, body: etree._Element, names: QNameReader, findings: Findings) -> None:
-    """Give a type that derives from soapenc:Array the content of its own: items, as the type or its arrayType says.
+    """Fill a type that derives from soapenc:Array with its items, as its content or its arrayType defines them.
 
     Args:
-        found: the type as it was read; changed.
-        body: the restriction or extension that it was read from.
+        found: the type as it was read; it is changed.
+        body: its restriction or extension.
         names: reads the qualified names of its file.
-        findings: gets what is left out.
+        findings: gets a finding for each part that is left out.
     """
     found.derivation, found.base = "", None
     found.attributes = tuple(
@@ -63,7 +63,7 @@ def fill_array(found: ComplexType, body: etree._Element, names: QNameReader, fin
 
 
 def _item_type(place: Place, body: etree._Element, names: QNameReader, findings: Findings) -> QName | None:
-    """The type in wsdl:arrayType; None, anything, where there is none or the array has more than one dimension."""
+    """The type in wsdl:arrayType; None, for any type, if there is none or the array has several dimensions."""
     for attribute in body.iterchildren("*"):
         text = (attribute.get(f"{{{WSDL}}}arrayType") or "").strip()
         match = _ONE_DIMENSION.fullmatch(text)
