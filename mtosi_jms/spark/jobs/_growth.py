@@ -41,6 +41,7 @@ from mtosi_jms.spark.jobs._scans import (
     Changes,
     holding,
     join_files,
+    named_once,
     scan_changes,
     scan_events,
     scan_names,
@@ -62,7 +63,7 @@ _JOINED: Final = "joined"
 FEW: Final = 20_000
 """Fewer rows of news than this are merged by one task, and Spark interprets its plan: to compile it takes longer."""
 _LOOKED_UP: Final = 1_000_000
-"""More names than this are not looked up in the files of a Parquet table: Spark then reads the whole table."""
+"""More names than this the driver does not hold: Spark then reads the whole table, and sorts all news by name."""
 _SMALL: Final = (2 * 1024 * 1024, 32 * 1024 * 1024)
 _MANY: Final = 64
 """This many files of a Parquet table, or more, are joined if all of them are smaller than one of `_SMALL` (bytes)."""
@@ -239,7 +240,9 @@ class Growth:
         for label, merge in merges.items():
             aside = staged.folder / _MERGED / label
             table = self._touched(lake, label, merge, staged.folder)
-            rows = merge.rows() if table is None else merge.changes(table)
+            objects = staged.folder / READ / f"{PREFIX}{label}"
+            once = table is None and merge.objects_only and named_once(objects, merge.key, _LOOKED_UP)
+            rows = merge.rows(once=once) if table is None else merge.changes(table)
             if lake.format == PARQUET and table is None:
                 aside = staged.folder / f"{PREFIX}{label}"
             write_parquet(rows, aside)

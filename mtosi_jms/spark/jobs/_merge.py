@@ -151,10 +151,21 @@ class TableMerge:
         names = self._names().select(f.col("_name").alias(self._key))
         return self._table.select(self._key).join(f.broadcast(names), self._key, "left_semi").head() is not None
 
-    def rows(self) -> DataFrame:
-        """Return the rows of the news, if none of their objects is in the table."""
+    @property
+    def objects_only(self) -> bool:
+        """Whether the news are objects of responses only, and no event or closing is about them."""
+        return self._news.events is None and not self._mine((*self._news.closings, *self._news.remembered))
+
+    def rows(self, *, once: bool) -> DataFrame:
+        """Return the rows of the news, if none of their objects is in the table.
+
+        Args:
+            once: whether the news are objects only, and each name is in them once. Then each row has one fact, and
+                there is nothing to sort.
+        """
         facts, _ = self._facts(None)
-        return self._table_rows(self._states(self._once(facts))).withColumnRenamed("_name", self._key)
+        states = self._first_states(facts) if once else self._states(self._once(facts))
+        return self._table_rows(states).withColumnRenamed("_name", self._key)
 
     def changes(self, table: DataFrame) -> DataFrame:
         """Return the rows that are new, replace others, or have to be removed; all other rows stay.
@@ -357,6 +368,16 @@ class TableMerge:
         """Return the columns of the table, made from those of `_states`."""
         content = [f.col(f"_full.{name}").alias(name) for name in self._content if name not in told]
         return [*content, *(f.col(f"_from.{name}").alias(name) for name in self._provenance), *map(f.col, told)]
+
+    def _first_states(self, facts: DataFrame) -> DataFrame:
+        """Return what `_states` makes of objects with one fact each, which says all of them."""
+        columns = [f.col(_ROW)[name].alias(name) for name in self._columns]
+        end = [f.lit(None).cast("timestamp").alias(name) for name in TIMES[self._write][1:]]
+        time = f.col("_time").alias(TIMES[self._write][0])
+        told = f.array(f.struct(*self._fact))
+        if self._write == MERGE:  # as `_needed` gives them: files of one table have the same types, also as to nulls
+            told = told.cast(f"array<{_FACT_TYPE}>")
+        return facts.select("_name", *columns, f.lit(True).alias(PRESENT), time, *end, told.alias(FACTS))
 
     def _last_states(self, states: DataFrame, told: Sequence[str]) -> DataFrame:
         whole = Window.partitionBy("_name")

@@ -118,6 +118,20 @@ def scan_names(folder: Path, column: str, told: Path, label: str | None) -> pa.A
     return pc.unique(pa.chunked_array(found, pa.string())).drop_null()
 
 
+def named_once(folder: Path, column: str, most: int) -> bool:
+    """Tell whether no name occurs twice in a table of the news.
+
+    Args:
+        folder: of the table; it need not exist.
+        column: of the names.
+        most: rows that are looked at; false if there are more.
+    """
+    if scan_rows(folder).rows > most:
+        return False
+    names = pa.chunked_array([batch.column(0) for batch in batches(folder, [column])], pa.string()).drop_null()
+    return len(names) == len(names.unique())
+
+
 def holding(table: Path, column: str, names: pa.Array) -> list[Path]:
     """Return the files of a Parquet table that have rows with some names, by their statistics and then their rows."""
     if not len(names):

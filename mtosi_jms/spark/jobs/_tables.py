@@ -45,6 +45,8 @@ _VENDORS: Final = 50
 _SAMPLED: Final = ("name_text", "user_label", "manufacturer", "product_name", "location", "complete")
 _AT_ONCE: Final = 4
 _FEW_BYTES: Final = 96 * 1024 * 1024
+_PART_ROWS: Final = 5_000
+"""So many rows are worth a file of their own, for a task of its own."""
 _PACKED: Final = 16
 """One byte of a compressed file counts as this many bytes."""
 
@@ -137,27 +139,33 @@ class TableWriter:
         return tuple(sorted(found, key=type_order)), tuple(rejects)
 
     def _read_here(self, types: Sequence[str], files: Sequence[PlannedFile]) -> int:
-        """Read and write without Spark. Return how many files were rejected."""
-        options = self._reading(types)
+        """Read without Spark, and write at most as many files a table as Spark has cores.
+
+        Returns:
+            How many files were rejected.
+        """
+        options = replace(self._reading(types), batch_rows=min(self._options.batch_rows, _PART_ROWS))
+        cores = self._spark.sparkContext.defaultParallelism
         rejected = 0
         with ExitStack() as stack:
-            writers: dict[str, parquet.ParquetWriter] = {}
+            writers: dict[tuple[str, int], parquet.ParquetWriter] = {}
             for name in types if self._options.object_types != (ALL,) else ():
-                writers[name] = stack.enter_context(self._writer(name))
-            for batch in reader_for(options, full_schema(options)).read(files):
+                writers[name, 0] = stack.enter_context(self._writer(name, 0))
+            for number, batch in enumerate(reader_for(options, full_schema(options)).read(files)):
                 good = pc.is_null(batch.column(_CORRUPT))
                 rejected += batch.num_rows - (pc.sum(good).as_py() or 0)
                 if rejected:
                     continue
                 for name, rows in _parted(batch, types):
-                    if name not in writers:
-                        writers[name] = stack.enter_context(self._writer(name))
-                    writers[name].write(rows)
+                    part = (name, number % cores)
+                    if part not in writers:
+                        writers[part] = stack.enter_context(self._writer(*part))
+                    writers[part].write(rows)
         return rejected
 
-    def _writer(self, name: str) -> parquet.ParquetWriter:
-        self._table(name).mkdir()
-        return parquet.ParquetWriter(self._table(name) / "part-0.parquet", row_schema((name,)))
+    def _writer(self, name: str, part: int) -> parquet.ParquetWriter:
+        self._table(name).mkdir(exist_ok=True)
+        return parquet.ParquetWriter(self._table(name) / f"part-{part}.parquet", row_schema((name,)))
 
     def _one(self, name: str, landed: Landed) -> int:
         """Write one object type as it is read. Return how many files were rejected."""
