@@ -8,6 +8,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -196,13 +197,16 @@ def test_many_small_files_become_few(spark: Any, envelopes: Any, landing: Path, 
     network = Network(envelopes, landing, spark)
     network.put(answer("one", 1, 1, *(f"n{number}" for number in range(64))))
     network.ingest()
-    before = network.table().collect()
     (file,) = (network.out / "objectType=ME").glob("*.parquet")
     table = pq.read_table(file)
     file.unlink()
+    label = table.schema.get_field_index("user_label")
     for number in range(len(table)):
-        part = file.with_name(f"{number}.parquet")
-        pq.write_table(table.slice(number, 1), part, use_deprecated_int96_timestamps=int96)
+        # The first file says that it has no null in a column; the others have.
+        field = pa.field("user_label", pa.string(), nullable=number > 0)
+        row = table.slice(number, 1).set_column(label, field, pa.array([None if number else "x"], pa.string()))
+        pq.write_table(row, file.with_name(f"{number}.parquet"), use_deprecated_int96_timestamps=int96)
+    before = network.table().collect()
     network.put(answer("two", 1, 2, "new"))
     network.ingest()
     assert len(list(file.parent.glob("*.parquet"))) < 10

@@ -171,8 +171,11 @@ def join_files(files: Sequence[Path], folder: Path) -> bool:
     """
     if any(column.physical_type == "INT96" for path in files for column in _columns(path)):
         return False
+    table = ds.dataset(list(map(str, files)), format=_FORMAT)
+    # A column that has no null in the first file may have one in another.
+    nullable = pa.schema([field.with_nullable(True) for field in table.schema], table.schema.metadata)
     ds.write_dataset(
-        ds.dataset(list(map(str, files)), format=_FORMAT),
+        table.replace_schema(nullable),
         folder,
         format=_FORMAT,
         basename_template=f"joined-{uuid.uuid4().hex}-{{i}}.parquet",

@@ -7,6 +7,7 @@ to start.
 from __future__ import annotations
 
 import math
+import os
 import shutil
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -139,13 +140,13 @@ class TableWriter:
         return tuple(sorted(found, key=type_order)), tuple(rejects)
 
     def _read_here(self, types: Sequence[str], files: Sequence[PlannedFile]) -> int:
-        """Read without Spark, and write at most as many files a table as Spark has cores.
+        """Read without Spark, and write at most as many files a table as this machine has cores.
 
         Returns:
             How many files were rejected.
         """
         options = replace(self._reading(types), batch_rows=min(self._options.batch_rows, _PART_ROWS))
-        cores = self._spark.sparkContext.defaultParallelism
+        cores = os.cpu_count() or 1
         rejected = 0
         with ExitStack() as stack:
             writers: dict[tuple[str, int], parquet.ParquetWriter] = {}
