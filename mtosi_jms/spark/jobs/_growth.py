@@ -39,9 +39,10 @@ from mtosi_jms.spark.jobs._landed import LocalFiles, landed_by
 from mtosi_jms.spark.jobs._merge import BEFORE, FACTS, REMOVED, News, TableMerge, told_columns
 from mtosi_jms.spark.jobs._scans import (
     Changes,
+    Names,
+    count_rows,
     holding,
     join_files,
-    named_once,
     scan_changes,
     scan_events,
     scan_names,
@@ -239,9 +240,9 @@ class Growth:
         changed: dict[str, int] = {}
         for label, merge in merges.items():
             aside = staged.folder / _MERGED / label
-            table = self._touched(lake, label, merge, staged.folder)
-            objects = staged.folder / READ / f"{PREFIX}{label}"
-            once = table is None and merge.objects_only and named_once(objects, merge.key, _LOOKED_UP)
+            names = self._names(label, merge, staged.folder)
+            table = self._touched(lake, label, merge, names)
+            once = names is not None and names.once
             rows = merge.rows(once=once) if table is None else merge.changes(table)
             if lake.format == PARQUET and table is None:
                 aside = staged.folder / f"{PREFIX}{label}"
@@ -256,20 +257,23 @@ class Growth:
                 self._stage_parquet(lake, label, merge, staged, found)
         return changed
 
-    def _touched(self, lake: Lake, label: str, merge: TableMerge, folder: Path) -> DataFrame | None:
+    def _names(self, label: str, merge: TableMerge, folder: Path) -> Names | None:
+        """Return the names in the news; None if the whole table is needed anyway, or the driver would hold too many."""
+        objects = folder / READ / f"{PREFIX}{label}"
+        if merge.added or merge.closes or count_rows(objects) > _LOOKED_UP:
+            return None
+        return scan_names(objects, merge.key, folder / _EVENTS, None if self._alone else label)
+
+    def _touched(self, lake: Lake, label: str, merge: TableMerge, names: Names | None) -> DataFrame | None:
         """Return the part of a table that the news may change; None if the table has none of their objects."""
         if not merge.exists:
             return None
-        if merge.added or merge.closes:
+        if lake.format == PARQUET and names is not None:
+            files = holding(lake.folder(label), merge.key, names.names)
+            return lake.spark.read.parquet(*map(str, files)) if files else None
+        if lake.format == PARQUET or merge.added or merge.closes or merge.knows():
             return lake.read(label)
-        if lake.format != PARQUET:
-            return lake.read(label) if merge.knows() else None
-        objects = folder / READ / f"{PREFIX}{label}"
-        if scan_rows(objects).rows > _LOOKED_UP:
-            return lake.read(label)
-        told = scan_names(objects, merge.key, folder / _EVENTS, None if self._alone else label)
-        files = holding(lake.folder(label), merge.key, told)
-        return lake.spark.read.parquet(*map(str, files)) if files else None
+        return None
 
     def _stage_parquet(self, lake: Lake, label: str, merge: TableMerge, staged: Staging, found: Changes) -> None:
         """Stage a Parquet table: write files with changed rows and many small files again, and link the others."""
@@ -284,11 +288,13 @@ class Growth:
                 table = merge.fitted(lake.spark.read.parquet(*map(str, again)))
                 kept = table.join(rows.select(*merge.keys), [*merge.keys], "left_anti").unionByName(kept)
             write_parquet(kept, new)
-        elif again and not join_files(again, new):
-            joined = staged.folder / _JOINED / label
-            write_parquet(lake.spark.read.parquet(*map(str, again)), joined)
-            for path in joined.glob("*.parquet"):
-                path.rename(new / path.name)
+        elif again:
+            done = join_files(again, new)
+            if not done:
+                joined = staged.folder / _JOINED / label
+                write_parquet(lake.spark.read.parquet(*map(str, again)), joined)
+                for path in joined.glob("*.parquet"):
+                    path.rename(new / path.name)
         for path in held:
             if path not in again:
                 _link(path, new / path.name)

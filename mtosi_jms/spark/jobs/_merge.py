@@ -151,20 +151,16 @@ class TableMerge:
         names = self._names().select(f.col("_name").alias(self._key))
         return self._table.select(self._key).join(f.broadcast(names), self._key, "left_semi").head() is not None
 
-    @property
-    def objects_only(self) -> bool:
-        """Whether the news are objects of responses only, and no event or closing is about them."""
-        return self._news.events is None and not self._mine((*self._news.closings, *self._news.remembered))
-
     def rows(self, *, once: bool) -> DataFrame:
         """Return the rows of the news, if none of their objects is in the table.
 
         Args:
-            once: whether the news are objects only, and each name is in them once. Then each row has one fact, and
-                there is nothing to sort.
+            once: whether each name is in the news once. Without a closing, each row then has one fact, and there is
+                nothing to sort.
         """
-        facts, _ = self._facts(None)
-        states = self._first_states(facts) if once else self._states(self._once(facts))
+        facts, closed = self._facts(None)
+        objects_only = self._news.events is None and closed is None
+        states = self._first_states(facts) if once and objects_only else self._states(self._once(facts))
         return self._table_rows(states).withColumnRenamed("_name", self._key)
 
     def changes(self, table: DataFrame) -> DataFrame:

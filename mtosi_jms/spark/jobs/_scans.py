@@ -49,6 +49,14 @@ class Objects:
 
 
 @dataclass(frozen=True)
+class Names:
+    """The different names of objects in the news, and whether each of them occurs once."""
+
+    names: pa.Array
+    once: bool
+
+
+@dataclass(frozen=True)
 class Changes:
     """Changed rows: their number, the files of the rows that they replace, and whether any row is removed."""
 
@@ -100,8 +108,8 @@ def scan_objects(folder: Path, own: Mapping[str, str]) -> Objects:
     return Objects(rows, unnamed, frozenset(files))
 
 
-def scan_names(folder: Path, column: str, told: Path, label: str | None) -> pa.Array:
-    """Return the names of the objects in the news, each once.
+def scan_names(folder: Path, column: str, told: Path, label: str | None) -> Names:
+    """Read the names of the objects in the news.
 
     Args:
         folder: of the table of the news; it need not exist.
@@ -115,21 +123,9 @@ def scan_names(folder: Path, column: str, told: Path, label: str | None) -> pa.A
         if label is not None:
             of_type = pc.and_(of_type, pc.equal(batch.column("object_type"), label))
         found.append(batch.filter(of_type).column("_name"))
-    return pc.unique(pa.chunked_array(found, pa.string())).drop_null()
-
-
-def named_once(folder: Path, column: str, most: int) -> bool:
-    """Tell whether no name occurs twice in a table of the news.
-
-    Args:
-        folder: of the table; it need not exist.
-        column: of the names.
-        most: rows that are looked at; false if there are more.
-    """
-    if scan_rows(folder).rows > most:
-        return False
-    names = pa.chunked_array([batch.column(0) for batch in batches(folder, [column])], pa.string()).drop_null()
-    return len(names) == len(names.unique())
+    names = pa.chunked_array(found, pa.string()).drop_null()
+    different = names.unique()
+    return Names(different, once=len(different) == len(names))
 
 
 def holding(table: Path, column: str, names: pa.Array) -> list[Path]:
@@ -143,9 +139,14 @@ def holding(table: Path, column: str, names: pa.Array) -> list[Path]:
     return [path for path in files if ds.dataset(path, format=_FORMAT).scanner([], filter=wanted).head(1).num_rows]
 
 
+def count_rows(folder: Path) -> int:
+    """Return the number of rows of a Parquet table, from the footers of its files."""
+    return sum(parquet.read_metadata(path).num_rows for path in folder.glob("*.parquet"))
+
+
 def scan_rows(folder: Path) -> Changes:
     """Count the rows of a table in which all rows are new."""
-    return Changes(sum(parquet.read_metadata(path).num_rows for path in folder.glob("*.parquet")), frozenset(), False)
+    return Changes(count_rows(folder), frozenset(), False)
 
 
 def scan_changes(folder: Path) -> Changes:

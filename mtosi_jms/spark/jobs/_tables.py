@@ -34,7 +34,7 @@ from mtosi_jms.spark._reader import reader_for
 from mtosi_jms.spark.jobs._job import where, write_parquet
 from mtosi_jms.spark.jobs._landed import Landed, LocalFiles, landed_by, unknown_body
 from mtosi_jms.spark.jobs._page import sample
-from mtosi_jms.spark.jobs._scans import batches
+from mtosi_jms.spark.jobs._scans import batches, count_rows
 from mtosi_jms.spark.jobs._snapshots import type_order
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class TableWriter:
             rejected = self._one(types[0], landed) if len(types) == 1 else self._several(types, landed)
         if rejected:
             return None
-        rows = {name: _count(self._table(name)) for name in types if self._table(name).exists()}
+        rows = {name: count_rows(self._table(name)) for name in types if self._table(name).exists()}
         if self._options.object_types == (ALL,):
             for name in [name for name, count in rows.items() if not count]:
                 shutil.rmtree(self._table(name))
@@ -219,11 +219,6 @@ class TableWriter:
                     for found in pc.value_counts(batch.column(0)).to_pylist():
                         counts[found["values"] or "not given"] += found["counts"]
         return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:_VENDORS])
-
-
-def _count(table: Path) -> int:
-    """Return the number of rows of a table, from the footers of its files."""
-    return sum(parquet.read_metadata(file).num_rows for file in table.glob("*.parquet"))
 
 
 def _files(folder: Path) -> int:
