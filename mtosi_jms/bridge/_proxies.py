@@ -376,7 +376,12 @@ class CorbaSource(_End):
         deadline = None if timeout is None else time.monotonic() + timeout
         pause = _FIRST_PAUSE
         while True:
-            found = [] if self._suspended else self._try_pull(maximum)
+            try:
+                found = [] if self._suspended else self._try_pull(maximum)
+            except TransportError:
+                if self._over.is_set():  # disconnected meanwhile: the channel no longer has the proxy
+                    return []
+                raise
             left = _LONGEST_PAUSE if deadline is None else deadline - time.monotonic()
             if found or not wait or left <= 0 or self._over.wait(min(pause, left)):
                 return found
