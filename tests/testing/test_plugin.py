@@ -103,7 +103,7 @@ def test_this_suite_has_them_once(request: pytest.FixtureRequest) -> None:
     assert fixtures.__all__ == sorted(name for name in vars(fixtures) if name.startswith("mtosi_"))
 
 
-@pytest.mark.parametrize("arguments", [(), ("-p", f"no:{NAME}"), ("-p", NAME)], ids=["as it is", "off", "named"])
+@pytest.mark.parametrize("arguments", [("-p", f"no:{NAME}"), ("-p", NAME)], ids=["off", "named"])
 def test_this_suite_has_them_in_any_case(arguments: tuple[str, ...], root: Path) -> None:
     test = "tests/exchange/test_batch_exchanges.py::test_a_slow_caller_is_not_timed_out_by_itself"
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments, test]
