@@ -55,10 +55,10 @@ class Subscriber(Iterator[Received]):
             without an error, or by `done`; otherwise it is in doubt (`Inbox.in_doubt`).
         on_error: called with the error of a message that cannot be read; without it the error is raised.
         package: generated package whose classes are preferred to those of all others.
-        profile: the switches that the publishers go by: the selector is checked against it, and with
-            `validation="strict"` its findings, and departures from the schema, are errors.
-        heartbeat: seconds within which each publisher promised a heartbeat; one that does not come is a loss.
-        on_loss: called when events may have been lost, and when no more are; see `Loss`.
+        profile: the binding profile of the publishers. The selector is checked against it; with `validation="strict"`
+            findings about the selector and breaches of the schema are errors.
+        heartbeat: seconds within which each publisher promised a heartbeat; a missing heartbeat is a loss.
+        on_loss: called when events may have been lost, and when the loss is over; see `Loss`.
         clock: returns monotonic seconds; used for heartbeats.
         validate: whether bodies are checked against the schemas (001-S12): `ignore`, `warn` or `fail`; see
             `mtosi_jms.jms.body_check.Validate`.
@@ -113,7 +113,7 @@ class Subscriber(Iterator[Received]):
         self._session = connection.session()
         try:
             self._consumer = self._session.consumer(self._destination, text, durable=durable)
-            if self._destination.is_topic and durable is None:  # others keep what comes while the connection is lost
+            if self._destination.is_topic and durable is None:  # others keep messages during a reconnect
                 self._consumer.on_interrupted = self._watch.interrupted
             connection.start()
         except BaseException:
@@ -123,7 +123,7 @@ class Subscriber(Iterator[Received]):
         self._source = self._consumer if inbox is None else InboxReceiver(self._session, self._consumer, inbox)
 
     def _check_selector(self, selector: str, profile: BindingProfile | None) -> None:
-        """Report what no notification can meet (R20c, C34)."""
+        """Report the parts of a selector that no notification can meet (R20c, C34)."""
         for finding in lint(selector, mode="strict" if self._strict else "lenient", filters=profile):
             if self._strict:
                 raise ConfigError(f"selector: {finding}")
@@ -140,7 +140,7 @@ class Subscriber(Iterator[Received]):
 
     @property
     def aio(self) -> AsyncSubscriber:
-        """The same subscriber for coroutines, instead of the blocking iteration and not beside it."""
+        """The same subscriber for coroutines; not to be used together with the blocking iteration."""
         from mtosi_jms.notifications._aio import AsyncSubscriber  # asyncio is imported only if it is used
 
         with self._making:
@@ -163,7 +163,7 @@ class Subscriber(Iterator[Received]):
         return self._events.popleft()
 
     def _receive(self, seconds: float | None) -> Delivery | None:
-        """Settle the message before, wait for the next one, and return it. Checks heartbeats while it waits."""
+        """Settle the previous message, then wait for the next one and return it. Checks heartbeats meanwhile."""
         self.done()
         deadline = None if seconds is None else time.monotonic() + seconds
         waited = False
@@ -224,7 +224,7 @@ class Subscriber(Iterator[Received]):
         self._tell(delivery.message, since_ns, None)
 
     def _tell(self, message: JmsMessage, since_ns: int, error: XmlError | None) -> None:
-        """Tell the log and the telemetry of a message that was received."""
+        """Report a received message to the log and the telemetry."""
         facts = of_message(message, self._destination)
         if error is not None:
             told = "a message at %s cannot be read, message %s: %s: %s"
@@ -242,7 +242,7 @@ class Subscriber(Iterator[Received]):
             self._landing.acknowledged(landed, correlation_id=found, batch_number=None)
 
     def _note(self, received: Received) -> None:
-        """Note heartbeats and what senders say of losses."""
+        """Note heartbeats and losses that senders report."""
         event, envelope, message = received
         name = name_of(event)
         if name != "Heartbeat" and name not in _LOSS_IS_OVER:
@@ -254,7 +254,7 @@ class Subscriber(Iterator[Received]):
             self._watch.told(sender, event, over=_LOSS_IS_OVER[name])
 
     def interrupted(self, reason: str) -> None:
-        """Report that messages may have passed by because the connection was away, or made again.
+        """Report that messages may have been missed because the connection was lost, or made again.
 
         The loss is over with the next message. Call it from the thread that receives.
 
