@@ -378,7 +378,7 @@ class Reading:
         """A number.
 
         Raises:
-            EventError: none.
+            EventError: it is not a number.
         """
         it = value.value
         if isinstance(it, str):
@@ -399,7 +399,7 @@ class Reading:
         """A whole number that an unsigned int holds.
 
         Raises:
-            EventError: none.
+            EventError: it is not such a number.
         """
         found = self.number(path, value)
         if not (math.isfinite(found) and found.is_integer() and 0 <= found < 2**32):
@@ -497,7 +497,7 @@ def pairs_of(value: Any) -> list[tuple[str, str]] | None:
 
 
 def _pairs_of_anys(value: Any) -> list[tuple[str, str]] | None:
-    """The same of a sequence of properties whose values are strings."""
+    """The names and texts of a sequence of properties whose values are strings; None for anything else."""
     plain, it = value.type.plain, value.value
     if plain.kind is not TCKind.sequence or not isinstance(it, tuple):
         return None

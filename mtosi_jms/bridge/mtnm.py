@@ -381,7 +381,7 @@ def _discovery(reading: Reading, found: Fields, event: StructuredEvent) -> Resou
 
 
 def _changed(reading: Reading, found: Fields) -> list[typing.Any]:
-    """The object with the changed attributes, for the list of them."""
+    """Return the object with the changed attributes in a list; an empty list without attributes."""
     _named(reading, found)
     listed: Any | None = found.pop("_attributes", None)
     if listed is None:
@@ -519,7 +519,7 @@ def _correlated(reading: Reading, name: str, path: str, value: Any) -> object:
 
 
 def _step(reading: Reading, name: str, path: str, value: Any) -> object:
-    """The step of a change of route; MTOSI's names in any spelling."""
+    """Read the step of a route change; a name of MTOSI may be in any spelling."""
     text = reading.text(path, value).strip()
     letters = text.replace("_", "").casefold()
     exact = next((one for one in _STEPS if letters.endswith(one.casefold())), text)
@@ -735,4 +735,4 @@ _MADE: Final = {
     "_stage": "status/operationStatus",
     "_reason": "status/failureReason",
 }
-"""The elements that a later step makes."""
+"""The elements of MTOSI for targets of which a later step makes fields."""
