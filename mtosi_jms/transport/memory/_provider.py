@@ -203,7 +203,7 @@ class MemoryProvider:
             there = self._durable.get(subscription.durable)
             if there is not None:
                 same = there.same_as(subscription)
-                if there.readers and not (same and subscription.asked.shared):
+                if there.readers and not (same and subscription.spec.shared):
                     raise IllegalStateError(f"durable subscription {subscription.durable[1]!r}: a consumer has it")
                 if same:
                     return there
