@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final, NamedTuple
 
 from mtosi_jms.bridge._mtnm_tables import OBJECT_TYPES, QUALIFIERS, Choices
-from mtosi_jms.bridge._mtnm_values import FindingKind, Reader, Reading, clip, told
+from mtosi_jms.bridge._mtnm_values import FindingKind, Reader, Reading, clip, kind_name
 from mtosi_jms.bridge.events import Any, TCKind
 from mtosi_jms.errors import EventError
 from mtosi_jms.stubs.fmw.gen import AliasNameListType, AliasNameListTypeAlias
@@ -121,15 +121,15 @@ def object_type(reading: Reading, name: str, path: str, value: Any) -> object:
         found = OBJECT_TYPES.get(it)
         if found is not None:
             if value.type.kind is not TCKind.enum:
-                reading.tell(FindingKind.FORM, path, f"is a {told(value.type)}, not an enumeration")
+                reading.note(FindingKind.FORM, path, f"is a {kind_name(value.type)}, not an enumeration")
             return found
         word = it.strip().upper()
         found = _TYPES.get(word)
         if found is not None:
-            reading.tell(FindingKind.SPELLING, path, f"{it[:40]!r} was read as {found}")
+            reading.note(FindingKind.SPELLING, path, f"{it[:40]!r} was read as {found}")
             return found
     elif isinstance(it, int) and not isinstance(it, bool) and 0 <= it < len(_NUMBERED_TYPES):
-        reading.tell(FindingKind.FORM, path, f"is a {told(value.type)}, not an enumeration")
+        reading.note(FindingKind.FORM, path, f"is a {kind_name(value.type)}, not an enumeration")
         return _NUMBERED_TYPES[it]
     raise EventError(f"is no ObjectType_T: {clip(value)}")
 
@@ -168,7 +168,7 @@ def extended(choices: Choices, cls: Callable[..., XmlObject], other: XmlEnum) ->
         except EventError:
             if not isinstance(value.value, str):
                 raise
-        reading.tell(FindingKind.KEPT, path, f"MTOSI has no {choices.name} {value.value[:40]!r}; it is {other.value}")
+        reading.note(FindingKind.KEPT, path, f"MTOSI has no {choices.name} {value.value[:40]!r}; it is {other.value}")
         return cls(value=other, extension=reading.clean(value.value))
 
     return read
@@ -202,7 +202,7 @@ def fields(reading: Reading, path: str, parts: Iterable[tuple[str, Any]], table:
                 reading.keep(name, here, value, "MTOSI has no field for it")
                 continue
             entry = known[real]
-            reading.tell(FindingKind.SPELLING, here, f"was read as {real}")
+            reading.note(FindingKind.SPELLING, here, f"was read as {real}")
         if entry.target in found:
             reading.keep(name, here, value, "is there already")
             continue
