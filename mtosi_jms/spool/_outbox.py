@@ -275,13 +275,13 @@ class Outbox(Closeable):
             next_ms = self._store.now_ms() + int(1000 * self._retry.seconds(attempts))
             statement = "UPDATE message SET attempts = ?, next_ms = ? WHERE number = ?"
             self._store.change(statement, attempts, next_ms, number, sync=False)
-            told = "a stored message for %s is refused, id %s, attempt %d: %s: %s"
+            text = "a stored message for %s is refused, id %s, attempt %d: %s: %s"
             shown = message.destination, _key_of(message), attempts, type(error).__name__, error
-            log.warning(told, *shown, extra=of_message(message))
+            log.warning(text, *shown, extra=of_message(message))
             return False
         self._store.move_to_dead(number, f"{type(error).__name__}: {error}")
-        told = "a stored message for %s is refused, and dead now, id %s: %s: %s"
-        log.error(told, message.destination, _key_of(message), type(error).__name__, error, extra=of_message(message))
+        text = "a stored message for %s is refused, and dead now, id %s: %s: %s"
+        log.error(text, message.destination, _key_of(message), type(error).__name__, error, extra=of_message(message))
         if self._on_refused is not None:
             try:
                 self._on_refused(message, error)
