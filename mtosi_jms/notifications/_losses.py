@@ -77,7 +77,7 @@ class LossWatch:
         self._heartbeat = heartbeat
         self._open: dict[_Key, Loss] = {}
         # Until the first heartbeat, that of any sender is awaited, under the empty name.
-        self._heard: dict[str, float] = {} if heartbeat is None else {"": clock()}
+        self._seen_at: dict[str, float] = {} if heartbeat is None else {"": clock()}
 
     @property
     def open(self) -> tuple[Loss, ...]:
@@ -86,7 +86,7 @@ class LossWatch:
 
     def due(self) -> float | None:
         """Seconds until the next heartbeat is overdue; None if none is expected."""
-        times = [time for sender, time in self._heard.items() if (LossCause.HEARTBEAT, sender, "") not in self._open]
+        times = [time for sender, time in self._seen_at.items() if (LossCause.HEARTBEAT, sender, "") not in self._open]
         if self._heartbeat is None or not times:
             return None
         return max(0.0, min(times) + self._heartbeat - self._clock())
@@ -96,7 +96,7 @@ class LossWatch:
         if self._heartbeat is None:
             return
         now = self._clock()
-        for sender, time in self._heard.items():
+        for sender, time in self._seen_at.items():
             if now - time >= self._heartbeat:
                 self._begin(Loss(cause=LossCause.HEARTBEAT, sender=sender, since=time))
 
@@ -104,12 +104,12 @@ class LossWatch:
         """Note a heartbeat: it ends the loss of its sender."""
         if self._heartbeat is None:
             return
-        self._heard.pop("", None)
-        self._heard[sender] = self._clock()
+        self._seen_at.pop("", None)
+        self._seen_at[sender] = self._clock()
         for concerned in ("", sender):
             self._end((LossCause.HEARTBEAT, concerned, ""), event)
 
-    def told(self, sender: str, event: Event, *, over: bool) -> None:
+    def loss_reported(self, sender: str, event: Event, *, over: bool) -> None:
         """Note that a sender reports a loss of events, or its end.
 
         The end of a loss is reported even if its beginning was missed.

@@ -368,8 +368,8 @@ def _known(subscriptions: Mapping[str, T], identifier: str) -> T:
     return found
 
 
-def _ended(topics: Collection[str], topic: str | None, asked: str | None) -> list[str]:
+def _ended(topics: Collection[str], topic: str | None, requested: str | None) -> list[str]:
     """Return the topics of a subscription that end: the requested one, or all."""
     if topic is not None and topic not in topics:
-        raise InvalidInputFault(f"the subscription has no topic {asked}")
+        raise InvalidInputFault(f"the subscription has no topic {requested}")
     return [topic] if topic is not None else list(topics)

@@ -168,10 +168,10 @@ class Publisher(Closeable):
                 log.info("%s goes to %s; topics are recommended for notifications (O2, O12)", category.value, topic)
             other = served.setdefault(topic, category)
             if other is not category:
-                told = f"{topic} serves {other.value} and {category.value}; a topic is for one category (O10b)"
+                text = f"{topic} serves {other.value} and {category.value}; a topic is for one category (O10b)"
                 if self.profile.validation == "strict":
-                    raise ConfigError(told)
-                log.warning("%s", told)
+                    raise ConfigError(text)
+                log.warning("%s", text)
 
     def __repr__(self) -> str:
         topics = ", ".join(f"{category.value} to {topic}" for category, topic in self._topics.items())
@@ -366,9 +366,9 @@ class Publisher(Closeable):
         return TimedSender(self._session, self._lock, timeout)
 
     def _send(self, topic: Destination, events: Sequence[Event], sender: TimedSender) -> JmsMessage:
-        asked = Asked(event_name(events[0]), topic)
-        with published(log, self._telemetry, asked, self.message_of(topic, events)) as publication:
-            with sender.in_time(f"{asked.operation} to {topic}"):
+        subject = Asked(event_name(events[0]), topic)
+        with published(log, self._telemetry, subject, self.message_of(topic, events)) as publication:
+            with sender.in_time(f"{subject.operation} to {topic}"):
                 send = sender.send if self._outbox is None else partial(self._outbox.send, sender)
                 sent = send(topic, publication.message)
             publication.end(sent.message_id)

@@ -175,7 +175,7 @@ class Snapshot(Mapping[str, XmlObject]):
         self._remembered = remembered
         self._ended: dict[str | AlarmKey, dt.datetime] = {}
         self._begun: dict[str | AlarmKey, dt.datetime] = {}
-        self._told: dict[str, dict[str, dt.datetime]] = {}
+        self._value_times: dict[str, dict[str, dt.datetime]] = {}
         for found in objects:
             if name := _text(getattr(found, "name", None)):
                 self._put(name, found)
@@ -229,7 +229,7 @@ class Snapshot(Mapping[str, XmlObject]):
         before = self._objects.get(name)
         if before is not None and when is not None and self._begun.get(name) == when:
             return Applied(event)  # the same creation again; later changes stay
-        newer = {field for field, time in self._told.get(name, {}).items() if _older(when, time)}
+        newer = {field for field, time in self._value_times.get(name, {}).items() if _older(when, time)}
         after = _replaced(made, {field: getattr(before, field) for field in newer if hasattr(made, field)})
         self._put(name, after)
         self._discovered.pop(str(getattr(after, "discovered_name", None)), None)
@@ -265,8 +265,8 @@ class Snapshot(Mapping[str, XmlObject]):
                 return Applied(event, refused=Refusal.INCOMPLETE, detail="no object is named")
             outdated = when is not None and name in self._ended and when <= self._ended[name]
             return Applied(event, refused=Refusal.OUTDATED if outdated else Refusal.UNKNOWN_OBJECT, detail=name)
-        values, strange = _told_values(before, event)
-        times = self._told.setdefault(name, {})
+        values, strange = _changed_values(before, event)
+        times = self._value_times.setdefault(name, {})
         since = self._begun.get(name)
         late = {field for field in values if _older(when, times.get(field)) or _older(when, since)}
         if when is not None:
@@ -294,7 +294,7 @@ class Snapshot(Mapping[str, XmlObject]):
         change = Change(effect=Effect.DISCOVERED, name=name, before=before, after=event)
         return Applied(event, (change,) if before != event else ())
 
-    def _tell_alarm(self, event: Any, when: dt.datetime | None) -> Applied:
+    def _update_alarm(self, event: Any, when: dt.datetime | None) -> Applied:
         key = alarm_key(event)
         if key is None:
             return Applied(event, refused=Refusal.INCOMPLETE, detail="the alarm's object or cause is missing")
@@ -323,7 +323,7 @@ class Snapshot(Mapping[str, XmlObject]):
 
     def _remove(self, name: str, when: dt.datetime | None) -> Change:
         before = self._objects.pop(name)
-        self._told.pop(name, None)
+        self._value_times.pop(name, None)
         self._begun.pop(name, None)
         self._remember(self._ended, name, when)
         self._tree.forget(name)
@@ -371,7 +371,7 @@ _APPLY: Final[dict[str, Callable[[Snapshot, Any, dt.datetime | None], Applied]]]
     "AttributeValueChange": Snapshot._change,
     "StateChange": Snapshot._change,
     "ObjectDiscovery": Snapshot._discover,
-    "AlarmInformation": Snapshot._tell_alarm,
+    "AlarmInformation": Snapshot._update_alarm,
 }
 
 
@@ -430,7 +430,7 @@ def _created_object(event: Event) -> XmlObject | None:
     return None
 
 
-def _told_values(before: XmlObject, event: Event) -> tuple[dict[str, Any], list[str]]:
+def _changed_values(before: XmlObject, event: Event) -> tuple[dict[str, Any], list[str]]:
     """Return the attributes in a change event with their values, and the names in it that the object does not have.
 
     The event holds an object with just these attributes, or the attributes themselves. A nil value means that the
@@ -438,10 +438,10 @@ def _told_values(before: XmlObject, event: Event) -> tuple[dict[str, Any], list[
     """
     values: dict[str, Any] = {}
     strange: list[str] = []
-    for told in _inside(getattr(event, "attribute_list", None)):
-        holder = told if isinstance(told, XmlObject) and is_object(told.__xml__) else _alone(type(before), told)
+    for entry in _inside(getattr(event, "attribute_list", None)):
+        holder = entry if isinstance(entry, XmlObject) and is_object(entry.__xml__) else _alone(type(before), entry)
         fields = {field.name for field in dataclasses.fields(before)}
-        for name, value in _told(holder):
+        for name, value in _set_values(holder):
             if name in fields:
                 values[name] = value
             else:
@@ -466,17 +466,17 @@ def _inside(holder: Any) -> Iterator[XmlObject | RawXml]:
         yield from holder.unknown_elements()
 
 
-def _told(holder: XmlObject) -> Iterator[tuple[str, Any]]:
+def _set_values(holder: XmlObject) -> Iterator[tuple[str, Any]]:
     for field in dataclasses.fields(holder):
         value = getattr(holder, field.name)
         if field.name not in _NEVER and value is not None and value != []:
             yield field.name, value
 
 
-def _alone(cls: type[XmlObject], told: XmlObject | RawXml) -> XmlObject:
+def _alone(cls: type[XmlObject], entry: XmlObject | RawXml) -> XmlObject:
     """Return an object of a class that has just one attribute, which arrived without an object around it."""
     holder = etree.Element("attributes")
-    holder.append(told.element() if isinstance(told, RawXml) else to_element(told))
+    holder.append(entry.element() if isinstance(entry, RawXml) else to_element(entry))
     made: XmlObject = decode(etree.tostring(holder), cls)
     return made
 

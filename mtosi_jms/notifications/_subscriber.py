@@ -206,7 +206,7 @@ class Subscriber(Iterator[Received]):
             if envelope.body is None:
                 raise EnvelopeError("the SOAP body is empty")
         except XmlError as error:
-            self._tell(delivery.message, since_ns, error)
+            self._report(delivery.message, since_ns, error)
             self._log_acknowledged(landed, None)
             if self._on_error is None:
                 raise
@@ -214,21 +214,21 @@ class Subscriber(Iterator[Received]):
             return
         self._log_acknowledged(landed, correlation_id(envelope.header))
         if envelope.warnings:
-            told = "a notification with %d warnings, message %s, the first: %s"
+            text = "a notification with %d warnings, message %s, the first: %s"
             count, first = len(envelope.warnings), envelope.warnings[0]
-            log.warning(told, count, delivery.message.message_id, first, extra=of_message(delivery.message))
+            log.warning(text, count, delivery.message.message_id, first, extra=of_message(delivery.message))
         received = [Received(event, envelope, delivery.message) for event in events_in(envelope.body)]
         for one in received:
             self._note(one)
         self._events.extend(received)
-        self._tell(delivery.message, since_ns, None)
+        self._report(delivery.message, since_ns, None)
 
-    def _tell(self, message: JmsMessage, since_ns: int, error: XmlError | None) -> None:
+    def _report(self, message: JmsMessage, since_ns: int, error: XmlError | None) -> None:
         """Report a received message to the log and the telemetry."""
         facts = of_message(message, self._destination)
         if error is not None:
-            told = "a message at %s cannot be read, message %s: %s: %s"
-            log.warning(told, self._destination, message.message_id, type(error).__name__, error, extra=facts)
+            text = "a message at %s cannot be read, message %s: %s: %s"
+            log.warning(text, self._destination, message.message_id, type(error).__name__, error, extra=facts)
         elif log.isEnabledFor(logging.INFO):
             log.info("received at %s: message %s", self._destination, message.message_id, extra=facts)
         telemetry = self._session.connection.telemetry
@@ -251,7 +251,7 @@ class Subscriber(Iterator[Received]):
         if name == "Heartbeat":
             self._watch.heartbeat(sender, event)
         else:
-            self._watch.told(sender, event, over=_LOSS_IS_OVER[name])
+            self._watch.loss_reported(sender, event, over=_LOSS_IS_OVER[name])
 
     def interrupted(self, reason: str) -> None:
         """Report that messages may have been missed because the connection was lost, or made again.
