@@ -232,8 +232,8 @@ class Envelope:
         """
         body = exception_for(fault, exception, header)
         made = MtosiFault(fault.reason, kind=fault.kind, fault_code=fault.fault_code, fault_string=fault.fault_string)
-        told_inside = header_of(body) is not None  # otherwise `encode` writes it to the SOAP header anyway
-        blocks = [RawXml.from_element(to_element(header))] if in_soap_header and told_inside else []
+        in_detail = header_of(body) is not None  # otherwise `encode` writes it to the SOAP header anyway
+        blocks = [RawXml.from_element(to_element(header))] if in_soap_header and in_detail else []
         return cls(header=header, body=body, fault=made, blocks=blocks, version=version)
 
     @classmethod

@@ -55,17 +55,17 @@ def exception_for(
     for name in dict.fromkeys((kind, "internalError", "unableToComply", *kinds)):
         if name not in kinds:
             continue
-        inner = _told(fault, kinds[name], reason if name == kind else blamed, header)
+        inner = _with_reason(fault, kinds[name], reason if name == kind else blamed, header)
         if inner is None and levels > 1:
             inner = exception_for(fault, kinds[name], header, levels=levels - 1)
         field = next(field for field in exception.__xml__.fields if field.local == name)
         made = _made(exception, {field.name: [inner] if field.many else inner}) if inner is not None else None
         if made is not None:
             return made
-    return _told(fault, exception, reason, header) if not kinds else None
+    return _with_reason(fault, exception, reason, header) if not kinds else None
 
 
-def _told(fault: MtosiFault, cls: type[XmlObject], reason: str, header: Header) -> XmlObject | None:
+def _with_reason(fault: MtosiFault, cls: type[XmlObject], reason: str, header: Header) -> XmlObject | None:
     """Return the fault's detail with the header, or a new object with the reason; None if `cls` does not allow that."""
     names = {field.name for field in cls.__xml__.fields}
     given: dict[str, Any] = {"header": _as_header_of(cls, header)} if "header" in names else {}

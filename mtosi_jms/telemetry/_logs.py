@@ -54,7 +54,7 @@ def log_message(way: str, destination: Destination | None, message: JmsMessage) 
     """
     if not _messages.isEnabledFor(logging.DEBUG):
         if _wire.isEnabledFor(logging.DEBUG):
-            _tell_wire(way, destination, message)
+            _log_wire(way, destination, message)
         return
     headers = {
         "JMSMessageID": message.message_id,
@@ -71,10 +71,10 @@ def log_message(way: str, destination: Destination | None, message: JmsMessage) 
     shown = ", ".join(f"{name}={_one_line(value)}" for name, value in facts.items())
     _messages.debug("%s %s: %s", way, destination, without_login(shown), extra=of_message(message, destination))
     if _wire.isEnabledFor(logging.DEBUG):
-        _tell_wire(way, destination, message)
+        _log_wire(way, destination, message)
 
 
-def _tell_wire(way: str, destination: Destination | None, message: JmsMessage) -> None:
+def _log_wire(way: str, destination: Destination | None, message: JmsMessage) -> None:
     kind, length = message.message_type.value, len(message.body)
     what = masked_envelope(message.body) if length else f"{len(message.content)} values"
     facts = of_message(message, destination)

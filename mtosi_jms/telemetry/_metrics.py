@@ -82,7 +82,7 @@ _COUNTED: Final = {
     Count.REDELIVERIES: "messages that the provider had handed out before",
     Count.REJECTS: "messages that cannot be read, or are refused",
 }
-_ASKED: Final = {
+_GAUGES: Final = {
     Gauge.OUTBOX_DEPTH: ("{message}", "messages of an outbox that the provider has not confirmed"),
     Gauge.OUTBOX_AGE: ("s", "how long the oldest of them has waited"),
     Gauge.INBOX_SIZE: ("{message}", "messages of an inbox that are not done with"),
@@ -105,10 +105,10 @@ METRICS: Final = (
     Metric(_SENT, "counter", "{message}", _WHERE, "messages sent"),
     Metric(_CONSUMED, "counter", "{message}", _WHERE, "messages received"),
     *(
-        Metric(f"mtosi.{what.value}", "counter", "{message}", () if what in _NOWHERE else _WHERE, told)
-        for what, told in _COUNTED.items()
+        Metric(f"mtosi.{what.value}", "counter", "{message}", () if what in _NOWHERE else _WHERE, text)
+        for what, text in _COUNTED.items()
     ),
-    *(Metric(f"mtosi.{gauge.value}", "gauge", unit, ("name",), told) for gauge, (unit, told) in _ASKED.items()),
+    *(Metric(f"mtosi.{gauge.value}", "gauge", unit, ("name",), text) for gauge, (unit, text) in _GAUGES.items()),
 )
 """All metrics."""
 _METRICS: Final = {metric.name: metric for metric in METRICS}

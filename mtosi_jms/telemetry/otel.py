@@ -249,15 +249,15 @@ def _facts(name: str, kind: str, destination: Destination, message: JmsMessage) 
 
 def _carrying(message: JmsMessage, context: SpanContext) -> JmsMessage:
     """Return the message with the context of the span that publishes it."""
-    said = f"00-{context.trace_id:032x}-{context.span_id:016x}-{context.trace_flags:02x}"
-    message = message.with_property(PROPERTIES[0], said)
+    traceparent = f"00-{context.trace_id:032x}-{context.span_id:016x}-{context.trace_flags:02x}"
+    message = message.with_property(PROPERTIES[0], traceparent)
     return message.with_property(PROPERTIES[1], context.trace_state.to_header()) if context.trace_state else message
 
 
 def _peer(message: JmsMessage) -> SpanContext | None:
     """Return the context of the span that published a message; None if the message has none that is valid."""
-    said, state = map(message.properties.get, PROPERTIES)
-    found = _TRACEPARENT.fullmatch(said) if isinstance(said, str) else None
+    traceparent, state = map(message.properties.get, PROPERTIES)
+    found = _TRACEPARENT.fullmatch(traceparent) if isinstance(traceparent, str) else None
     if found is None:
         return None
     rest = TraceState.from_header([state]) if isinstance(state, str) else None
