@@ -121,7 +121,7 @@ class Record:
     def lost(self, error: BaseException) -> None:
         self._consecutive += 1
         self._note(logging.WARNING, "provider lost", error=type(error).__name__)
-        self.tell(error, None)
+        self.report_error(error, None)
 
     def handled(self, task: Task) -> None:
         self._handled += 1
@@ -135,7 +135,7 @@ class Record:
         self._failures += 1
         self._consecutive += 1
         self._note(logging.WARNING, "attempt failed", task, error=type(error).__name__)
-        self.tell(error, task.delivery.message)
+        self.report_error(error, task.delivery.message)
 
     def parked(self, task: Task, error: BaseException, parking: str) -> None:
         self._parked += 1
@@ -158,7 +158,7 @@ class Record:
         """How often a delivered message has failed here before, and with what."""
         return self._went_back.pop(message.message_id or "", (0, None))
 
-    def tell(self, error: BaseException, message: JmsMessage | None) -> None:
+    def report_error(self, error: BaseException, message: JmsMessage | None) -> None:
         if self._on_error is None:
             return
         try:

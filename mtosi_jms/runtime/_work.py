@@ -1,7 +1,7 @@
 """What a consumer runtime does. One thread, that of `run`, receives, acknowledges, retries and parks.
 
 A message goes one way: `_receive` takes it from the provider or inbox, `_arrived` puts it into the lanes, a worker runs
-the handler, and `_settle` acknowledges it, has it tried again, or parks it. docs/design/runtime.md tells the rest.
+the handler, and `_settle` acknowledges it, has it tried again, or parks it. docs/design/runtime.md has the rest.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ class Work:
             self.run()
         except BaseException as error:  # noqa: BLE001 - start raises it while it waits, then the hook gets it
             if self._ready.is_set():
-                self._record.tell(error, None)
+                self._record.report_error(error, None)
             self._failure = error
         finally:
             self._ready.set()
