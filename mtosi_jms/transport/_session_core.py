@@ -375,7 +375,7 @@ class SessionCore(Session, Generic[E, S]):
             if self._closed:
                 return
             self.shut()
-        self.leave(self.connection.goodbye())
+        self.leave(self.connection.closing_deadline())
 
     def __repr__(self) -> str:
         mode = "transacted" if self.transacted else self.ack_mode.value
@@ -423,7 +423,7 @@ class SessionCore(Session, Generic[E, S]):
                 self._settle(entry, failed=failed)
         finally:
             if self._closed:  # the listener closed the session, and the rest of that is done here
-                deadline = self.connection.goodbye()
+                deadline = self.connection.closing_deadline()
                 self.leave(deadline)
                 self.connection.finish(deadline)
 
@@ -444,7 +444,7 @@ class SessionCore(Session, Generic[E, S]):
         """Removes a closed consumer."""
         with self.lock:
             self.consumers.pop(consumer, None)
-        deadline = self.connection.goodbye()
+        deadline = self.connection.closing_deadline()
         self._settle_lazily(deadline)
         self._end_consumer(consumer, deadline)
 
@@ -499,7 +499,7 @@ class SessionCore(Session, Generic[E, S]):
         """Removes messages from `unsettled`."""
         with self.lock:
             for entry in entries:
-                self.strike(entry)
+                self.remove_unsettled(entry)
 
     def _check_has(self, capability: Capability) -> None:
         if capability not in self.connection.capabilities:
@@ -552,7 +552,7 @@ class SessionCore(Session, Generic[E, S]):
         if self.pump:
             raise IllegalStateError("the session has a listener: its messages are handed to that, not received")
 
-    def strike(self, entry: E) -> S | None:
+    def remove_unsettled(self, entry: E) -> S | None:
         """Removes a message from `unsettled`, and returns its source; None if a thread that closes has removed it."""
         source = self.unsettled.pop(entry, None)
         if source is not None:
@@ -627,7 +627,7 @@ class ConnectionCore(Connection):
             sessions = list(self._sessions)
             for session in sessions:
                 session.shut()
-        deadline = self.goodbye()
+        deadline = self.closing_deadline()
         for session in sessions:
             session.leave(deadline)
         self.finish(deadline)
@@ -670,7 +670,7 @@ class ConnectionCore(Connection):
     def _session(self, ack_mode: AckMode, transacted: bool) -> SessionCore[Any, Any]:
         """Makes a session; the lock is held."""
 
-    def goodbye(self) -> float:
+    def closing_deadline(self) -> float:
         """Returns the time, by the monotonic clock, until which closing waits for the provider."""
         return math.inf
 

@@ -250,7 +250,7 @@ class JvmSession(SessionCore[Entry, Feed]):
             try:
                 self._send_now(destination, message, timeout, pending)
             except BaseException:
-                self._strike_send(pending)
+                self._remove_send(pending)
                 self.completions.withdraw(pending)
                 raise
             return message
@@ -318,7 +318,7 @@ class JvmSession(SessionCore[Entry, Feed]):
         """Registers a send, and returns the number by which Java will report its outcome."""
 
         def on_outcome(outcome: Any) -> None:
-            self._strike_send(pending)
+            self._remove_send(pending)
             if not isinstance(outcome, machine.jpype.JException):
                 pending.complete(self._note_sent(destination, message, outcome))
                 return
@@ -329,7 +329,7 @@ class JvmSession(SessionCore[Entry, Feed]):
         self._open_sends[pending] = link, number
         return number
 
-    def _strike_send(self, pending: Pending) -> None:
+    def _remove_send(self, pending: Pending) -> None:
         """Removes a send whose outcome is known or not needed any more."""
         if (noted := self._open_sends.pop(pending, None)) is not None:
             self.channel.expect_no_more(noted[1])
@@ -477,7 +477,7 @@ class JvmSession(SessionCore[Entry, Feed]):
         closed: dict[Feed, None] = {}
         with self.lock:
             for entry in reversed(entries):
-                feed = self.strike(entry)
+                feed = self.remove_unsettled(entry)
                 if feed is None:
                     continue
                 if feed.closed:
@@ -492,7 +492,7 @@ class JvmSession(SessionCore[Entry, Feed]):
     def _forget(self, entries: Iterable[Entry]) -> None:
         """Removes messages from `unsettled`, and ends the feeds that were kept only for them."""
         with self.lock:
-            feeds = dict.fromkeys(feed for entry in entries if (feed := self.strike(entry)) is not None)
+            feeds = dict.fromkeys(feed for entry in entries if (feed := self.remove_unsettled(entry)) is not None)
         self._end_feeds(feeds)
 
     # Transactions
@@ -606,7 +606,7 @@ class JvmSession(SessionCore[Entry, Feed]):
             return
         machine.attach()
         try:
-            with self.channel.watched(self.channel.goodbye()), translated():
+            with self.channel.watched(self.channel.closing_deadline()), translated():
                 if returns and not self.transacted:
                     session.recover()  # Artemis does not mark messages that come back only by closing
                 consumer.close()
@@ -628,7 +628,7 @@ class JvmSession(SessionCore[Entry, Feed]):
                 self._end_feed(feed, returns=any(entry.feed is feed for entry in returned))
         with self.lock:
             for entry in returned:
-                self.strike(entry)
+                self.remove_unsettled(entry)
             link, session = self._link, self._session
         if link is not None and link.lost is None and session is not None and listened is None:
             producer, self._session, self._producer, self._link = self._producer, None, None, None
@@ -648,7 +648,7 @@ class JvmSession(SessionCore[Entry, Feed]):
                 feed.buffer = deque(one for one in feed.buffer if isinstance(one, Interruption) or not feed.returns)
                 feed.buffer.append(Interruption(str(link.lost)))
         for pending in [one for one, (by, _) in self._open_sends.copy().items() if by is link]:
-            self._strike_send(pending)
+            self._remove_send(pending)
             pending.fail(UnknownOutcomeError(str(link.lost), (pending.message,)))
         if self.transacted and self._link is link and (self._sends or self.unsettled):
             self._broken = TransportError("the connection was lost: the transaction is rolled back")

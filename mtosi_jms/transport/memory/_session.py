@@ -12,7 +12,7 @@ from mtosi_jms.transport._completion import CompletionListener, Pending
 from mtosi_jms.transport._session_core import ConnectionCore, ConsumerCore, ConsumerSpec, SessionCore, T
 from mtosi_jms.transport.memory._provider import MemoryProvider
 from mtosi_jms.transport.memory._queue import Entry, MessageQueue, Subscription
-from mtosi_jms.transport.memory._room import Coming, DeferredSends, await_room, send_deadline
+from mtosi_jms.transport.memory._room import DeferredSends, Outgoing, await_room, send_deadline
 
 
 class MemoryConsumer(ConsumerCore[Entry, MessageQueue]):
@@ -198,13 +198,13 @@ class MemorySession(SessionCore[Entry, MessageQueue]):
     def _settle_locked(self, entries: Sequence[Entry]) -> None:
         for entry in entries:
             entry.settled = True
-            if (queue := self.strike(entry)) is not None:
+            if (queue := self.remove_unsettled(entry)) is not None:
                 self.provider.release(queue)
 
     def _put_back_locked(self, entries: Sequence[Entry]) -> None:
         by_queue: dict[MessageQueue, list[Entry]] = {}
         for entry in entries:
-            queue = self.strike(entry)
+            queue = self.remove_unsettled(entry)
             if queue is not None:
                 by_queue.setdefault(queue, []).append(entry)
         for queue, returned in by_queue.items():
@@ -239,7 +239,7 @@ class MemorySession(SessionCore[Entry, MessageQueue]):
         else:
             gate.hold(pending, sent)
 
-    def _await_room(self, coming: Coming, timeout: float | None = None) -> None:
+    def _await_room(self, outgoing: Outgoing, timeout: float | None = None) -> None:
         """Waits until every destination has room, after all deferred sends. Releases the lock while it waits.
 
         Raises:
@@ -254,7 +254,7 @@ class MemorySession(SessionCore[Entry, MessageQueue]):
                 self._deferred.await_sent(None if timeout is None else deadline)
             finally:
                 self.blocked = False
-        if not await_room(self.provider, coming, self.connection.id, deadline, self._note_wait):
+        if not await_room(self.provider, outgoing, self.connection.id, deadline, self._note_wait):
             raise IllegalStateError("the session is closed")
 
     def _note_wait(self, queue: MessageQueue | None) -> bool:

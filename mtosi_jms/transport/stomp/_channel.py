@@ -23,7 +23,7 @@ from mtosi_jms.transport.stomp._link import Link, OnSettled
 from mtosi_jms.transport.stomp._messages import incoming, outgoing
 from mtosi_jms.transport.stomp._options import Address, StompOptions
 from mtosi_jms.transport.stomp._reconnector import Reconnector
-from mtosi_jms.transport.stomp._subscriptions import Collector, Entry, Feed, Subscriptions, goodbye
+from mtosi_jms.transport.stomp._subscriptions import Collector, Entry, Feed, Subscriptions, closing_deadline
 from mtosi_jms.transport.stomp._temporary import Temporaries
 from mtosi_jms.transport.stomp._transaction import Transaction, transact
 
@@ -110,9 +110,9 @@ class Channel:
 
     # The methods below are called without the lock, because they talk to the broker.
 
-    def goodbye(self) -> float:
+    def closing_deadline(self) -> float:
         """Returns the time, by the monotonic clock, until which closing waits for the broker."""
-        return goodbye(self.options)
+        return closing_deadline(self.options)
 
     def close(self, deadline: float) -> None:
         """Waits until everything sent has arrived, up to the deadline, and ends the connection."""
@@ -265,7 +265,7 @@ class Channel:
 
     def on_messages(self, link: Link, frames: Sequence[Received]) -> None:
         """Puts received messages into the buffers of their consumers, and then wakes the waiting threads once."""
-        came: list[Entry] = []
+        entries: list[Entry] = []
         for _, headers, body in frames:
             number = headers.get("subscription", "")
             subscription = self._subscriptions.find(number)
@@ -274,14 +274,14 @@ class Channel:
                     self._collector.takes(number, headers, body)
             elif subscription.link is link:
                 message = self._message(headers, body, subscription.feed.spec.destination)
-                came.append(Entry(subscription, link, headers.get("ack", ""), message))
-        if not came:
+                entries.append(Entry(subscription, link, headers.get("ack", ""), message))
+        if not entries:
             return
         with self.lock:
-            for entry in came:
+            for entry in entries:
                 if self._subscriptions.find(entry.subscription.number) is not None and not entry.is_stale:
                     self._take(entry)
-            for feed in dict.fromkeys(entry.subscription.feed for entry in came):
+            for feed in dict.fromkeys(entry.subscription.feed for entry in entries):
                 feed.signal()
 
     def _take(self, entry: Entry) -> None:

@@ -172,7 +172,7 @@ class StompSession(SessionCore[Entry, Feed]):
             if not self._closed:
                 return self._enter(spec, feed, consumer)
         feed.closed = True  # by another thread meanwhile, which has not seen this consumer
-        self.channel.unsubscribe(feed, self.channel.goodbye())
+        self.channel.unsubscribe(feed, self.channel.closing_deadline())
         self._check_open()
         return consumer
 
@@ -266,7 +266,7 @@ class StompSession(SessionCore[Entry, Feed]):
         closed: dict[Feed, None] = {}
         with self.lock:
             for entry in reversed(entries):
-                feed = self.strike(entry)
+                feed = self.remove_unsettled(entry)
                 if feed is None:
                     continue
                 self.channel.note_returned([entry])  # where it waits here, the broker may still have it back
@@ -276,13 +276,13 @@ class StompSession(SessionCore[Entry, Feed]):
                     again = Entry(entry.subscription, entry.link, entry.ack, entry.message.again())
                     feed.buffer.appendleft(again)
                     feed.signal()
-        self._end_feeds(closed, self.channel.goodbye())
+        self._end_feeds(closed, self.channel.closing_deadline())
 
     def _forget(self, entries: Iterable[Entry]) -> None:
         """Removes messages from `unsettled`, and ends the subscriptions that were kept only for them."""
         with self.lock:
-            feeds = dict.fromkeys(feed for entry in entries if (feed := self.strike(entry)) is not None)
-        self._end_feeds(feeds, self.channel.goodbye())
+            feeds = dict.fromkeys(feed for entry in entries if (feed := self.remove_unsettled(entry)) is not None)
+        self._end_feeds(feeds, self.channel.closing_deadline())
 
     def _end_consumer(self, consumer: ConsumerCore[Entry, Feed], deadline: float) -> None:
         self._end_feeds([consumer.source], deadline)
@@ -311,7 +311,7 @@ class StompSession(SessionCore[Entry, Feed]):
                 self._end_feed(feed, deadline)
         with self.lock:
             for entry in returned:
-                self.strike(entry)
+                self.remove_unsettled(entry)
 
     def _check_open(self) -> None:
         with self.lock:

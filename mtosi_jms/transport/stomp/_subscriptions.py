@@ -30,7 +30,7 @@ log = logging.getLogger(__package__)
 _MILLISECONDS: Final = 1000
 
 
-def goodbye(options: StompOptions) -> float:
+def closing_deadline(options: StompOptions) -> float:
     """Returns the time, by the monotonic clock, until which closing waits for the broker."""
     return time.monotonic() + min(options.close_timeout, options.send_timeout)
 
@@ -162,7 +162,7 @@ class Subscriptions:
             if failed:
                 if isinstance(error, UnknownOutcomeError):
                     with contextlib.suppress(TransportError):
-                        link.send([made.end()], goodbye(self._options))
+                        link.send([made.end()], closing_deadline(self._options))
                 raise
         with self._lock:
             made.made = made.made or made.link is link
@@ -170,7 +170,7 @@ class Subscriptions:
             if not closed:
                 feed.subscriptions.append(made)
         if closed:
-            self.end([made], goodbye(self._options))
+            self.end([made], closing_deadline(self._options))
 
     def end(self, subscriptions: Sequence[Subscription], deadline: float) -> None:
         """Ends subscriptions; the broker delivers unacknowledged messages again."""
@@ -232,7 +232,7 @@ class Subscriptions:
             again.made = again.made or again.link is link
             closed = again.number not in self._known
         if closed:
-            self.end([again], goodbye(self._options))
+            self.end([again], closing_deadline(self._options))
 
     def restore(self, link: Link) -> None:
         """Makes all subscriptions on a new link.
@@ -251,7 +251,7 @@ class Subscriptions:
             for one in all_of_them:
                 one.made = one.link is link
             ended = [one for one in all_of_them if one.number not in self._known]
-        self.end(ended, goodbye(self._options))
+        self.end(ended, closing_deadline(self._options))
 
     # The caller of every method below holds the lock.
 
@@ -287,7 +287,7 @@ class Collector:
         self._lock = lock
         self._seconds = seconds
         self._numbers = itertools.count(1)
-        self._coming: dict[str, queue.SimpleQueue[Answer | None]] = {}
+        self._answers: dict[str, queue.SimpleQueue[Answer | None]] = {}
 
     def collect(
         self, link: Link, address: str, headers: Mapping[str, str], is_last: Callable[[dict[str, str]], bool]
@@ -298,36 +298,36 @@ class Collector:
             TransportError: the last message did not come.
         """
         number = f"c{next(self._numbers)}"
-        coming: queue.SimpleQueue[Answer | None] = queue.SimpleQueue()
+        answers: queue.SimpleQueue[Answer | None] = queue.SimpleQueue()
         with self._lock:
-            self._coming[number] = coming
+            self._answers[number] = answers
         found: list[Answer] = []
         try:
             subscribe = {"id": number, "destination": address, "ack": "auto", **headers}
             link.send([("SUBSCRIBE", subscribe, b"")], confirmed=True)
             while not found or not is_last(found[-1][0]):
-                found.append(self._next(link, coming))
+                found.append(self._next(link, answers))
             link.send([("UNSUBSCRIBE", {"id": number}, b"")], confirmed=True)
         finally:
             with self._lock:
-                del self._coming[number]
+                del self._answers[number]
         return found
 
     def takes(self, number: str, headers: dict[str, str], body: bytes) -> bool:
         """Takes a message; returns False if it is for another subscription. The lock is held."""
-        coming = self._coming.get(number)
-        if coming is not None:
-            coming.put((headers, body))
-        return coming is not None
+        answers = self._answers.get(number)
+        if answers is not None:
+            answers.put((headers, body))
+        return answers is not None
 
     def end(self) -> None:
         """Ends all waits, because the link was lost. The lock is held."""
-        for coming in self._coming.values():
-            coming.put(None)
+        for answers in self._answers.values():
+            answers.put(None)
 
-    def _next(self, link: Link, coming: queue.SimpleQueue[Answer | None]) -> Answer:
+    def _next(self, link: Link, answers: queue.SimpleQueue[Answer | None]) -> Answer:
         try:
-            received = coming.get(timeout=self._seconds)
+            received = answers.get(timeout=self._seconds)
         except queue.Empty:
             received = None
         if received is None:
