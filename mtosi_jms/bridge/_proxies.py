@@ -253,8 +253,8 @@ class CorbaSource(_End):
             name = f"{self._word.capitalize()}Proxy{self.style.value.capitalize()}SupplierAck"
             self._acknowledging = False
             # An earlier process's proxy may be gone: `connect` finds that out.
-            gone = contextlib.nullcontext() if self._kept is None else contextlib.suppress(MtosiError)
-            with gone, self._orb.calling(self._name):
+            guard = contextlib.nullcontext() if self._kept is None else contextlib.suppress(MtosiError)
+            with guard, self._orb.calling(self._name):
                 if self._proxy._is_a(f"IDL:omg.org/CosNotifyChannelAdminAck/{name}:1.0"):
                     helper = self._orb.java.omg(f"CosNotifyChannelAdminAck.{name}Helper")
                     self._acknowledging = helper.unchecked_narrow(self._proxy)

@@ -359,7 +359,7 @@ def _put_header(found: dict[str, PropertyValue], one: Property, header: Mapping[
     if one.value is not header[one.name]:
         return _in_full(one) if rules.keep_types else None  # only the first of a name is used
     derived = _DERIVED.get(one.name)
-    if derived is not None and one.value.type.kind is derived.kind and _comes_back(one, header):
+    if derived is not None and one.value.type.kind is derived.kind and _is_expressed(one, header):
         return one.name
     if not rules.keep_types:
         return None
@@ -367,7 +367,7 @@ def _put_header(found: dict[str, PropertyValue], one: Property, header: Mapping[
     return [*_in_full(one)[:2], 2] if ages else _in_full(one)
 
 
-def _comes_back(one: Property, header: Mapping[str, Any]) -> bool:
+def _is_expressed(one: Property, header: Mapping[str, Any]) -> bool:
     """Whether the message's headers fully express a field of the variable header."""
     value = one.value.value
     if not isinstance(value, int) or one.name == "EventReliability":

@@ -35,11 +35,11 @@ def on_signals(tell: Callable[[bool], object]) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    came = False
+    signalled = False
 
     def listener(number: int) -> None:
-        nonlocal came
-        again, came = came and number == signal.SIGINT, True
+        nonlocal signalled
+        again, signalled = signalled and number == signal.SIGINT, True
         tell(again)
 
     mine = object()

@@ -84,7 +84,7 @@ class Record:
         self._on_error = on_error
         self._handled = self._parked = self._failures = self._consecutive = 0
         self._progress: float | None = None
-        self._went_back: dict[str, tuple[int, BaseException | None]] = {}
+        self._earlier_failures: dict[str, tuple[int, BaseException | None]] = {}
 
     @property
     def settled(self) -> int:
@@ -145,18 +145,18 @@ class Record:
     def ended(self, abandoned: int) -> None:
         self._note(logging.INFO, "ended", abandoned=abandoned)
 
-    def went_back(self, task: Task) -> None:
+    def remember_failures(self, task: Task) -> None:
         """A message will be delivered again; its failures are remembered."""
         identifier = task.delivery.message.message_id
         if identifier is None or not task.failures:
             return
-        self._went_back[identifier] = task.failures, task.error
-        if len(self._went_back) > _REMEMBERED:
-            del self._went_back[next(iter(self._went_back))]
+        self._earlier_failures[identifier] = task.failures, task.error
+        if len(self._earlier_failures) > _REMEMBERED:
+            del self._earlier_failures[next(iter(self._earlier_failures))]
 
-    def came_again(self, message: JmsMessage) -> tuple[int, BaseException | None]:
+    def earlier_failures(self, message: JmsMessage) -> tuple[int, BaseException | None]:
         """How often a delivered message has failed here before, and with what."""
-        return self._went_back.pop(message.message_id or "", (0, None))
+        return self._earlier_failures.pop(message.message_id or "", (0, None))
 
     def report_error(self, error: BaseException, message: JmsMessage | None) -> None:
         if self._on_error is None:

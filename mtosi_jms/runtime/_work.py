@@ -214,7 +214,7 @@ class Work:
             self._generation += 1
             self._state = State.CONNECTING
         for task in self._workers.clear():
-            self._record.went_back(task)
+            self._record.remember_failures(task)
             give_back(task.delivery)
         if link is not None:
             self._record.lost(error)
@@ -284,7 +284,7 @@ class Work:
                 self._draining.wait(self._rules.reconnect.seconds(failures))
 
     def _arrived(self, link: Link, delivery: Delivery) -> None:
-        failures, error = self._record.came_again(delivery.message)
+        failures, error = self._record.earlier_failures(delivery.message)
         task = Task(delivery, None, link.generation, failures, error)
         refused: BaseException | None = None
         if isinstance(delivery, InboxDelivery) and delivery.conflict:
@@ -322,7 +322,7 @@ class Work:
                 return
         try:
             if is_stale:
-                self._record.went_back(task)
+                self._record.remember_failures(task)
             elif error is None:
                 self._roomy(task.delivery.acknowledge)
                 self._record.handled(task)
@@ -343,7 +343,7 @@ class Work:
             link.park(task.delivery.message, error, task.failures)
             self._roomy(lambda: park(task.delivery))
         except (TransportError, IllegalStateError):
-            self._record.went_back(task)
+            self._record.remember_failures(task)
             give_back(task.delivery)
             raise
         self._record.parked(task, error, str(link.parking))

@@ -263,7 +263,7 @@ def amended(raw: bytes, fault: MtosiFault, body: Any, header: Header | None, pac
     if fault.fault_code.rpartition(":")[2] != before.fault_code:
         changed = True
         _set_text(element, "Code/Value", _written_code(fault.fault_code, _version(element)))
-    words = _words_now(fault, before)
+    words = _fault_string_now(fault, before)
     if words != before.fault_string:
         changed = True
         _set_text(element, "Reason/Text", words)
@@ -284,7 +284,7 @@ def _detail_now(fault: MtosiFault, before: MtosiFault) -> Any:
     return dataclasses.replace(detail, reason=fault.reason)
 
 
-def _words_now(fault: MtosiFault, before: MtosiFault) -> str:
+def _fault_string_now(fault: MtosiFault, before: MtosiFault) -> str:
     """Return the fault string, or a changed reason if the exception kind has no field for it."""
     if fault.fault_string == before.fault_string and fault.reason != before.reason and not _has_reason(fault.detail):
         return fault.reason
