@@ -375,7 +375,7 @@ class SessionCore(Session, Generic[E, S]):
             if self._closed:
                 return
             self.shut()
-        self.leave(self.connection.closing_deadline())
+        self.leave(self.connection.goodbye())
 
     def __repr__(self) -> str:
         mode = "transacted" if self.transacted else self.ack_mode.value
@@ -423,7 +423,7 @@ class SessionCore(Session, Generic[E, S]):
                 self._settle(entry, failed=failed)
         finally:
             if self._closed:  # the listener closed the session, and the rest of that is done here
-                deadline = self.connection.closing_deadline()
+                deadline = self.connection.goodbye()
                 self.leave(deadline)
                 self.connection.finish(deadline)
 
@@ -444,7 +444,7 @@ class SessionCore(Session, Generic[E, S]):
         """Removes a closed consumer."""
         with self.lock:
             self.consumers.pop(consumer, None)
-        deadline = self.connection.closing_deadline()
+        deadline = self.connection.goodbye()
         self._settle_lazily(deadline)
         self._end_consumer(consumer, deadline)
 
@@ -627,7 +627,7 @@ class ConnectionCore(Connection):
             sessions = list(self._sessions)
             for session in sessions:
                 session.shut()
-        deadline = self.closing_deadline()
+        deadline = self.goodbye()
         for session in sessions:
             session.leave(deadline)
         self.finish(deadline)
@@ -670,7 +670,7 @@ class ConnectionCore(Connection):
     def _session(self, ack_mode: AckMode, transacted: bool) -> SessionCore[Any, Any]:
         """Makes a session; the lock is held."""
 
-    def closing_deadline(self) -> float:
+    def goodbye(self) -> float:
         """Returns the time, by the monotonic clock, until which closing waits for the provider."""
         return math.inf
 

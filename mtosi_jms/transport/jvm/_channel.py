@@ -166,7 +166,7 @@ class Channel:
         """The current link, or the last one."""
         return self._link
 
-    def closing_deadline(self) -> float:
+    def goodbye(self) -> float:
         """Returns the time, by the monotonic clock, until which closing waits for the provider."""
         return time.monotonic() + min(self.options.close_timeout, self.options.send_timeout)
 
@@ -232,7 +232,7 @@ class Channel:
         """
         if link.lost is None:
             try:
-                with self.watched(self.closing_deadline()):
+                with self.watched(self.goodbye()):
                     link.session().close()
             except MtosiError:
                 self.give_up(link, error)

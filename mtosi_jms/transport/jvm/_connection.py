@@ -80,8 +80,8 @@ class JvmConnection(ConnectionCore):
     def _is_reached(self) -> bool:
         return self.channel.is_up
 
-    def closing_deadline(self) -> float:
-        return self.channel.closing_deadline()
+    def goodbye(self) -> float:
+        return self.channel.goodbye()
 
     def _where(self) -> str:
         return f"{self.channel}, {self.metadata.provider} {self.metadata.provider_version}"

@@ -606,7 +606,7 @@ class JvmSession(SessionCore[Entry, Feed]):
             return
         machine.attach()
         try:
-            with self.channel.watched(self.channel.closing_deadline()), translated():
+            with self.channel.watched(self.channel.goodbye()), translated():
                 if returns and not self.transacted:
                     session.recover()  # Artemis does not mark messages that come back only by closing
                 consumer.close()

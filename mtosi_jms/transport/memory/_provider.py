@@ -136,8 +136,8 @@ class MemoryProvider:
             return [self.queue(destination)]
         return [one for one in self._subscriptions.get(destination, ()) if one.wants(message, connection_id)]
 
-    def crowded(self, outgoing: Iterable[tuple[Destination, JmsMessage]], connection_id: str) -> MessageQueue | None:
-        """A queue or subscription without room for outgoing messages; None if all have, or there is no bound.
+    def crowded(self, coming: Iterable[tuple[Destination, JmsMessage]], connection_id: str) -> MessageQueue | None:
+        """A queue or subscription without room for the coming messages; None if all have, or there is no bound.
 
         A transaction with more messages than the capacity is accepted if nothing waits there.
         """
@@ -146,7 +146,7 @@ class MemoryProvider:
             return None
         self._expiry.purge(self.now_ms())
         more: dict[MessageQueue, int] = {}
-        for destination, message in outgoing:
+        for destination, message in coming:
             for queue in self.targets(destination, message, connection_id):
                 more[queue] = more.get(queue, 0) + 1
         full = (queue for queue, count in more.items() if len(queue) and len(queue) + count > capacity)

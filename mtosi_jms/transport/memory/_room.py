@@ -24,7 +24,7 @@ _UNREAD_FOR: Final = 1.0
 _EXPIRY_LOOK: Final = 1.0
 """Seconds after which a sender that waits for room looks again: expiry makes room without telling anybody."""
 
-Outgoing: TypeAlias = Sequence[tuple[Destination, JmsMessage]]
+Coming: TypeAlias = Sequence[tuple[Destination, JmsMessage]]
 
 
 def send_deadline(provider: MemoryProvider, timeout: float | None = None) -> float | None:
@@ -35,16 +35,16 @@ def send_deadline(provider: MemoryProvider, timeout: float | None = None) -> flo
 
 def await_room(
     provider: MemoryProvider,
-    outgoing: Outgoing,
+    coming: Coming,
     connection_id: str,
     deadline: float | None,
     waits_at: Callable[[MessageQueue | None], bool],
 ) -> bool:
-    """Waits until all outgoing messages have room. The provider's lock is released meanwhile.
+    """Waits until all coming messages have room. The provider's lock is released meanwhile.
 
     Args:
         provider: whose lock is held.
-        outgoing: messages with their destinations.
+        coming: messages with their destinations.
         connection_id: whose they are.
         deadline: see `send_deadline`.
         waits_at: called with the queue to wait for, and with None after each wait; returns whether to wait on.
@@ -57,7 +57,7 @@ def await_room(
         InvalidDestinationError: a destination went meanwhile.
     """
     warn_at = time.monotonic() + _UNREAD_FOR
-    while (crowded := provider.crowded(outgoing, connection_id)) is not None:
+    while (crowded := provider.crowded(coming, connection_id)) is not None:
         if time.monotonic() >= warn_at and not crowded.readers:
             log.warning("%s: full with %d messages, and nobody consumes it", crowded.destination, len(crowded))
             warn_at = math.inf
@@ -72,7 +72,7 @@ def await_room(
             goes_on = waits_at(None)
         if not goes_on:
             return False
-        for destination, _ in outgoing:
+        for destination, _ in coming:
             provider.check(destination)
     return True
 
@@ -141,8 +141,8 @@ class DeferredSends:
 
         try:
             self._provider.check(item.destination)
-            outgoing = [(item.destination, item.message)]
-            if await_room(self._provider, outgoing, self._connection_id, item.deadline, waits_at):
+            coming = [(item.destination, item.message)]
+            if await_room(self._provider, coming, self._connection_id, item.deadline, waits_at):
                 self._send(item.destination, item.message, pending)
         except MtosiError as error:
             pending.fail(error)

@@ -12,7 +12,7 @@ from mtosi_jms.transport._completion import CompletionListener, Pending
 from mtosi_jms.transport._session_core import ConnectionCore, ConsumerCore, ConsumerSpec, SessionCore, T
 from mtosi_jms.transport.memory._provider import MemoryProvider
 from mtosi_jms.transport.memory._queue import Entry, MessageQueue, Subscription
-from mtosi_jms.transport.memory._room import DeferredSends, Outgoing, await_room, send_deadline
+from mtosi_jms.transport.memory._room import Coming, DeferredSends, await_room, send_deadline
 
 
 class MemoryConsumer(ConsumerCore[Entry, MessageQueue]):
@@ -239,7 +239,7 @@ class MemorySession(SessionCore[Entry, MessageQueue]):
         else:
             gate.hold(pending, sent)
 
-    def _await_room(self, outgoing: Outgoing, timeout: float | None = None) -> None:
+    def _await_room(self, coming: Coming, timeout: float | None = None) -> None:
         """Waits until every destination has room, after all deferred sends. Releases the lock while it waits.
 
         Raises:
@@ -254,7 +254,7 @@ class MemorySession(SessionCore[Entry, MessageQueue]):
                 self._deferred.await_sent(None if timeout is None else deadline)
             finally:
                 self.blocked = False
-        if not await_room(self.provider, outgoing, self.connection.id, deadline, self._note_wait):
+        if not await_room(self.provider, coming, self.connection.id, deadline, self._note_wait):
             raise IllegalStateError("the session is closed")
 
     def _note_wait(self, queue: MessageQueue | None) -> bool:

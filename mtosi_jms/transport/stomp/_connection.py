@@ -51,8 +51,8 @@ class StompConnection(ConnectionCore):
     def _is_reached(self) -> bool:
         return self.channel.link is not None
 
-    def closing_deadline(self) -> float:
-        return self.channel.closing_deadline()
+    def goodbye(self) -> float:
+        return self.channel.goodbye()
 
     def _where(self) -> str:
         return f"{self.channel.address}, {self.metadata.provider} {self.metadata.provider_version}"

@@ -172,7 +172,7 @@ class StompSession(SessionCore[Entry, Feed]):
             if not self._closed:
                 return self._enter(spec, feed, consumer)
         feed.closed = True  # by another thread meanwhile, which has not seen this consumer
-        self.channel.unsubscribe(feed, self.channel.closing_deadline())
+        self.channel.unsubscribe(feed, self.channel.goodbye())
         self._check_open()
         return consumer
 
@@ -276,13 +276,13 @@ class StompSession(SessionCore[Entry, Feed]):
                     again = Entry(entry.subscription, entry.link, entry.ack, entry.message.again())
                     feed.buffer.appendleft(again)
                     feed.signal()
-        self._end_feeds(closed, self.channel.closing_deadline())
+        self._end_feeds(closed, self.channel.goodbye())
 
     def _forget(self, entries: Iterable[Entry]) -> None:
         """Removes messages from `unsettled`, and ends the subscriptions that were kept only for them."""
         with self.lock:
             feeds = dict.fromkeys(feed for entry in entries if (feed := self.remove_unsettled(entry)) is not None)
-        self._end_feeds(feeds, self.channel.closing_deadline())
+        self._end_feeds(feeds, self.channel.goodbye())
 
     def _end_consumer(self, consumer: ConsumerCore[Entry, Feed], deadline: float) -> None:
         self._end_feeds([consumer.source], deadline)

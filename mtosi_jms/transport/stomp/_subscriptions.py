@@ -30,7 +30,7 @@ log = logging.getLogger(__package__)
 _MILLISECONDS: Final = 1000
 
 
-def closing_deadline(options: StompOptions) -> float:
+def goodbye(options: StompOptions) -> float:
     """Returns the time, by the monotonic clock, until which closing waits for the broker."""
     return time.monotonic() + min(options.close_timeout, options.send_timeout)
 
@@ -162,7 +162,7 @@ class Subscriptions:
             if failed:
                 if isinstance(error, UnknownOutcomeError):
                     with contextlib.suppress(TransportError):
-                        link.send([made.end()], closing_deadline(self._options))
+                        link.send([made.end()], goodbye(self._options))
                 raise
         with self._lock:
             made.made = made.made or made.link is link
@@ -170,7 +170,7 @@ class Subscriptions:
             if not closed:
                 feed.subscriptions.append(made)
         if closed:
-            self.end([made], closing_deadline(self._options))
+            self.end([made], goodbye(self._options))
 
     def end(self, subscriptions: Sequence[Subscription], deadline: float) -> None:
         """Ends subscriptions; the broker delivers unacknowledged messages again."""
@@ -232,7 +232,7 @@ class Subscriptions:
             again.made = again.made or again.link is link
             closed = again.number not in self._known
         if closed:
-            self.end([again], closing_deadline(self._options))
+            self.end([again], goodbye(self._options))
 
     def restore(self, link: Link) -> None:
         """Makes all subscriptions on a new link.
@@ -251,7 +251,7 @@ class Subscriptions:
             for one in all_of_them:
                 one.made = one.link is link
             ended = [one for one in all_of_them if one.number not in self._known]
-        self.end(ended, closing_deadline(self._options))
+        self.end(ended, goodbye(self._options))
 
     # The caller of every method below holds the lock.
 
