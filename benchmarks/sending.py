@@ -65,7 +65,7 @@ def _listened(session: Session, messages: int) -> Callable[[], int]:
         count = Count()
         for _ in range(messages):
             session.send(TOPIC, MESSAGE, count)
-        session.completions.await_listeners()
+        session.completions.await_told()
         return count.completed
 
     return run

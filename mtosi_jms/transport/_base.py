@@ -461,7 +461,7 @@ class Producer(_Closeable):
         """
         self.session.completions.check_thread()
         self._closed = True
-        self.session.completions.await_listeners(self._last)
+        self.session.completions.await_told(self._last)
 
     def _set(
         self,

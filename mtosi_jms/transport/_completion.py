@@ -139,7 +139,7 @@ class Completions:
     """The asynchronous sends of one session whose listeners were not called yet, in the order of the calls.
 
     Thread-safe. A transport may call it while it holds its own locks, because this lock is always taken last; only
-    `await_listeners` must be called without locks, because it waits. No listener runs with a lock held.
+    `await_told` must be called without locks, because it waits. No listener runs with a lock held.
 
     Args:
         rules: how the connection sends.
@@ -218,7 +218,7 @@ class Completions:
                 self._wake.notify()
             return True
 
-    def await_listeners(self, last: int | None = None) -> None:
+    def await_told(self, last: int | None = None) -> None:
         """Waits until the outcome of every send up to the number `last` is known and its listener has returned.
 
         None means the latest send. Raises what `check_thread` raises."""

@@ -346,7 +346,7 @@ class SessionCore(Session, Generic[E, S]):
 
     def commit(self) -> None:
         with self.use:
-            self.completions.await_listeners()
+            self.completions.await_told()
             self._check_transacted()
             self._commit()
 
@@ -356,7 +356,7 @@ class SessionCore(Session, Generic[E, S]):
 
     def rollback(self) -> None:
         with self.use:
-            self.completions.await_listeners()
+            self.completions.await_told()
             self._check_transacted()
             self._roll_back()
 
@@ -369,7 +369,7 @@ class SessionCore(Session, Generic[E, S]):
         self.completions.check_thread()
         with self.lock:
             self.begin_close()
-        self.completions.await_listeners()
+        self.completions.await_told()
         with self.lock:
             self.pump.await_idle()
             if self._closed:
@@ -614,7 +614,7 @@ class ConnectionCore(Connection):
                 session.begin_close()
             self._closing = True
         for session in sessions:
-            session.completions.await_listeners()
+            session.completions.await_told()
         with self.lock:
             again, self._closed = self._closed, True
         if again:  # another thread closes it and may wait for this listener, which therefore must not wait

@@ -36,7 +36,7 @@ def end(completions: Completions) -> None:
     """What a session does as it is closed."""
     completions.check_thread()
     completions.begin_close()
-    completions.await_listeners()
+    completions.await_told()
 
 
 def numbered(number: int) -> JmsMessage:
@@ -87,7 +87,7 @@ def test_what_is_withdrawn_is_told_to_nobody_and_holds_nobody(completions: Compl
     second.complete(second.message)
     completions.withdraw(withdrawn)
     assert after.future.result(patience).body == b"2"
-    completions.await_listeners()
+    completions.await_told()
     assert noted.calls == []
 
 
@@ -108,7 +108,7 @@ def test_waiting_for_a_producer_does_not_wait_for_what_came_later(
     mine = completions.begin(numbered(1), FutureListener())
     last = completions.last
     later = completions.begin(numbered(2), FutureListener())
-    waiting = background(lambda: completions.await_listeners(last))
+    waiting = background(lambda: completions.await_told(last))
     mine.complete(mine.message)
     waiting.result(patience)
     assert not later.settled

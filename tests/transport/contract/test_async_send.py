@@ -102,7 +102,7 @@ class TestTelling:
         session, told = connection.session(), Told()
         for number in range(100):
             session.send(queue, text(number, delivery_mode=mode), told)
-        session.completions.await_listeners()
+        session.completions.await_told()
         assert [what for what, _, _ in told.calls] == ["completed"] * 100
         assert bodies(session.consumer(queue)) == [str(number) for number in range(100)]
 
@@ -187,7 +187,7 @@ class TestOrder:
                 session.send(queue, text(number), told)
             else:
                 session.send_async(queue, text(number))
-        session.completions.await_listeners()
+        session.completions.await_told()
         assert bodies(session.consumer(queue)) == [str(number) for number in range(100)]
 
     @pytest.mark.obligation("A11", "A12")
