@@ -134,9 +134,9 @@ class Bridge:
         """Reports a loss that somebody else noticed, as the bridge does its own: to `on_loss`, and to JMS as the sink.
 
         Args:
-            loss: the loss, or its end. JMS is told of an end when all that reported a loss have reported its end.
+            loss: the loss, or its end. JMS gets an end when all that reported a loss have reported its end.
         """
-        self._way.tell(loss)
+        self._way.report_loss(loss)
 
     def enable_transaction(self, events: int, timeout: float) -> None:
         """Enables transactions to or from JMS, each of a number of events or sequences (000-T6).

@@ -59,5 +59,5 @@ class Identities:
         data = [(one.name, one.value.value) for one in event.filterable_data]
         is_named = any(value and name in _NAMES for name, value in data)
         fixed = "" if is_named else self._own, event.domain_name, event.type_name, event.event_name
-        told = repr((fixed, header, data, event.remainder_of_body.value))
-        return sha256(told.encode("utf-8", "surrogatepass")).digest(), is_named
+        content = repr((fixed, header, data, event.remainder_of_body.value))
+        return sha256(content.encode("utf-8", "surrogatepass")).digest(), is_named

@@ -229,7 +229,7 @@ class JavaOrb:
         """A POA for objects of this process, and one for objects that the next process has too.
 
         The ORB listens already. JacORB's root POA would answer held requests with "object does not exist". So it holds
-        no requests and is never active, and peers are told TRANSIENT until `Servant` activates the POA of the object.
+        no requests and is never active, and peers get TRANSIENT until `Servant` activates the POA of the object.
         """
         values = "PortableServer.{0}PolicyValue"
         policies = self.java.cls("java.lang.reflect.Array").newInstance(self.java.omg("CORBA.Policy"), 2)
@@ -432,8 +432,8 @@ def error_of(java: Java, error: Any, what: str, *, sending: bool = False) -> Mto
         what: text before Java's own text.
         sending: whether the outcome of the call matters.
     """
-    name, said = str(error.getClass().getSimpleName()), said_by(error)
-    text = f"{what}: {said}" if what else said
+    name, description = str(error.getClass().getSimpleName()), said_by(error)
+    text = f"{what}: {description}" if what else description
     if name == "UnsupportedQoS":
         names = [str(one.name) for one in error.qos_err]
         return UnsupportedQoS("the channel does not support it", names)

@@ -38,7 +38,7 @@ class Keeper(ABC, Generic[End]):
         self._running = self._over = self._joined = False
         self._lost: str | None = None
         self._failed = False
-        self._has_news = False
+        self._has_unsent = False
         self._keeper: threading.Thread | None = None
         self.forwarded = 0
         self._end: End = self._proxy()
@@ -63,11 +63,11 @@ class Keeper(ABC, Generic[End]):
     def _work(self) -> None:
         """Does one step of the thread's work."""
 
-    def _tell_news(self) -> None:
-        """Tells the other side of losses that it does not know of yet; setting `_has_news` causes a call soon."""
+    def _report_losses(self) -> None:
+        """Reports losses that the other side does not know yet; setting `_has_unsent` causes a call soon."""
 
-    def tell(self, loss: EventLoss) -> None:
-        """Tells of a loss."""
+    def report_loss(self, loss: EventLoss) -> None:
+        """Reports a loss."""
         self._options.lose(loss.what, loss.reason)
 
     def _restart(self) -> None:
@@ -143,7 +143,7 @@ class Keeper(ABC, Generic[End]):
                 if self._over:
                     return
                 works = self._works()
-            self._tell_news()
+            self._report_losses()
             if self._lost is not None:
                 self._connect_again()
             elif works:
@@ -152,7 +152,7 @@ class Keeper(ABC, Generic[End]):
                 self._look(f"{self._channel.name} does not know the bridge any more")
 
     def _is_awaited(self) -> bool:
-        return self._over or self._lost is not None or self._has_news or self._works()
+        return self._over or self._lost is not None or self._has_unsent or self._works()
 
     def _works(self) -> bool:
         return self._running and not self._failed and self._has_work()
@@ -163,7 +163,7 @@ class Keeper(ABC, Generic[End]):
                 return
             self._lost = reason
             self._changed.notify_all()
-        self.tell(EventLoss(source=_CHANNEL, over=False, reason=reason))
+        self.report_loss(EventLoss(source=_CHANNEL, over=False, reason=reason))
 
     def _fail(self, reason: str) -> None:
         """Handles the failure of all retries: delivery stops until the bridge is stopped and started (000-A15)."""
@@ -184,7 +184,7 @@ class Keeper(ABC, Generic[End]):
         """Connects to a new proxy, in its own thread."""
         reason = self._lost or ""
         if self._until_done(self._join_again, self._channel.name):
-            self.tell(EventLoss(source=_CHANNEL, over=True, reason=reason))
+            self.report_loss(EventLoss(source=_CHANNEL, over=True, reason=reason))
 
     def _join_again(self) -> None:
         if self._end.is_connected():  # the channel was only silent and kept the connection
@@ -209,7 +209,7 @@ class Keeper(ABC, Generic[End]):
                 failures += 1
                 log.warning("no connection to %s: %s: %s", where, type(error).__name__, error)
                 self._pause(self._options.backoff.seconds(failures))
-                self._tell_news()
+                self._report_losses()
             else:
                 return True
         return False

@@ -1,4 +1,4 @@
-"""Properties of MTNM's events to fields of MTOSI's notifications, by tables."""
+"""Maps properties of MTNM's events to fields of MTOSI's notifications, by tables."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final, NamedTuple
 
 from mtosi_jms.bridge._mtnm_tables import OBJECT_TYPES, QUALIFIERS, Choices
-from mtosi_jms.bridge._mtnm_values import FindingKind, Reader, Reading, clip, told
+from mtosi_jms.bridge._mtnm_values import FindingKind, Reader, Reading, clip, kind_name
 from mtosi_jms.bridge.events import Any, TCKind
 from mtosi_jms.errors import EventError
 from mtosi_jms.stubs.fmw.gen import AliasNameListType, AliasNameListTypeAlias
@@ -19,16 +19,16 @@ NATIVE_NAME: Final = "nativeEMSName"
 
 
 _LONGEST: Final = 80
-"""Characters of a property's name that are told at most."""
+"""Most characters of a property's name in a finding."""
 
 
 class Field(NamedTuple):
-    """Where a property goes.
+    """How a property is read, and the field that it becomes.
 
     Attributes:
-        target: the field of MTOSI's class; with `_` in front, what a later step makes a field of.
-        read: what reads it.
-        needed: whether an unreadable one refuses the event.
+        target: the field of MTOSI's class; a name with `_` in front is for a later step, which makes a field of it.
+        read: reads the value.
+        needed: whether the event is refused if the value cannot be read.
     """
 
     target: str
@@ -37,11 +37,11 @@ class Field(NamedTuple):
 
 
 class Table:
-    """The properties of an event or object by MTNM's names, and other names that are in use.
+    """The properties of an event or object, by MTNM's names and by other names that are in use.
 
     Attributes:
-        fields: MTNM's names, and where each goes.
-        spellings: other names, and MTNM's name for each.
+        fields: maps MTNM's names to fields.
+        spellings: maps other names to MTNM's names.
     """
 
     def __init__(self, fields: Mapping[str, Field], spellings: Mapping[str, str] | None = None) -> None:
@@ -51,63 +51,63 @@ class Table:
         self._folded.update({other.casefold(): name for other, name in self.spellings.items()})
 
     def spelled(self, name: str) -> str | None:
-        """MTNM's name for another spelling; None for no name of the table."""
+        """Return MTNM's name for another spelling of it; None if the table has no such name."""
         return self._folded.get(name.strip().casefold())
 
 
 def a_text(reading: Reading, name: str, path: str, value: Any) -> object:
-    """A text; an empty one is none."""
+    """Read a text; an empty one as None."""
     return reading.text(path, value) or None
 
 
 def a_boolean(reading: Reading, name: str, path: str, value: Any) -> object:
-    """A boolean."""
+    """Read a boolean."""
     return reading.boolean(path, value)
 
 
 def a_time(reading: Reading, name: str, path: str, value: Any) -> object:
-    """A time."""
+    """Read a time."""
     return reading.moment(path, value)
 
 
 def a_name(reading: Reading, name: str, path: str, value: Any) -> object:
-    """A name."""
+    """Read a name."""
     return reading.name(path, value)
 
 
 def name_list(reading: Reading, name: str, path: str, value: Any) -> object:
-    """Names."""
+    """Read a list of names."""
     return reading.names(path, value)
 
 
 def one_name(reading: Reading, name: str, path: str, value: Any) -> object:
-    """A name, as a list of one."""
+    """Read a name, as a list of one."""
     found = reading.name(path, value)
     return None if found is None else NamingAttributeListType(name=[found])
 
 
 def a_rate(reading: Reading, name: str, path: str, value: Any) -> object:
-    """A layer rate."""
+    """Read a layer rate."""
     return reading.rate(name, path, value)
 
 
 def rate_list(reading: Reading, name: str, path: str, value: Any) -> object:
-    """Layer rates."""
+    """Read a list of layer rates."""
     return reading.rates(name, path, value)
 
 
 def a_number(reading: Reading, name: str, path: str, value: Any) -> object:
-    """A number."""
+    """Read a number."""
     return reading.number(path, value)
 
 
 def a_count(reading: Reading, name: str, path: str, value: Any) -> object:
-    """A whole number."""
+    """Read a whole number."""
     return reading.count(path, value)
 
 
 def native_name(reading: Reading, name: str, path: str, value: Any) -> object:
-    """The native name of an object, as an alias."""
+    """Read the native name of an object, as an alias."""
     found = reading.text(path, value)
     return (
         AliasNameListType(alias=[AliasNameListTypeAlias(alias_name=NATIVE_NAME, alias_value=found)]) if found else None
@@ -115,21 +115,21 @@ def native_name(reading: Reading, name: str, path: str, value: Any) -> object:
 
 
 def object_type(reading: Reading, name: str, path: str, value: Any) -> object:
-    """MTOSI's type of an object, by name or number."""
+    """Read the type of an object, by its name or number, as MTOSI's type."""
     it = value.value
     if isinstance(it, str):
         found = OBJECT_TYPES.get(it)
         if found is not None:
             if value.type.kind is not TCKind.enum:
-                reading.tell(FindingKind.FORM, path, f"is a {told(value.type)}, not an enumeration")
+                reading.note(FindingKind.FORM, path, f"is a {kind_name(value.type)}, not an enumeration")
             return found
         word = it.strip().upper()
         found = _TYPES.get(word)
         if found is not None:
-            reading.tell(FindingKind.SPELLING, path, f"{it[:40]!r} was read as {found}")
+            reading.note(FindingKind.SPELLING, path, f"{it[:40]!r} was read as {found}")
             return found
     elif isinstance(it, int) and not isinstance(it, bool) and 0 <= it < len(_NUMBERED_TYPES):
-        reading.tell(FindingKind.FORM, path, f"is a {told(value.type)}, not an enumeration")
+        reading.note(FindingKind.FORM, path, f"is a {kind_name(value.type)}, not an enumeration")
         return _NUMBERED_TYPES[it]
     raise EventError(f"is no ObjectType_T: {clip(value)}")
 
@@ -143,7 +143,7 @@ _TYPES: Final = {
 
 
 def chosen(choices: Choices) -> Reader:
-    """What reads a member of an enumeration."""
+    """Return a reader for a member of an enumeration."""
 
     def read(reading: Reading, name: str, path: str, value: Any) -> object:
         return None if value.value == "" else reading.choice(path, value, choices)
@@ -152,7 +152,7 @@ def chosen(choices: Choices) -> Reader:
 
 
 def extended(choices: Choices, cls: Callable[..., XmlObject], other: XmlEnum) -> Reader:
-    """What reads a member of an enumeration that can be extended.
+    """Return a reader for a member of an enumeration that can be extended.
 
     Args:
         choices: the members.
@@ -168,24 +168,24 @@ def extended(choices: Choices, cls: Callable[..., XmlObject], other: XmlEnum) ->
         except EventError:
             if not isinstance(value.value, str):
                 raise
-        reading.tell(FindingKind.KEPT, path, f"MTOSI has no {choices.name} {value.value[:40]!r}; it is {other.value}")
+        reading.note(FindingKind.KEPT, path, f"MTOSI has no {choices.name} {value.value[:40]!r}; it is {other.value}")
         return cls(value=other, extension=reading.clean(value.value))
 
     return read
 
 
 def fields(reading: Reading, path: str, parts: Iterable[tuple[str, Any]], table: Table) -> dict[str, typing.Any]:
-    """The fields that properties become. What has no field, or a value that its field cannot take, is kept, but for
-    empty lists.
+    """Return the fields that properties become. Keep the values of properties without a field, except empty lists, and
+    values that their field cannot take.
 
     Args:
-        reading: what is told and kept goes there.
+        reading: collects the findings and the kept values.
         path: where the properties are.
         parts: their names and values.
-        table: where they go.
+        table: their fields.
 
     Raises:
-        EventError: a value that the notification cannot be without cannot be read.
+        EventError: a value that the notification needs cannot be read.
     """
     found: dict[str, typing.Any] = {}
     known = table.fields
@@ -202,7 +202,7 @@ def fields(reading: Reading, path: str, parts: Iterable[tuple[str, Any]], table:
                 reading.keep(name, here, value, "MTOSI has no field for it")
                 continue
             entry = known[real]
-            reading.tell(FindingKind.SPELLING, here, f"was read as {real}")
+            reading.note(FindingKind.SPELLING, here, f"was read as {real}")
         if entry.target in found:
             reading.keep(name, here, value, "is there already")
             continue

@@ -1,4 +1,4 @@
-"""Objects in MTNM's events: whole ones of creations, and attributes of changes."""
+"""Reads the objects in MTNM's events: whole objects in creations, and attributes in changes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from mtosi_jms.bridge._mtnm_fields import (
     one_name,
     rate_list,
 )
-from mtosi_jms.bridge._mtnm_values import Reading, elements, extensions_of, members, told
+from mtosi_jms.bridge._mtnm_values import Reading, elements, extensions_of, kind_name, members
 from mtosi_jms.bridge.events import Any, TCKind
 from mtosi_jms.errors import EventError
 from mtosi_jms.stubs.fmw.cei import CommonEventInformationType
@@ -56,12 +56,12 @@ def _kinds(reading: Reading, name: str, path: str, value: Any) -> object:
 
 
 def _parameters(reading: Reading, name: str, path: str, value: Any) -> object:
-    """Parameters by layer: a list of structs of a layer rate and of names with texts."""
+    """Read parameters by layer: a list of structs, each with a layer rate and pairs of name and text."""
     found = []
     for at, one in enumerate(elements(value)):
         parts = members(one)
         if parts is None or len(parts) != 2:
-            raise EventError(f"is no list of parameters by layer but a {told(value.type)}")
+            raise EventError(f"is no list of parameters by layer but a {kind_name(value.type)}")
         (_, layer), (_, pairs) = parts
         here = f"{path}[{at}]"
         found.append(
@@ -155,7 +155,7 @@ OBJECTS: Final[Mapping[str, tuple[type[CommonObjectInfoType], Table]]] = {
         ),
     ),
 }
-"""The objects that MTOSI's classes are known of: by type, the class, and where MTNM's attributes go."""
+"""Maps each type of object that MTOSI has a class for to the class and the table of MTNM's attributes."""
 
 _KNOWN: Final = tuple(cls for cls, _ in OBJECTS.values())
 _STATES: Final = "ituArcStateAndStatusList"
@@ -169,14 +169,14 @@ CROSS_CONNECTION: Final = Table(
         "ccType": Field("cc_type", chosen(tables.SHAPE)),
     }
 )
-"""Where the members of MTNM's cross connections go, the lists of their ends aside."""
+"""The fields for the members of MTNM's cross connections, except the lists of their ends."""
 
 
 def object_of(reading: Reading, kind: str | None, path: str, parts: Iterable[tuple[str, Any]]) -> CommonObjectInfoType:
-    """An object of a type with these attributes; those that MTOSI does not have are in its own vendor extensions.
+    """Return an object of a type with these attributes; its vendor extensions hold those that MTOSI does not have.
 
     Args:
-        reading: what is told goes there.
+        reading: collects the findings.
         kind: MTOSI's type; one without a class is a vendor object.
         path: where the attributes are.
         parts: their names and values.
@@ -190,7 +190,7 @@ def object_of(reading: Reading, kind: str | None, path: str, parts: Iterable[tup
 
 
 def complete_for_4_0(event: CommonEventInformationType) -> None:
-    """Gives the objects in an event what MTOSI 4.0 needs and 2.0 does not have: a list of states that may be empty."""
+    """Add to the objects in an event what MTOSI 4.0 requires and 2.0 does not have: a list of states, here empty."""
     for holder in (getattr(event, name, None) for name in ("object", "attribute_list")):
         if holder is not None:
             holder.any_ = [_complete(one) if isinstance(one, _KNOWN) else one for one in holder.any_]
@@ -203,14 +203,14 @@ def _complete(one: XmlObject) -> XmlObject:
 
 
 def created(reading: Reading, kind: str | None, body: Any) -> CommonObjectInfoType | None:
-    """The new object that the rest of an event's body is; None for an empty body. Anything else is kept."""
+    """Read the remainder of an event's body as the new object; None for an empty body. Keep anything else."""
     if body.type.plain.kind in (TCKind.null, TCKind.void):
         return None
     try:
         found = reading.bare("remainder_of_body", "remainder_of_body", body)
         parts = members(found)
         if parts is None:
-            raise EventError(f"is no object but a {told(found.type)}")
+            raise EventError(f"is no object but a {kind_name(found.type)}")
     except EventError as exc:
         reading.keep("remainder_of_body", "remainder_of_body", body, exc.message)
         return None
@@ -218,32 +218,32 @@ def created(reading: Reading, kind: str | None, body: Any) -> CommonObjectInfoTy
 
 
 def attributes(reading: Reading, kind: str | None, path: str, value: Any) -> CommonObjectInfoType | None:
-    """An object with the attributes of a list of names and values; None for an empty list.
+    """Return an object with the attributes of a list of names and values; None for an empty list.
 
     Raises:
-        EventError: no such list.
+        EventError: it is not such a list.
     """
     parts: list[tuple[str, Any]] = []
     for one in elements(value):
         pair = members(one)
         if pair is None or len(pair) != 2 or not isinstance(pair[0][1].value, str):
-            raise EventError(f"is no list of names and values but a {told(value.type)}")
+            raise EventError(f"is no list of names and values but a {kind_name(value.type)}")
         held = pair[1][1]
         parts.append((pair[0][1].value, held.value if isinstance(held.value, Any) else held))
     return object_of(reading, kind, path, parts) if parts else None
 
 
 def route(reading: Reading, name: str, path: str, value: Any) -> RouteType:
-    """A route: a list of cross connections.
+    """Read a route: a list of cross connections.
 
     Raises:
-        EventError: something else.
+        EventError: it is not such a list.
     """
     found: list[CrossConnectType] = []
     for at, one in enumerate(elements(value)):
         parts = members(one)
         if parts is None:
-            raise EventError(f"is no list of cross connections but a {told(value.type)}")
+            raise EventError(f"is no list of cross connections but a {kind_name(value.type)}")
         found.append(_connection(reading, f"{path}[{at}]", parts))
     return RouteType(cc_list=CrossConnectListType(cc=found))
 

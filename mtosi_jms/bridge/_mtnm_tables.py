@@ -45,7 +45,7 @@ OTHER_TYPE_NAMES: Final[Mapping[str, str]] = {
     "NT_ATMPROTECTION_SWITCH": "NT_PROTECTION_SWITCH",
     "NT_RPRPROTECTION_SWITCH": "NT_PROTECTION_SWITCH",
 }
-"""Types of events under other names, as they are in use, and MTNM's."""
+"""Maps other names of event types, which are in use, to MTNM's names."""
 
 STEPS: Final[Mapping[str, str]] = {
     "EMS": "MD",
@@ -74,7 +74,7 @@ STEPS: Final[Mapping[str, str]] = {
     "MatrixFlowDomain": "MFD",
     "OS": "OS",
 }
-"""A step of a name: its kind in MTNM and in MTOSI."""
+"""Maps the kind of a step in a name from MTNM to MTOSI."""
 
 OBJECT_TYPES: Final[Mapping[str, str]] = {
     "OT_EMS": "MD",
@@ -91,7 +91,7 @@ OBJECT_TYPES: Final[Mapping[str, str]] = {
     "OT_TRAFFIC_DESCRIPTOR": "TMD",
     "OT_AID": "AID",
 }
-"""objectType in MTNM and in MTOSI, in the order of their numbers."""
+"""Maps objectType from MTNM to MTOSI, in the order of MTNM's numbers."""
 
 QUALIFIERS: Final[Mapping[str, str]] = {
     "OT_EPROTECTION_GROUP": "EPG",
@@ -105,7 +105,7 @@ QUALIFIERS: Final[Mapping[str, str]] = {
     "OT_MATRIX_FLOW_DOMAIN": "MFD",
     "OT_TRAFFIC_CONDITIONING_PROFILE": "TCPROFILE",
 }
-"""objectTypeQualifier, which says what an OT_AID is, in MTNM and the type in MTOSI."""
+"""Maps MTNM's objectTypeQualifier, which says what an OT_AID is, to MTOSI's type."""
 
 _RATES: Final = [
     "LR_Not_Applicable",
@@ -217,12 +217,12 @@ LAYER_RATES: Final[Mapping[int, LayerRateEnumType]] = {
     number: LayerRateEnumType(name)
     for number, name in [*enumerate(_RATES, 1), *enumerate(_MORE_RATES, 40), (299, "LR_DSL")]
 }
-"""MTNM's numbers of layer rates, and MTOSI's names."""
+"""Maps MTNM's numbers of layer rates to MTOSI's layer rates."""
 
 LAYER_NAMES: Final[Mapping[str, LayerRateEnumType]] = {
     rate.value.casefold(): rate for rate in LayerRateEnumType if not rate.value.endswith((".", "_EXT"))
 }
-"""MTOSI's layer rates by their names in lower case: MTNM has the same names."""
+"""Maps names of layer rates in lower case, which are the same in MTNM and MTOSI, to MTOSI's layer rates."""
 
 
 @dataclass(frozen=True)
@@ -230,11 +230,11 @@ class Choices:
     """An enumeration of MTNM.
 
     Attributes:
-        name: what it is called in MTNM.
-        members: MTNM's members in the order of their numbers, and MTOSI's value for each.
-        numbered: whether the numbers are known; otherwise it is read by name alone.
-        boolean: the values that a boolean stands for, False then True; None where a boolean says nothing.
-        prefix: what MTNM's names begin with; it may be missing.
+        name: its name in MTNM.
+        members: maps MTNM's members, in the order of their numbers, to MTOSI's values.
+        numbered: whether the numbers are known; otherwise only names are read.
+        boolean: the values for the booleans False and True; None if a boolean cannot be read.
+        prefix: prefix of MTNM's names; names without it are read as well.
     """
 
     name: str
@@ -255,7 +255,7 @@ class Choices:
 
 
 def _same(name: str, kind: type[XmlEnum], *, numbered: bool = False, prefix: str = "") -> Choices:
-    """An enumeration whose names MTOSI has kept."""
+    """Return an enumeration with the same names in MTNM and MTOSI."""
     return Choices(name, {one.value: one for one in kind if one.value != "MINOR_EXT"}, numbered, None, prefix)
 
 

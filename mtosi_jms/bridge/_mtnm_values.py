@@ -88,13 +88,13 @@ class Reading:
     findings: list[Finding] = field(default_factory=list)
     kept: list[tuple[str, str]] = field(default_factory=list)
 
-    def tell(self, kind: FindingKind, path: str, text: str) -> None:
+    def note(self, kind: FindingKind, path: str, text: str) -> None:
         """Add a finding."""
         self.findings.append(Finding(kind, path, text))
 
     def keep(self, name: str, path: str, value: Any, reason: str) -> None:
         """Put a value into the vendor extensions, and add a finding."""
-        self.tell(FindingKind.KEPT, path, reason)
+        self.note(FindingKind.KEPT, path, reason)
         self.kept.extend(self.shown(name, value))
 
     def shown(self, name: str, value: Any) -> list[tuple[str, str]]:
@@ -113,7 +113,7 @@ class Reading:
 
     def _allowed(self, text: str, path: str) -> str:
         if path:
-            self.tell(FindingKind.TEXT, path, "has characters that XML does not allow; U+FFFD stands for them")
+            self.note(FindingKind.TEXT, path, "has characters that XML does not allow; U+FFFD stands for them")
         return _FORBIDDEN.sub("\ufffd", text)
 
     def _decoded(self, text: str, path: str) -> str:
@@ -122,12 +122,12 @@ class Reading:
             read = text.encode("latin-1").decode(self.charset or "utf-8")
         except UnicodeDecodeError:
             if path and self.charset:
-                self.tell(FindingKind.TEXT, path, f"is not {self.charset}; it was read as Latin-1")
+                self.note(FindingKind.TEXT, path, f"is not {self.charset}; it was read as Latin-1")
             return text
         except UnicodeEncodeError:
             return text
         if path and read != text:
-            self.tell(FindingKind.TEXT, path, f"is {self.charset or 'UTF-8'}")
+            self.note(FindingKind.TEXT, path, f"is {self.charset or 'UTF-8'}")
         return read
 
     def bare(self, name: str, path: str, value: Any) -> Any:
@@ -165,12 +165,12 @@ class Reading:
         if kind is TCKind.string and isinstance(it, str):
             return self.clean(it, path)
         if isinstance(it, bytes):
-            self.tell(FindingKind.FORM, path, "is octets, not a string")
+            self.note(FindingKind.FORM, path, "is octets, not a string")
             return self.clean(it.decode("latin-1"), path)
         if isinstance(it, (str, bool, int, float, Decimal)):
-            self.tell(FindingKind.FORM, path, f"is a {told(value.type)}, not a string")
+            self.note(FindingKind.FORM, path, f"is a {kind_name(value.type)}, not a string")
             return self.clean(text_of(value), path)
-        raise EventError(f"is a {told(value.type)}, not a string")
+        raise EventError(f"is a {kind_name(value.type)}, not a string")
 
     def boolean(self, path: str, value: Any) -> bool:
         """A boolean.
@@ -183,7 +183,7 @@ class Reading:
             return it
         word = it.strip().casefold() if isinstance(it, str) else it if isinstance(it, int) else None
         if word in _TRUTHS:
-            self.tell(FindingKind.FORM, path, f"is a {told(value.type)}, not a boolean")
+            self.note(FindingKind.FORM, path, f"is a {kind_name(value.type)}, not a boolean")
             return _TRUTHS[word]
         raise EventError(f"is no boolean but {clip(value)}")
 
@@ -197,7 +197,7 @@ class Reading:
         if not text:
             return None
         if _ISO.fullmatch(text):
-            self.tell(FindingKind.FORM, path, "is a time of ISO 8601, not of MTNM")
+            self.note(FindingKind.FORM, path, "is a time of ISO 8601, not of MTNM")
             text = re.sub(r"[-: T]", "", text[:19]) + text[19:]
         found = _TIME.fullmatch(text)
         if found is None:
@@ -217,7 +217,7 @@ class Reading:
         except ValueError:
             raise EventError(f"is no time: {text[:40]!r}") from None
         if zone is None:
-            self.tell(FindingKind.FORM, path, "has no zone")
+            self.note(FindingKind.FORM, path, "has no zone")
         return when
 
     def choice(self, path: str, value: Any, choices: Choices) -> XmlEnum:
@@ -233,19 +233,19 @@ class Reading:
                 word = it.strip().casefold()
                 found = choices.folded.get(word) or choices.folded.get(word.removeprefix(choices.prefix.casefold()))
                 if found is not None:
-                    self.tell(FindingKind.SPELLING, path, f"{it[:40]!r} was read as {found.value}")
+                    self.note(FindingKind.SPELLING, path, f"{it[:40]!r} was read as {found.value}")
                 elif word.isdecimal() and len(word) < 4:
                     return self.choice(path, Any(_LONG, int(word)), choices)
             if found is not None:
                 if kind is not TCKind.enum and choices.numbered:
-                    self.tell(FindingKind.FORM, path, f"is a {told(value.type)}, not an enumeration")
+                    self.note(FindingKind.FORM, path, f"is a {kind_name(value.type)}, not an enumeration")
                 return found
         elif isinstance(it, bool):
             if choices.boolean is not None:
-                self.tell(FindingKind.FORM, path, "is a boolean, not an enumeration")
+                self.note(FindingKind.FORM, path, "is a boolean, not an enumeration")
                 return choices.boolean[it]
         elif isinstance(it, int) and 0 <= it < len(choices.by_number):
-            self.tell(FindingKind.FORM, path, f"is a {told(value.type)}, not an enumeration")
+            self.note(FindingKind.FORM, path, f"is a {kind_name(value.type)}, not an enumeration")
             return choices.by_number[it]
         raise EventError(f"is no {choices.name}: {clip(value)}")
 
@@ -259,8 +259,8 @@ class Reading:
         if pairs is None:
             pairs = _pairs_of_anys(value)
             if pairs is None:
-                raise EventError(f"is no name but a {told(value.type)}")
-            self.tell(FindingKind.FORM, path, "has Anys, not strings")
+                raise EventError(f"is no name but a {kind_name(value.type)}")
+            self.note(FindingKind.FORM, path, "has Anys, not strings")
         if not pairs:
             return None
         return NamingAttributeType(
@@ -275,9 +275,9 @@ class Reading:
     def _step(self, path: str, step: str) -> str:
         found = _FOLDED_STEPS.get(step.strip().casefold())
         if found is not None:
-            self.tell(FindingKind.SPELLING, path, f"{step[:40]!r} was read as {found}")
+            self.note(FindingKind.SPELLING, path, f"{step[:40]!r} was read as {found}")
             return found
-        self.tell(FindingKind.SPELLING, path, f"MTOSI has no {step[:40]!r} in names; it stays")
+        self.note(FindingKind.SPELLING, path, f"MTOSI has no {step[:40]!r} in names; it stays")
         return self.clean(step, path)
 
     def names(self, path: str, value: Any) -> NamingAttributeListType | None:
@@ -297,7 +297,7 @@ class Reading:
             EventError: something else.
         """
         if isinstance(value.value, str):
-            self.tell(FindingKind.FORM, path, "is one string, not a list")
+            self.note(FindingKind.FORM, path, "is one string, not a list")
             return [self.text(path, value)]
         return [self.text(f"{path}[{at}]", one) for at, one in enumerate(elements(value))]
 
@@ -309,7 +309,7 @@ class Reading:
         """
         found = pairs_of(value)
         if found is None:
-            raise EventError(f"is no list of names and texts but a {told(value.type)}")
+            raise EventError(f"is no list of names and texts but a {kind_name(value.type)}")
         return [
             NameAndStringValueType(name=self.clean(name, path), value=self.clean(text, f"{path}.{name}"))
             for name, text in found
@@ -328,7 +328,7 @@ class Reading:
             if found is None and re.fullmatch(r"-?\d{1,9}", text, re.ASCII):
                 found = LAYER_RATES.get(int(text))
             if found is not None:
-                self.tell(FindingKind.FORM, path, f"is a {told(value.type)}, not the number of a layer rate")
+                self.note(FindingKind.FORM, path, f"is a {kind_name(value.type)}, not the number of a layer rate")
         elif isinstance(it, int) and not isinstance(it, bool):
             found, text = LAYER_RATES.get(it), str(it)
         else:
@@ -366,19 +366,19 @@ class Reading:
                     rest, contra = rest[7:], True
             found = _CAUSES.get(rest.casefold()) or _CAUSES.get(rest.replace("_", "-").casefold())
             if found is not None:
-                self.tell(FindingKind.SPELLING, path, f"{text[:40]!r} was read as {found.value}")
+                self.note(FindingKind.SPELLING, path, f"{text[:40]!r} was read as {found.value}")
         elif found.value != text:
-            self.tell(FindingKind.SPELLING, path, f"{text[:40]!r} was read as {found.value}")
+            self.note(FindingKind.SPELLING, path, f"{text[:40]!r} was read as {found.value}")
         if found is not None:
             return ProbableCauseType(probable_cause=found, ru=remote, contra=contra)
-        self.tell(FindingKind.KEPT, path, f"MTOSI has no probable cause {text[:40]!r}; it is VENDOR_EXT")
+        self.note(FindingKind.KEPT, path, f"MTOSI has no probable cause {text[:40]!r}; it is VENDOR_EXT")
         return ProbableCauseType(probable_cause=ProbableCauseEnumType.VENDOR_EXT, extension=text)
 
     def number(self, path: str, value: Any) -> float:
         """A number.
 
         Raises:
-            EventError: none.
+            EventError: it is not a number.
         """
         it = value.value
         if isinstance(it, str):
@@ -386,7 +386,7 @@ class Reading:
                 found = float(it)
             except ValueError:
                 raise EventError(f"is no number: {it[:40]!r}") from None
-            self.tell(FindingKind.FORM, path, "is a string, not a number")
+            self.note(FindingKind.FORM, path, "is a string, not a number")
             return found
         if isinstance(it, (int, float, Decimal)) and not isinstance(it, bool):
             try:
@@ -399,7 +399,7 @@ class Reading:
         """A whole number that an unsigned int holds.
 
         Raises:
-            EventError: none.
+            EventError: it is not such a number.
         """
         found = self.number(path, value)
         if not (math.isfinite(found) and found.is_integer() and 0 <= found < 2**32):
@@ -443,8 +443,8 @@ def _zone(text: str | None) -> dt.timezone | None:
     return found
 
 
-def told(kind: TypeCode) -> str:
-    """A type in words."""
+def kind_name(kind: TypeCode) -> str:
+    """Return the name of a type, or that of its kind if it has none."""
     plain = kind.plain
     return plain.name or plain.kind.name.rstrip("_")
 
@@ -463,7 +463,7 @@ def elements(value: Any) -> list[Any]:
     """
     plain = value.type.plain
     if plain.kind not in (TCKind.sequence, TCKind.array) or not isinstance(value.value, tuple):
-        raise EventError(f"is no sequence but a {told(value.type)}")
+        raise EventError(f"is no sequence but a {kind_name(value.type)}")
     inner = (plain.content or _ANY).plain
     found = [one if inner.kind is TCKind.any and isinstance(one, Any) else Any(inner, one) for one in value.value]
     return [Any(one.type.plain, one.value) for one in found]
@@ -497,7 +497,7 @@ def pairs_of(value: Any) -> list[tuple[str, str]] | None:
 
 
 def _pairs_of_anys(value: Any) -> list[tuple[str, str]] | None:
-    """The same of a sequence of properties whose values are strings."""
+    """The names and texts of a sequence of properties whose values are strings; None for anything else."""
     plain, it = value.type.plain, value.value
     if plain.kind is not TCKind.sequence or not isinstance(it, tuple):
         return None

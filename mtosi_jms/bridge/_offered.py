@@ -28,7 +28,7 @@ class OfferedFactory:
     Args:
         orb: the ORB that offers it.
         factory: the factory that makes the bridges.
-        answer_timeout: seconds until a client is told TRANSIENT.
+        answer_timeout: seconds until a client gets TRANSIENT.
 
     Attributes:
         ior: its reference.
@@ -45,7 +45,7 @@ class OfferedFactory:
             "get_bridge_with_id": self._with_id,
             "get_all_bridges": lambda: orb.java.jpype.JArray(orb.java.jpype.JInt)(factory.get_all_bridges()),
         }
-        self._servant = Servant(orb, f"{_MODULE}.BridgeFactory", _told(orb, operations), answer_timeout)
+        self._servant = Servant(orb, f"{_MODULE}.BridgeFactory", _translated(orb, operations), answer_timeout)
         with orb.calling("the factory of bridges"):
             self.ior = str(orb.orb.object_to_string(self._servant.reference))
 
@@ -75,7 +75,7 @@ class OfferedFactory:
                     "stop_bridge": bridge.stop_bridge,
                     "destroy": lambda: self._destroy(bridge),
                 }
-                made = Servant(self._orb, f"{_MODULE}.Bridge", _told(self._orb, operations), self._answer_timeout)
+                made = Servant(self._orb, f"{_MODULE}.Bridge", _translated(self._orb, operations), self._answer_timeout)
                 self._bridges[bridge.bridge_id] = made
             return self._bridges[bridge.bridge_id].reference
 
@@ -87,7 +87,7 @@ class OfferedFactory:
             servant.close()
 
 
-def _told(orb: JavaOrb, operations: dict[str, Callable[..., Any]]) -> dict[str, Callable[..., Any]]:
+def _translated(orb: JavaOrb, operations: dict[str, Callable[..., Any]]) -> dict[str, Callable[..., Any]]:
     """Operations that turn errors into exceptions of the IDL."""
 
     def wrapped(work: Callable[..., Any]) -> Callable[..., Any]:

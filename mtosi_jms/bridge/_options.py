@@ -68,14 +68,14 @@ class BridgeOptions:
         durable: name of the durable subscription of a topic; None: the subscription is not durable.
         batch: most events in a sequence.
         pacing: seconds between two pulls if the bridge pulls and no event waited: PacingInterval (000-B5).
-        patience: seconds of retries for an event that JMS does not take, before the channel is told. A channel drops a
-            consumer that fails too often, with all events that it keeps for it.
-        watch: seconds of silence after which the channel is asked whether it is there.
+        patience: seconds of retries for an event that JMS does not take, before the channel gets an error. A channel
+            drops a consumer that fails too often, with all events that it keeps for it.
+        watch: seconds of silence after which the bridge checks whether the channel is there.
         outbox: takes the messages to JMS and sends them later; None: the bridge sends them to the provider itself.
         mapper: makes the messages for an event, in order; None: the one message of the OMG's mapping. A message with a
             destination goes there.
-        loss_mapper: makes the messages that tell JMS of a loss, sent between the events before and after it; None: JMS
-            is not told.
+        loss_mapper: makes the messages that report a loss to JMS, sent between the events before and after it; None:
+            JMS gets none.
         on_parked: called with an event or message that cannot be forwarded, and the error; the others go on. None: it
             is logged.
         on_failed: called with the reason when all retries failed and the channel has acknowledgement: nothing is

@@ -53,8 +53,8 @@ def check_qos(qos: QoS) -> None:
         if name in QOS_TYPES and QOS_TYPES[name].plain.kind is not value.type.plain.kind
     ]
     if wrong:
-        told = ", ".join(f"{name} is a {QOS_TYPES[name].plain.kind.name}" for name in wrong)
-        raise UnsupportedQoS(f"of another type ({told})", wrong)
+        types = ", ".join(f"{name} is a {QOS_TYPES[name].plain.kind.name}" for name in wrong)
+        raise UnsupportedQoS(f"of another type ({types})", wrong)
 
 
 def set_qos(orb: JavaOrb, target: Any, qos: QoS | None) -> dict[str, Any]:
@@ -152,7 +152,7 @@ class _End:
             getattr(self._proxy, connect)(servant.reference)
 
     def _done_late(self, name: str) -> None:
-        """Called when an operation finished after the channel had been told TRANSIENT."""
+        """Called when an operation finished after the channel had got TRANSIENT."""
 
     def _peer_ended(self) -> None:
         """The channel ends the connection; called in the servant's thread."""
@@ -187,10 +187,10 @@ class _End:
     def _end(self, operation: str) -> bool:
         """Ends the connection; True if it had ended before, or the channel keeps it for the next process."""
         with self._lock:
-            told, self._disconnected = self._disconnected, True
+            had_ended, self._disconnected = self._disconnected, True
         was_over = self._over.is_set()
         self._over.set()
-        if told:
+        if had_ended:
             return True
         self._on_end(self)
         left = self._is_left() and not was_over
@@ -253,8 +253,8 @@ class CorbaSource(_End):
             name = f"{self._word.capitalize()}Proxy{self.style.value.capitalize()}SupplierAck"
             self._acknowledging = False
             # An earlier process's proxy may be gone: `connect` finds that out.
-            gone = contextlib.nullcontext() if self._kept is None else contextlib.suppress(MtosiError)
-            with gone, self._orb.calling(self._name):
+            guard = contextlib.nullcontext() if self._kept is None else contextlib.suppress(MtosiError)
+            with guard, self._orb.calling(self._name):
                 if self._proxy._is_a(f"IDL:omg.org/CosNotifyChannelAdminAck/{name}:1.0"):
                     helper = self._orb.java.omg(f"CosNotifyChannelAdminAck.{name}Helper")
                     self._acknowledging = helper.unchecked_narrow(self._proxy)
@@ -274,7 +274,7 @@ class CorbaSource(_End):
         """Connects; events may come before it returns.
 
         Args:
-            consumer: needed for the style PUSH: one thread calls it; if it raises, the channel is told TRANSIENT.
+            consumer: needed for the style PUSH: one thread calls it; if it raises, the channel gets TRANSIENT.
             on_disconnected: called when the channel ends the connection.
             keep_refused: whether a `RefusedEvent` replaces an event that cannot be decoded.
 
@@ -448,7 +448,7 @@ class CorbaSink(_End):
         """Connects.
 
         Args:
-            supplier: needed for the style PULL: one thread calls it; if it raises, the channel is told TRANSIENT.
+            supplier: needed for the style PULL: one thread calls it; if it raises, the channel gets TRANSIENT.
             on_disconnected: called when the channel ends the connection.
             on_acknowledged: called for acknowledgements, if the channel supports them.
 
@@ -476,13 +476,13 @@ class CorbaSink(_End):
         java = self._orb.java
         nothing = self._orb.to_java([StructuredEvent()])
 
-        def ask(maximum: int, *, wait: bool) -> Sequence[StructuredEvent]:
+        def pull(maximum: int, *, wait: bool) -> Sequence[StructuredEvent]:
             if self._over.is_set():
                 raise TransportError("disconnected")
             return () if self._suspended else supplier(maximum, wait)
 
         def some(maximum: Any, holder: Any = None) -> Any:
-            found = ask(int(maximum), wait=holder is None)
+            found = pull(int(maximum), wait=holder is None)
             if holder is not None:
                 holder.value = bool(found)
             return (
@@ -492,7 +492,7 @@ class CorbaSink(_End):
             )
 
         def one(holder: Any = None) -> Any:
-            found = ask(1, wait=holder is None)
+            found = pull(1, wait=holder is None)
             if holder is not None:
                 holder.value = bool(found)
             elif not found:

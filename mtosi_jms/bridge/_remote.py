@@ -30,7 +30,7 @@ class Remote:
     Attributes:
         orb: the ORB.
         reference: what is called.
-        name: said before errors.
+        name: text before errors.
     """
 
     def __init__(self, orb: JavaOrb, reference: Any, name: str) -> None:
@@ -72,7 +72,7 @@ class Remote:
                 try:
                     back = self.reference._invoke(out)
                     return back.read_Object() if gives else None
-                except again:  # it was forwarded, or told of another charset
+                except again:  # it was forwarded, or learnt of another charset
                     continue
                 except raised as error:
                     members = error.getInputStream()

@@ -32,13 +32,13 @@ class Servant:
         orb: the ORB that offers it.
         interface: its IDL interface, below `org.omg`, or the repository ids of interfaces without classes in Java.
         handlers: handlers by the name of the operation, called with the Java arguments. Operations without a handler do
-            nothing. If a handler raises, the peer is told TRANSIENT. The handler `UNREAD` gets the requests that JacORB
+            nothing. If a handler raises, the peer gets TRANSIENT. The handler `UNREAD` gets the requests that JacORB
             cannot read. Without classes in Java, a handler is called with the stream of the arguments and returns None
             or a reference, and an operation without a handler is a BAD_OPERATION.
-        answer_timeout: seconds after which a peer is told TRANSIENT, whatever the handler does; a call that no handler
+        answer_timeout: seconds after which a peer gets TRANSIENT, whatever the handler does; a call that no handler
             has begun by then is dropped.
         object_id: id of an object that has the same reference in the next process; None: it ends with this process.
-        on_late: called with the name of an operation that finished after its peer had been told TRANSIENT.
+        on_late: called with the name of an operation that finished after its peer had got TRANSIENT.
 
     Attributes:
         reference: the reference that peers call.
@@ -60,15 +60,15 @@ class Servant:
         self._queue = java.cls("java.util.concurrent.LinkedBlockingQueue")()
         self._transient = java.omg("CORBA.TRANSIENT")("not taken; it may come again")
         self._closed = threading.Event()
-        asked = asking(java, self._queue, self._transient, int(answer_timeout * 1_000))
+        handle = call_handle(java, self._queue, self._transient, int(answer_timeout * 1_000))
         name = interface.rpartition(".")[2] if isinstance(interface, str) else interface[0]
         with orb.calling(name):
             self._poa = orb.poa() if object_id is None else orb.lasting_poa()
             if isinstance(interface, str):
-                operations = made_of(java, java.omg(f"{interface}Operations"), asked)
+                operations = made_of(java, java.omg(f"{interface}Operations"), handle)
                 made = java.omg(f"{interface}POATie")(operations, self._poa)
             else:
-                handler = made_of(java, java.omg("CORBA.portable.InvokeHandler"), asked)
+                handler = made_of(java, java.omg("CORBA.portable.InvokeHandler"), handle)
                 made = java.cls("mtosi_jms.corba.Offered")(handler, list(interface))
             if object_id is None:
                 self._oid = self._poa.activate_object(made)
@@ -76,7 +76,7 @@ class Servant:
                 self._oid = java.jpype.JArray(java.jpype.JByte)(object_id)
                 self._poa.activate_object_with_id(self._oid, made)
             if UNREAD in handlers:
-                orb.intercept(self._oid, interceptor(orb, self._oid, asked))
+                orb.intercept(self._oid, interceptor(orb, self._oid, handle))
             self.reference = self._poa.id_to_reference(self._oid)
             if isinstance(interface, str):
                 self.reference = java.omg(f"{interface}Helper").unchecked_narrow(self.reference)
@@ -112,7 +112,7 @@ class Servant:
         if handler is not None:
             try:
                 found, done = handler(*arguments), True
-            except Exception as error:  # noqa: BLE001 - the peer is told, and tries again
+            except Exception as error:  # noqa: BLE001 - the peer gets TRANSIENT, and tries again
                 log.warning("%s was not done: %s: %s", name, type(error).__name__, error)
                 found = self._transient
         with machine.blocking():
@@ -121,7 +121,7 @@ class Servant:
             self._on_late(name)
 
     def close(self, *, leave: bool = False) -> None:
-        """Removes the object once no handler is running; waiting calls are told TRANSIENT.
+        """Removes the object once no handler is running; waiting calls get TRANSIENT.
 
         Args:
             leave: whether to hide from peers that it is gone: it comes back in the next process.
@@ -154,7 +154,7 @@ def _by_name(java: Java, handlers: dict[str, Callable[..., Any]]) -> Callable[[A
     return invoke
 
 
-def asking(java: Java, queue: Any, too_late: Any, milliseconds: int) -> Any:
+def call_handle(java: Java, queue: Any, too_late: Any, milliseconds: int) -> Any:
     """A method handle that takes a method and its arguments, waits for the answer, and returns or throws it.
 
     Args:
@@ -193,9 +193,9 @@ def asking(java: Java, queue: Any, too_late: Any, milliseconds: int) -> Any:
         "add",
         method_type.methodType(java.cls("java.lang.Boolean").TYPE, anything),
     ).bindTo(queue)
-    ask = handles.filterReturnValue(listed, add.asType(method_type.methodType(nothing, anything)))
-    ask = handles.permuteArguments(
-        ask,
+    enqueue = handles.filterReturnValue(listed, add.asType(method_type.methodType(nothing, anything)))
+    enqueue = handles.permuteArguments(
+        enqueue,
         method_type.methodType(nothing, future, classes([method, arguments])),
         jpype.JArray(jpype.JInt)([1, 2, 0]),
     )
@@ -209,4 +209,4 @@ def asking(java: Java, queue: Any, too_late: Any, milliseconds: int) -> Any:
     )
     wait = handles.filterReturnValue(public.findVirtual(future, "join", method_type.methodType(anything)), returned)
     wait = handles.dropArguments(wait, 1, classes([method, arguments]))
-    return handles.foldArguments(handles.foldArguments(wait, ask), promise)
+    return handles.foldArguments(handles.foldArguments(wait, enqueue), promise)

@@ -193,7 +193,7 @@ class ChannelToJms(Keeper[EventSource]):
         self._timer: threading.Timer | None = None
         self._taking = threading.RLock()
         self._losing: set[str] = set()
-        self._untold: deque[Sequence[JmsMessage]] = deque()
+        self._unsent_losses: deque[Sequence[JmsMessage]] = deque()
         super().__init__(channel, options)
 
     def _proxy(self) -> EventSource:
@@ -233,7 +233,7 @@ class ChannelToJms(Keeper[EventSource]):
         """Closes both connections, and ends the transaction in progress."""
         super().close()
         self._cancel()
-        self._tell_news()
+        self._report_losses()
         if self._uncommitted:
             try:
                 self._commit()
@@ -246,36 +246,36 @@ class ChannelToJms(Keeper[EventSource]):
                 )
         self._sink.close()
 
-    def tell(self, loss: EventLoss) -> None:
-        """Reports a loss, also to JMS. JMS is told of the end when no source loses events any longer."""
-        super().tell(loss)
+    def report_loss(self, loss: EventLoss) -> None:
+        """Reports a loss, also to JMS. JMS gets the end when no source loses events any longer."""
+        super().report_loss(loss)
         with self._changed:
             (self._losing.discard if loss.over else self._losing.add)(loss.source)
             if self._options.loss_mapper is not None and not (loss.over and self._losing):
                 made = self._options.loss_mapper(loss)
-                self._untold.append([_with_id(one, random_id()) for one in made])
-                self._has_news = True
+                self._unsent_losses.append([_with_id(one, random_id()) for one in made])
+                self._has_unsent = True
                 self._changed.notify_all()
 
-    def _tell_jms(self, end: float) -> None:
+    def _send_losses(self, end: float) -> None:
         """Sends unsent losses to JMS, with retries until a time. The caller holds `_taking`.
 
         Raises:
-            TransportError: JMS cannot be told now.
+            TransportError: JMS cannot be reached now.
         """
-        while self._untold:
+        while self._unsent_losses:
             try:
-                self._insist(partial(self._send_once, (), self._untold[0]), end)
+                self._insist(partial(self._send_once, (), self._unsent_losses[0]), end)
             except MessageRefusedError as error:
                 log.error("JMS is not told of a loss: %s: %s", type(error).__name__, error)  # noqa: TRY400 - the text says it
-            self._untold.popleft()
+            self._unsent_losses.popleft()
 
-    def _tell_news(self) -> None:
-        self._has_news = False
-        if not self._untold or not self._taking.acquire(blocking=False):
+    def _report_losses(self) -> None:
+        self._has_unsent = False
+        if not self._unsent_losses or not self._taking.acquire(blocking=False):
             return  # the thread that takes events now sends it, or the next step does
         try:
-            self._tell_jms(time.monotonic())
+            self._send_losses(time.monotonic())
         except TransportError as error:
             log.warning("JMS is not told of a loss yet: %s: %s", type(error).__name__, error)
         finally:
@@ -327,7 +327,7 @@ class ChannelToJms(Keeper[EventSource]):
         """
         number = number_of(events) if self._end.acknowledges else None
         with self._taking:
-            self._tell_jms(time.monotonic() + self._options.patience)
+            self._send_losses(time.monotonic() + self._options.patience)
             if self._duplicates.is_new(number):
                 named = zip(events, self._identities.of(events), strict=True)
                 made = [(event, one) for event, identifier in named for one in self._messages(event, identifier)]

@@ -17,13 +17,13 @@ _INFO: Final = "PortableInterceptor.ServerRequestInfo"
 _TRANSIENT: Final = "IDL:omg.org/CORBA/TRANSIENT:1.0"
 
 
-def interceptor(orb: JavaOrb, oid: Any, ask: Any) -> Any:
+def interceptor(orb: JavaOrb, oid: Any, forward: Any) -> Any:
     """An interceptor for failed requests to one object. It skips failures by TRANSIENT, which we raise ourselves.
 
     Args:
         orb: the ORB that gets the requests.
         oid: the object's id.
-        ask: method handle that passes a request on; see `_servants.asking`.
+        forward: method handle that passes a request on; see `_servants.call_handle`.
     """
     java = orb.java
     handles, method_type = java.cls("java.lang.invoke.MethodHandles"), java.cls("java.lang.invoke.MethodType")
@@ -51,15 +51,15 @@ def interceptor(orb: JavaOrb, oid: Any, ask: Any) -> Any:
         test = then(first.asType(method_type.methodType(info, arguments)), *steps)
         return handles.dropArguments(test, 0, classes([method]))
 
-    told, code = java.omg("CORBA.Any"), java.omg("CORBA.TypeCode")
+    an_any, code = java.omg("CORBA.Any"), java.omg("CORBA.TypeCode")
     same = public.findStatic(java.cls("java.util.Arrays"), "equals", method_type.methodType(truth, octets, octets))
     # Its other methods need to return nothing but a name.
     named = got(method, "getName", text).asType(method_type.methodType(anything, method))
     nothing = handles.dropArguments(named, 1, classes([arguments]))
     is_ours = of_info(
-        got(info, "sending_exception", told), got(told, "type", code), got(code, "id", text), is_text(_TRANSIENT)
+        got(info, "sending_exception", an_any), got(an_any, "type", code), got(code, "id", text), is_text(_TRANSIENT)
     )
-    target = handles.guardWithTest(is_ours, nothing, ask)
+    target = handles.guardWithTest(is_ours, nothing, forward)
     target = handles.guardWithTest(of_info(got(info, "object_id", octets), same.bindTo(oid)), target, nothing)
     target = handles.guardWithTest(then(got(method, "getName", text), is_text(UNREAD)), target, nothing)
     return made_of(java, java.omg("PortableInterceptor.ServerRequestInterceptor"), target)

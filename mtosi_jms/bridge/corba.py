@@ -67,11 +67,11 @@ class OrbOptions:
     Attributes:
         listen: address at which it takes calls of channels; by default loopback.
         port: port at that address; 0: a free one.
-        advertise: the host that channels are told, if it differs from `listen`; empty: `listen`.
+        advertise: the host that channels get, if it differs from `listen`; empty: `listen`.
         hosts: further hosts to which references may lead.
         connect_timeout: seconds for a connection.
         call_timeout: seconds for the answer to a call.
-        answer_timeout: seconds that a consumer may take for events, before the channel is told TRANSIENT.
+        answer_timeout: seconds that a consumer may take for events, before the channel gets TRANSIENT.
         charset: charset of texts that are not wide, `utf-8` or `iso-8859-1`; empty: the charset that the channel
             states, or if it states none, ISO 8859-1, which loses no octet.
         keep: file that lets connections of pushing channels outlive this process. The next process with the same file
@@ -536,7 +536,7 @@ def _reference(text: str, what: str) -> tuple[str, Sequence[str]]:
 def _located(address: str, name: str) -> tuple[str, Sequence[str]]:
     """An address with the version of GIOP; the default, 1.0, has no wide texts."""
     scheme, _, rest = address.partition(":")
-    places, found, told = re.split("[/#]", rest, maxsplit=1)[0], [], []
+    places, found, addresses = re.split("[/#]", rest, maxsplit=1)[0], [], []
     for place in places.split(","):
         match = _ADDRESS.fullmatch(place)
         if match is None or not match["host"]:
@@ -545,9 +545,9 @@ def _located(address: str, name: str) -> tuple[str, Sequence[str]]:
             raise ConfigError(f"{address}: there is no port {match['port']}")
         found.append(match["host"].strip("[]"))
         port = f":{match['port']}" if match["port"] else ""
-        told.append(f"iiop:{match['version'] or '1.2@'}{match['host']}{port}")
+        addresses.append(f"iiop:{match['version'] or '1.2@'}{match['host']}{port}")
     if name and "#" in rest:
         raise ConfigError(f"{address}: it has a #NAME, and another name is given")
     if scheme == "corbaname" and not name and not rest.partition("#")[2]:
         raise ConfigError(f"{address}: it has no #NAME")
-    return f"{scheme}:{','.join(told)}{rest[len(places) :]}", found
+    return f"{scheme}:{','.join(addresses)}{rest[len(places) :]}", found

@@ -48,13 +48,13 @@ EventConsumer: TypeAlias = Callable[[Sequence[StructuredEvent]], None]
 """Takes pushed events: one, or those of a sequence.
 
 One thread at a time calls it, in order. When it returns, the events are taken. If it raises, none of them is taken: the
-channel is told TRANSIENT and delivers them again.
+channel gets TRANSIENT and delivers them again.
 """
 
 EventSupplier: TypeAlias = Callable[[int, bool], Sequence[StructuredEvent]]
 """Gives events to a channel that pulls: called with the most events that it takes, and whether it waits for the first.
 
-An empty answer means that there are none. If it raises, the channel is told TRANSIENT.
+An empty answer means that there are none. If it raises, the channel gets TRANSIENT.
 """
 
 OnDisconnected: TypeAlias = Callable[[str], None]
@@ -96,7 +96,7 @@ class EventSource(Protocol):
             consumer: needed where the style is PUSH, None where it is PULL.
             on_disconnected: called when the connection is lost.
             keep_refused: whether a `RefusedEvent` replaces an event that cannot be decoded; if not, `pull` raises
-                EventError, and a channel that pushes is told TRANSIENT.
+                EventError, and a channel that pushes gets TRANSIENT.
 
         Raises:
             IllegalStateError: it was connected before.

@@ -43,7 +43,7 @@ from mtosi_jms.bridge._mtnm_fields import (
     object_type,
 )
 from mtosi_jms.bridge._mtnm_objects import attributes, complete_for_4_0, created, route
-from mtosi_jms.bridge._mtnm_values import Finding, FindingKind, Reading, elements, members, told
+from mtosi_jms.bridge._mtnm_values import Finding, FindingKind, Reading, elements, kind_name, members
 from mtosi_jms.bridge._options import EventLoss
 from mtosi_jms.bridge.events import Any, StructuredEvent, TCKind
 from mtosi_jms.errors import ConfigError, EventError
@@ -182,13 +182,13 @@ def notification_of(event: StructuredEvent, rules: MtnmRules | None = None) -> M
     reading = Reading(rules.charset)
     real = _TYPE_NAMES.get(event.type_name.strip().upper())
     if real is None:
-        reading.tell(FindingKind.KEPT, "type_name", f"MTNM has no event {event.type_name[:60]!r}")
+        reading.note(FindingKind.KEPT, "type_name", f"MTNM has no event {event.type_name[:60]!r}")
         return _vendor(event, reading, None)
     if real != event.type_name:
-        reading.tell(FindingKind.SPELLING, "type_name", f"{event.type_name[:60]!r} was read as {real}")
+        reading.note(FindingKind.SPELLING, "type_name", f"{event.type_name[:60]!r} was read as {real}")
         reading.kept.append(("type_name", reading.clean(event.type_name)))
     if event.event_name:
-        reading.tell(FindingKind.KEPT, "event_name", "MTOSI has no field for it")
+        reading.note(FindingKind.KEPT, "event_name", "MTOSI has no field for it")
         reading.kept.append(("event_name", reading.clean(event.event_name)))
     kind = _KINDS[real]
     try:
@@ -197,7 +197,7 @@ def notification_of(event: StructuredEvent, rules: MtnmRules | None = None) -> M
     except EventError as exc:
         if rules.strict:
             raise
-        reading.tell(FindingKind.REFUSED, exc.path, exc.message)
+        reading.note(FindingKind.REFUSED, exc.path, exc.message)
         return _vendor(event, reading, kind.category)
     made.vendor_extensions = reading.extensions()
     if rules.release == "4.0":
@@ -291,14 +291,14 @@ def _typed(reading: Reading, found: Fields) -> None:
     if kind == "AID" and qualifier is not None:
         exact = tables.QUALIFIERS.get(qualifier.strip().upper())
         if exact is None:
-            reading.tell(FindingKind.KEPT, f"{_DATA}.objectTypeQualifier", f"MTOSI has no type {qualifier[:40]!r}")
+            reading.note(FindingKind.KEPT, f"{_DATA}.objectTypeQualifier", f"MTOSI has no type {qualifier[:40]!r}")
         reading.kept.extend([] if exact else [("objectTypeQualifier", qualifier)])
         kind = exact or kind
     elif kind == "PTP" and last == "FTP":
         kind = last
     elif kind is None and last is not None:
         kind = last
-        reading.tell(FindingKind.DERIVED, f"{_DATA}.objectType", f"is not there; by the name it is {kind}")
+        reading.note(FindingKind.DERIVED, f"{_DATA}.objectType", f"is not there; by the name it is {kind}")
     if kind is not None:
         found["object_type"] = kind
 
@@ -321,7 +321,7 @@ def _alarm(reading: Reading, found: Fields, event: StructuredEvent) -> Alarm:
     qualifier, cause = found.pop("_cause_qualifier", None), found.get("probable_cause")
     if qualifier is not None:
         if cause is None:
-            reading.tell(FindingKind.KEPT, f"{_DATA}.probableCauseQualifier", "qualifies no probableCause")
+            reading.note(FindingKind.KEPT, f"{_DATA}.probableCauseQualifier", "qualifies no probableCause")
             reading.kept.append(("probableCauseQualifier", qualifier))
         else:
             cause.qualifier = qualifier
@@ -339,7 +339,7 @@ def _alert(reading: Reading, found: Fields, event: StructuredEvent) -> Threshold
     for target, name, usual in _ALERT_NEEDS:
         if target not in found:
             found[target] = usual()
-            reading.tell(FindingKind.FILLED, f"{_DATA}.{name}", "is not there, and MTOSI needs it")
+            reading.note(FindingKind.FILLED, f"{_DATA}.{name}", "is not there, and MTOSI needs it")
     found.setdefault("alias_name_list", AliasNameListType())
     _body_kept(reading, event)
     return ThresholdCrossingAlert(**found)
@@ -374,14 +374,14 @@ def _discovery(reading: Reading, found: Fields, event: StructuredEvent) -> Resou
             raise EventError("the event has no objectName", f"{_DATA}.objectName")
         found["discovered_name"] = str(name)
     elif name is not None:
-        reading.tell(FindingKind.KEPT, f"{_DATA}.objectName", "MTOSI has no field for it")
+        reading.note(FindingKind.KEPT, f"{_DATA}.objectName", "MTOSI has no field for it")
         reading.kept.append(("objectName", str(name)))
     _body_kept(reading, event)
     return ResourceObjectDiscovery(**found)
 
 
 def _changed(reading: Reading, found: Fields) -> list[typing.Any]:
-    """The object with the changed attributes, for the list of them."""
+    """Return the object with the changed attributes in a list; an empty list without attributes."""
     _named(reading, found)
     listed: Any | None = found.pop("_attributes", None)
     if listed is None:
@@ -420,7 +420,7 @@ def _switch(reading: Reading, found: Fields, event: StructuredEvent) -> Protecti
             raise EventError(f"the event has no {name}", f"{_DATA}.{name}")
     if "layer_rate" not in found:
         found["layer_rate"] = LayerRateType(value=LayerRateEnumType.LR_Not_Applicable)
-        reading.tell(FindingKind.FILLED, f"{_DATA}.layerRate", "is not there, and MTOSI needs it")
+        reading.note(FindingKind.FILLED, f"{_DATA}.layerRate", "is not there, and MTOSI needs it")
     _body_kept(reading, event)
     return ProtectionSwitch(**found)
 
@@ -507,7 +507,7 @@ def _correlated(reading: Reading, name: str, path: str, value: Any) -> object:
     for at, one in enumerate(elements(value)):
         parts = members(one)
         if parts is None or len(parts) != 2:
-            raise EventError(f"is no list of correlated notifications but a {told(value.type)}")
+            raise EventError(f"is no list of correlated notifications but a {kind_name(value.type)}")
         source = reading.name(f"{path}[{at}]", parts[0][1])
         if source is None:
             raise EventError("names no object")
@@ -519,12 +519,12 @@ def _correlated(reading: Reading, name: str, path: str, value: Any) -> object:
 
 
 def _step(reading: Reading, name: str, path: str, value: Any) -> object:
-    """The step of a change of route; MTOSI's names in any spelling."""
+    """Read the step of a route change; a name of MTOSI may be in any spelling."""
     text = reading.text(path, value).strip()
     letters = text.replace("_", "").casefold()
     exact = next((one for one in _STEPS if letters.endswith(one.casefold())), text)
     if exact != text:
-        reading.tell(FindingKind.SPELLING, path, f"{text[:40]!r} was read as {exact}")
+        reading.note(FindingKind.SPELLING, path, f"{text[:40]!r} was read as {exact}")
     return exact or None
 
 
@@ -735,4 +735,4 @@ _MADE: Final = {
     "_stage": "status/operationStatus",
     "_reason": "status/failureReason",
 }
-"""The elements that a later step makes."""
+"""The elements of MTOSI for targets of which a later step makes fields."""

@@ -268,7 +268,7 @@ class MtnmSession(Closeable):
 
     def _lose(self, loss: EventLoss) -> None:
         self._losing = not loss.over
-        self._tell(loss)
+        self._report_loss(loss)
 
     def _pinged(self) -> MtosiError | None:
         """Pings the session; returns the error, None if it answers."""
@@ -290,7 +290,7 @@ class MtnmSession(Closeable):
         if logins != self._logins:
             return
         before, self._session = self._session, None
-        self._tell(EventLoss(source=_SESSION, over=False, reason=reason))
+        self._report_loss(EventLoss(source=_SESSION, over=False, reason=reason))
         failures = 0
         while not self._over.wait(self._backoff.seconds(failures + 1)):
             try:
@@ -307,11 +307,11 @@ class MtnmSession(Closeable):
                 continue
             if self._losing and self._session is not before:  # its source is gone, and reports no end
                 self._losing = False
-                self._tell(_loss(True, "the element manager has begun again", ""))
-            self._tell(EventLoss(source=_SESSION, over=True, reason=reason))
+                self._report_loss(_loss(True, "the element manager has begun again", ""))
+            self._report_loss(EventLoss(source=_SESSION, over=True, reason=reason))
             return
 
-    def _tell(self, loss: EventLoss) -> None:
+    def _report_loss(self, loss: EventLoss) -> None:
         if self._on_loss is None:
             log.warning("%s: %s: %s", self.name, loss.what, loss.reason)
             return

@@ -359,7 +359,7 @@ def _put_header(found: dict[str, PropertyValue], one: Property, header: Mapping[
     if one.value is not header[one.name]:
         return _in_full(one) if rules.keep_types else None  # only the first of a name is used
     derived = _DERIVED.get(one.name)
-    if derived is not None and one.value.type.kind is derived.kind and _comes_back(one, header):
+    if derived is not None and one.value.type.kind is derived.kind and _is_expressed(one, header):
         return one.name
     if not rules.keep_types:
         return None
@@ -367,7 +367,7 @@ def _put_header(found: dict[str, PropertyValue], one: Property, header: Mapping[
     return [*_in_full(one)[:2], 2] if ages else _in_full(one)
 
 
-def _comes_back(one: Property, header: Mapping[str, Any]) -> bool:
+def _is_expressed(one: Property, header: Mapping[str, Any]) -> bool:
     """Whether the message's headers fully express a field of the variable header."""
     value = one.value.value
     if not isinstance(value, int) or one.name == "EventReliability":
@@ -708,8 +708,8 @@ def _restored(
     event: StructuredEvent, rules: BridgeRules, header: Mapping[str, Any], left: int | None, now_ms: int | None
 ) -> JmsMessage:
     facts = _facts(event, rules)
-    told, properties = facts.headers, facts.properties
-    message_id, stamp = told.get("JMSMessageID"), told.get("JMSTimestamp")
+    headers, properties = facts.headers, facts.properties
+    message_id, stamp = headers.get("JMSMessageID"), headers.get("JMSTimestamp")
     if isinstance(message_id, str):
         properties.setdefault(_MESSAGE_ID, message_id)
     for one in event.variable_header:
@@ -717,23 +717,23 @@ def _restored(
             _put(properties, _OHF, one, rules)
     body = _body_as(_KINDS[event.type_name[1:]], event.remainder_of_body, rules)
     expires = left is not None and isinstance(stamp, int)
-    count = told.get(_COUNT, 1)
+    count = headers.get(_COUNT, 1)
     return JmsMessage(
         message_type=body.kind,
         body=body.body,
         content=body.content,
         properties=Properties.trusted(properties) if properties else NO_PROPERTIES,
-        destination=_destination(told.get("JMSDestination")),
-        reply_to=_destination(told.get(_REPLY_TO, told.get("JMSReplyTo"))),
+        destination=_destination(headers.get("JMSDestination")),
+        reply_to=_destination(headers.get(_REPLY_TO, headers.get("JMSReplyTo"))),
         delivery_mode=_mode_of(header, rules),
         priority=_priority_of(header),
         time_to_live_ms=left or 0,
         message_id=message_id,  # type: ignore[arg-type]
         timestamp_ms=stamp,  # type: ignore[arg-type]
         expiration_ms=(_now() if now_ms is None else now_ms) + left if expires and left is not None else 0,
-        correlation_id=told.get("JMSCorrelationID"),  # type: ignore[arg-type]
-        jms_type=told.get("JMSType"),  # type: ignore[arg-type]
-        redelivered=told.get("JMSRedelivered") is True,
+        correlation_id=headers.get("JMSCorrelationID"),  # type: ignore[arg-type]
+        jms_type=headers.get("JMSType"),  # type: ignore[arg-type]
+        redelivered=headers.get("JMSRedelivered") is True,
         delivery_count=count if isinstance(count, int) else 1,
     )
 

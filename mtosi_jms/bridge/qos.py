@@ -226,8 +226,8 @@ def check_qos(asked: Mapping[str, Any], model: str, *, fifo_within_priority: boo
             )
 
 
-def _number(asked: Mapping[str, Any], name: str) -> int | None:
-    found = asked.get(name)
+def _number(properties: Mapping[str, Any], name: str) -> int | None:
+    found = properties.get(name)
     return found.value if found is not None and isinstance(found.value, int) else None
 
 

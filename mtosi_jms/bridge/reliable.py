@@ -106,7 +106,7 @@ class Retries:
     made: int = 0
 
     def after_failure(self, now: float) -> float | None:
-        """The time of the next retry; None if all retries failed: delivery stops, administrators are told (000-A15)."""
+        """The time of the next retry; None if all failed: delivery stops, and administrators are notified (000-A15)."""
         if self.made >= self.most:
             return None
         self.made += 1

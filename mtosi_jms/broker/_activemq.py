@@ -152,8 +152,8 @@ def _configuration(folder: Path, endpoints: Endpoints, plugins: str, settings: s
 
 
 def _connector(name: str, port: int, tls: KeyStores | None) -> str:
-    asks = name == "stomp+ssl" and tls is not None and tls.trust_store is not None
-    uri = f"{_SCHEMES[name]}://{HOST}:{port}{'?needClientAuth=true' if asks else ''}"
+    wants_certificate = name == "stomp+ssl" and tls is not None and tls.trust_store is not None
+    uri = f"{_SCHEMES[name]}://{HOST}:{port}{'?needClientAuth=true' if wants_certificate else ''}"
     return f"<transportConnector name={quoteattr(name)} uri={quoteattr(uri)}/>"
 
 

@@ -1,4 +1,4 @@
-"""A broker for development that outlives the command that started it; a file in its folder tells the next command."""
+"""A broker for development that outlives the command that started it; a file in its folder informs the next command."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ class LoopHandlers:
     Args:
         loop: the loop.
         eager: whether a batch is sent before the handler yields the object after it; see `Supplier`.
-        ending: tells whether `cancel` is about to be called. A loop that ends cancels all its tasks, handlers too.
+        ending: returns whether `cancel` is about to be called. A loop that ends cancels all its tasks, handlers too.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, *, eager: bool, ending: Callable[[], bool]) -> None:
@@ -54,7 +54,7 @@ class LoopHandlers:
             ProviderError: the supplier was stopped.
         """
         if isinstance(result, Awaitable):
-            result = self._ask(_Run(), work=_awaited(result))
+            result = self._resume(_Run(), work=_awaited(result))
         if isinstance(result, AsyncIterable):
             path = context.operation.response
             return self._objects(_Feed(result, service.__service__.load(path) if path else ()), context.batch_size)
@@ -64,17 +64,17 @@ class LoopHandlers:
         """Iterate over what an asynchronous generator yields. Closing the iterator closes the generator."""
         more = False
         try:
-            lot, more = self._ask(feed, size + self._ahead if size else _LOT, work=feed.work())
+            lot, more = self._resume(feed, size + self._ahead if size else _LOT, work=feed.work())
             yield from lot
             while more:
-                lot, more = self._ask(feed, size or _LOT)
+                lot, more = self._resume(feed, size or _LOT)
                 yield from lot
         except GeneratorExit:
             if more:
-                self._ask(feed, 0)
+                self._resume(feed, 0)
             raise
 
-    def _ask(self, run: _Run, wanted: int = 1, *, work: Coroutine[Any, Any, Any] | None = None) -> Any:
+    def _resume(self, run: _Run, wanted: int = 1, *, work: Coroutine[Any, Any, Any] | None = None) -> Any:
         """Have a task start `work`, or continue it if `work` is None, and wait for what the task hands over."""
         answer: Future[Any] = Future()
         try:

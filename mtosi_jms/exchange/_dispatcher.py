@@ -72,7 +72,7 @@ class Abandoned(Exception):
 
 
 class Failures:
-    """Reports failures that no requestor is told of, to the log and to a hook.
+    """Reports failures that no requestor learns of, to the log and to a hook.
 
     Args:
         hook: called with each failure. An exception that it raises is logged.
@@ -81,7 +81,9 @@ class Failures:
     def __init__(self, hook: FailureHook | None) -> None:
         self._hook = hook
 
-    def tell(self, what: str, error: BaseException, *, message: JmsMessage | None = None, trace: bool = False) -> None:
+    def report(
+        self, what: str, error: BaseException, *, message: JmsMessage | None = None, trace: bool = False
+    ) -> None:
         """Report one failure.
 
         Args:
@@ -185,16 +187,16 @@ class Dispatcher:
         if _is_reply(envelope):  # answering an answer might never end
             what = f"a message of type {header_text(request, 'msgType') or 'ERROR'} came where requests are expected"
             error = ProtocolError(what, correlation_id(request) or "")
-            self.failures.tell("a message that is no request", error, message=message)
+            self.failures.report("a message that is no request", error, message=message)
             return
         if envelope.warnings:
             identifier = correlation_id(request) or "none"
-            told = "a request with %d warnings, correlation id %s, the first: %s"
-            log.warning(told, len(envelope.warnings), identifier, envelope.warnings[0])
+            text = "a request with %d warnings, correlation id %s, the first: %s"
+            log.warning(text, len(envelope.warnings), identifier, envelope.warnings[0])
         found = self._operations.get(tag_of(envelope.body))
         if found is None:
             what = f"no operation here takes {tag_of(envelope.body).rpartition('}')[2] or 'an empty body'}"
-            self.failures.tell(
+            self.failures.report(
                 "a request is refused", ProtocolError(what, correlation_id(request) or ""), message=message
             )
             if header_text(request, "msgType") != "NOTIFICATION":
@@ -228,7 +230,7 @@ class Dispatcher:
         except Abandoned:
             raise
         except Exception as error:  # noqa: BLE001 - a request that cannot be refused must not end a thread
-            self.failures.tell("a refusal cannot be sent", error)
+            self.failures.report("a refusal cannot be sent", error)
 
     def _header(
         self,
@@ -309,12 +311,12 @@ class _Call:
         except MtosiFault as error:
             fault = error
             if operation.mep == "one-way":
-                failures.tell(f"{operation.name} is refused", error, message=message)
+                failures.report(f"{operation.name} is refused", error, message=message)
         except BaseException as error:
             signalled = not isinstance(error, Exception) and threading.current_thread() is threading.main_thread()
             if self._closed or signalled:
                 raise
-            failures.tell(f"the handler of {operation.name} failed", error, message=message, trace=True)
+            failures.report(f"the handler of {operation.name} failed", error, message=message, trace=True)
             fault = self._internal_error(error)
         if operation.mep != "one-way":
             yield from self._faults(fault)
@@ -413,7 +415,7 @@ class _Call:
             except Abandoned:
                 raise
             except Exception as error:  # noqa: BLE001 - the requestor must not be left without any answer
-                self._dispatcher.failures.tell(f"a fault of {self._operation.name} cannot be sent", error)
+                self._dispatcher.failures.report(f"a fault of {self._operation.name} cannot be sent", error)
                 problem = error
             else:
                 return

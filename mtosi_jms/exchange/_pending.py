@@ -28,7 +28,7 @@ class RequestInfo(NamedTuple):
         operation: name of the operation.
         destination: where the request goes.
         replies: where replies are received.
-        consumers: returns how many consumers a destination has; None if the provider does not tell.
+        consumers: returns how many consumers a destination has; None if the provider does not say.
         soap_jms: whether the request follows W3C's SOAP over JMS, so that the reply needs no MTOSI header.
     """
 
@@ -67,20 +67,20 @@ class PendingExchange:
 
     Attributes:
         state: the state machine.
-        asked: what the request asks for.
+        request: operation and destinations of the request.
         package: package whose classes the replies are read with.
         inbox: actions that the caller has not taken yet.
         awaits_id: whether the provider's message id of the request will be known once it is sent.
         held: envelopes that had arrived out of turn when the exchange failed, by batch number.
         closed: whether the exchange was given up or its end was seen.
         publication: the sending of the request, for telemetry.
-        is_heard: whether telemetry or the log is told when the exchange ends.
+        is_observed: whether the end of the exchange is reported to telemetry or the log.
     """
 
     def __init__(
         self,
         exchange: Exchange[Any],
-        asked: RequestInfo,
+        request: RequestInfo,
         package: str,
         now: float,
         *,
@@ -88,14 +88,14 @@ class PendingExchange:
         telemetry: Telemetry | None = None,
     ) -> None:
         self.state = exchange
-        self.asked = asked
+        self.request = request
         self.package = package
         self.awaits_id = awaits_id
         self.inbox: deque[Any] = deque()
         self.held: Mapping[int, Any] = {}
         self.closed = False
         self.publication: Publication | None = None
-        self.is_heard = telemetry is not None or log.isEnabledFor(logging.INFO)
+        self.is_observed = telemetry is not None or log.isEnabledFor(logging.INFO)
         self._telemetry = telemetry
         self._batches = 0
         self._is_reported = False
@@ -103,7 +103,7 @@ class PendingExchange:
         self._left: float | None = None  # at first the caller waits for the request to be sent
         self._away = 0.0
         self._began = now
-        self._look: float | None = None if asked.consumers is None else now + _UNCONSUMED
+        self._look: float | None = None if request.consumers is None else now + _UNCONSUMED
         if telemetry is not None:
             telemetry.began(Role.REQUESTOR)
 
@@ -167,14 +167,14 @@ class PendingExchange:
         elif isinstance(action, Fail):
             error = action.error
             if self._telemetry is not None and isinstance(error, IncompleteBatchError):
-                self._telemetry.count(Count.GAPS, self.asked.destination, len(error.missing))
+                self._telemetry.count(Count.GAPS, self.request.destination, len(error.missing))
             self.report(type(error).__name__, now, error)
         else:
             self.report("answered", now)
 
     def report(self, outcome: str, now: float, error: BaseException | None = None) -> None:
         """Report the end of the exchange to the log and to telemetry, once."""
-        if self._is_reported or not self.is_heard:
+        if self._is_reported or not self.is_observed:
             return
         self._is_reported = True
         if self.publication is not None:
@@ -183,7 +183,7 @@ class PendingExchange:
             log,
             Role.REQUESTOR,
             self._telemetry,
-            Asked(self.asked.operation, self.asked.destination),
+            Asked(self.request.operation, self.request.destination),
             self.correlation_id,
             outcome=outcome,
             seconds=now - self._began,
@@ -196,8 +196,8 @@ class PendingExchange:
         if self._look is None or self.time(now) < self._look:
             return False
         self._look = None
-        if self.asked.is_unconsumed():
-            log.warning("%s: nobody consumes the destination, a second after the request was sent", self.asked)
+        if self.request.is_unconsumed():
+            log.warning("%s: nobody consumes the destination, a second after the request was sent", self.request)
         return True
 
     def late(self, became: str) -> ReplyTimeoutError:
@@ -207,11 +207,11 @@ class PendingExchange:
             f"no reply within {within} s, {Clock.TOTAL} clock; {became}",
             self.correlation_id,
             clock=Clock.TOTAL,
-            asked=str(self.asked),
-            advice=self.asked.advice() if self.asked.is_unconsumed() else "is the provider up, and has it room?",
+            asked=str(self.request),
+            advice=self.request.advice() if self.request.is_unconsumed() else "is the provider up, and has it room?",
         )
 
-    def told(self, error: Exception) -> Exception:
+    def explained(self, error: Exception) -> Exception:
         """Return the error that ended the exchange, with the request and, if no reply came in time, with advice."""
         if isinstance(error, IncompleteBatchError):
             return IncompleteBatchError(
@@ -221,12 +221,12 @@ class PendingExchange:
                 batches=error.batches,
                 clock=error.clock,
                 reason=error.reason,
-                asked=str(self.asked),
+                asked=str(self.request),
                 advice="look at the supplier's log, and whether the provider lost or expired its replies",
             )
         if isinstance(error, ReplyTimeoutError):
-            asked, advice = str(self.asked), error.advice or self.asked.advice()
-            return ReplyTimeoutError(error.reason, error.correlation_id, clock=error.clock, asked=asked, advice=advice)
+            text, advice = str(self.request), error.advice or self.request.advice()
+            return ReplyTimeoutError(error.reason, error.correlation_id, clock=error.clock, asked=text, advice=advice)
         return error
 
 
@@ -243,7 +243,7 @@ def reply_of(action: Any, pending: PendingExchange) -> Envelope | None:
     if isinstance(action, Complete):
         return None
     if isinstance(action, (Fail, ReceiveFailed)):
-        raise pending.told(action.error)
+        raise pending.explained(action.error)
     payload = action.payload
     if isinstance(payload, Envelope):
         return payload

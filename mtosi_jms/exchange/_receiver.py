@@ -101,7 +101,7 @@ class Receiver:
         strict: whether replies must fit the schema.
         check: checks the SOAP bodies.
         linger: seconds that the receiving thread goes on after the last asynchronous caller.
-        telemetry: is told of the exchanges, if given.
+        telemetry: receives reports of the exchanges, if given.
 
     Attributes:
         linger: see Args.
@@ -136,8 +136,8 @@ class Receiver:
         self._lock = threading.Lock()
         self._dropped: deque[PendingExchange] = deque()
         self._package: str | None = None
-        self._aside = False
-        self._telling = False
+        self._orphans_in_thread = False
+        self._orphan_thread_runs = False
         self._consumers = [session.consumer(destination) for destination in destinations]
         self._waiting: dict[PendingExchange, None] = {}
         self._listening: OrderedDict[PendingExchange, None] = OrderedDict()
@@ -174,13 +174,13 @@ class Receiver:
         return len(self._exchanges) - len(self._dropped)
 
     def open(
-        self, exchange: Exchange[Any], asked: RequestInfo, package: str, now: float, *, own_id: str | None
+        self, exchange: Exchange[Any], request: RequestInfo, package: str, now: float, *, own_id: str | None
     ) -> PendingExchange:
         """Register an exchange before its request is sent. Its time runs until the request is sent.
 
         Args:
             exchange: the state machine, started at `now`.
-            asked: what the request asks for.
+            request: operation and destinations of the request.
             package: package whose classes the replies are read with.
             now: seconds by the receiver's clock.
             own_id: an id that a reply may carry as JMSCorrelationID in place of the request's message id; for
@@ -190,7 +190,7 @@ class Receiver:
             ConfigError: another exchange uses the same correlationId.
         """
         awaits_id = own_id is None
-        pending = PendingExchange(exchange, asked, package, now, awaits_id=awaits_id, telemetry=self._telemetry)
+        pending = PendingExchange(exchange, request, package, now, awaits_id=awaits_id, telemetry=self._telemetry)
         with self._lock:
             self._forget_dropped()
             try:
@@ -212,7 +212,7 @@ class Receiver:
             return
         with self._lock:
             self._give(self._exchanges.sent(pending.correlation_id, message_id))
-        self._tell_orphans()
+        self._report_orphans()
 
     def close_exchange(self, pending: PendingExchange) -> None:
         """Forget an exchange that has ended, or give it up. A caller that waits for it gets the end of the exchange, at
@@ -229,7 +229,7 @@ class Receiver:
         """Forget the exchanges that were dropped."""
         with self._lock:
             self._forget_dropped()
-        self._tell_orphans()
+        self._report_orphans()
 
     def next(self, pending: PendingExchange) -> Envelope | None:
         """Return the next reply of an exchange when its turn has come, also a fault; None at the end.
@@ -258,7 +258,7 @@ class Receiver:
                     with self._lock:  # a caller that runs the hook cannot be woken to receive
                         del self._waiting[pending]
                         self._step_down(pending)
-                    self._tell_orphans()
+                    self._report_orphans()
                     with self._lock:
                         self._waiting[pending] = None
         finally:
@@ -266,7 +266,7 @@ class Receiver:
                 self._waiting.pop(pending, None)
                 self._leave(pending)
                 self._step_down(pending)
-            self._tell_orphans()
+            self._report_orphans()
 
     def listen(self, pending: PendingExchange, wake: Callable[[], object]) -> tuple[Any, float | None]:
         """Register an asynchronous caller that waits for the next reply, until it gets one or its exchange is dropped.
@@ -285,7 +285,7 @@ class Receiver:
         """
         with self._lock:
             self._forget_dropped()
-            self._aside = True
+            self._orphans_in_thread = True
             pending.enter(self._clock(), wake)
             self._listening[pending] = None
             return self._taken(pending)
@@ -406,7 +406,7 @@ class Receiver:
                     self._receive(None)
                 except Exception as error:  # noqa: BLE001 - raised where somebody waits
                     self._fail_one(error)
-                self._tell_orphans()
+                self._report_orphans()
         finally:
             with self._lock:
                 if self._wakeup is woken:
@@ -433,7 +433,7 @@ class Receiver:
         """Pass an error to the caller that has listened longest. A blocking caller that receives next gets its own."""
         with self._lock:
             self._forget_dropped()
-            if self._closed:  # everybody was told
+            if self._closed:  # every caller has its error
                 return
             self._idle_since = -math.inf  # the thread ends if nobody listens: then nobody needs another try
             if not self._listening:
@@ -545,7 +545,7 @@ class Receiver:
             return
         now = self._clock()
         for found in matched:
-            if found.irregular and (found.reply.correlation_id or not found.exchange.asked.soap_jms):
+            if found.irregular and (found.reply.correlation_id or not found.exchange.request.soap_jms):
                 warn(found.reply.payload, "R3c", "the reply does not carry the request's correlationId")
             pending = found.exchange
             self._act(pending, pending.state.receive(found.reply, pending.time(now)), found.reply)
@@ -555,7 +555,7 @@ class Receiver:
         for action in actions:
             if isinstance(action, _FOR_CALLERS):
                 pending.inbox.append(action)
-                if pending.is_heard:
+                if pending.is_observed:
                     pending.note(action, self._clock())
                 pending.held = getattr(action, "held", pending.held)
             elif isinstance(action, LateReply):
@@ -568,10 +568,10 @@ class Receiver:
     def _unwanted(self, pending: PendingExchange, action: Duplicate[Any] | Conflict[Any] | Stray[Any]) -> None:
         """Log and count a reply of the exchange that the caller does not get."""
         what, number = type(action).__name__.lower(), action.reply.batch_number
-        facts = {"correlation_id": pending.correlation_id, "operation": pending.asked.operation, "batch": number}
+        facts = {"correlation_id": pending.correlation_id, "operation": pending.request.operation, "batch": number}
         log.warning(
             "%s: %s reply, correlation id %s, batch %s",
-            pending.asked,
+            pending.request,
             what,
             pending.correlation_id,
             number,
@@ -579,14 +579,14 @@ class Receiver:
         )
         if self._telemetry is not None:
             kind = Count.DUPLICATES if isinstance(action, Duplicate) else Count.REJECTS
-            self._telemetry.count(kind, pending.asked.destination)
+            self._telemetry.count(kind, pending.request.destination)
 
     def _forget(self, pending: PendingExchange) -> None:
         self._listening.pop(pending, None)
         if pending.closed:  # another exchange may have its correlationId by now
             return
         pending.closed = True
-        if pending.is_heard:
+        if pending.is_observed:
             pending.report("abandoned", self._clock())
         pending.state.abandon()
         pending.inbox.clear()
@@ -597,35 +597,35 @@ class Receiver:
         while self._dropped:
             self._forget(self._dropped.popleft())
 
-    def _tell_orphans(self) -> None:
+    def _report_orphans(self) -> None:
         """Pass orphans to the hook, outside the lock, because the hook may make calls and may take long."""
         if not self._orphaned:
             return
-        if not self._aside or self._on_orphan is None:
+        if not self._orphans_in_thread or self._on_orphan is None:
             with self._lock:
-                orphans = self._taken_strays()
-            self._tell(orphans)
+                orphans = self._take_orphans()
+            self._report(orphans)
             return
         with self._lock:
-            start, self._telling = not self._telling, True
+            start, self._orphan_thread_runs = not self._orphan_thread_runs, True
         if start:
-            threading.Thread(target=self._tell_all, name="mtosi-orphans", daemon=True).start()
+            threading.Thread(target=self._report_all, name="mtosi-orphans", daemon=True).start()
 
-    def _tell_all(self) -> None:
+    def _report_all(self) -> None:
         while True:
             with self._lock:
-                orphans = self._taken_strays()
-                self._telling = bool(orphans)
+                orphans = self._take_orphans()
+                self._orphan_thread_runs = bool(orphans)
             if not orphans:
                 return
-            self._tell(orphans)
+            self._report(orphans)
 
-    def _taken_strays(self) -> list[OrphanReply[Any]]:
+    def _take_orphans(self) -> list[OrphanReply[Any]]:
         orphans = list(self._orphaned)
         self._orphaned.clear()
         return orphans
 
-    def _tell(self, orphans: Sequence[OrphanReply[Any]]) -> None:
+    def _report(self, orphans: Sequence[OrphanReply[Any]]) -> None:
         for orphan in orphans:
             if self._telemetry is not None:
                 self._telemetry.count(Count.ORPHANS)

@@ -167,7 +167,7 @@ class ReplyWriter:
         try:
             self._window.settle()
         except (TransportError, IllegalStateError) as error:
-            raise _told_apart(error) from error
+            raise _sending_error(error) from error
 
     def admit(self) -> None:
         """Check, before the handler runs, that the request can and may be answered.
@@ -284,10 +284,10 @@ class ReplyWriter:
                 if not together:
                     self._session.send(destination, message)
         except (TransportError, IllegalStateError) as error:
-            raise _told_apart(error) from error
+            raise _sending_error(error) from error
 
 
-def _told_apart(error: TransportError | IllegalStateError) -> WithheldError | ProviderError:
+def _sending_error(error: TransportError | IllegalStateError) -> WithheldError | ProviderError:
     """Return the error for a failed send: WithheldError if the requestor caused it, else ProviderError."""
     if isinstance(error, InvalidDestinationError):
         return WithheldError("the requestor is gone", error)

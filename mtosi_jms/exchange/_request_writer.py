@@ -89,8 +89,7 @@ class RequestWriter:
         self._clock = clock
         self._telemetry = connection.telemetry
         self._has_message_ids = Capability.MESSAGE_IDS in connection.capabilities
-        tells = connection.consumers(replies[0]) is not None
-        self._consumers = connection.consumers if tells else None
+        self._consumers = connection.consumers if connection.consumers(replies[0]) is not None else None
         self._sending = threading.Lock()
 
     def prepare(self, call: Call, pattern: Mapping[str, object]) -> PreparedRequest:
@@ -110,8 +109,8 @@ class RequestWriter:
         header, message = self._message(header, call, target, own_id=own_id)
         exchange = self._exchange(str(header.correlation_id), now, options, simple=not has_batches(pattern))
         soap_jms = chooses(self._profile, call.service.transport)
-        asked = RequestInfo(call.operation.name, target.destination, self._replies, self._consumers, soap_jms)
-        pending = self._receiver.open(exchange, asked, call.service.root, now, own_id=own_id)
+        request = RequestInfo(call.operation.name, target.destination, self._replies, self._consumers, soap_jms)
+        pending = self._receiver.open(exchange, request, call.service.root, now, own_id=own_id)
         if self._telemetry is not None:
             name, identifier = call.operation.name, pending.correlation_id
             pending.publication = self._telemetry.publish(message, target.destination, name, identifier)
@@ -179,8 +178,8 @@ class RequestWriter:
         header = self._header(operation, target, {}, options.correlation_id)
         _, message = self._message(header, call, target, one_way=True)
         sender = TimedSender(self.session, self._sending, self.seconds_of(options))
-        asked = Asked(operation.name, target.destination)
-        with published(log, self._telemetry, asked, message, options.correlation_id or "") as publication:
+        subject = Asked(operation.name, target.destination)
+        with published(log, self._telemetry, subject, message, options.correlation_id or "") as publication:
             with sender.in_time(f"{operation.name} to {target.destination}"):
                 if self._outbox is None or target.destination.is_temporary:
                     sent = self._send(sender, target.destination, publication.message)
@@ -260,8 +259,8 @@ class RequestWriter:
             header = Header(**fields)
         except TypeError as error:
             raise ConfigError(f"header: {error}") from None
-        if (said := header.destination_uri) != target.uri:
-            log.warning("C53: the header's destinationURI is %s, the request goes to %s", said, target.uri)
+        if (uri := header.destination_uri) != target.uri:
+            log.warning("C53: the header's destinationURI is %s, the request goes to %s", uri, target.uri)
         return header
 
     def _message(

@@ -114,11 +114,11 @@ class Batches(BatchCall, Iterator[XmlObject], Closeable):
     def __init__(self, receiver: Receiver, pending: PendingExchange, call: Call) -> None:
         super().__init__(receiver, call)
         self._opened(pending)
-        self._asked = pending
+        self._pending = pending
 
     def __next__(self) -> XmlObject:
         with self._closed_by_errors():
-            envelope = self._receiver.next(self._asked)
+            envelope = self._receiver.next(self._pending)
             if envelope is not None:
                 return self._decode_response(envelope)
         self.close()
@@ -144,8 +144,8 @@ def decode_response(envelope: Envelope, call: Call) -> XmlObject:
     elif envelope.warnings:
         count, first = len(envelope.warnings), envelope.warnings[0]
         identifier = (correlation_id(envelope.header) if envelope.header is not None else None) or "none"
-        told = "a reply of %s with %d warnings, correlation id %s, the first: %s"
-        log.warning(told, call.operation.name, count, identifier, first)
+        text = "a reply of %s with %d warnings, correlation id %s, the first: %s"
+        log.warning(text, call.operation.name, count, identifier, first)
     return response_of(envelope, call)
 
 

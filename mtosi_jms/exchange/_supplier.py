@@ -81,7 +81,7 @@ class Supplier:
         bulk_folders: folders below which files of BulkResponse requests may be written, since the requestor names the
             file. Without any, such a request is answered with a fault (C18). Experimental.
         send_window: how many partial responses to a request may be unconfirmed by the provider; 1: wait for each.
-        inbox: stores each request before it is acknowledged, hands it to its handler once, and tells which requests
+        inbox: stores each request before it is acknowledged, hands it to its handler once, and knows which requests
             were being handled when the process ended. Without an inbox, such a request is answered again.
         retry_pause: seconds before a request is answered again after the provider failed. The pause doubles with each
             further failure, up to 10 s.
@@ -147,7 +147,7 @@ class Supplier:
                 on_error=on_error,
             )
             self._transports = frozenset(service.__service__.transport for service in services)
-        self._tell = self._dispatcher.failures.tell
+        self._report_failure = self._dispatcher.failures.report
         self._sessions: set[Session] = set()
         self._threads: list[threading.Thread] = []
         self._lock = threading.Lock()
@@ -193,7 +193,7 @@ class Supplier:
         """
         signalled = False
 
-        def tell(again: bool) -> None:
+        def on_signal(again: bool) -> None:
             nonlocal signalled
             signalled = True
             if again:
@@ -201,7 +201,7 @@ class Supplier:
             drain(again)
 
         try:
-            with aside(lambda again: self.drain()) as drain, on_signals(tell):
+            with aside(lambda again: self.drain()) as drain, on_signals(on_signal):
                 _answer_all(weakref.ref(self), *self._open())
         except (KeyboardInterrupt, IllegalStateError) as error:
             if not signalled:
@@ -284,7 +284,7 @@ class Supplier:
             for oldest in list(self._failures)[:-_REMEMBERED]:
                 self._failures.pop(oldest, None)
             what = "the provider failed while a request was answered; it is delivered again"
-            self._tell(what, error, message=delivery.message)
+            self._report_failure(what, error, message=delivery.message)
             redeliver(session)
         else:
             self._failures.pop(identifier, None)
@@ -360,7 +360,7 @@ class Supplier:
 
     def _has_ended(self, failure: MtosiError | None) -> None:
         if failure is not None:
-            self._tell("the supplier ends", failure)
+            self._report_failure("the supplier ends", failure)
         if self._ended is not None:
             self._ended(failure)
 
@@ -433,7 +433,7 @@ class Supplier:
 
     def _reject(self, what: str, error: BaseException, message: JmsMessage) -> None:
         """Report and count a request that is refused or cannot be read."""
-        self._tell(what, error, message=message)
+        self._report_failure(what, error, message=message)
         if self.connection.telemetry is not None:
             self.connection.telemetry.count(Count.REJECTS, self.destination)
 
@@ -492,7 +492,7 @@ def _answer_all(weak: weakref.ref[Supplier], session: Session, consumer: Consume
             if supplier is None:
                 return
             if failure is not None:
-                supplier._tell("a request cannot be stored; it is delivered again", failure)
+                supplier._report_failure("a request cannot be stored; it is delivered again", failure)
                 if supplier._stopped.wait(supplier._pause(failures)):
                     return
             elif delivery is None or not supplier._serve(delivery, session):

@@ -54,15 +54,15 @@ def target_of(names: NamingContext, address: str | Destination, options: CallOpt
     destination, uri = names.lookup(address), names.uri_of(address)
     if not isinstance(address, str) or uri == address or not is_jms_uri(address):
         return Target(destination, uri, options)
-    said = JmsUri.parse(address)
+    parsed = JmsUri.parse(address)
     changes: dict[str, Any] = {}
     if options.priority is None:
-        changes["priority"] = said.priority
-    if options.time_to_live is None and said.time_to_live_ms is not None:
-        changes["time_to_live"] = said.time_to_live_ms / 1000
-    if options.persistent is None and said.delivery_mode is not None:
-        changes["persistent"] = said.delivery_mode is DeliveryMode.PERSISTENT
-    return Target(destination, uri, dataclasses.replace(options, **changes), said.reply_to)
+        changes["priority"] = parsed.priority
+    if options.time_to_live is None and parsed.time_to_live_ms is not None:
+        changes["time_to_live"] = parsed.time_to_live_ms / 1000
+    if options.persistent is None and parsed.delivery_mode is not None:
+        changes["persistent"] = parsed.delivery_mode is DeliveryMode.PERSISTENT
+    return Target(destination, uri, dataclasses.replace(options, **changes), parsed.reply_to)
 
 
 def moment() -> dt.datetime:
@@ -109,9 +109,9 @@ def read_reply(
     try:
         envelope = from_jms(message, strict=strict, package=package)
     except MtosiError as error:
-        told = "a reply that cannot be read, message %s, JMSCorrelationID %s: %s: %s"
+        text = "a reply that cannot be read, message %s, JMSCorrelationID %s: %s: %s"
         ids = message.message_id, message.correlation_id
-        log.warning(told, *ids, type(error).__name__, error, extra=of_message(message))
+        log.warning(text, *ids, type(error).__name__, error, extra=of_message(message))
         return Reply(payload=error, jms_correlation_id=message.correlation_id, message_type=ReplyType.ERROR)
     header = envelope.header
     try:

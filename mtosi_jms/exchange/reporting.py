@@ -78,12 +78,12 @@ def report(
             seconds,
             f": {error}" if error is not None else "",
         )
-        _tell(log, "%s %s %s: %s, correlation id %s, %d batches, %.3f s%s", shown, facts)
+        _log_info(log, "%s %s %s: %s, correlation id %s, %d batches, %.3f s%s", shown, facts)
 
 
-def _tell(log: logging.Logger, text: str, shown: tuple[object, ...], facts: dict[str, object]) -> None:
+def _log_info(log: logging.Logger, text: str, shown: tuple[object, ...], facts: dict[str, object]) -> None:
     """Do `log.info(text, *shown, extra=facts)` faster, without looking for the caller or checking the facts' names."""
-    line = _tell.__code__.co_firstlineno
+    line = _log_info.__code__.co_firstlineno
     record = logging.getLogRecordFactory()(log.name, logging.INFO, __file__, line, text, shown, None, "report")
     vars(record).update(facts)
     log.handle(record)
@@ -111,10 +111,10 @@ def published(
         yield publication
     except BaseException as error:
         publication.end(error=error)
-        told = "%s to %s: not sent, correlation id %s: %s: %s"
+        text = "%s to %s: not sent, correlation id %s: %s: %s"
         facts = of_message(message, asked.destination)
         kind = type(error).__name__
-        log.warning(told, asked.operation, asked.destination, correlation_id or "none", kind, error, extra=facts)
+        log.warning(text, asked.operation, asked.destination, correlation_id or "none", kind, error, extra=facts)
         raise
     if log.isEnabledFor(logging.INFO):
         seconds = time.monotonic() - began
@@ -124,4 +124,4 @@ def published(
             "outcome": "sent",
         }
         shown = asked.operation, asked.destination, correlation_id or "none", seconds
-        _tell(log, "%s to %s: sent, correlation id %s, %.3f s", shown, facts)
+        _log_info(log, "%s to %s: sent, correlation id %s, %.3f s", shown, facts)

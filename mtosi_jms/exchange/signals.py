@@ -17,7 +17,7 @@ __all__ = ["aside", "on_signals"]
 
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
-_told: Final[dict[object, Callable[[int], object]]] = {}
+_listeners: Final[dict[object, Callable[[int], object]]] = {}
 _former: Final[dict[int, Any]] = {}
 
 
@@ -35,28 +35,28 @@ def on_signals(tell: Callable[[bool], object]) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    came = False
+    signalled = False
 
-    def heard(number: int) -> None:
-        nonlocal came
-        again, came = came and number == signal.SIGINT, True
+    def listener(number: int) -> None:
+        nonlocal signalled
+        again, signalled = signalled and number == signal.SIGINT, True
         tell(again)
 
     mine = object()
-    _told[mine] = heard
+    _listeners[mine] = listener
     try:
         if not _former:
-            _former.update({number: signal.signal(number, _hear) or signal.SIG_DFL for number in _SIGNALS})
+            _former.update({number: signal.signal(number, _handle) or signal.SIG_DFL for number in _SIGNALS})
         yield
     finally:
-        del _told[mine]
-        while not _told and _former:
+        del _listeners[mine]
+        while not _listeners and _former:
             signal.signal(*_former.popitem())
 
 
-def _hear(number: int, frame: FrameType | None) -> None:
-    for heard in list(_told.values()):
-        heard(number)
+def _handle(number: int, frame: FrameType | None) -> None:
+    for listener in list(_listeners.values()):
+        listener(number)
 
 
 @contextmanager
@@ -65,16 +65,16 @@ def aside(action: Callable[[bool], object]) -> Iterator[Callable[[bool], None]]:
 
     The end of the block waits for the actions that were requested.
     """
-    asked: queue.SimpleQueue[bool | None] = queue.SimpleQueue()  # its `put` is reentrant
+    requests: queue.SimpleQueue[bool | None] = queue.SimpleQueue()  # its `put` is reentrant
 
     def act() -> None:
-        while (again := asked.get()) is not None:
+        while (again := requests.get()) is not None:
             action(again)
 
     thread = threading.Thread(target=act, name="ended-by-signal", daemon=True)
     thread.start()
     try:
-        yield asked.put
+        yield requests.put
     finally:
-        asked.put(None)
+        requests.put(None)
         thread.join()

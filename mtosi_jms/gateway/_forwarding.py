@@ -234,7 +234,7 @@ class Forwarder(Dispatcher):
         except MtosiFault as fault:
             yield from self.refuse(fault, request, envelope.version, address)
         except MtosiError as error:
-            self.failures.tell(f"{operation} over HTTP failed", error)
+            self.failures.report(f"{operation} over HTTP failed", error)
             late = isinstance(error, ReplyTimeoutError)
             why = "the HTTP peer did not answer in time" if late else "the HTTP peer did not answer as it should"
             yield from self.refuse(MtosiFault(why, kind="unableToComply"), request, envelope.version, address)

@@ -21,7 +21,7 @@ from mtosi_jms.transport import Delivery
 
 T = TypeVar("T")
 _GRACE: Final = 0.05
-"""Seconds by which a loop waits longer than the thread that publishes for it, which knows more of the delay."""
+"""Seconds that the loop waits longer than the thread that publishes for it: the thread's error says more."""
 
 
 class AsyncPublisher:
@@ -38,9 +38,9 @@ class AsyncPublisher:
     async def publish(
         self, event: Event, *, category: TopicCategory | str | None = None, timeout: float | None = None
     ) -> JmsMessage:
-        """Publish one event, after those that wait already; see `Publisher.publish`.
+        """Publish one event, after the calls that wait already; see `Publisher.publish`.
 
-        A call that is cancelled, or whose time is over, may have been published all the same, unless it was still
+        The event of a call that is cancelled or timed out may be published all the same, unless the call was still
         waiting for its turn.
         """
         check_seconds("timeout", timeout)
@@ -55,7 +55,7 @@ class AsyncPublisher:
             raise TransportError(text) from None
 
     def stop(self) -> None:
-        """The publisher is closed."""
+        """End the thread, as the publisher is closed."""
         self._worker.close()
 
 
@@ -67,9 +67,9 @@ class AsyncSubscriber(Closing, AsyncIterator[Received]):
     is for one task at a time, and not for use beside the blocking iteration.
 
     Args:
-        receive: waits so many seconds for a message; blocks.
+        receive: waits for a message, at most the given number of seconds; blocks.
         take: lands, acknowledges and reads a message; blocks.
-        events: those that were read and not handed out.
+        events: events that were read and not yet handed out.
         close: ends the subscription; blocks.
         timeout: seconds to wait for an event before iteration ends; None waits for ever.
     """
@@ -116,13 +116,13 @@ class AsyncSubscriber(Closing, AsyncIterator[Received]):
         return self._events.popleft()
 
     def stop(self) -> None:
-        """The subscription is being closed: a task that waits comes to the end of the iteration."""
+        """End the iteration, also for a task that waits, as the subscription is closed."""
         self._stopped = True
         self._worker.close()
 
 
 class _Job(Generic[T]):
-    """A job of a thread that goes on when the task that waits for it is cancelled: the next task gets its result."""
+    """A job of a thread. If the task that waits for it is cancelled, the job goes on: the next task gets its result."""
 
     def __init__(self, worker: Worker) -> None:
         self._worker = worker
@@ -133,7 +133,7 @@ class _Job(Generic[T]):
         return self._future is not None
 
     def begin(self, job: Callable[[], T]) -> None:
-        """Begin a job, unless one is begun whose result nobody has yet."""
+        """Begin a job, unless an earlier one still has a result to give."""
         if self._future is None:
             self._future = self._worker.submit(job)
 

@@ -25,7 +25,7 @@ class Received(NamedTuple):
     """An event with its delivery.
 
     Attributes:
-        event: the event; of a message that is not a notification, its body.
+        event: the event; for a message that is not a notification, its body.
         envelope: the envelope that it came in.
         message: the JMS message that it came in; the events of one message share it.
     """
@@ -36,17 +36,17 @@ class Received(NamedTuple):
 
 
 def name_of(event: object) -> str:
-    """The logical name of an event; empty for what is not an event."""
+    """Return the logical name of an event; empty for what is not an event."""
     if isinstance(event, RawXml):
         return logical_name(split_clark(event.tag)[1])
     return logical_name(event.__xml__.element or "") if isinstance(event, XmlObject) else ""
 
 
 def event_name(event: Event) -> str:
-    """The logical name of an event: that of a `ResourceObjectCreation` is ObjectCreation (C27).
+    """Return the logical name of an event: that of a `ResourceObjectCreation` is ObjectCreation (C27).
 
     Raises:
-        ConfigError: not an event, or an instance of a type, `AlarmType`, and not of an event's element.
+        ConfigError: not an event, or an instance of a type such as `AlarmType` instead of an event's element.
     """
     if name := name_of(event):
         return name
@@ -56,7 +56,7 @@ def event_name(event: Event) -> str:
 
 
 def notify_of(topic: str, events: Sequence[Event]) -> XmlObject:
-    """The body of a message with these events, in the classes of the package that they are of.
+    """Return the body of a message with these events, in the classes of their generated package.
 
     Raises:
         ConfigError: no events, or events of several packages.
@@ -73,7 +73,7 @@ def notify_of(topic: str, events: Sequence[Event]) -> XmlObject:
 
 
 def _kept(events: Sequence[Event]) -> list[Kept]:
-    """The events without a class, each behind the known one that it follows."""
+    """Return the events without a class, each with the position of the known event that it follows."""
     kept, known = [], 0
     for event in events:
         if isinstance(event, RawXml):
@@ -84,13 +84,13 @@ def _kept(events: Sequence[Event]) -> list[Kept]:
 
 
 def events_in(body: Event) -> list[Event]:
-    """The events of a notification's body; any other body alone, as it is."""
+    """Return the events in the body of a notification; any other body is returned as the only event."""
     found = events_of_message(getattr(body, "message", None))
     return [body] if found is None else found
 
 
 def events_of_message(message: object) -> list[Event] | None:
-    """The events of a `NotifyMessage` in their order, those of no known class included; None for anything else."""
+    """Return the events of a `NotifyMessage` in order, also those without a class; None for anything else."""
     known = getattr(message, _EVENTS, None)
     if known is None:
         return None

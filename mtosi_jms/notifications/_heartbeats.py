@@ -43,15 +43,15 @@ class Heartbeats:
     A heartbeat that cannot be published is logged; the next one is tried at its time.
 
     Args:
-        publisher: publishes them on all its topics; it is not closed.
+        publisher: publishes the heartbeats on all its topics; `Heartbeats` does not close it.
         interval: seconds between two heartbeats. Subscribers should watch for a little more.
         object_type: type of the object whose sign of life it is.
         object_name: its name.
-        timer: runs the next one at its time.
+        timer: schedules the next heartbeat.
         on_error: called with the error of a heartbeat that could not be published.
 
     Attributes:
-        published: how many were published.
+        published: number of heartbeats published.
 
     Raises:
         ConfigError: the interval is not positive.
@@ -76,7 +76,7 @@ class Heartbeats:
         self._timer = timer or ThreadTimer()
         self._on_error = on_error
         self._lock = threading.Lock()
-        self._run: object = None  # stands for the time from start to stop
+        self._run: object = None  # identifies the time from start to stop
         self._next: object = None
 
     def start(self) -> Self:
@@ -93,7 +93,7 @@ class Heartbeats:
                 self._beat(run)
 
     def _beat(self, run: object) -> None:
-        """Publish one and schedule the next; the lock is held."""
+        """Publish one heartbeat and schedule the next. The caller holds the lock."""
         self._next = self._timer.call_later(self._interval, lambda: self._due(run))
         event = Heartbeat(object_type=self._object_type, object_name=self._object_name, os_time=moment())
         try:
@@ -105,7 +105,7 @@ class Heartbeats:
                 self._on_error(error)
 
     def stop(self) -> None:
-        """Publish no more; one that is being published is waited for."""
+        """Publish no more heartbeats; wait for one that is being published."""
         with self._lock:
             cancel = getattr(self._next, "cancel", None)
             self._run = self._next = None

@@ -35,15 +35,15 @@ class LossCause(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loss:
-    """Events may have been lost, or no more are.
+    """Events may have been lost, or the loss is over.
 
     Attributes:
-        cause: the sign of it.
+        cause: the sign by which it was noticed.
         sender: senderURI of the publisher concerned; empty if not known.
-        object_name: whose events are lost, as the sender says; empty if it does not say.
+        object_name: name of the object whose events are lost; empty if the sender does not say.
         since: when it was noticed, in seconds of the subscriber's clock.
-        over: whether no more events are lost; `since` still says when it began.
-        event: the event that said so; None if there was none.
+        over: whether no more events are lost; `since` is still the time when the loss was noticed.
+        event: the event that reported the loss, or its end; None if there was none.
         reason: the transport's error; empty for other causes.
     """
 
@@ -76,8 +76,8 @@ class LossWatch:
         self._clock = clock
         self._heartbeat = heartbeat
         self._open: dict[_Key, Loss] = {}
-        # Until the first heartbeat any sender will do: the empty name stands for it.
-        self._heard: dict[str, float] = {} if heartbeat is None else {"": clock()}
+        # Until the first heartbeat, that of any sender is awaited, under the empty name.
+        self._seen_at: dict[str, float] = {} if heartbeat is None else {"": clock()}
 
     @property
     def open(self) -> tuple[Loss, ...]:
@@ -86,31 +86,31 @@ class LossWatch:
 
     def due(self) -> float | None:
         """Seconds until the next heartbeat is overdue; None if none is expected."""
-        times = [time for sender, time in self._heard.items() if (LossCause.HEARTBEAT, sender, "") not in self._open]
+        times = [time for sender, time in self._seen_at.items() if (LossCause.HEARTBEAT, sender, "") not in self._open]
         if self._heartbeat is None or not times:
             return None
         return max(0.0, min(times) + self._heartbeat - self._clock())
 
     def check(self) -> None:
-        """Look at the clock for heartbeats that are overdue."""
+        """Begin the losses of senders whose heartbeats are overdue by now."""
         if self._heartbeat is None:
             return
         now = self._clock()
-        for sender, time in self._heard.items():
+        for sender, time in self._seen_at.items():
             if now - time >= self._heartbeat:
                 self._begin(Loss(cause=LossCause.HEARTBEAT, sender=sender, since=time))
 
     def heartbeat(self, sender: str, event: Event) -> None:
-        """A heartbeat has come."""
+        """Note a heartbeat: it ends the loss of its sender."""
         if self._heartbeat is None:
             return
-        self._heard.pop("", None)
-        self._heard[sender] = self._clock()
+        self._seen_at.pop("", None)
+        self._seen_at[sender] = self._clock()
         for concerned in ("", sender):
             self._end((LossCause.HEARTBEAT, concerned, ""), event)
 
-    def told(self, sender: str, event: Event, *, over: bool) -> None:
-        """A sender says that it loses events, or that it loses no more.
+    def loss_reported(self, sender: str, event: Event, *, over: bool) -> None:
+        """Note that a sender reports a loss of events, or its end.
 
         The end of a loss is reported even if its beginning was missed.
         """
@@ -122,11 +122,11 @@ class LossWatch:
             self._report(replace(loss, over=True))
 
     def interrupted(self, reason: str) -> None:
-        """The provider failed or was away."""
+        """Note that the provider failed, or could not be reached."""
         self._begin(Loss(cause=LossCause.TRANSPORT, since=self._clock(), reason=reason))
 
     def received(self) -> None:
-        """A message has come, so the provider is there."""
+        """Note that a message was received, so that the provider is back."""
         self._end((LossCause.TRANSPORT, "", ""), None)
 
     def _begin(self, loss: Loss) -> None:

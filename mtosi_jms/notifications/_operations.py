@@ -7,12 +7,12 @@ way:
     broker = LocalBroker(connection, {"Fault": "jms/FaultTopic"})
     stub = NotificationBroker(broker, "")
     major = expression_of(P.perceivedSeverity == "MAJOR")
-    told = stub.subscribe(consumer_epr="jms/NocOS", topic="Fault", selector=major)
-    for event, _, _ in broker.subscribers(told.subscription_id)["Fault"]: ...
+    response = stub.subscribe(consumer_epr="jms/NocOS", topic="Fault", selector=major)
+    for event, _, _ in broker.subscribers(response.subscription_id)["Fault"]: ...
 
-The WSDLs bind both operations to messages all the same: `ProducerService` serves these, keeps the subscriptions, and
-sends each event to the destinations that subscribers named. A selector travels as a query expression in SQL92, the
-language of JMS selectors.
+The WSDLs nevertheless bind both operations to messages. `ProducerService` serves these requests, keeps the
+subscriptions, and sends each event to the destinations that subscribers named. A selector travels as a query expression
+in SQL92, the language of JMS selectors.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ log = logging.getLogger(__package__)
 
 
 def expression_of(selector: str | Selector | Condition) -> QueryExpressionType:
-    """The expression that a subscribe request carries for a selector.
+    """Return the expression that a subscribe request carries for a selector.
 
     Raises:
         SelectorError: the text is not a selector.
@@ -66,7 +66,7 @@ def expression_of(selector: str | Selector | Condition) -> QueryExpressionType:
 
 
 def selector_of(expression: QueryExpressionType | None) -> Selector:
-    """The selector that a subscribe request carries; without an expression, a selector that accepts everything.
+    """Return the selector that a subscribe request carries; without an expression, one that accepts everything.
 
     Raises:
         InvalidFilterDefinitionFault: another language than SQL92, or not a selector.
@@ -84,15 +84,15 @@ def selector_of(expression: QueryExpressionType | None) -> Selector:
 
 
 class LocalBroker(Closeable):
-    """Carries out the calls of a `NotificationBroker` stub without any message but those of `notify`.
+    """Carries out the calls of a `NotificationBroker` stub; only `notify` sends messages.
 
-    Faults are those that a broker would answer with. The stub's destination does not matter. Threads may share it; each
-    subscriber is for one at a time.
+    It raises the faults that a broker would answer with. The stub's destination has no effect. Threads may share the
+    broker; each subscriber is for one thread at a time.
 
     Args:
         connection: an open connection; the broker does not close it.
-        topics: the name of a topic in requests, to its name or destination; a request without a topic gets them all.
-            Other names are looked up in the naming context.
+        topics: maps the name of a topic in requests to the name of its destination, or the destination. A request
+            without a topic gets all of them. Other names are looked up in the naming context.
         publisher: carries out `notify`; without one that operation is not implemented.
         new_id: makes subscription ids.
         options: further arguments of each `Subscriber`.
@@ -147,7 +147,7 @@ class LocalBroker(Closeable):
         raise ConfigError("the operations of a local broker wait for nothing: call them without aio")
 
     def subscribers(self, subscription_id: str) -> Mapping[str, Subscriber]:
-        """The subscribers of a subscription, by the name that the request, or `topics`, gives the topic.
+        """Return the subscribers of a subscription, by the name of the topic in the request or in `topics`.
 
         Raises:
             InvalidInputFault: no such subscription.
@@ -208,13 +208,13 @@ class LocalBroker(Closeable):
 
 @dataclass(slots=True)
 class Subscription:
-    """What one subscriber asked a producer for.
+    """What one subscriber requested from a producer.
 
     Attributes:
-        consumer: where its notifications are sent.
-        uri: the same as the subscriber wrote it.
-        selector: what they must meet.
-        topics: names of the topics that it wants.
+        consumer: destination of its notifications.
+        uri: the same destination as the subscriber wrote it.
+        selector: selects its notifications.
+        topics: names of its topics.
     """
 
     consumer: Destination
@@ -228,11 +228,11 @@ class ProducerService(NotificationProducer.Supplier):
 
     Args:
         connection: an open connection; the service does not close it.
-        publisher: makes the messages, and has the topics: a request names one by its category (`Fault`), or by its
-            name. It sends nothing for the service.
-        allows: says where notifications may be sent. Unless given: to administered destinations that the naming
-            context knows (C43), so that a subscriber cannot have messages sent anywhere it likes.
-        on_error: called with the error that kept a message from one subscriber; the others get theirs.
+        publisher: makes the messages, and has the topics: a request names a topic by its category (`Fault`), or by its
+            name. The service sends the messages itself.
+        allows: returns whether notifications may be sent to a destination. Default: only to administered destinations
+            that the naming context knows (C43), so that a subscriber cannot have messages sent anywhere else.
+        on_error: called with the error if a message cannot be sent to one subscriber; the others get theirs.
         new_id: makes subscription ids.
     """
 
@@ -261,7 +261,7 @@ class ProducerService(NotificationProducer.Supplier):
 
     @property
     def subscriptions(self) -> Mapping[str, Subscription]:
-        """What subscribers have asked for, by subscription id."""
+        """The subscriptions by their ids."""
         with self._lock:
             return dict(self._subscriptions)
 
@@ -307,7 +307,8 @@ class ProducerService(NotificationProducer.Supplier):
         return consumer
 
     def _topic(self, wanted: str) -> str:
-        """The name of the topic that a request means: by category, own name or naming context; empty for none."""
+        """Return the name of the topic that a request names by category, by its own name or by a name of the naming
+        context; empty if there is none."""
         for category, topic in self._publisher.topics.items():
             if wanted in (category.value, topic.name):
                 return str(topic.name)
@@ -321,7 +322,7 @@ class ProducerService(NotificationProducer.Supplier):
 
         Args:
             event: as for `Publisher.publish`.
-            category: where it belongs; without it an event of no category of its own goes to every subscriber.
+            category: its category; without it, an event that belongs to no category goes to every subscriber.
 
         Returns:
             The messages as sent.
@@ -367,8 +368,8 @@ def _known(subscriptions: Mapping[str, T], identifier: str) -> T:
     return found
 
 
-def _ended(topics: Collection[str], topic: str | None, asked: str | None) -> list[str]:
-    """The topics of a subscription that end: the one that was asked for, else all."""
+def _ended(topics: Collection[str], topic: str | None, requested: str | None) -> list[str]:
+    """Return the topics of a subscription that end: the requested one, or all."""
     if topic is not None and topic not in topics:
-        raise InvalidInputFault(f"the subscription has no topic {asked}")
+        raise InvalidInputFault(f"the subscription has no topic {requested}")
     return [topic] if topic is not None else list(topics)

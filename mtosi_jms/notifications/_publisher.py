@@ -41,13 +41,13 @@ log = logging.getLogger(__package__)
 Category: TypeAlias = TopicCategory | str
 Address: TypeAlias = str | Destination
 Topics: TypeAlias = Mapping[TopicCategory, Address] | Mapping[str, Address] | Mapping[Category, Address]
-"""Category to the name of its destination, or the destination."""
+"""Maps each category to the name of its destination, or to the destination."""
 EVENTS_PER_MESSAGE: Final = 100
 """Events that `publish_all` puts into one message at most."""
 
 
 _FORMS: Final = ("time_form", "severity_form", "event_names")
-"""Switches that all publishers of a system have alike."""
+"""Switches that must be the same for all publishers of a system."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,15 +76,15 @@ class SystemProfile:
         object.__setattr__(self, "attributes", FrozenMap(frozen))
 
     def attributes_of(self, event: str) -> frozenset[str]:
-        """The attributes of Table 4 that become properties of an event, by its logical name."""
+        """Return the attributes of Table 4 that become properties of an event, by its logical name."""
         return self.attributes.get(event, self.binding.filter_properties)
 
     def shared(self, events: Iterable[str]) -> frozenset[str]:
-        """The attributes that are mapped for all of these events: what a message with all of them may show (C30)."""
+        """Return the attributes that are mapped for every one of these events, as their common message needs (C30)."""
         return frozenset.intersection(*map(self.attributes_of, set(events)))
 
     def admit(self, profile: BindingProfile) -> None:
-        """Accept a publisher of the system by its profile.
+        """Check that the profile of a publisher fits its system.
 
         Raises:
             ConfigError: it maps other attributes, or in another form (R9c).
@@ -107,12 +107,12 @@ class Publisher(Closeable):
 
     Args:
         connection: an open connection; the publisher does not close it.
-        topics: category to the name of its destination, or the destination. Each category has a topic for itself
-            (O10b): one for two categories is logged, and refused if the profile validates strictly. A queue will do if
-            one system alone receives (O12a).
+        topics: maps each category to the name of its destination, or to the destination. A topic is for one category
+            (O10b): two categories on one topic are logged, and refused if the profile validates strictly. A queue is
+            enough if only one system receives (O12a).
         sender_uri: the OS's logical name.
         profile: the switches: routing, Table 4 properties and their forms, time to live, delivery mode.
-        system: what the publishers of the system have in common; its own profile counts if `profile` is left out.
+        system: the settings that all publishers of the system share; its profile is used if `profile` is left out.
         outbox: stores each message before it is sent PERSISTENT, until the provider has confirmed it. Messages left in
             it are sent first.
 
@@ -168,10 +168,10 @@ class Publisher(Closeable):
                 log.info("%s goes to %s; topics are recommended for notifications (O2, O12)", category.value, topic)
             other = served.setdefault(topic, category)
             if other is not category:
-                told = f"{topic} serves {other.value} and {category.value}; a topic is for one category (O10b)"
+                text = f"{topic} serves {other.value} and {category.value}; a topic is for one category (O10b)"
                 if self.profile.validation == "strict":
-                    raise ConfigError(told)
-                log.warning("%s", told)
+                    raise ConfigError(text)
+                log.warning("%s", text)
 
     def __repr__(self) -> str:
         topics = ", ".join(f"{category.value} to {topic}" for category, topic in self._topics.items())
@@ -199,7 +199,7 @@ class Publisher(Closeable):
         Args:
             event: an instance of an event element's class (`ResourceObjectCreation`, `Alarm`, ...) of any generated
                 package, or the XML of an event of no known class.
-            category: where it goes; events of no category of their own need it, or `broadcast` (C29).
+            category: its category, if the event belongs to none by itself; `broadcast` needs no category (C29).
             timeout: seconds for the whole call: waiting for other threads, for room, a connection or the provider.
 
         Returns:
@@ -217,10 +217,10 @@ class Publisher(Closeable):
     def publish_all(
         self, events: Iterable[Event], *, category: Category | None = None, timeout: float | None = None
     ) -> list[JmsMessage]:
-        """Publish events in their order: each in a message of its own if attributes of it become properties, which
-        selectors go by; otherwise several in one message (C30).
+        """Publish events in their order. An event has a message of its own if attributes of it become properties, which
+        selectors need; otherwise events share messages (C30).
 
-        Events that share a message follow each other and have one name, so that all have one time to live.
+        Events that share a message follow each other and have the same name, and so the same time to live.
 
         Raises:
             As `publish`. Events before the one at fault may have been published.
@@ -244,7 +244,7 @@ class Publisher(Closeable):
 
         Args:
             message: a `NotifyMessage`.
-            category: where it goes, if not where its events belong.
+            category: its category, if not that of its events.
             timeout: as for `publish`.
 
         Raises:
@@ -308,12 +308,12 @@ class Publisher(Closeable):
         return self.broadcast(event, timeout=timeout)
 
     def message_of(self, topic: Destination, events: Sequence[Event], *, to: str | None = None) -> JmsMessage:
-        """The message that carries events of a topic; it is not sent.
+        """Return the message that carries events of a topic; it is not sent.
 
         Args:
-            topic: what the events belong to, named in the body.
+            topic: the topic of the events, which the body names.
             events: one or more.
-            to: the header's destinationURI, the topic's name unless given.
+            to: the header's destinationURI; None: the topic's name.
 
         Raises:
             ConfigError: not an event, or events of several packages.
@@ -335,7 +335,7 @@ class Publisher(Closeable):
         return stamped(message, None, None)
 
     def topic_of(self, event: Event, category: Category | None = None) -> Destination:
-        """The topic that an event goes to.
+        """Return the topic that an event goes to.
 
         Raises:
             ConfigError: not an event, no category, or no topic for it.
@@ -366,9 +366,9 @@ class Publisher(Closeable):
         return TimedSender(self._session, self._lock, timeout)
 
     def _send(self, topic: Destination, events: Sequence[Event], sender: TimedSender) -> JmsMessage:
-        asked = Asked(event_name(events[0]), topic)
-        with published(log, self._telemetry, asked, self.message_of(topic, events)) as publication:
-            with sender.in_time(f"{asked.operation} to {topic}"):
+        subject = Asked(event_name(events[0]), topic)
+        with published(log, self._telemetry, subject, self.message_of(topic, events)) as publication:
+            with sender.in_time(f"{subject.operation} to {topic}"):
                 send = sender.send if self._outbox is None else partial(self._outbox.send, sender)
                 sent = send(topic, publication.message)
             publication.end(sent.message_id)

@@ -9,12 +9,12 @@
 | ObjectCreation | the object is there; one of that name is replaced |
 | ObjectDeletion | the object is gone, with all objects below its name and the alarms on them: no other event says so |
 | AttributeValueChange, StateChange | the attributes in the event have new values, the others stay |
-| ObjectDiscovery | the name found is among the discovered ones, until an object with it is created |
+| ObjectDiscovery | the discovered name is listed, until an object with that discovered name is created |
 | AlarmInformation | the alarm is active, or not active any more if the severity is CLEARED |
 
-No event raises an error: the result says what cannot be applied. Events may come again, and out of order: an event that
-is older than the known state is not applied. Times are compared if events have them, preferably the source's time, else
-that of the operations system. Events without a time are applied in the order of arrival.
+No event raises an error: the result says what cannot be applied. Events may be repeated, and arrive out of order: an
+event that is older than the known state is not applied. Times are compared if the events have them: the source's time,
+or else that of the operations system. Events without a time are applied in the order of arrival.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ _NEVER: Final = frozenset({"name", "extras"})
 class AlarmKey(NamedTuple):
     """The identity of an alarm: the same object, layer and probable cause make the same alarm.
 
-    All are text, empty if the alarm does not say. `mtosi_jms.spark.jobs` goes by the same identity.
+    Texts are empty if the alarm does not have them. `mtosi_jms.spark.jobs` uses the same identity.
 
     Attributes:
         object_name: the object in trouble, `MD=EMS1/ME=NE-7`.
-        layer_rate: the layer, with a vendor's own behind a colon.
-        probable_cause: the cause, with a vendor's own behind a colon.
-        qualifier: tells apart alarms of one cause on one object.
+        layer_rate: the layer; a layer of the vendor follows after a colon.
+        probable_cause: the cause; a cause of the vendor follows after a colon.
+        qualifier: distinguishes alarms with the same cause on the same object.
         ru: whether the cause lies in a replaceable unit.
         contra: whether it lies in the opposite direction.
     """
@@ -65,7 +65,7 @@ class AlarmKey(NamedTuple):
 
 
 def alarm_key(alarm: XmlObject) -> AlarmKey | None:
-    """The identity of an alarm; None if its object or its cause is missing.
+    """Return the identity of an alarm; None if its object or its cause is missing.
 
     Args:
         alarm: an alarm event, an alarm of an answer to `getActiveAlarms`, or an `AlarmIdType`, of any package.
@@ -118,7 +118,7 @@ class Change:
         name: full name of the object, or the name under which one was discovered.
         before: the object or alarm as it was; None if it was not there.
         after: as it is now; None if it is gone.
-        fields: Python names of the attributes that are new, of a changed object.
+        fields: Python names of the attributes with new values, if an object has changed.
         alarm: the identity of the alarm, for effects on alarms.
     """
 
@@ -136,9 +136,9 @@ class Applied:
 
     Attributes:
         event: the event.
-        changes: what has changed; empty, too, if the event said what was known already.
+        changes: what has changed; also empty if the event has no news.
         refused: why it, or a part of it, was not applied; None if all of it was.
-        detail: what that part is.
+        detail: the part that was not applied.
     """
 
     event: Event
@@ -151,8 +151,8 @@ class Snapshot(Mapping[str, XmlObject]):
     """Objects by full name, `MD=EMS1/ME=NE-7`; for one thread at a time. Objects in it are replaced, never altered.
 
     Args:
-        objects: those known at first; those without a name are left out.
-        alarms: the active alarms at first, as in an answer to `getActiveAlarms`.
+        objects: the objects known at first; those without a name are left out.
+        alarms: the alarms active at first, as in an answer to `getActiveAlarms`.
         taken: when the objects were read; older events are already reflected in them, and are not applied.
         remembered: how many deleted objects and cleared alarms are remembered, so that an old event does not bring one
             back; the oldest are forgotten first.
@@ -175,7 +175,7 @@ class Snapshot(Mapping[str, XmlObject]):
         self._remembered = remembered
         self._ended: dict[str | AlarmKey, dt.datetime] = {}
         self._begun: dict[str | AlarmKey, dt.datetime] = {}
-        self._told: dict[str, dict[str, dt.datetime]] = {}
+        self._value_times: dict[str, dict[str, dt.datetime]] = {}
         for found in objects:
             if name := _text(getattr(found, "name", None)):
                 self._put(name, found)
@@ -199,7 +199,7 @@ class Snapshot(Mapping[str, XmlObject]):
 
     @property
     def discovered(self) -> Mapping[str, XmlObject]:
-        """Discovery events by the name found."""
+        """Discovery events by the discovered name."""
         return MappingProxyType(self._discovered)
 
     def _apply(self, event: Event) -> Applied:
@@ -228,8 +228,8 @@ class Snapshot(Mapping[str, XmlObject]):
             return Applied(event, refused=Refusal.OUTDATED, detail=name)
         before = self._objects.get(name)
         if before is not None and when is not None and self._begun.get(name) == when:
-            return Applied(event)  # the same creation again; what changed since stays
-        newer = {field for field, time in self._told.get(name, {}).items() if _older(when, time)}
+            return Applied(event)  # the same creation again; later changes stay
+        newer = {field for field, time in self._value_times.get(name, {}).items() if _older(when, time)}
         after = _replaced(made, {field: getattr(before, field) for field in newer if hasattr(made, field)})
         self._put(name, after)
         self._discovered.pop(str(getattr(after, "discovered_name", None)), None)
@@ -265,8 +265,8 @@ class Snapshot(Mapping[str, XmlObject]):
                 return Applied(event, refused=Refusal.INCOMPLETE, detail="no object is named")
             outdated = when is not None and name in self._ended and when <= self._ended[name]
             return Applied(event, refused=Refusal.OUTDATED if outdated else Refusal.UNKNOWN_OBJECT, detail=name)
-        values, strange = _told_values(before, event)
-        times = self._told.setdefault(name, {})
+        values, strange = _changed_values(before, event)
+        times = self._value_times.setdefault(name, {})
         since = self._begun.get(name)
         late = {field for field in values if _older(when, times.get(field)) or _older(when, since)}
         if when is not None:
@@ -294,7 +294,7 @@ class Snapshot(Mapping[str, XmlObject]):
         change = Change(effect=Effect.DISCOVERED, name=name, before=before, after=event)
         return Applied(event, (change,) if before != event else ())
 
-    def _tell_alarm(self, event: Any, when: dt.datetime | None) -> Applied:
+    def _update_alarm(self, event: Any, when: dt.datetime | None) -> Applied:
         key = alarm_key(event)
         if key is None:
             return Applied(event, refused=Refusal.INCOMPLETE, detail="the alarm's object or cause is missing")
@@ -323,7 +323,7 @@ class Snapshot(Mapping[str, XmlObject]):
 
     def _remove(self, name: str, when: dt.datetime | None) -> Change:
         before = self._objects.pop(name)
-        self._told.pop(name, None)
+        self._value_times.pop(name, None)
         self._begun.pop(name, None)
         self._remember(self._ended, name, when)
         self._tree.forget(name)
@@ -371,12 +371,12 @@ _APPLY: Final[dict[str, Callable[[Snapshot, Any, dt.datetime | None], Applied]]]
     "AttributeValueChange": Snapshot._change,
     "StateChange": Snapshot._change,
     "ObjectDiscovery": Snapshot._discover,
-    "AlarmInformation": Snapshot._tell_alarm,
+    "AlarmInformation": Snapshot._update_alarm,
 }
 
 
 def _kind_of(event: Event) -> str:
-    """The logical name of an event of a known class; an alarm of an answer counts as an event."""
+    """Return the logical name of an event of a known class; for an alarm of an answer, that of an alarm event."""
     if not isinstance(event, XmlObject):
         return ""
     is_alarm = hasattr(event, "perceived_severity") and hasattr(event, "probable_cause")
@@ -397,7 +397,7 @@ def _is_cleared(alarm: Any) -> bool:
 
 
 def _time_of(event: Event) -> dt.datetime | None:
-    """When an event happened, by its source, else by the operations system."""
+    """Return the time of an event: the source's time, or else that of the operations system."""
     for name in ("source_time", "os_time"):
         found = getattr(event, name, None)
         if isinstance(found, dt.datetime):
@@ -419,10 +419,10 @@ def _differing(before: XmlObject, after: XmlObject) -> tuple[str, ...]:
 
 
 def _created_object(event: Event) -> XmlObject | None:
-    """The object in a creation event, as an instance of the class of its type; None if there is none.
+    """Return the object in a creation event, as an instance of the class of its type; None if there is none.
 
-    The element of an object has a class of its own, `Me`; objects of answers are instances of `ManagedElementType`, and
-    so are those of a snapshot.
+    In an event it is an instance of its element's class, `Me`. In answers and in a snapshot it is an instance of the
+    class of its type, `ManagedElementType`.
     """
     for found in _inside(getattr(event, "object", None)):
         if isinstance(found, XmlObject) and is_object(found.__xml__):
@@ -430,18 +430,18 @@ def _created_object(event: Event) -> XmlObject | None:
     return None
 
 
-def _told_values(before: XmlObject, event: Event) -> tuple[dict[str, Any], list[str]]:
-    """The attributes in a change event, with their values; and the names in it that are not attributes of the object.
+def _changed_values(before: XmlObject, event: Event) -> tuple[dict[str, Any], list[str]]:
+    """Return the attributes in a change event with their values, and the names in it that the object does not have.
 
-    The event has an object with just these attributes, or the attributes themselves. A nil value says that the
-    attribute is empty now, and stays nil.
+    The event holds an object with just these attributes, or the attributes themselves. A nil value means that the
+    attribute is now empty; it stays nil.
     """
     values: dict[str, Any] = {}
     strange: list[str] = []
-    for told in _inside(getattr(event, "attribute_list", None)):
-        holder = told if isinstance(told, XmlObject) and is_object(told.__xml__) else _alone(type(before), told)
+    for entry in _inside(getattr(event, "attribute_list", None)):
+        holder = entry if isinstance(entry, XmlObject) and is_object(entry.__xml__) else _alone(type(before), entry)
         fields = {field.name for field in dataclasses.fields(before)}
-        for name, value in _told(holder):
+        for name, value in _set_values(holder):
             if name in fields:
                 values[name] = value
             else:
@@ -451,7 +451,7 @@ def _told_values(before: XmlObject, event: Event) -> tuple[dict[str, Any], list[
 
 
 def _replaced(before: XmlObject, values: Mapping[str, Any]) -> XmlObject:
-    """The object with new values; how the old values of these attributes were written is forgotten."""
+    """Return the object with new values, without the spelling of the values that they replace."""
     after: XmlObject = dataclasses.replace(before, **values)
     if after.extras is not None:
         leaves = {place: leaf for place, leaf in after.extras.leaves.items() if place[0] not in values}
@@ -460,23 +460,23 @@ def _replaced(before: XmlObject, values: Mapping[str, Any]) -> XmlObject:
 
 
 def _inside(holder: Any) -> Iterator[XmlObject | RawXml]:
-    """The elements of a list, of known classes and of others."""
+    """Yield the elements of a list, whether their class is known or not."""
     if isinstance(holder, XmlObject):
         yield from getattr(holder, "any_", ())
         yield from holder.unknown_elements()
 
 
-def _told(holder: XmlObject) -> Iterator[tuple[str, Any]]:
+def _set_values(holder: XmlObject) -> Iterator[tuple[str, Any]]:
     for field in dataclasses.fields(holder):
         value = getattr(holder, field.name)
         if field.name not in _NEVER and value is not None and value != []:
             yield field.name, value
 
 
-def _alone(cls: type[XmlObject], told: XmlObject | RawXml) -> XmlObject:
-    """An attribute without an object around it, read as the only one of an object of the class."""
+def _alone(cls: type[XmlObject], entry: XmlObject | RawXml) -> XmlObject:
+    """Return an object of a class that has just one attribute, which arrived without an object around it."""
     holder = etree.Element("attributes")
-    holder.append(told.element() if isinstance(told, RawXml) else to_element(told))
+    holder.append(entry.element() if isinstance(entry, RawXml) else to_element(entry))
     made: XmlObject = decode(etree.tostring(holder), cls)
     return made
 
@@ -493,7 +493,7 @@ class NameTree:
     """The names in use, and those above them: finds what is below a name without looking at all others.
 
     Args:
-        used: whether a name is in use; asked before it is forgotten.
+        used: returns whether a name is in use; called before a name is removed.
     """
 
     def __init__(self, used: Callable[[str], bool]) -> None:
@@ -510,7 +510,7 @@ class NameTree:
             name = above
 
     def forget(self, name: str) -> None:
-        """Take a name out, and those above it, unless they are in use or have names below them."""
+        """Remove a name and the names above it, unless they are in use or have names below them."""
         while name and not self._below.get(name) and not self._used(name):
             self._below.pop(name, None)
             above = name.rpartition("/")[0]
@@ -518,7 +518,7 @@ class NameTree:
             name = above
 
     def within(self, name: str) -> Iterator[str]:
-        """The name and all below it, outermost first."""
+        """Yield the name and all names below it, outermost first."""
         waiting = [name]
         while waiting:
             found = waiting.pop()

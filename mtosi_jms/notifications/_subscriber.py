@@ -55,10 +55,10 @@ class Subscriber(Iterator[Received]):
             without an error, or by `done`; otherwise it is in doubt (`Inbox.in_doubt`).
         on_error: called with the error of a message that cannot be read; without it the error is raised.
         package: generated package whose classes are preferred to those of all others.
-        profile: the switches that the publishers go by: the selector is checked against it, and with
-            `validation="strict"` its findings, and departures from the schema, are errors.
-        heartbeat: seconds within which each publisher promised a heartbeat; one that does not come is a loss.
-        on_loss: called when events may have been lost, and when no more are; see `Loss`.
+        profile: the binding profile of the publishers. The selector is checked against it; with `validation="strict"`
+            findings about the selector and breaches of the schema are errors.
+        heartbeat: seconds within which each publisher promised a heartbeat; a missing heartbeat is a loss.
+        on_loss: called when events may have been lost, and when the loss is over; see `Loss`.
         clock: returns monotonic seconds; used for heartbeats.
         validate: whether bodies are checked against the schemas (001-S12): `ignore`, `warn` or `fail`; see
             `mtosi_jms.jms.body_check.Validate`.
@@ -113,7 +113,7 @@ class Subscriber(Iterator[Received]):
         self._session = connection.session()
         try:
             self._consumer = self._session.consumer(self._destination, text, durable=durable)
-            if self._destination.is_topic and durable is None:  # others keep what comes while the connection is lost
+            if self._destination.is_topic and durable is None:  # others keep messages during a reconnect
                 self._consumer.on_interrupted = self._watch.interrupted
             connection.start()
         except BaseException:
@@ -123,7 +123,7 @@ class Subscriber(Iterator[Received]):
         self._source = self._consumer if inbox is None else InboxReceiver(self._session, self._consumer, inbox)
 
     def _check_selector(self, selector: str, profile: BindingProfile | None) -> None:
-        """Report what no notification can meet (R20c, C34)."""
+        """Report the parts of a selector that no notification can meet (R20c, C34)."""
         for finding in lint(selector, mode="strict" if self._strict else "lenient", filters=profile):
             if self._strict:
                 raise ConfigError(f"selector: {finding}")
@@ -140,7 +140,7 @@ class Subscriber(Iterator[Received]):
 
     @property
     def aio(self) -> AsyncSubscriber:
-        """The same subscriber for coroutines, instead of the blocking iteration and not beside it."""
+        """The same subscriber for coroutines; not to be used together with the blocking iteration."""
         from mtosi_jms.notifications._aio import AsyncSubscriber  # asyncio is imported only if it is used
 
         with self._making:
@@ -163,7 +163,7 @@ class Subscriber(Iterator[Received]):
         return self._events.popleft()
 
     def _receive(self, seconds: float | None) -> Delivery | None:
-        """Settle the message before, wait for the next one, and return it. Checks heartbeats while it waits."""
+        """Settle the previous message, then wait for the next one and return it. Checks heartbeats meanwhile."""
         self.done()
         deadline = None if seconds is None else time.monotonic() + seconds
         waited = False
@@ -206,7 +206,7 @@ class Subscriber(Iterator[Received]):
             if envelope.body is None:
                 raise EnvelopeError("the SOAP body is empty")
         except XmlError as error:
-            self._tell(delivery.message, since_ns, error)
+            self._report(delivery.message, since_ns, error)
             self._log_acknowledged(landed, None)
             if self._on_error is None:
                 raise
@@ -214,21 +214,21 @@ class Subscriber(Iterator[Received]):
             return
         self._log_acknowledged(landed, correlation_id(envelope.header))
         if envelope.warnings:
-            told = "a notification with %d warnings, message %s, the first: %s"
+            text = "a notification with %d warnings, message %s, the first: %s"
             count, first = len(envelope.warnings), envelope.warnings[0]
-            log.warning(told, count, delivery.message.message_id, first, extra=of_message(delivery.message))
+            log.warning(text, count, delivery.message.message_id, first, extra=of_message(delivery.message))
         received = [Received(event, envelope, delivery.message) for event in events_in(envelope.body)]
         for one in received:
             self._note(one)
         self._events.extend(received)
-        self._tell(delivery.message, since_ns, None)
+        self._report(delivery.message, since_ns, None)
 
-    def _tell(self, message: JmsMessage, since_ns: int, error: XmlError | None) -> None:
-        """Tell the log and the telemetry of a message that was received."""
+    def _report(self, message: JmsMessage, since_ns: int, error: XmlError | None) -> None:
+        """Report a received message to the log and the telemetry."""
         facts = of_message(message, self._destination)
         if error is not None:
-            told = "a message at %s cannot be read, message %s: %s: %s"
-            log.warning(told, self._destination, message.message_id, type(error).__name__, error, extra=facts)
+            text = "a message at %s cannot be read, message %s: %s: %s"
+            log.warning(text, self._destination, message.message_id, type(error).__name__, error, extra=facts)
         elif log.isEnabledFor(logging.INFO):
             log.info("received at %s: message %s", self._destination, message.message_id, extra=facts)
         telemetry = self._session.connection.telemetry
@@ -242,7 +242,7 @@ class Subscriber(Iterator[Received]):
             self._landing.acknowledged(landed, correlation_id=found, batch_number=None)
 
     def _note(self, received: Received) -> None:
-        """Note heartbeats and what senders say of losses."""
+        """Note heartbeats and losses that senders report."""
         event, envelope, message = received
         name = name_of(event)
         if name != "Heartbeat" and name not in _LOSS_IS_OVER:
@@ -251,10 +251,10 @@ class Subscriber(Iterator[Received]):
         if name == "Heartbeat":
             self._watch.heartbeat(sender, event)
         else:
-            self._watch.told(sender, event, over=_LOSS_IS_OVER[name])
+            self._watch.loss_reported(sender, event, over=_LOSS_IS_OVER[name])
 
     def interrupted(self, reason: str) -> None:
-        """Report that messages may have passed by because the connection was away, or made again.
+        """Report that messages may have been missed because the connection was lost, or made again.
 
         The loss is over with the next message. Call it from the thread that receives.
 

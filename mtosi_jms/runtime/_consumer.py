@@ -1,4 +1,4 @@
-"""The consumer runtime as its user sees it. `Work` does the work; docs/design/runtime.md tells how."""
+"""The consumer runtime as its user sees it. `Work` does the work; docs/design/runtime.md describes how."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class ConsumerRuntime:
         handler: takes a message, in one of several threads; see `Handler`.
         selector: condition on headers and properties.
         durable: name of a durable subscription.
-        key: tells whose order a message keeps: messages with the same key are handled one at a time, in the order of
+        key: returns the key of a message: messages with the same key are handled one at a time, in the order of
             arrival; None, or without a function: no order.
         inbox: stores each message before it is acknowledged, drops copies, and reports messages as in doubt that were
             with a handler when the process ended or their deadline passed: these are not handed out again by

@@ -84,9 +84,9 @@ def events(
         if envelope.body is None:
             raise EnvelopeError("the SOAP body is empty")
         if envelope.warnings:
-            told = "a notification with %d warnings, message %s, the first: %s"
+            text = "a notification with %d warnings, message %s, the first: %s"
             count, first = len(envelope.warnings), envelope.warnings[0]
-            log.warning(told, count, message.message_id, first, extra=of_message(message))
+            log.warning(text, count, message.message_id, first, extra=of_message(message))
         for event in events_in(envelope.body):
             if context.cancelled.is_set():
                 return

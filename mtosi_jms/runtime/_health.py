@@ -84,7 +84,7 @@ class Record:
         self._on_error = on_error
         self._handled = self._parked = self._failures = self._consecutive = 0
         self._progress: float | None = None
-        self._went_back: dict[str, tuple[int, BaseException | None]] = {}
+        self._earlier_failures: dict[str, tuple[int, BaseException | None]] = {}
 
     @property
     def settled(self) -> int:
@@ -121,7 +121,7 @@ class Record:
     def lost(self, error: BaseException) -> None:
         self._consecutive += 1
         self._note(logging.WARNING, "provider lost", error=type(error).__name__)
-        self.tell(error, None)
+        self.report_error(error, None)
 
     def handled(self, task: Task) -> None:
         self._handled += 1
@@ -135,7 +135,7 @@ class Record:
         self._failures += 1
         self._consecutive += 1
         self._note(logging.WARNING, "attempt failed", task, error=type(error).__name__)
-        self.tell(error, task.delivery.message)
+        self.report_error(error, task.delivery.message)
 
     def parked(self, task: Task, error: BaseException, parking: str) -> None:
         self._parked += 1
@@ -145,20 +145,20 @@ class Record:
     def ended(self, abandoned: int) -> None:
         self._note(logging.INFO, "ended", abandoned=abandoned)
 
-    def went_back(self, task: Task) -> None:
+    def remember_failures(self, task: Task) -> None:
         """A message will be delivered again; its failures are remembered."""
         identifier = task.delivery.message.message_id
         if identifier is None or not task.failures:
             return
-        self._went_back[identifier] = task.failures, task.error
-        if len(self._went_back) > _REMEMBERED:
-            del self._went_back[next(iter(self._went_back))]
+        self._earlier_failures[identifier] = task.failures, task.error
+        if len(self._earlier_failures) > _REMEMBERED:
+            del self._earlier_failures[next(iter(self._earlier_failures))]
 
-    def came_again(self, message: JmsMessage) -> tuple[int, BaseException | None]:
+    def earlier_failures(self, message: JmsMessage) -> tuple[int, BaseException | None]:
         """How often a delivered message has failed here before, and with what."""
-        return self._went_back.pop(message.message_id or "", (0, None))
+        return self._earlier_failures.pop(message.message_id or "", (0, None))
 
-    def tell(self, error: BaseException, message: JmsMessage | None) -> None:
+    def report_error(self, error: BaseException, message: JmsMessage | None) -> None:
         if self._on_error is None:
             return
         try:

@@ -1,7 +1,7 @@
 """What a consumer runtime does. One thread, that of `run`, receives, acknowledges, retries and parks.
 
 A message goes one way: `_receive` takes it from the provider or inbox, `_arrived` puts it into the lanes, a worker runs
-the handler, and `_settle` acknowledges it, has it tried again, or parks it. docs/design/runtime.md tells the rest.
+the handler, and `_settle` acknowledges it, has it tried again, or parks it. docs/design/runtime.md has the rest.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ class Work:
             self.run()
         except BaseException as error:  # noqa: BLE001 - start raises it while it waits, then the hook gets it
             if self._ready.is_set():
-                self._record.tell(error, None)
+                self._record.report_error(error, None)
             self._failure = error
         finally:
             self._ready.set()
@@ -214,7 +214,7 @@ class Work:
             self._generation += 1
             self._state = State.CONNECTING
         for task in self._workers.clear():
-            self._record.went_back(task)
+            self._record.remember_failures(task)
             give_back(task.delivery)
         if link is not None:
             self._record.lost(error)
@@ -284,7 +284,7 @@ class Work:
                 self._draining.wait(self._rules.reconnect.seconds(failures))
 
     def _arrived(self, link: Link, delivery: Delivery) -> None:
-        failures, error = self._record.came_again(delivery.message)
+        failures, error = self._record.earlier_failures(delivery.message)
         task = Task(delivery, None, link.generation, failures, error)
         refused: BaseException | None = None
         if isinstance(delivery, InboxDelivery) and delivery.conflict:
@@ -322,7 +322,7 @@ class Work:
                 return
         try:
             if is_stale:
-                self._record.went_back(task)
+                self._record.remember_failures(task)
             elif error is None:
                 self._roomy(task.delivery.acknowledge)
                 self._record.handled(task)
@@ -343,7 +343,7 @@ class Work:
             link.park(task.delivery.message, error, task.failures)
             self._roomy(lambda: park(task.delivery))
         except (TransportError, IllegalStateError):
-            self._record.went_back(task)
+            self._record.remember_failures(task)
             give_back(task.delivery)
             raise
         self._record.parked(task, error, str(link.parking))

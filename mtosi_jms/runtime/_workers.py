@@ -1,4 +1,4 @@
-"""The threads that run handlers; docs/design/runtime.md tells what happens when a handler is past its deadline."""
+"""The threads that run handlers; docs/design/runtime.md describes what happens when a handler is past its deadline."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mtosi_jms.transport import Session
 log = logging.getLogger(__package__)
 
 Opener = Callable[[], tuple[Session, int]]
-"""Makes a session at the current connection, and tells the number of that connection."""
+"""Makes a session at the current connection, and returns it with the number of that connection."""
 
 
 class _Context:

@@ -23,12 +23,12 @@ _DECLARED: Final = {namespace: frozenset({namespace}) for namespace in VERSIONS}
 
 
 def start_tag(version: str, names: Names, attributes: str = "") -> str:
-    """The start tag of an envelope.
+    """Return the start tag of an envelope.
 
     Args:
         version: SOAP version.
         names: the namespaces that its content needs.
-        attributes: as they are written, a blank before each.
+        attributes: attributes as XML text, a blank before each.
     """
     soap, namespace = soap_prefix(version), _NAMESPACES[version]
     return f'<{soap}:Envelope xmlns:{soap}="{namespace}"{names.declarations(_DECLARED[namespace])}{attributes}>'
@@ -41,7 +41,7 @@ class Origin(NamedTuple):
         again: function that reads the envelope again.
         wire: the bytes as received.
         package: generated package whose classes came before those of all others.
-        header_at: how many other blocks stood before the header in the SOAP header; None where it stood in a fault.
+        header_at: index of the MTOSI header among the blocks of the SOAP header; None if it was in a fault.
         version: SOAP version.
         cuts: where header and name of the body's element can be replaced, see `Enveloped`; None if the whole envelope
             must be encoded again.
@@ -104,14 +104,14 @@ class Envelope:
         if self.content() == again.content():
             return origin.wire
         written = self.encode()
-        return origin.wire if written == again.encode() else written  # NaN equals nothing, itself included
+        return origin.wire if written == again.encode() else written  # content with NaN is never equal to itself
 
     def passed_on(self, tag: str = "") -> bytes:
-        """Encode the envelope when only the header was changed. If possible, the rest is copied as it was received,
-        which saves more the larger it is; otherwise everything is encoded again.
+        """Encode the envelope when only the header was changed. If possible, copy the rest as received, which saves
+        time for large envelopes; otherwise encode everything again.
 
         Args:
-            tag: Clark name for the element in the body; empty: its own.
+            tag: Clark name for the element in the body; empty: its present name.
 
         Raises:
             EncodeError: header or body cannot become valid XML.
@@ -232,8 +232,8 @@ class Envelope:
         """
         body = exception_for(fault, exception, header)
         made = MtosiFault(fault.reason, kind=fault.kind, fault_code=fault.fault_code, fault_string=fault.fault_string)
-        told_inside = header_of(body) is not None  # else it goes to the SOAP header anyway
-        blocks = [RawXml.from_element(to_element(header))] if in_soap_header and told_inside else []
+        in_detail = header_of(body) is not None  # otherwise `encode` writes it to the SOAP header anyway
+        blocks = [RawXml.from_element(to_element(header))] if in_soap_header and in_detail else []
         return cls(header=header, body=body, fault=made, blocks=blocks, version=version)
 
     @classmethod
@@ -246,8 +246,8 @@ class Envelope:
 
 
 def _replaced(wire: bytes, cuts: tuple[int, int, int, int, int], header: bytes, local: str) -> bytes:
-    """An envelope with another header, another local name for the element in the body unless it is empty, and all else
-    as it came."""
+    """Return a received envelope with another header, and with another local name of the body's element unless `local`
+    is empty."""
     begin, end, start, stop, last = cuts
     name = wire[start:stop]
     prefix, colon, _ = name.rpartition(b":")

@@ -40,7 +40,7 @@ _STANDARD: Final = {
 
 
 def fault_of(element: etree._Element, issues: Issues, package: str | None = None) -> MtosiFault:
-    """The typed fault of a soap:Fault element.
+    """Return the typed fault of a soap:Fault element.
 
     Args:
         element: the Fault element, SOAP 1.1 or 1.2.
@@ -54,10 +54,11 @@ def fault_of(element: etree._Element, issues: Issues, package: str | None = None
 
 
 def read_fault(element: etree._Element, issues: Issues, package: str | None = None) -> tuple[MtosiFault, Any]:
-    """The typed fault of a soap:Fault element, and the operation's exception in its detail; arguments as `fault_of`.
+    """Return the typed fault of a soap:Fault element, and the operation's exception in its detail. Arguments as for
+    `fault_of`.
 
     Returns:
-        The fault; and the object of the exception element, `RawXml` if that is unknown, None if there is no detail.
+        The fault, and the exception element as an object: `RawXml` if its class is unknown, None if there is no detail.
     """
     code, words, detail = _soap_parts(element)
     w3c_code = _w3c_code(element)
@@ -83,7 +84,7 @@ def read_fault(element: etree._Element, issues: Issues, package: str | None = No
 
 
 def _soap_parts(element: etree._Element) -> tuple[str, str, etree._Element | None]:
-    """Code without prefix, words and detail."""
+    """Return the fault code without its prefix, the fault string and the detail."""
     if split_clark(str(element.tag))[0] == SOAP12:
         code = element.find(f"{clark(SOAP12, 'Code')}/{clark(SOAP12, 'Value')}")
         words = element.find(f"{clark(SOAP12, 'Reason')}/{clark(SOAP12, 'Text')}")
@@ -94,7 +95,7 @@ def _soap_parts(element: etree._Element) -> tuple[str, str, etree._Element | Non
 
 
 def _w3c_code(element: etree._Element) -> str:
-    """The code of a fault of W3C's SOAP over JMS: the faultcode of SOAP 1.1, the subcode of SOAP 1.2; else empty."""
+    """Return a fault code of W3C's SOAP over JMS: the faultcode in SOAP 1.1, the subcode in SOAP 1.2; else empty."""
     steps = [clark(SOAP12, step) for step in ("Code", "Subcode", "Value")]
     code = element.find("/".join(steps)) if _version(element) == "1.2" else _loose_child(element, "faultcode")
     prefix, _, local = _text(code).rpartition(":")
@@ -102,17 +103,17 @@ def _w3c_code(element: etree._Element) -> str:
 
 
 def _text(element: etree._Element | None) -> str:
-    """The text of an element that has no children, without white space around it."""
+    """Return the text of an element without children, without leading and trailing white space."""
     return (element.text or "").strip() if element is not None and not len(element) else ""
 
 
 def _loose_child(element: etree._Element, name: str) -> Any:
-    """A child by local name: field messages put the fault's parts into the SOAP namespace now and then."""
+    """Return a child by its local name: some systems put the parts of a fault into the SOAP namespace."""
     return next((child for child in element if split_clark(str(child.tag))[1] == name), None)
 
 
 def _exception_in(detail: etree._Element | None, package: str | None) -> etree._Element | None:
-    """The operation's exception element: the first whose class is known, else the first."""
+    """Return the operation's exception element: the first child with a known class, otherwise the first child."""
     children = list(detail) if detail is not None else []
     known = (child for child in children if find_element(str(child.tag), package) is not None)
     return next(known, children[0] if children else None)
@@ -125,10 +126,10 @@ def _header_in(detail: etree._Element | None, issues: Issues) -> Header | None:
 
 
 def _kind(body: Any, package: str | None) -> tuple[str, Any]:
-    """The exception kind in an operation's exception: its local name, and its object or raw XML."""
+    """Return the exception kind in an operation's exception: its local name, and its object or raw XML."""
     if isinstance(body, XmlObject):
         if generated_class(body, body.__xml__.element) is not None:
-            return str(body.__xml__.element), body  # the kind itself, with no exception around it
+            return str(body.__xml__.element), body  # the body is the exception kind itself
         for field, value in _alternatives(body):
             return field.local, value
         for kept in body.unknown_elements():
@@ -151,7 +152,7 @@ def _kind_in_unknown(body: RawXml, package: str | None) -> tuple[str, Any]:
 
 
 def _alternatives(exception: XmlObject) -> Iterator[tuple[Any, XmlObject]]:
-    """The fields of an exception that hold an object, with it; a choice that may be repeated holds several."""
+    """Yield each object in an exception with its field; a choice that may be repeated holds several objects."""
     for field in exception.__xml__.fields:
         value = getattr(exception, field.name) if field.kind == "element" else None
         for item in value if isinstance(value, list) else (value,):
@@ -160,13 +161,13 @@ def _alternatives(exception: XmlObject) -> Iterator[tuple[Any, XmlObject]]:
 
 
 def _class_of(kind: str, bound: Any, body: Any) -> type[MtosiFault]:
-    """The generated class of an exception kind: of its own element, or of one that the exception around it declares."""
+    """Return the fault class of an exception kind: that of its own element, or the one that the exception declares."""
     own = generated_class(bound, bound.__xml__.element) if isinstance(bound, XmlObject) else None
     return own or generated_class(body, kind) or MtosiFault
 
 
 def header_of(body: Any) -> Header | None:
-    """The MTOSI header inside an operation's exception; None if there is none."""
+    """Return the MTOSI header inside an operation's exception; None if there is none."""
     if not isinstance(body, XmlObject):
         return None
     inner = [value for _, value in _alternatives(body)]
@@ -176,12 +177,12 @@ def header_of(body: Any) -> Header | None:
 
 
 def write_fault(writer: Writer, fault: MtosiFault, body: Any, version: str) -> None:
-    """Write a fault that was made here.
+    """Write a fault that was not read from a message.
 
     Args:
-        writer: takes the Fault element; the prefix of the SOAP namespace is the caller's.
-        fault: code and words.
-        body: the operation's exception for the detail, None for a fault without.
+        writer: receives the Fault element; the caller declares the prefix of the SOAP namespace.
+        fault: has the fault code and the fault string.
+        body: the operation's exception for the detail; None for a fault without detail.
         version: SOAP version.
 
     Raises:
@@ -213,12 +214,12 @@ def write_fault(writer: Writer, fault: MtosiFault, body: Any, version: str) -> N
 
 
 def soap_prefix(version: str) -> str:
-    """The prefix that the envelope's namespace is written with."""
+    """Return the prefix for the namespace of the envelope."""
     return "soap12" if version == "1.2" else "soap"
 
 
 def _written_code(code: str, version: str) -> str:
-    """A fault code as a qualified name: those of SOAP by its prefix and in the words of its version."""
+    """Return a fault code as a qualified name. SOAP's own codes get its prefix and the names of this version."""
     code = code.rpartition(":")[2] or "Server"
     first, dot, rest = code.partition(".")
     others = _CODES if version == "1.2" else {new: old for old, new in _CODES.items()}
@@ -229,15 +230,15 @@ def _written_code(code: str, version: str) -> str:
 def amended(raw: bytes, fault: MtosiFault, body: Any, header: Header | None, package: str | None) -> bytes | None:
     """Return a fault that was read, with the changes that were made since.
 
-    The reason is in the exception kind. If that has no place for it, the fault string is the reason.
+    The exception kind holds the reason. If it has no field for it, the fault string is the reason.
 
     Args:
-        raw: the Fault element as it came.
-        fault, body, header: as they are now.
-        package: package that it was read with.
+        raw: the Fault element as received.
+        fault, body, header: their present values.
+        package: package with which it was read.
 
     Returns:
-        `raw` itself while nothing was changed; None where it has no detail for what is now there.
+        `raw` itself if nothing was changed; None if it has no detail element for the present body.
 
     Raises:
         EncodeError: what was changed cannot become valid XML.
@@ -262,7 +263,7 @@ def amended(raw: bytes, fault: MtosiFault, body: Any, header: Header | None, pac
     if fault.fault_code.rpartition(":")[2] != before.fault_code:
         changed = True
         _set_text(element, "Code/Value", _written_code(fault.fault_code, _version(element)))
-    words = _words_now(fault, before)
+    words = _fault_string_now(fault, before)
     if words != before.fault_string:
         changed = True
         _set_text(element, "Reason/Text", words)
@@ -274,7 +275,7 @@ def _has_reason(detail: Any) -> bool:
 
 
 def _detail_now(fault: MtosiFault, before: MtosiFault) -> Any:
-    """The exception kind with the fault's reason in it, if that was changed; what the kind itself says counts more."""
+    """Return the exception kind, with the fault's reason if that was changed. A changed reason of the kind wins."""
     detail = fault.detail
     if not _has_reason(detail) or fault.reason == before.reason:
         return detail
@@ -283,15 +284,15 @@ def _detail_now(fault: MtosiFault, before: MtosiFault) -> Any:
     return dataclasses.replace(detail, reason=fault.reason)
 
 
-def _words_now(fault: MtosiFault, before: MtosiFault) -> str:
-    """The fault string, which is the reason too where the exception kind has none."""
+def _fault_string_now(fault: MtosiFault, before: MtosiFault) -> str:
+    """Return the fault string, or a changed reason if the exception kind has no field for it."""
     if fault.fault_string == before.fault_string and fault.reason != before.reason and not _has_reason(fault.detail):
         return fault.reason
     return fault.fault_string
 
 
 def _with_kind(body: Any, kind: Any, fault: MtosiFault, before: MtosiFault) -> Any:
-    """An operation's exception with the kind that the fault has now, where its own is the one that was read."""
+    """Return the operation's exception with the fault's present kind, if it still holds the kind that was read."""
     if not isinstance(body, XmlObject) or kind == before.detail:
         return body
     if body is fault.detail or body == before.detail:
@@ -304,7 +305,7 @@ def _with_kind(body: Any, kind: Any, fault: MtosiFault, before: MtosiFault) -> A
 
 
 def _amend_kind(exception: etree._Element | None, kind: str, detail: Any) -> bool:
-    """Put what became of an exception kind back into an exception element that no package knows.
+    """Replace the exception kind in an exception element of an unknown class. Return whether it was replaced.
 
     Raises:
         EncodeError: the kind cannot become valid XML.
@@ -337,7 +338,7 @@ _OLD_NAMES: Final = {"Code/Value": "faultcode", "Reason/Text": "faultstring"}
 
 
 def _set_text(element: etree._Element, name: str, text: str) -> None:
-    """Write the code or the words of a fault, which may have come without."""
+    """Set the code or the fault string of a fault; add the element if it is missing."""
     if character := forbidden_character(text):
         raise EncodeError(f"character {character} is not allowed in XML", "fault")
     steps = [clark(SOAP12, step) for step in name.split("/")] if _version(element) == "1.2" else [_OLD_NAMES[name]]

@@ -11,7 +11,7 @@ from mtosi_jms.xmlbind import RAW, Issues, XmlObject, decode_root, module_of, na
 
 
 def generated_class(owner: Any, kind: str | None) -> type[MtosiFault] | None:
-    """The fault class of a kind in the module of an object or class; None if there is none."""
+    """Return the fault class of a kind from the generated module of an object or class; None if there is none."""
     table = getattr(owner, "__xml__", None)
     module = module_of(table.module.namespace, table.module.root) if table is not None else None
     name = getattr(module, "__faults__", {}).get(kind)
@@ -19,7 +19,7 @@ def generated_class(owner: Any, kind: str | None) -> type[MtosiFault] | None:
 
 
 def fault_kinds(exception: type[XmlObject]) -> dict[str, type[XmlObject]]:
-    """The exception kinds that an operation declares: XML local name to class.
+    """Map the XML local name of each exception kind that an operation declares to its class.
 
     Args:
         exception: class of the operation's exception element (`GetManagedElementException`).
@@ -34,7 +34,7 @@ def fault_kinds(exception: type[XmlObject]) -> dict[str, type[XmlObject]]:
 def exception_for(
     fault: MtosiFault, exception: type[XmlObject], header: Header, *, levels: int = 2
 ) -> XmlObject | None:
-    """The operation's exception element for a fault, with the header inside (C17).
+    """Return the operation's exception element for a fault, with the header inside (C17).
 
     A kind that the operation does not declare is sent as internalError, with the kind in the reason. So is any other
     failure of a handler.
@@ -43,10 +43,10 @@ def exception_for(
         fault: what a handler raised.
         exception: class of the operation's exception element.
         header: the reply's header, msgType ERROR.
-        levels: how deep to look for a kind inside a kind (activateException holds basicFailureEvent, a choice again).
+        levels: how deep to look for a kind inside a kind: activateException holds basicFailureEvent, which is a choice.
 
     Returns:
-        None where the exception has no place for the fault's words: the answer goes out without detail.
+        None if the exception has no field for the reason; the fault is then sent without detail.
     """
     kinds = fault_kinds(exception)
     kind = fault.kind or _declared_kind(fault)
@@ -55,18 +55,18 @@ def exception_for(
     for name in dict.fromkeys((kind, "internalError", "unableToComply", *kinds)):
         if name not in kinds:
             continue
-        inner = _told(fault, kinds[name], reason if name == kind else blamed, header)
+        inner = _with_reason(fault, kinds[name], reason if name == kind else blamed, header)
         if inner is None and levels > 1:
             inner = exception_for(fault, kinds[name], header, levels=levels - 1)
         field = next(field for field in exception.__xml__.fields if field.local == name)
         made = _made(exception, {field.name: [inner] if field.many else inner}) if inner is not None else None
         if made is not None:
             return made
-    return _told(fault, exception, reason, header) if not kinds else None
+    return _with_reason(fault, exception, reason, header) if not kinds else None
 
 
-def _told(fault: MtosiFault, cls: type[XmlObject], reason: str, header: Header) -> XmlObject | None:
-    """A fault's detail with the header, or an object of its class that says the reason; None where it cannot."""
+def _with_reason(fault: MtosiFault, cls: type[XmlObject], reason: str, header: Header) -> XmlObject | None:
+    """Return the fault's detail with the header, or a new object with the reason; None if `cls` does not allow that."""
     names = {field.name for field in cls.__xml__.fields}
     given: dict[str, Any] = {"header": _as_header_of(cls, header)} if "header" in names else {}
     if isinstance(fault.detail, cls):
@@ -75,7 +75,7 @@ def _told(fault: MtosiFault, cls: type[XmlObject], reason: str, header: Header) 
 
 
 def _made(cls: type[XmlObject], given: dict[str, Any]) -> XmlObject | None:
-    """An object; None where its class requires more than is given."""
+    """Return an object of a class; None if the class requires further values."""
     try:
         return cls(**given)
     except TypeError:
@@ -83,19 +83,19 @@ def _made(cls: type[XmlObject], given: dict[str, Any]) -> XmlObject | None:
 
 
 def _as_header_of(cls: type[XmlObject], header: Header) -> Any:
-    """The header in the class that an exception kind of another generated package takes."""
+    """Return the header in the class that an exception kind requires, which may be of another generated package."""
     wanted = cls.__xml__.field("header").table().cls
     return header if isinstance(header, wanted) else decode_root(to_element(header), wanted, Issues())
 
 
 def _declared_kind(fault: MtosiFault) -> str:
-    """The kind that a generated class of faults stands for."""
+    """Return the exception kind of a generated fault class; empty if there is none."""
     detail = type(fault).__detail__
     return type(fault).__kind__ or (str(detail.__xml__.element or "") if detail is not None else "")
 
 
 def fault_class(kind: str, exception: type[XmlObject]) -> type[MtosiFault]:
-    """The generated fault class of a kind that an operation declares; `MtosiFault` by default."""
+    """Return the generated fault class of a kind that an operation declares; `MtosiFault` if there is none."""
     cls = fault_kinds(exception).get(kind)
     return (
         (generated_class(cls, kind) or generated_class(exception, kind) or MtosiFault)

@@ -84,16 +84,16 @@ def parse(
 
 
 def read(path: str | Path, *, strict: bool = False, limits: Limits = DEFAULT_LIMITS) -> Envelope:
-    """Read an envelope from a file; as `parse`, and OSError where the file cannot be read."""
+    """Read an envelope from a file; raises what `parse` raises, and OSError if the file cannot be read."""
     return parse(Path(path).read_bytes(), source=str(path), strict=strict, limits=limits)
 
 
 class _Reader:
-    """Takes one envelope apart.
+    """Reads the parts of one envelope.
 
     Attributes:
-        envelope: what was found.
-        header_at: how many other blocks stood before the header in the SOAP header; None where it stood in a fault.
+        envelope: the envelope that `read` fills.
+        header_at: index of the MTOSI header among the blocks of the SOAP header; None if it was in a fault.
     """
 
     def __init__(self, root: etree._Element, issues: Issues, package: str | None) -> None:

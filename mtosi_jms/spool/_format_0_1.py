@@ -49,13 +49,13 @@ def read(folder: Path) -> list[OldMessage]:
     for path, meta, body, offset in _records(folder):
         first, _, sidecar = meta.partition(b"\n")
         try:
-            said: Any = json.loads(first)
+            entry: Any = json.loads(first)
             if sidecar:
-                key, number, state = said
+                key, number, state = entry
                 facts, since_ms = decode_sidecar(sidecar, path)[:2]
                 known[key] = number, OldMessage(key, _STATES[state], since_ms, replace(facts, body=body))
-            elif said and isinstance(said[0], str):
-                key, state = said
+            elif entry and isinstance(entry[0], str):
+                key, state = entry
                 if key in known:
                     number, one = known[key]
                     is_done = state == "settled"
@@ -64,7 +64,7 @@ def read(folder: Path) -> list[OldMessage]:
                         (OldMessage(key, "done", 0, None) if is_done else one._replace(state=_STATES[state])),
                     )
             else:
-                for key, number in said:
+                for key, number in entry:
                     known.setdefault(key, (number, OldMessage(key, "done", 0, None)))
         except (ValueError, TypeError, LookupError) as error:
             raise _damage(path, offset) from error

@@ -85,7 +85,7 @@ class Inbox(Closeable):
         self._store = Store(Path(folder), "inbox", clock=clock, limits=(limit_bytes, limit_messages, limit_age))
         try:
             for one in self._store.messages("doubt"):
-                self._tell(one.number, one.key)
+                self._report_doubt(one.number, one.key)
             self._recover()
         except BaseException:
             self.close()
@@ -256,7 +256,7 @@ class Inbox(Closeable):
             if found:
                 self._out.discard(key)
         for number in found:
-            self._tell(number, key)
+            self._report_doubt(number, key)
 
     def move_to_dead(self, key: str, reason: str) -> None:
         """Make a message dead: it stays but is not handed out any more. `dead` lists it."""
@@ -280,14 +280,14 @@ class Inbox(Closeable):
             return doubtful
 
         for number, key in self._store.write(work, sync=True):
-            self._tell(number, key)
+            self._report_doubt(number, key)
         return True
 
     def close(self) -> None:
         """Close the inbox. Unsettled messages stay in the folder."""
         self._store.close()
 
-    def _tell(self, number: int, key: str) -> None:
+    def _report_doubt(self, number: int, key: str) -> None:
         log.warning("a message that was handed out and not done with is in doubt: %s", key)
         if self._on_doubt is None:
             return

@@ -173,7 +173,7 @@ class InboxReceiver:
 
 
 # What handlers note for any delivery. If it is from an inbox, the inbox notes it, or raises a SpoolError if it cannot.
-# Otherwise the provider is told if necessary.
+# Otherwise the provider is informed if necessary.
 
 
 def begin(delivery: Delivery) -> None:
@@ -229,7 +229,7 @@ def handed_out(delivery: Delivery) -> Iterator[None]:
 
     Raises:
         SpoolError: the inbox cannot note it.
-        TransportError: the provider cannot be told that the message was handled.
+        TransportError: the message cannot be acknowledged at the provider.
     """
     try:
         begin(delivery)

@@ -150,8 +150,8 @@ class SpoolEntry:
     Attributes:
         path: the envelope's file.
         facts: the message without its body; None if the sidecar is missing or damaged.
-        received_ms: when it was received, milliseconds since 1970 UTC; None if neither sidecar nor name tell.
-        sha256: SHA-256 of the received body, in hexadecimal; None if the sidecar does not tell.
+        received_ms: when it was received, milliseconds since 1970 UTC; None if neither sidecar nor name has it.
+        sha256: SHA-256 of the received body, in hexadecimal; None if the sidecar does not have it.
         problem: what is wrong with the sidecar; empty if nothing is.
     """
 

@@ -92,7 +92,7 @@ class Outbox(Closeable):
         self._retry = retry or Backoff()
         self._on_refused = on_refused
         self._sending = threading.RLock()
-        self._behind = 0
+        self._last_skipped = 0
         """Number of the last message that a flush left behind."""
         limits = limit_bytes, limit_messages, limit_age
         self._store = Store(Path(folder), "outbox", clock=clock, alone=True, limits=limits)
@@ -219,17 +219,17 @@ class Outbox(Closeable):
     def _flush(self, session: Sender, until: str | None) -> JmsMessage | None:
         """Sends the waiting messages, up to the one with a key, which is returned as sent."""
         refused: set[str] = set()  # destinations whose next message waits for another attempt
-        self._behind = 0
+        self._last_skipped = 0
         for number, key, destination, attempts, next_ms in self._waiting():
             if destination in refused or not self._is_due(next_ms):
                 refused.add(destination)
-                self._behind = number
+                self._last_skipped = number
                 continue
             message = self._in_time(number, key)
             if message is None:
                 continue
             if message.destination is None:
-                self._behind = number
+                self._last_skipped = number
                 continue
             again = number <= self._tried
             self._tried = max(self._tried, number)
@@ -243,7 +243,7 @@ class Outbox(Closeable):
                     raise
                 if not self._refused(number, message, attempts + 1, error):
                     refused.add(destination)
-                    self._behind = number
+                    self._last_skipped = number
                 if key == until:
                     raise
                 continue
@@ -262,7 +262,7 @@ class Outbox(Closeable):
         """
         columns = "number, key, destination, attempts, next_ms"
         query = f"SELECT {columns} FROM message WHERE state = 'waits' AND {OPEN}"
-        while rows := self._store.read(f"{query} AND number > ? ORDER BY number LIMIT {_PAGE}", self._behind):
+        while rows := self._store.read(f"{query} AND number > ? ORDER BY number LIMIT {_PAGE}", self._last_skipped):
             yield from rows
 
     def _is_due(self, next_ms: int) -> bool:
@@ -275,13 +275,13 @@ class Outbox(Closeable):
             next_ms = self._store.now_ms() + int(1000 * self._retry.seconds(attempts))
             statement = "UPDATE message SET attempts = ?, next_ms = ? WHERE number = ?"
             self._store.change(statement, attempts, next_ms, number, sync=False)
-            told = "a stored message for %s is refused, id %s, attempt %d: %s: %s"
+            text = "a stored message for %s is refused, id %s, attempt %d: %s: %s"
             shown = message.destination, _key_of(message), attempts, type(error).__name__, error
-            log.warning(told, *shown, extra=of_message(message))
+            log.warning(text, *shown, extra=of_message(message))
             return False
         self._store.move_to_dead(number, f"{type(error).__name__}: {error}")
-        told = "a stored message for %s is refused, and dead now, id %s: %s: %s"
-        log.error(told, message.destination, _key_of(message), type(error).__name__, error, extra=of_message(message))
+        text = "a stored message for %s is refused, and dead now, id %s: %s: %s"
+        log.error(text, message.destination, _key_of(message), type(error).__name__, error, extra=of_message(message))
         if self._on_refused is not None:
             try:
                 self._on_refused(message, error)

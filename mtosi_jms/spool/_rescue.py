@@ -253,22 +253,22 @@ class _Salvage:
         """Lists the messages that were not rescued: by the indexes, which name them, or by the totals."""
         gone = [number for number in {**opened, **keys} if number not in self._numbers]
         gone = [number for number in gone if keys.get(number) not in self._keys]
-        are_told = bool(opened)  # else the index of what is not settled cannot be read
+        has_index = bool(opened)  # else the index of what is not settled cannot be read
         for number in sorted(gone):
-            if number in opened or not are_told:
+            if number in opened or not has_index:
                 key = keys.get(number, f"message {number}, of an unknown key")
                 self.lost.append(f"{key} ({opened.get(number, 'its state is not known')})")
         settled = len(gone) - len(self.lost)
         if settled:
             self.lost.append(f"{settled} ids of messages that were done with")
-        told = sum(number in opened or not are_told for number in gone)
+        listed = sum(number in opened or not has_index for number in gone)
         query = f"SELECT coalesce(sum(messages), 0) FROM total WHERE {OPEN}"
         counted = next(iter(_until_damage(old, query)), (None,))[0]
         ((there,),) = new.execute(f"SELECT count(*) FROM message WHERE {OPEN}").fetchall()
         if not isinstance(counted, int):
             self.lost.append("it is not known whether there was more")
-        elif counted > there + told:
-            self.lost.append(f"{counted - there - told} messages of which nothing can be read")
+        elif counted > there + listed:
+            self.lost.append(f"{counted - there - listed} messages of which nothing can be read")
 
 
 def _opened(path: Path) -> sqlite3.Connection:
@@ -307,9 +307,9 @@ def _replace_first_page(copy: Path, scratch: Path) -> None:
 
 def _kind_of(database: sqlite3.Connection) -> str:
     """Returns "outbox" or "inbox", by the id of the database or the states of its messages; empty: unknown."""
-    said = next(iter(_until_damage(database, "PRAGMA application_id")), (0,))[0]
+    application_id = next(iter(_until_damage(database, "PRAGMA application_id")), (0,))[0]
     for kind, number in APPLICATION_IDS.items():
-        if number == said:
+        if number == application_id:
             return kind
     states: set[object] = set()
     for query in (

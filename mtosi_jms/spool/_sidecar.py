@@ -110,7 +110,7 @@ def _to_json(message: JmsMessage) -> dict[str, Any]:
         "JMSReplyTo": _destination_to_json(message.reply_to),
         "JMSDeliveryMode": message.delivery_mode.name,
         "JMSPriority": message.priority,
-        "JMSTimeToLive": message.time_to_live_ms,  # no header of JMS: what the sender asked for
+        "JMSTimeToLive": message.time_to_live_ms,  # no header of JMS: what the sender requested
         "JMSDeliveryDelay": message.delivery_delay_ms or None,  # the same
         "JMSMessageID": message.message_id,
         "JMSTimestamp": message.timestamp_ms,

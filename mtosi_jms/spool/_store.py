@@ -268,7 +268,7 @@ class Store:
         found = self.integrity()
         if not found or not all("index" in line or "UNIQUE" in line for line in found):
             return found, found
-        # The pages are consistent, and a message is not as it was stored: its checksum tells which one.
+        # The pages are consistent, and a message is not as it was stored: its checksum shows which one.
         try:
             self.write(lambda: self.execute("REINDEX"), sync=True)
         except (SpoolFullError, SpoolInUseError):
@@ -462,13 +462,13 @@ class Store:
             if most is not None and needed > most:
                 raise SpoolFullError(str(self.folder), f"the {self.kind} has reached its limit of {most:,} {what}")
         if most_seconds is not None:
-            self._tell_age(most_seconds)
+            self._warn_of_age(most_seconds)
         if self.place.free() < 2 * size + self.place.room // 2:
             # A message is written twice, to the log and then to the database, and settling needs room too.
             raise self._full("too little room on the disk")
         self.place.make_reserve()
 
-    def _tell_age(self, most_seconds: float) -> None:
+    def _warn_of_age(self, most_seconds: float) -> None:
         oldest = self.execute(f"SELECT key, since_ms FROM message WHERE {OPEN} ORDER BY number LIMIT 1").fetchone()
         if oldest is not None and oldest[0] != self._aged and self.now_ms() - oldest[1] > most_seconds * 1000:
             self._aged = oldest[0]

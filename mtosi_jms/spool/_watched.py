@@ -1,4 +1,4 @@
-"""Lets telemetry ask outboxes and inboxes for their depth. It does not keep them alive; closed ones are left out."""
+"""Lets telemetry read the depth of outboxes and inboxes. It does not keep them alive; closed ones are left out."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ T = TypeVar("T", Outbox, Inbox)
 
 
 def watch_outbox(telemetry: Telemetry | None, outbox: OutgoingJournal | None) -> None:
-    """Have a telemetry ask an outbox how many messages wait, since when, and how many are dead."""
+    """Have a telemetry read how many messages of an outbox wait, since when, and how many are dead."""
     if telemetry is None or not isinstance(outbox, Outbox):
         return
     name = str(outbox.folder)
@@ -26,7 +26,7 @@ def watch_outbox(telemetry: Telemetry | None, outbox: OutgoingJournal | None) ->
 
 
 def watch_inbox(telemetry: Telemetry | None, inbox: IncomingJournal | None) -> None:
-    """Have a telemetry ask an inbox how many messages are unsettled, and how many are dead."""
+    """Have a telemetry read how many messages of an inbox are unsettled, and how many are dead."""
     if telemetry is None or not isinstance(inbox, Inbox):
         return
     name = str(inbox.folder)

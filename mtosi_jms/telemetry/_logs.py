@@ -22,7 +22,7 @@ _messages: Final = logging.getLogger("mtosi_jms.messages")
 _wire: Final = logging.getLogger("mtosi_jms.wire")
 
 _LARGEST: Final = 1 << 20
-"""Octets of an envelope that the wire log shows."""
+"""Most octets of an envelope that the wire log shows."""
 _WORD: Final = r"[\w.:-]*(?:security|password|passwd|secret|credential|token)[\w.:-]*"
 _ELEMENT: Final = re.compile(rf"(<({_WORD})(?:\s[^>]*)?(?<!/)>).*?(</\2\s*>|\Z)", re.IGNORECASE | re.DOTALL)
 _ATTRIBUTE: Final = re.compile(rf"""(\s(?!xmlns)({_WORD})\s*=\s*)("[^"]*"|'[^']*')""", re.IGNORECASE)
@@ -30,11 +30,11 @@ _STANDARD: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asc
 
 
 def masked_envelope(body: bytes) -> str:
-    """An envelope as the wire log shows it: elements and attributes whose names speak of credentials, and the passwords
-    of URLs, are masked.
+    """Return an envelope as the wire log shows it. Elements and attributes with names of credentials are masked, and so
+    are passwords in URLs.
 
     Args:
-        body: of a message; it need not be XML.
+        body: the body of a message; it need not be XML.
     """
     encoding = "utf-16" if body[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8"
     text = body[:_LARGEST].decode(encoding, "backslashreplace")
@@ -54,7 +54,7 @@ def log_message(way: str, destination: Destination | None, message: JmsMessage) 
     """
     if not _messages.isEnabledFor(logging.DEBUG):
         if _wire.isEnabledFor(logging.DEBUG):
-            _tell_wire(way, destination, message)
+            _log_wire(way, destination, message)
         return
     headers = {
         "JMSMessageID": message.message_id,
@@ -71,10 +71,10 @@ def log_message(way: str, destination: Destination | None, message: JmsMessage) 
     shown = ", ".join(f"{name}={_one_line(value)}" for name, value in facts.items())
     _messages.debug("%s %s: %s", way, destination, without_login(shown), extra=of_message(message, destination))
     if _wire.isEnabledFor(logging.DEBUG):
-        _tell_wire(way, destination, message)
+        _log_wire(way, destination, message)
 
 
-def _tell_wire(way: str, destination: Destination | None, message: JmsMessage) -> None:
+def _log_wire(way: str, destination: Destination | None, message: JmsMessage) -> None:
     kind, length = message.message_type.value, len(message.body)
     what = masked_envelope(message.body) if length else f"{len(message.content)} values"
     facts = of_message(message, destination)
@@ -82,11 +82,11 @@ def _tell_wire(way: str, destination: Destination | None, message: JmsMessage) -
 
 
 def of_message(message: JmsMessage, destination: Destination | None = None) -> dict[str, object]:
-    """The fields of a log record about a message: `extra=of_message(message)`.
+    """Return the fields of a log record about a message: `extra=of_message(message)`.
 
     Args:
-        message: that the record is about.
-        destination: where it came from or goes; None: as the message says.
+        message: the message.
+        destination: where it was received or is sent; None: the destination in the message.
     """
     return {
         "message_id": message.message_id,
@@ -102,11 +102,11 @@ def _one_line(value: object) -> str:
 
 
 class LineFormatter(logging.Formatter):
-    """One line a record, its URLs without passwords; an exception follows as its traceback, unless that is left out.
+    """Writes one line for each record, without the passwords of URLs. The traceback of an exception follows.
 
     Args:
         fmt: as for `logging.Formatter`.
-        tracebacks: whether records with an exception show where it was raised.
+        tracebacks: whether tracebacks are written; otherwise the line ends with the text of the exception.
     """
 
     def __init__(
@@ -116,7 +116,7 @@ class LineFormatter(logging.Formatter):
         self._tracebacks = tracebacks
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the base class's name
-        """The line; what a peer wrote cannot begin another one. The wire log keeps its lines."""
+        """Return the line. Line breaks are escaped, so that a peer cannot forge lines; the wire log keeps its own."""
         line = super().formatMessage(record)
         return line if record.name == _wire.name else _one_line(line)
 
@@ -131,8 +131,8 @@ class LineFormatter(logging.Formatter):
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object a record and line: `time`, `level`, `logger`, `message`, the record's fields, and `error` and
-    `traceback` where there is an exception. Fields whose names speak of credentials and passwords of URLs are masked.
+    """Writes each record as a JSON object on one line: `time`, `level`, `logger`, `message`, the record's fields, and
+    `error` and `traceback` of an exception. Fields with names of credentials and passwords in URLs are masked.
 
         handler = logging.StreamHandler()
         handler.setFormatter(JsonFormatter())
@@ -140,7 +140,7 @@ class JsonFormatter(logging.Formatter):
     """
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line."""
+        """Return the line."""
         facts: dict[str, Any] = {
             "time": dt.datetime.fromtimestamp(record.created, dt.UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname,

@@ -23,7 +23,7 @@ from mtosi_jms.telemetry._seam import Count, Gauge, Publication, Role, Telemetry
 __all__ = ["BUCKETS", "METRICS", "Labels", "Metric", "Metrics", "where"]
 
 Labels: TypeAlias = tuple[tuple[str, str], ...]
-"""Names and values of a series, in one order."""
+"""Names and values of the labels of a series, in a fixed order."""
 
 BUCKETS: Final = (
     0.001,
@@ -52,10 +52,10 @@ class Metric(NamedTuple):
     """One metric.
 
     Attributes:
-        name: as OpenTelemetry has it.
+        name: its name in OpenTelemetry.
         kind: counter, gauge or histogram.
-        unit: by UCUM: `s`, or what is counted, in braces.
-        labels: names of its labels; a histogram of handlers has `error.type` only where there was one.
+        unit: UCUM unit: `s`, or what is counted, in braces.
+        labels: names of its labels; the histogram of handlers has `error.type` only if the handler failed.
         told: what it counts.
     """
 
@@ -82,7 +82,7 @@ _COUNTED: Final = {
     Count.REDELIVERIES: "messages that the provider had handed out before",
     Count.REJECTS: "messages that cannot be read, or are refused",
 }
-_ASKED: Final = {
+_GAUGES: Final = {
     Gauge.OUTBOX_DEPTH: ("{message}", "messages of an outbox that the provider has not confirmed"),
     Gauge.OUTBOX_AGE: ("s", "how long the oldest of them has waited"),
     Gauge.INBOX_SIZE: ("{message}", "messages of an inbox that are not done with"),
@@ -95,7 +95,7 @@ _PROCESS: Final = "messaging.process.duration"
 _SENT: Final = "messaging.client.sent.messages"
 _CONSUMED: Final = "messaging.client.consumed.messages"
 _NOWHERE: Final = (Count.ORPHANS, Count.RECONNECTS)
-"""Counted of a process, not of a destination."""
+"""Counts of the process, without a destination."""
 
 METRICS: Final = (
     Metric(_IN_FLIGHT, "gauge", "{exchange}", ("role",), "exchanges that have begun and not ended"),
@@ -105,23 +105,23 @@ METRICS: Final = (
     Metric(_SENT, "counter", "{message}", _WHERE, "messages sent"),
     Metric(_CONSUMED, "counter", "{message}", _WHERE, "messages received"),
     *(
-        Metric(f"mtosi.{what.value}", "counter", "{message}", () if what in _NOWHERE else _WHERE, told)
-        for what, told in _COUNTED.items()
+        Metric(f"mtosi.{what.value}", "counter", "{message}", () if what in _NOWHERE else _WHERE, text)
+        for what, text in _COUNTED.items()
     ),
-    *(Metric(f"mtosi.{gauge.value}", "gauge", unit, ("name",), told) for gauge, (unit, told) in _ASKED.items()),
+    *(Metric(f"mtosi.{gauge.value}", "gauge", unit, ("name",), text) for gauge, (unit, text) in _GAUGES.items()),
 )
-"""All metrics there are."""
+"""All metrics."""
 _METRICS: Final = {metric.name: metric for metric in METRICS}
 
 
 @lru_cache(maxsize=1024)
 def where(destination: Destination) -> Labels:
-    """The label of a destination; temporary ones share one, for there are too many."""
+    """Return the label of a destination; all temporary destinations share one, because there are too many."""
     return (("messaging.destination.name", _TEMPORARY if destination.is_temporary else str(destination)),)
 
 
 class _Histogram:
-    """How many measurements came into each bucket, and their sum."""
+    """The number of measurements in each bucket, and their sum."""
 
     __slots__ = ("counts", "total")
 
@@ -135,7 +135,7 @@ class _Histogram:
 
 
 class Metrics(Telemetry):
-    """Counts and measures what it is told; connections may share one.
+    """Counts and measures what roles report; connections may share one.
 
     metrics = Metrics()
     with mtosi.connect(url, telemetry=metrics) as connection, Monitor(metrics=metrics.prometheus) as monitor: ...
@@ -212,10 +212,10 @@ class Metrics(Telemetry):
             self._numbers[name][labels] += number
 
     def numbers(self, name: str) -> Iterator[tuple[Labels, float]]:
-        """The series of a counter or gauge, with their values.
+        """Return the series of a counter or gauge, with their values.
 
         Args:
-            name: of a metric of `METRICS`.
+            name: name of a metric in `METRICS`.
         """
         watched = self._watched.get(name)
         if watched is None:
@@ -230,7 +230,7 @@ class Metrics(Telemetry):
                 yield (("name", key),), value
 
     def prometheus(self) -> bytes:
-        """All of them in the text format of Prometheus."""
+        """Return all metrics in the text format of Prometheus."""
         return "".join(line + "\n" for metric in METRICS for line in self._lines(metric)).encode()
 
     def _lines(self, metric: Metric) -> Iterable[str]:

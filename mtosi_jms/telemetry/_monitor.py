@@ -35,12 +35,12 @@ class Monitor(Closeable):
             print(monitor.url)
 
     Args:
-        host, port: where it listens; loopback unless said otherwise. Port 0: a free one.
-        why_not_ready: gives the reason why work cannot be done at the moment; None: it can. Any thread calls it.
-        metrics: gives the text of `/metrics`, such as `Metrics.prometheus`; None: there are none.
+        host, port: where it listens; by default on the loopback interface. Port 0: a free port.
+        why_not_ready: returns why work cannot be done at the moment, None if it can. Called in any thread.
+        metrics: returns the text of `/metrics`, such as `Metrics.prometheus`; None: there is no such page.
 
     Attributes:
-        url: where it is.
+        url: its URL.
 
     Raises:
         TransportError: it cannot listen there.
@@ -68,7 +68,7 @@ class Monitor(Closeable):
         self._thread.start()
 
     def page(self, path: str) -> tuple[HTTPStatus, str, bytes]:
-        """Status, content type and octets of a page; for servers of the application's own, too."""
+        """Return status, content type and octets of a page; an HTTP server of the application may use it too."""
         if path == "/healthz":
             return _json(HTTPStatus.OK, {"status": "up"})
         if path == "/readyz":
@@ -81,7 +81,7 @@ class Monitor(Closeable):
         return _json(HTTPStatus.NOT_FOUND, {"error": "no such page; there are /healthz, /readyz and /metrics"})
 
     def close(self) -> None:
-        """End it; a second call does nothing."""
+        """Stop serving; a second call does nothing."""
         self._server.shutdown()
         self._thread.join()
         self._server.server_close()
@@ -100,7 +100,7 @@ class _Server(ThreadingHTTPServer):
         super().__init__(address, _Handler)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that went away is nobody's failure; anything else is told."""
+        """Log it at debug level only: a client that goes away before it has the page is no failure."""
         log.debug("a page of the monitor was not delivered: %s", type(sys.exception()).__name__)
 
 
@@ -127,4 +127,4 @@ class _Handler(BaseHTTPRequestHandler):
     do_HEAD = do_GET  # noqa: N815 - the base class's name
 
     def log_message(self, format: str, *args: object) -> None:
-        """Who asks for pages is not logged: a probe comes every few seconds."""
+        """Log no requests: a probe comes every few seconds."""

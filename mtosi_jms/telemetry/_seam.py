@@ -74,9 +74,9 @@ class Publication:
 
 
 class Telemetry:
-    """Is told what the roles of a connection do. This base class does nothing.
+    """Receives reports of what the roles of a connection do. This base class does nothing.
 
-    Any threads call it, also at the same time. A method must not raise an error or wait for anything.
+    Several threads may call it at the same time. A method must not raise an error or wait for anything.
     """
 
     def publish(
@@ -85,10 +85,10 @@ class Telemetry:
         """Called before a message is sent.
 
         Args:
-            message: as it would be sent.
+            message: the message to send.
             destination: where it goes.
-            operation: that it belongs to; empty: none.
-            correlation_id: of its exchange; empty: none.
+            operation: operation that it belongs to; empty: none.
+            correlation_id: correlation id of its exchange; empty: none.
         """
         return Publication(message)
 
@@ -106,19 +106,19 @@ class Telemetry:
             message: as received.
             destination: where it was received.
             since_ns: when the work on it began, nanoseconds since 1970 UTC.
-            publication: of the request that it answers.
-            error: why it cannot be read.
+            publication: that of the request which the message answers; None if it answers none.
+            error: why it cannot be read; None if it was read.
         """
 
     def process(
         self, message: JmsMessage, destination: Destination, *, timed: bool = False
     ) -> AbstractContextManager[object]:
-        """Returns a block in which a handler handles a message. An error in the block is the handler's failure.
+        """Return a context manager around the handler of a message. An error inside it is the handler's failure.
 
         Args:
             message: as received.
             destination: where it was received.
-            timed: whether its seconds are measured; those of a supplier are its exchange's.
+            timed: whether to measure the handler; of a supplier the exchange is measured instead.
         """
         return nullcontext()
 
@@ -126,24 +126,24 @@ class Telemetry:
         """Called when an exchange has begun."""
 
     def ended(self, role: Role, operation: str, outcome: str, seconds: float, batches: int) -> None:
-        """Called when an exchange has ended; for a supplier inside the block of `process`.
+        """Called when an exchange has ended; by a supplier inside the context of `process`.
 
         Args:
-            role: whose end it is.
+            role: the role that reports it.
             operation: its name; empty: not known.
             outcome: `answered`, `fault`, another word, or the name of an error's class.
-            seconds: that it took.
+            seconds: how long it took.
             batches: replies that were handed out or sent.
         """
 
     def count(self, what: Count, destination: Destination | None = None, number: int = 1) -> None:
-        """Something has happened at a destination, or to the connection (None)."""
+        """Count what has happened at a destination, or to the connection (None)."""
 
     def watch(self, gauge: Gauge, name: str, read: Callable[[], float | None]) -> None:
         """Register a value that is read on demand from now on.
 
         Args:
-            gauge: what it is.
-            name: tells it from others of its kind.
-            read: gives it; None: it is gone, and is not asked for any more. Any thread calls it.
+            gauge: the kind of value.
+            name: its name among the values of this kind.
+            read: returns the value; None if it is gone and must not be read again. Called in any thread.
         """

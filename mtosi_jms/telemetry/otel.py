@@ -1,7 +1,7 @@
 """OpenTelemetry: spans and metrics of what the roles of a connection do (extra `otel`).
 
-Spans follow the semantic conventions for messaging. The context goes along as the JMS properties `traceparent` and
-`tracestate`: legal names, and those of W3C. A peer that knows nothing of them ignores them.
+Spans follow the semantic conventions for messaging. A message carries the context of its span in the JMS properties
+`traceparent` and `tracestate`, which are W3C's names. A peer that does not know them ignores them.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ PROPERTIES: Final = ("traceparent", "tracestate")
 
 _NAME: Final = "mtosi_jms"
 _TRACEPARENT: Final = re.compile(r"(?!ff)[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(?:-.*)?")
-"""As W3C has it; later versions may go on."""
+"""W3C's format; later versions may append fields."""
 
 
 class OpenTelemetry(Metrics):
@@ -58,8 +58,8 @@ class OpenTelemetry(Metrics):
         tracer_provider: makes the spans; None: that of the process, if any. With `NoOpTracerProvider()` there are only
             metrics.
         meter_provider: takes the metrics; None: that of the process, if any.
-        sample: share of the exchanges and notifications that get spans, 0 to 1, unless the caller or the peer has a
-            span, which decides then. Leaving spans out here costs less than by a sampler of the provider.
+        sample: share of the exchanges and notifications that get spans, 0 to 1. If the caller or the peer has a span,
+            that decides instead. Leaving spans out here costs less than with a sampler of the provider.
 
     Raises:
         ConfigError: `sample` is not between 0 and 1.
@@ -110,7 +110,7 @@ class OpenTelemetry(Metrics):
             return counted
         ambient = trace.get_current_span().get_span_context()
         if not (ambient.trace_flags.sampled if ambient.is_valid else self._is_sampled()):
-            if not ambient.is_valid:  # the peer makes no spans either
+            if not ambient.is_valid:  # so that the peer makes no spans either
                 counted.message = _carrying(message, _unsampled())
             return counted
         name, facts = _facts("publish", "send", destination, message)
@@ -131,8 +131,8 @@ class OpenTelemetry(Metrics):
         publication: Publication | None = None,
         error: BaseException | None = None,
     ) -> None:
-        """See `Telemetry.receive`: a span `receive DESTINATION`, kind CONSUMER, below the request's span where the
-        message answers one, and linked to the span that published it."""
+        """See `Telemetry.receive`: a span `receive DESTINATION`, kind CONSUMER, linked to the span that published the
+        message. If the message answers a request, the request's span is its parent."""
         super().receive(message, destination, since_ns, publication, error)
         if not self._makes_spans or not (publication is None or isinstance(publication, _Publication)):
             return
@@ -150,13 +150,13 @@ class OpenTelemetry(Metrics):
     def process(
         self, message: JmsMessage, destination: Destination, *, timed: bool = False
     ) -> AbstractContextManager[object]:
-        """See `Telemetry.process`: a span `process DESTINATION`, kind CONSUMER, below the span that published the
-        message, and the present one for the handler."""
+        """See `Telemetry.process`: a span `process DESTINATION`, kind CONSUMER, which is the current span of the
+        handler. Its parent is the span that published the message."""
         measured = super().process(message, destination, timed=timed)
         if not self._makes_spans:
             return measured
         peer = _peer(message)
-        if not self._goes_on(peer):  # what the handler sends gets none either
+        if not self._goes_on(peer):  # so that what the handler sends gets none either
             return _Current(measured, NonRecordingSpan(peer or _unsampled()))
         below = Context() if peer is None else trace.set_span_in_context(NonRecordingSpan(peer), Context())
         name, facts = _facts("process", "process", destination, message)
@@ -225,7 +225,7 @@ class _Current:
 
 @lru_cache(maxsize=1024)
 def _about(name: str, kind: str, destination: Destination) -> tuple[str, dict[str, Any]]:
-    """What all spans of one kind at a destination have in common: their name, and attributes."""
+    """Return the name and the attributes that all spans of one kind at a destination have."""
     facts: dict[str, Any] = {
         "messaging.system": "jms",
         "messaging.operation.name": name,
@@ -248,16 +248,16 @@ def _facts(name: str, kind: str, destination: Destination, message: JmsMessage) 
 
 
 def _carrying(message: JmsMessage, context: SpanContext) -> JmsMessage:
-    """The message with the context of the span that publishes it."""
-    said = f"00-{context.trace_id:032x}-{context.span_id:016x}-{context.trace_flags:02x}"
-    message = message.with_property(PROPERTIES[0], said)
+    """Return the message with the context of the span that publishes it."""
+    traceparent = f"00-{context.trace_id:032x}-{context.span_id:016x}-{context.trace_flags:02x}"
+    message = message.with_property(PROPERTIES[0], traceparent)
     return message.with_property(PROPERTIES[1], context.trace_state.to_header()) if context.trace_state else message
 
 
 def _peer(message: JmsMessage) -> SpanContext | None:
-    """What a message says of the span that published it; a peer may write anything there."""
-    said, state = map(message.properties.get, PROPERTIES)
-    found = _TRACEPARENT.fullmatch(said) if isinstance(said, str) else None
+    """Return the context of the span that published a message; None if the message has none that is valid."""
+    traceparent, state = map(message.properties.get, PROPERTIES)
+    found = _TRACEPARENT.fullmatch(traceparent) if isinstance(traceparent, str) else None
     if found is None:
         return None
     rest = TraceState.from_header([state]) if isinstance(state, str) else None
@@ -267,12 +267,12 @@ def _peer(message: JmsMessage) -> SpanContext | None:
 
 
 def _unsampled() -> SpanContext:
-    """The context of an exchange that gets no span."""
+    """Return the context of an exchange that gets no span."""
     return SpanContext(random.getrandbits(127) + 1, random.getrandbits(63) + 1, is_remote=False)
 
 
 def _failed(span: Span, error: BaseException) -> None:
-    """Marks a span. The text of an error may quote a message, or hold a credential: its type has to do."""
+    """Mark a span as failed, by the type of the error: its text may quote a message, or hold a credential."""
     kind = type(error).__qualname__
     span.set_attribute("error.type", kind)
     span.set_status(StatusCode.ERROR, kind)

@@ -93,7 +93,7 @@ def connect(
             `jvm:NAME`: a connection factory of Java's JNDI, as is one of a JMS URI with `jndiInitialContextFactory`.
         environment: an environment of the configuration file (`transport.settings`); its values complete the call.
         names: a naming context, a mapping of name to destination, or a file: `jndi.properties` or TOML.
-        telemetry: is told what the roles of the connection do, such as `mtosi_jms.telemetry.otel.OpenTelemetry`.
+        telemetry: receives what the roles of the connection report, such as `mtosi_jms.telemetry.otel.OpenTelemetry`.
         options: options of the transport; times are in seconds. All transports take `client_id`, which identifies
             durable subscriptions; `jms_version`, the level of the provider's JMS API, 1.1 or later (R1); and for
             asynchronous sends `completion_timeout`, `strict_2012` and `on_completion_error`. In addition `memory:`

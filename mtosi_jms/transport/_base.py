@@ -206,8 +206,8 @@ class Session(_Closeable):
         Args:
             destination: where the message goes.
             message: the message.
-            listener: is told the outcome, and the call does not wait; None: the call waits. The listener is not told of
-                an error that this call raises.
+            listener: called with the outcome, and the call does not wait; None: the call waits. The listener is not
+                called with an error that this call raises.
             timeout: longest duration of the call in seconds, including waits for room, a connection or the provider;
                 None: the limits of the connection.
 
@@ -421,11 +421,11 @@ class Producer(_Closeable):
         """
         if self._closed:
             raise IllegalStateError("the producer is closed")
-        asked = self._set(message, delivery_mode, priority, time_to_live_ms, delivery_delay_ms)
+        prepared = self._set(message, delivery_mode, priority, time_to_live_ms, delivery_delay_ms)
         completions = self.session.completions
-        if asked is not message:  # the session never sees the object that the caller may send again
+        if prepared is not message:  # the session never sees the object that the caller may send again
             completions.check(message)
-        sent = self.session.send(self.destination, asked, listener)
+        sent = self.session.send(self.destination, prepared, listener)
         if listener is None:
             return sent
         completions.claim(message)
@@ -471,13 +471,13 @@ class Producer(_Closeable):
         time_to_live_ms: int | None = None,
         delivery_delay_ms: int | None = None,
     ) -> JmsMessage:
-        asked = {
+        values = {
             "delivery_mode": self.delivery_mode if delivery_mode is None else delivery_mode,
             "priority": self.priority if priority is None else priority,
             "time_to_live_ms": self.time_to_live_ms if time_to_live_ms is None else time_to_live_ms,
             "delivery_delay_ms": self.delivery_delay_ms if delivery_delay_ms is None else delivery_delay_ms,
         }
-        settings: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
+        settings: dict[str, Any] = {name: value for name, value in values.items() if value is not None}
         return replace(message, **settings) if settings else message
 
 
@@ -490,7 +490,7 @@ class Connection(_Closeable):
         client_id: identifies its durable subscriptions; empty if none was given.
         capabilities: the JMS features that it supports.
         metadata: describes the provider (R1).
-        telemetry: is told what is done over the connection, if given.
+        telemetry: receives reports of what is done over the connection, if given.
     """
 
     names: NamingContext
@@ -512,8 +512,8 @@ class Connection(_Closeable):
         return None
 
     def consumers(self, destination: Destination) -> int | None:
-        """Returns how many consumers a destination has, including those of other connections; None if the protocol does
-        not tell."""
+        """Returns how many consumers a destination has, including those of other connections; None if the protocol
+        does not say."""
         return None
 
     async def __aenter__(self) -> Self:
@@ -563,7 +563,7 @@ def redeliver(session: Session) -> None:
 
 
 def publish(session: Session, destination: Destination, message: JmsMessage) -> JmsMessage:
-    """Send a message as `Session.send` does, and tell the telemetry of its connection."""
+    """Send a message as `Session.send` does, and report it to the telemetry of its connection."""
     telemetry = session.connection.telemetry
     if telemetry is None:
         return session.send(destination, message)

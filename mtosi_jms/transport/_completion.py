@@ -32,7 +32,7 @@ COMPLETION_TIMEOUT: Final = 30.0
 
 
 class CompletionListener(Protocol):
-    """Is told the outcome of asynchronous sends, in a thread of the session and one send at a time.
+    """Receives the outcomes of asynchronous sends, in a thread of the session and one send at a time.
 
     For each send that did not raise an error, one of the two methods is called, once (A9). Neither may close, commit or
     roll back the session of the send (A37), nor use the session while the application does (A26). Their exceptions are
@@ -155,7 +155,7 @@ class Completions:
         self._name = name
         self._lock = threading.Lock()
         self._wake = threading.Condition(self._lock)
-        self._told = threading.Condition(self._lock)
+        self._listener_returned = threading.Condition(self._lock)
         self._open: deque[Pending] = deque()  # the first one stays until its listener has returned
         self._thread: threading.Thread | None = None
         self._closed = False
@@ -196,7 +196,7 @@ class Completions:
                 self._open.remove(pending)
                 self._sent_once.pop(id(pending.message), None)
                 self._wake.notify()
-                self._told.notify_all()
+                self._listener_returned.notify_all()
 
     def completed(self, message: JmsMessage, sent: JmsMessage, listener: CompletionListener) -> None:
         """Notes a send that succeeded within the call, and the message as sent."""
@@ -226,7 +226,7 @@ class Completions:
         with self._lock:
             until = self.last if last is None else last
             while self._open and self._open[0].sequence <= until:
-                self._told.wait()
+                self._listener_returned.wait()
 
     def begin_close(self) -> None:
         """Refuses further asynchronous sends, because the session is being closed."""
@@ -249,10 +249,10 @@ class Completions:
 
     def _run(self) -> None:
         while (pending := self._next()) is not None:
-            self._tell(pending)
+            self._call_listener(pending)
             with self._lock:
                 self._open.popleft()
-                self._told.notify_all()
+                self._listener_returned.notify_all()
 
     def _next(self) -> Pending | None:
         """Waits for the outcome of the first send, and returns the send; None at the end of the session."""
@@ -272,7 +272,7 @@ class Completions:
                 left = None if first.deadline is None else first.deadline - time.monotonic()
                 self._wake.wait(None if left is None else min(max(left, 0.0), threading.TIMEOUT_MAX))
 
-    def _tell(self, pending: Pending) -> None:
+    def _call_listener(self, pending: Pending) -> None:
         try:
             if isinstance(pending.outcome, JmsMessage):
                 pending.listener.on_completion(pending.outcome)

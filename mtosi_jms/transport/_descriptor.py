@@ -99,7 +99,7 @@ class ConnectionMetadata:
 
     Attributes:
         provider: the provider's name.
-        provider_version: its version; empty if the protocol does not tell it.
+        provider_version: its version; empty if the protocol does not transmit it.
         jms_version: its level of the JMS API.
 
     Raises:

@@ -44,5 +44,5 @@ def close_aside(close: Callable[[], object]) -> None:
 def _close(close: Callable[[], object]) -> None:
     try:
         close()
-    except Exception as error:  # noqa: BLE001 - nobody is left to be told
+    except Exception as error:  # noqa: BLE001 - nobody is left to catch it
         log.debug("what was dropped did not close: %s", type(error).__name__)

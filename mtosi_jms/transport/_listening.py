@@ -175,7 +175,7 @@ class ListenerPump:
             hooks = dict.fromkeys(on_error for _, on_error in self._listeners.values())
             self.end()
         for hook in hooks:
-            _tell(hook, error, None)
+            _report_error(hook, error, None)
 
     def _serve(self, entry: _Call) -> None:
         try:
@@ -196,11 +196,11 @@ class ListenerPump:
             entry.on_message(delivery)
         except BaseException as error:  # noqa: BLE001 - a thread has nobody else to raise to: the hook gets it
             failed = True
-            _tell(entry.on_error, error, delivery)
+            _report_error(entry.on_error, error, delivery)
         try:
             self._source.settle(delivery, failed=failed)
         except (TransportError, IllegalStateError) as error:
-            _tell(entry.on_error, error, delivery)
+            _report_error(entry.on_error, error, delivery)
 
 
 def _pump(weak: weakref.ref[ListenerPump], wake: threading.Condition) -> None:
@@ -223,7 +223,7 @@ def _pump(weak: weakref.ref[ListenerPump], wake: threading.Condition) -> None:
         del pump, entry
 
 
-def _tell(hook: ErrorHook | None, error: BaseException, delivery: Delivery | None) -> None:
+def _report_error(hook: ErrorHook | None, error: BaseException, delivery: Delivery | None) -> None:
     message = delivery.message.message_id if delivery is not None else None
     what = f"the listener failed on message {message}" if delivery is not None else "no more messages for listeners"
     if hook is None:

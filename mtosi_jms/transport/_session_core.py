@@ -67,7 +67,7 @@ T = TypeVar("T", TemporaryQueue, TemporaryTopic)
 
 
 class ConsumerSpec(NamedTuple):
-    """What a consumer was asked to receive.
+    """What a consumer receives.
 
     Attributes:
         destination: the destination.
@@ -86,7 +86,7 @@ class ConsumerSpec(NamedTuple):
     no_local: bool = False
 
 
-def _request(
+def _consumer_spec(
     given: Destination,
     text: str | None = None,
     durable: str | None = None,
@@ -133,10 +133,10 @@ class ConsumerCore(Consumer, Generic[E, S]):
         arrived: notified when there may be a message, or when no more will come.
     """
 
-    def __init__(self, session: SessionCore[E, S], asked: ConsumerSpec, source: S) -> None:
-        self.destination = asked.destination
-        self.selector = asked.text
-        self.durable = asked.durable
+    def __init__(self, session: SessionCore[E, S], spec: ConsumerSpec, source: S) -> None:
+        self.destination = spec.destination
+        self.selector = spec.text
+        self.durable = spec.durable
         self.session = session
         self.source = source
         self.closed = False
@@ -303,25 +303,25 @@ class SessionCore(Session, Generic[E, S]):
         shared: bool = False,
         no_local: bool = False,
     ) -> ConsumerCore[E, S]:
-        asked = _request(self._named(destination), selector, durable, shared=shared, no_local=no_local)
+        spec = _consumer_spec(self._named(destination), selector, durable, shared=shared, no_local=no_local)
         if shared:
             self._check_has(Capability.SHARED_DURABLE)
         with self.use:
-            return self._subscribe(asked)
+            return self._subscribe(spec)
 
     @abstractmethod
-    def _subscribe(self, asked: ConsumerSpec) -> ConsumerCore[E, S]:
+    def _subscribe(self, spec: ConsumerSpec) -> ConsumerCore[E, S]:
         """Makes a consumer, and adds it to `consumers`."""
 
     def browse(self, queue: Destination | str, selector: str | None = None) -> list[JmsMessage]:
-        asked = _request(self._named(queue), selector)
-        if asked.destination.is_topic:
-            raise ConfigError(f"{asked.destination}: a queue can be browsed, a topic cannot")
+        spec = _consumer_spec(self._named(queue), selector)
+        if spec.destination.is_topic:
+            raise ConfigError(f"{spec.destination}: a queue can be browsed, a topic cannot")
         with self.use:
-            return self._browse(asked)
+            return self._browse(spec)
 
     @abstractmethod
-    def _browse(self, asked: ConsumerSpec) -> list[JmsMessage]:
+    def _browse(self, spec: ConsumerSpec) -> list[JmsMessage]:
         """See `Session.browse`."""
 
     def temporary_queue(self) -> TemporaryQueue:
@@ -468,7 +468,7 @@ class SessionCore(Session, Generic[E, S]):
         """Acknowledges messages at the provider, and settles them.
 
         Raises:
-            TransportError: the provider cannot be told, and will deliver the messages again.
+            TransportError: the provider cannot be reached, and will deliver the messages again.
         """
 
     @abstractmethod
@@ -499,7 +499,7 @@ class SessionCore(Session, Generic[E, S]):
         """Removes messages from `unsettled`."""
         with self.lock:
             for entry in entries:
-                self.strike(entry)
+                self.remove_unsettled(entry)
 
     def _check_has(self, capability: Capability) -> None:
         if capability not in self.connection.capabilities:
@@ -552,7 +552,7 @@ class SessionCore(Session, Generic[E, S]):
         if self.pump:
             raise IllegalStateError("the session has a listener: its messages are handed to that, not received")
 
-    def strike(self, entry: E) -> S | None:
+    def remove_unsettled(self, entry: E) -> S | None:
         """Removes a message from `unsettled`, and returns its source; None if a thread that closes has removed it."""
         source = self.unsettled.pop(entry, None)
         if source is not None:

@@ -1,7 +1,7 @@
 """The configuration file: the provider of each environment, and the login.
 
     # mtosi-jms.toml; in pyproject.toml the same below [tool.mtosi-jms]
-    environment = "dev"                              # the one that counts where none is asked for
+    environment = "dev"                              # the one that counts where none is given
     names = "jndi.properties"                        # what stands outside of environments holds for all
 
     [environments.dev]
@@ -97,14 +97,14 @@ def provider(
     Raises:
         ConfigError: a file that cannot be read, an environment that it does not have, an unknown or misplaced value.
     """
-    said: dict[str, Any] = {"url": url, "names": names, **(given or {})}
-    call = {name: value for name, value in said.items() if value is not None}
+    arguments: dict[str, Any] = {"url": url, "names": names, **(given or {})}
+    call = {name: value for name, value in arguments.items() if value is not None}
     if "password" in call:
         call["password_file"] = None  # takes its place
     variables = {name: found for name, those in _VARIABLES.items() for found in those if os.environ.get(found)}
-    asked = environment or os.environ.get(ENVIRONMENT) or None
+    requested = environment or os.environ.get(ENVIRONMENT) or None
     own_url = "url" not in call and "url" not in variables
-    section, place = _section(asked) if own_url or asked is not None else ({}, "")
+    section, place = _section(requested) if own_url or requested is not None else ({}, "")
     file = {name: value for name, value in section.items() if own_url or name not in _VARIABLES}
     sources = {**dict.fromkeys(file, place), **variables, **dict.fromkeys(call, _CALL)}
     taken = {name: value for name, value in file.items() if sources[name] == place}
@@ -158,12 +158,12 @@ def _own(document: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
     return own if isinstance(own, dict) else {}
 
 
-def _section(asked: str | None) -> tuple[dict[str, Any], str]:
+def _section(requested: str | None) -> tuple[dict[str, Any], str]:
     """The values of the file for an environment, and what to call their place; none where there is no file."""
     path = find_file()
     if path is None:
-        if asked is not None:
-            raise ConfigError(f"environment {asked!r}: there is no {FILE} here or above, and {CONFIG} names none")
+        if requested is not None:
+            raise ConfigError(f"environment {requested!r}: there is no {FILE} here or above, and {CONFIG} names none")
         return {}, ""
     own = dict(_own(_document(path), path))
     environments, default = own.pop("environments", {}), own.pop("environment", None)
@@ -172,7 +172,7 @@ def _section(asked: str | None) -> tuple[dict[str, Any], str]:
     _check(own, f"{path}: ")
     for name, values in environments.items():
         _check(values, f"{path}: environments.{name}: ")
-    chosen = asked or default
+    chosen = requested or default
     if chosen is not None and chosen not in environments:
         raise ConfigError(f"{path}: there is no environment {chosen!r}; there are {', '.join(environments) or 'none'}")
     values = environments[chosen] if chosen is not None else {}

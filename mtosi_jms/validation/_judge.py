@@ -146,7 +146,7 @@ class _Stream:
 
     def _collect(self) -> None:
         log = self.parser.feed_error_log if self.parser is not None else ()
-        # The log is copied at each look at it: its length tells first whether there is anything new.
+        # The log is copied at each look at it: its length shows first whether there is anything new.
         if len(log) == len(self.findings):
             return
         for entry in list(log)[len(self.findings) :]:

@@ -44,7 +44,7 @@ def compile_schema(chosen: Choice, usable: Mapping[Path, SchemaFile]) -> etree.X
     """One schema over all chosen files and what they include.
 
     Raises:
-        lxml.etree.XMLSchemaParseError: libxml2 refuses it; `refusals` tells what in which file.
+        lxml.etree.XMLSchemaParseError: libxml2 refuses it; `refusals` returns the reasons with their files.
     """
     driver, documents = linked_documents(chosen, usable)
     parser = make_parser()

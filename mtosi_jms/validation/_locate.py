@@ -27,7 +27,7 @@ class FoundFiles:
     Attributes:
         folder: the folder that was searched.
         schemas: its XSD files, sorted.
-        wsdls: its WSDL files, sorted; their imports tell the schemas that count from leftovers.
+        wsdls: its WSDL files, sorted; their imports distinguish the schemas that count from leftovers.
         unreadable: (path, reason) of sub-folders that could not be listed, and of schemas that are not regular files.
     """
 

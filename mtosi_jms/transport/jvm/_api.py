@@ -86,7 +86,7 @@ class translated:  # noqa: N801 - used like a function
     """Turns Java exceptions of the block into errors of the SDK.
 
     Args:
-        what: said before Java's own text.
+        what: text before Java's own.
 
     Raises:
         MtosiError: in place of the exception.
@@ -112,17 +112,17 @@ def error_of(error: Any, what: str = "") -> MtosiError:
 
     Args:
         error: the exception.
-        what: said before Java's own text.
+        what: text before Java's own.
     """
     chain = list(_causes(error))
-    said: list[str] = []
+    texts: list[str] = []
     for one in chain:
         message = one.getMessage()
-        if message is None or not any(str(message) in before for before in said):  # causes repeat each other
-            said.append(_text(one))
-    if any("/jms/" in one or ".jms." in one for one in said if one.startswith(_LACKING)):
-        said.append("a jar of the JMS API is missing: the client needs its own of javax.jms and jakarta.jms, two APIs")
-    text = ": ".join([*([what] if what else []), *said])
+        if message is None or not any(str(message) in before for before in texts):  # causes repeat each other
+            texts.append(_text(one))
+    if any("/jms/" in one or ".jms." in one for one in texts if one.startswith(_LACKING)):
+        texts.append("a jar of the JMS API is missing: the client needs its own of javax.jms and jakarta.jms, two APIs")
+    text = ": ".join([*([what] if what else []), *texts])
     names = [class_name(one).rpartition(".")[2] for one in chain]
     for name in names:
         if name in _ERRORS:
@@ -130,7 +130,7 @@ def error_of(error: Any, what: str = "") -> MtosiError:
         if name == "InvalidSelectorException":
             return SelectorError(text)
     if any(name in _NAMING for name in names):
-        return NamingError(what or "JNDI", ": ".join(said))
+        return NamingError(what or "JNDI", ": ".join(texts))
     return TransportError(text)
 
 

@@ -118,7 +118,7 @@ class Channel:
         environment: properties of JNDI.
         options: see `JvmOptions`.
         lock: the connection's lock, which guards this state.
-        owner: told of losses and new links; held by a weak reference.
+        owner: notified of losses and new links; held by a weak reference.
 
     Attributes:
         options: see Args.
@@ -250,10 +250,10 @@ class Channel:
         """
         return Watch(self._calls, time.monotonic() + self.options.send_timeout if deadline is None else deadline)
 
-    def expect(self, told: Callable[[Any], object]) -> int:
+    def expect(self, callback: Callable[[Any], object]) -> int:
         """Registers a callback for an event of Java, and returns its number. The watching thread calls the callback."""
         number = next(self._numbers)
-        self._expected[number] = told
+        self._expected[number] = callback
         return number
 
     def expect_no_more(self, number: int) -> None:
@@ -273,9 +273,9 @@ class Channel:
         if self._over.is_set():
             return False
         if event is not None:
-            told = self._expected.get(int(event.getKey()))
-            if told is not None:
-                told(event.getValue())
+            callback = self._expected.get(int(event.getKey()))
+            if callback is not None:
+                callback(event.getValue())
         now = time.monotonic()
         for call in self._calls.copy():
             if call.deadline <= now:  # each time: a client may catch an interrupt and wait for something else

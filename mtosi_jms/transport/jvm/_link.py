@@ -103,8 +103,8 @@ class Factory:
     def completes_early(self) -> bool:
         """Whether completion listeners are called before the broker has a message, as by Artemis' client without a
         confirmation window."""
-        asks = hasattr(self._java, "getConfirmationWindowSize")
-        return asks and int(self._java.getConfirmationWindowSize()) <= 0
+        has_window = hasattr(self._java, "getConfirmationWindowSize")
+        return has_window and int(self._java.getConfirmationWindowSize()) <= 0
 
     @property
     def provider(self) -> str:
@@ -158,7 +158,7 @@ class Link:
             level = java.getMetaData().getJMSMajorVersion()
         self.modern = (
             level >= 2 and _by_prefix(_NAMES, self._provider) != _NAMES[_CLASSIC]
-        )  # ActiveMQ Classic tells 2.0 and does little of it
+        )  # ActiveMQ Classic reports 2.0 and does little of it
         self.completes = self.modern and not factory.completes_early
         damages_text = Capability.ANY_TEXT not in self.capabilities()
         self.messages = Messages(factory.api.Crossing, modern=self.modern, damages_text=damages_text)
@@ -234,7 +234,7 @@ class Link:
             return own
         topic, temporary = isinstance(java, api.Topic), isinstance(java, (api.TemporaryQueue, api.TemporaryTopic))
         if topic and isinstance(java, api.Queue):  # WebLogic has one class for all: its types say nothing
-            topic, temporary = _says(java, "isTopic"), False
+            topic, temporary = _is_true(java, "isTopic"), False
         kinds: tuple[type[Destination], ...] = (TemporaryTopic, Topic) if topic else (TemporaryQueue, Queue)
         try:
             made = kinds[not temporary](name)
@@ -246,10 +246,10 @@ class Link:
         self._foreign[made] = java
         return made
 
-    def marked(self, mark: str, ask: Callable[[], Any]) -> Destination | None:
-        """Return our destination for a mark; for an unknown mark, `ask` gives the Java destination."""
+    def marked(self, mark: str, get_java: Callable[[], Any]) -> Destination | None:
+        """Return our destination for a mark; for an unknown mark, `get_java` returns the Java one."""
         found = self._marked.get(mark)
-        if found is None and (found := self.from_java(ask())) is not None:
+        if found is None and (found := self.from_java(get_java())) is not None:
             self._marked[mark] = found
         return found
 
@@ -301,9 +301,9 @@ def name_of(java: Any) -> str:
     return "" if found is None else str(found)
 
 
-def _says(java: Any, question: str) -> bool:
+def _is_true(java: Any, method: str) -> bool:
     """Call a method that not every class of the provider has; False if it is missing."""
-    return bool(getattr(java, question)()) if hasattr(java, question) else False
+    return bool(getattr(java, method)()) if hasattr(java, method) else False
 
 
 def _by_prefix(table: Mapping[str, Any], name: str) -> Any:

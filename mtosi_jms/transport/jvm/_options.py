@@ -49,8 +49,8 @@ class JvmOptions(ConnectOptions):
     Attributes:
         classpath: the provider's jars: files, folders whose jars are taken, and names of clients that `mtosi-jms jvm
             fetch` brought, such as `artemis`. A folder of such a name is written `./artemis`.
-        jndi_names: names of destinations that JNDI is asked for as the connection is made; they are names of the naming
-            context from then on. It is asked for no others: names come in with messages too.
+        jndi_names: names of destinations to look up in JNDI when the connection is made; they become names of the
+            naming context. No other names are looked up, because names also come in with messages.
         user: login; else from MTOSI_JMS_USER.
         password: of the login; else from `password_file`, else from MTOSI_JMS_PASSWORD or the file that
             MTOSI_JMS_PASSWORD_FILE names.
@@ -76,7 +76,7 @@ class JvmOptions(ConnectOptions):
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """What JNDI is asked for.
+    """What is looked up in JNDI.
 
     Attributes:
         factory: name of the connection factory.
@@ -99,7 +99,7 @@ def _of_jndi(parameters: Mapping[str, str]) -> dict[str, str]:
 
 
 def parse_url(url: str, given: Mapping[str, object]) -> tuple[Lookup, JvmOptions]:
-    """What a URL asks JNDI for, and the options.
+    """Return what a URL has looked up in JNDI, and the options.
 
     Args:
         url: `jvm:NAME`, or a JMS URI with the parameter `jndiConnectionFactoryName`. Both may have
@@ -120,8 +120,8 @@ def parse_url(url: str, given: Mapping[str, object]) -> tuple[Lookup, JvmOptions
         query = {name: value for name, value in parameters.items() if not _is_of_jndi(name)}
     if not lookup.factory:
         raise ConfigError("jvm: the URL names no connection factory; write jvm:NAME, as JNDI knows it")
-    asked = {name: from_query(JvmOptions, name, text) for name, text in query.items()}
-    said = {name: value for name, value in given.items() if value is not None or name not in asked}
-    complete = with_login(checked(JvmOptions, "jvm", asked | said))
+    url_options = {name: from_query(JvmOptions, name, text) for name, text in query.items()}
+    call_options = {name: value for name, value in given.items() if value is not None or name not in url_options}
+    complete = with_login(checked(JvmOptions, "jvm", url_options | call_options))
     complete.pop("ca_file", None)  # TLS is the provider's own matter
     return lookup, JvmOptions(**complete)

@@ -49,14 +49,14 @@ class Feed:
     """The source of a consumer's messages.
 
     Attributes:
-        asked: what the consumer was asked to receive.
+        spec: what the consumer receives.
         held: how many messages were handed out and are not settled.
         closed: whether its consumer is closed.
         buffer: messages that were received and not handed out.
         link, session, consumer: the Java objects; None while the connection is lost.
     """
 
-    asked: ConsumerSpec
+    spec: ConsumerSpec
     held: int = 0
     closed: bool = False
     buffer: deque[Entry | Interruption] = field(default_factory=deque)
@@ -67,7 +67,7 @@ class Feed:
     @property
     def returns(self) -> bool:
         """Whether the provider redelivers messages that were not acknowledged on a lost connection."""
-        return not self.asked.destination.is_topic or self.asked.durable is not None
+        return not self.spec.destination.is_topic or self.spec.durable is not None
 
 
 @dataclass(slots=True, eq=False)
@@ -109,8 +109,8 @@ def _is_expired(message: JmsMessage) -> bool:
 class JvmConsumer(ConsumerCore[Entry, Feed]):
     """A consumer by a Java provider."""
 
-    def __init__(self, session: JvmSession, asked: ConsumerSpec, feed: Feed) -> None:
-        super().__init__(session, asked, feed)
+    def __init__(self, session: JvmSession, spec: ConsumerSpec, feed: Feed) -> None:
+        super().__init__(session, spec, feed)
         self._jvm = session
         self._room = threading.Condition(session.lock)
         feed.closed = False
@@ -250,7 +250,7 @@ class JvmSession(SessionCore[Entry, Feed]):
             try:
                 self._send_now(destination, message, timeout, pending)
             except BaseException:
-                self._strike_send(pending)
+                self._remove_send(pending)
                 self.completions.withdraw(pending)
                 raise
             return message
@@ -296,8 +296,8 @@ class JvmSession(SessionCore[Entry, Feed]):
             except (TransportError, IllegalStateError) as error:
                 # A client whose connection was lost may close its sessions before it reports the loss.
                 doubtful = type(error) is TransportError
-                asked = not watch.fired and (doubtful or isinstance(error, IllegalStateError))
-                lost = asked and self.channel.note_failure(link, error)
+                suspect = not watch.fired and (doubtful or isinstance(error, IllegalStateError))
+                lost = suspect and self.channel.note_failure(link, error)
                 if watch.fired or (begun and doubtful and lost):
                     sent = message.stamped(destination, message_id=None, timestamp_ms=int(time.time() * 1_000))
                     raise UnknownOutcomeError(str(error), (sent,)) from None
@@ -317,19 +317,19 @@ class JvmSession(SessionCore[Entry, Feed]):
     def _note_open(self, link: Link, destination: Destination, message: JmsMessage, pending: Pending) -> int:
         """Registers a send, and returns the number by which Java will report its outcome."""
 
-        def told(outcome: Any) -> None:
-            self._strike_send(pending)
+        def on_outcome(outcome: Any) -> None:
+            self._remove_send(pending)
             if not isinstance(outcome, machine.jpype.JException):
                 pending.complete(self._note_sent(destination, message, outcome))
                 return
             error = error_of(outcome)
             pending.fail(UnknownOutcomeError(str(error), (message,)) if type(error) is TransportError else error)
 
-        number = self.channel.expect(told)
+        number = self.channel.expect(on_outcome)
         self._open_sends[pending] = link, number
         return number
 
-    def _strike_send(self, pending: Pending) -> None:
+    def _remove_send(self, pending: Pending) -> None:
         """Removes a send whose outcome is known or not needed any more."""
         if (noted := self._open_sends.pop(pending, None)) is not None:
             self.channel.expect_no_more(noted[1])
@@ -346,27 +346,27 @@ class JvmSession(SessionCore[Entry, Feed]):
 
     # Receiving
 
-    def _subscribe(self, asked: ConsumerSpec) -> JvmConsumer:
+    def _subscribe(self, spec: ConsumerSpec) -> JvmConsumer:
         machine.check_process()
         with self.lock:
             self.check_open()
-            if asked.durable is not None and not asked.shared:
-                self.channel.claim(asked.durable)
-            if (kept := self._kept_feed(asked)) is not None:
-                consumer = JvmConsumer(self, asked, kept)
+            if spec.durable is not None and not spec.shared:
+                self.channel.claim(spec.durable)
+            if (kept := self._kept_feed(spec)) is not None:
+                consumer = JvmConsumer(self, spec, kept)
                 self.consumers[consumer] = None
                 return consumer
         link = self.channel.link(time.monotonic() + self.channel.options.send_timeout)
-        self._check_reader(link, asked.destination)
-        feed = Feed(asked)
-        consumer = JvmConsumer(self, asked, feed)
+        self._check_reader(link, spec.destination)
+        feed = Feed(spec)
+        consumer = JvmConsumer(self, spec, feed)
         self._open_feed(feed, link)
         with self.lock:
             if not self._closed:
                 self._feeds[feed] = None
                 self.consumers[consumer] = None
-                if asked.durable is not None and not asked.shared:
-                    self.channel.durables[asked.durable] = feed
+                if spec.durable is not None and not spec.shared:
+                    self.channel.durables[spec.durable] = feed
                 return consumer
         self._close_java(feed)
         self._check_open()
@@ -379,15 +379,15 @@ class JvmSession(SessionCore[Entry, Feed]):
             )
 
     def _open_feed(self, feed: Feed, link: Link) -> None:
-        asked, selector = feed.asked, feed.asked.text or ""  # with None the Java method would be ambiguous
+        spec, selector = feed.spec, feed.spec.text or ""  # with None the Java method would be ambiguous
         session = self._java(link) if self.transacted else link.session()
-        target = link.to_java(asked.destination, session)
+        target = link.to_java(spec.destination, session)
         with self.channel.watched(), translated():
-            if asked.shared:
-                feed.consumer = session.createSharedDurableConsumer(target, asked.durable, selector)
-            elif asked.durable is not None:
-                feed.consumer = session.createDurableSubscriber(target, asked.durable, selector, asked.no_local)
-            elif asked.no_local:
+            if spec.shared:
+                feed.consumer = session.createSharedDurableConsumer(target, spec.durable, selector)
+            elif spec.durable is not None:
+                feed.consumer = session.createDurableSubscriber(target, spec.durable, selector, spec.no_local)
+            elif spec.no_local:
                 feed.consumer = session.createConsumer(target, selector, True)
             else:
                 feed.consumer = session.createConsumer(target, selector)
@@ -410,7 +410,7 @@ class JvmSession(SessionCore[Entry, Feed]):
                 received = link.messages.receive(consumer, seconds)
                 if received is None:
                     return
-                message, java = link.messages.read(received, feed.asked.destination, link.marked)
+                message, java = link.messages.read(received, feed.spec.destination, link.marked)
         except (TransportError, IllegalStateError) as error:
             over = feed.closed or self._closed or machine.is_ending()
             if not over and not self.channel.note_failure(link, error):
@@ -422,8 +422,8 @@ class JvmSession(SessionCore[Entry, Feed]):
             raise
         entry = Entry(message, java, feed, link)
         with self.lock:
-            told = feed.link is not link and bool(feed.buffer) and isinstance(feed.buffer[-1], Interruption)
-            if told and not feed.returns:  # the connection was lost meanwhile: the message came before that
+            reported = feed.link is not link and bool(feed.buffer) and isinstance(feed.buffer[-1], Interruption)
+            if reported and not feed.returns:  # the connection was lost meanwhile: the message came before that
                 feed.buffer.insert(len(feed.buffer) - 1, entry)
             else:
                 feed.buffer.append(entry)
@@ -477,7 +477,7 @@ class JvmSession(SessionCore[Entry, Feed]):
         closed: dict[Feed, None] = {}
         with self.lock:
             for entry in reversed(entries):
-                feed = self.strike(entry)
+                feed = self.remove_unsettled(entry)
                 if feed is None:
                     continue
                 if feed.closed:
@@ -492,7 +492,7 @@ class JvmSession(SessionCore[Entry, Feed]):
     def _forget(self, entries: Iterable[Entry]) -> None:
         """Removes messages from `unsettled`, and ends the feeds that were kept only for them."""
         with self.lock:
-            feeds = dict.fromkeys(feed for entry in entries if (feed := self.strike(entry)) is not None)
+            feeds = dict.fromkeys(feed for entry in entries if (feed := self.remove_unsettled(entry)) is not None)
         self._end_feeds(feeds)
 
     # Transactions
@@ -548,16 +548,16 @@ class JvmSession(SessionCore[Entry, Feed]):
 
     # Other requests
 
-    def _browse(self, asked: ConsumerSpec) -> list[JmsMessage]:
+    def _browse(self, spec: ConsumerSpec) -> list[JmsMessage]:
         self._check_open()
         link = self.channel.link(time.monotonic() + self.channel.options.send_timeout)
-        self._check_reader(link, asked.destination)
+        self._check_reader(link, spec.destination)
         session = link.session()
         try:
             with self.channel.watched(), translated():
-                browser = session.createBrowser(link.to_java(asked.destination, session), asked.text or "")
+                browser = session.createBrowser(link.to_java(spec.destination, session), spec.text or "")
                 waiting = link.messages.browse(browser)
-                found = [link.messages.read(one, asked.destination, link.marked)[0] for one in waiting]
+                found = [link.messages.read(one, spec.destination, link.marked)[0] for one in waiting]
                 return [message for message in found if not _is_expired(message)]  # Qpid's client returns those too
         finally:
             session.close()
@@ -596,8 +596,8 @@ class JvmSession(SessionCore[Entry, Feed]):
         self._close_java(feed, returns=returns)
         with self.lock:
             self._feeds.pop(feed, None)
-            if feed.asked.durable is not None and not feed.asked.shared:
-                self.channel.durables.pop(feed.asked.durable, None)
+            if feed.spec.durable is not None and not feed.spec.shared:
+                self.channel.durables.pop(feed.spec.durable, None)
 
     def _close_java(self, feed: Feed, *, returns: bool = False) -> None:
         link, consumer, session = feed.link, feed.consumer, feed.session
@@ -613,8 +613,8 @@ class JvmSession(SessionCore[Entry, Feed]):
                 if not self.transacted:
                     session.close()
         except MtosiError as error:
-            told = "a consumer of %s was not ended in order: %s: %s"
-            log.warning(told, feed.asked.destination, type(error).__name__, error)
+            text = "a consumer of %s was not ended in order: %s: %s"
+            log.warning(text, feed.spec.destination, type(error).__name__, error)
 
     def _end(self, deadline: float) -> None:
         """Gives back all messages except the one of a running listener, which acknowledges it when it returns."""
@@ -628,7 +628,7 @@ class JvmSession(SessionCore[Entry, Feed]):
                 self._end_feed(feed, returns=any(entry.feed is feed for entry in returned))
         with self.lock:
             for entry in returned:
-                self.strike(entry)
+                self.remove_unsettled(entry)
             link, session = self._link, self._session
         if link is not None and link.lost is None and session is not None and listened is None:
             producer, self._session, self._producer, self._link = self._producer, None, None, None
@@ -648,7 +648,7 @@ class JvmSession(SessionCore[Entry, Feed]):
                 feed.buffer = deque(one for one in feed.buffer if isinstance(one, Interruption) or not feed.returns)
                 feed.buffer.append(Interruption(str(link.lost)))
         for pending in [one for one, (by, _) in self._open_sends.copy().items() if by is link]:
-            self._strike_send(pending)
+            self._remove_send(pending)
             pending.fail(UnknownOutcomeError(str(link.lost), (pending.message,)))
         if self.transacted and self._link is link and (self._sends or self.unsettled):
             self._broken = TransportError("the connection was lost: the transaction is rolled back")
@@ -674,13 +674,13 @@ class JvmSession(SessionCore[Entry, Feed]):
         with self.lock:
             self.check_open()
 
-    def _kept_feed(self, asked: ConsumerSpec) -> Feed | None:
+    def _kept_feed(self, spec: ConsumerSpec) -> Feed | None:
         """The feed of a closed consumer that is kept, and would keep messages from a new consumer like it."""
-        if asked.destination.is_topic:
+        if spec.destination.is_topic:
             return None
-        wanted = asked.destination, asked.text
+        wanted = spec.destination, spec.text
         return next(
-            (one for one in self._feeds if one.closed and (one.asked.destination, one.asked.text) == wanted), None
+            (one for one in self._feeds if one.closed and (one.spec.destination, one.spec.text) == wanted), None
         )
 
 

@@ -68,6 +68,6 @@ def connect(url: str, names: NamingContext, options: Mapping[str, Any]) -> Memor
     """
     given = checked(MemoryOptions, "memory", options)
     limits = {one.name: given[one.name] for one in fields(Limits) if one.name in given}
-    asked = MemoryOptions(**given)
-    found = provider(url.partition(":")[2].removeprefix("//"), clock=asked.clock, **limits)
-    return MemoryConnection(found, names, client_id=asked.client_id, send_rules=asked.send_rules)
+    settings = MemoryOptions(**given)
+    found = provider(url.partition(":")[2].removeprefix("//"), clock=settings.clock, **limits)
+    return MemoryConnection(found, names, client_id=settings.client_id, send_rules=settings.send_rules)

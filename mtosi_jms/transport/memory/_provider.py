@@ -137,7 +137,7 @@ class MemoryProvider:
         return [one for one in self._subscriptions.get(destination, ()) if one.wants(message, connection_id)]
 
     def crowded(self, coming: Iterable[tuple[Destination, JmsMessage]], connection_id: str) -> MessageQueue | None:
-        """A queue or subscription without room for what is coming; None if all have, or there is no bound.
+        """A queue or subscription without room for the coming messages; None if all have, or there is no bound.
 
         A transaction with more messages than the capacity is accepted if nothing waits there.
         """
@@ -203,7 +203,7 @@ class MemoryProvider:
             there = self._durable.get(subscription.durable)
             if there is not None:
                 same = there.same_as(subscription)
-                if there.readers and not (same and subscription.asked.shared):
+                if there.readers and not (same and subscription.spec.shared):
                     raise IllegalStateError(f"durable subscription {subscription.durable[1]!r}: a consumer has it")
                 if same:
                     return there

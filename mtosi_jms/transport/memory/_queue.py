@@ -293,25 +293,25 @@ class Subscription(MessageQueue):
     """The subscription of one subscriber to a topic. It gets a copy of each message that its selector accepts.
 
     Attributes:
-        asked: what it was made for.
+        spec: what it was made for.
         durable: its client id and name; None where it ends with its consumer.
         connection_id: whose it is, or was, where `no_local`.
     """
 
-    __slots__ = ("asked", "connection_id", "durable")
+    __slots__ = ("connection_id", "durable", "spec")
 
-    def __init__(self, asked: ConsumerSpec, client_id: str, lock: threading.Lock) -> None:
-        super().__init__(asked.destination, lock)
-        self.asked = asked
-        self.durable = None if asked.durable is None else (client_id, asked.durable)
+    def __init__(self, spec: ConsumerSpec, client_id: str, lock: threading.Lock) -> None:
+        super().__init__(spec.destination, lock)
+        self.spec = spec
+        self.durable = None if spec.durable is None else (client_id, spec.durable)
         self.connection_id = ""
 
     def wants(self, message: JmsMessage, connection_id: str) -> bool:
         """Whether it gets a message that a connection sends."""
-        if self.asked.no_local and connection_id == self.connection_id:
+        if self.spec.no_local and connection_id == self.connection_id:
             return False
-        return self.asked.selector is None or self.asked.selector.accepts(message)
+        return self.spec.selector is None or self.spec.selector.accepts(message)
 
     def same_as(self, other: Subscription) -> bool:
         """Whether another one asks for the same: topic, selector, `shared` and `no_local`."""
-        return self.asked._replace(selector=None) == other.asked._replace(selector=None)  # its text tells it
+        return self.spec._replace(selector=None) == other.spec._replace(selector=None)  # `text` has it

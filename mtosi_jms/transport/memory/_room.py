@@ -20,7 +20,7 @@ from mtosi_jms.transport.memory._queue import MessageQueue
 log = logging.getLogger(__package__)
 
 _UNREAD_FOR: Final = 1.0
-"""Seconds that a sender waits for room before it is told of a destination that nobody consumes."""
+"""Seconds that a sender waits for room before a destination that nobody consumes is logged."""
 _EXPIRY_LOOK: Final = 1.0
 """Seconds after which a sender that waits for room looks again: expiry makes room without telling anybody."""
 
@@ -40,27 +40,27 @@ def await_room(
     deadline: float | None,
     waits_at: Callable[[MessageQueue | None], bool],
 ) -> bool:
-    """Waits, the provider's lock released meanwhile, until all that is coming has room.
+    """Waits until all coming messages have room. The provider's lock is released meanwhile.
 
     Args:
         provider: whose lock is held.
-        coming: messages, with where they go.
+        coming: messages with their destinations.
         connection_id: whose they are.
         deadline: see `send_deadline`.
-        waits_at: told of the queue that is waited for, and of None after each wait; whether to wait on.
+        waits_at: called with the queue to wait for, and with None after each wait; returns whether to wait on.
 
     Returns:
-        Whether there is room; False where `waits_at` said so.
+        Whether there is room; False if `waits_at` returned False.
 
     Raises:
         ResourceLimitError: the deadline has passed.
         InvalidDestinationError: a destination went meanwhile.
     """
-    tell_at = time.monotonic() + _UNREAD_FOR
+    warn_at = time.monotonic() + _UNREAD_FOR
     while (crowded := provider.crowded(coming, connection_id)) is not None:
-        if time.monotonic() >= tell_at and not crowded.readers:
+        if time.monotonic() >= warn_at and not crowded.readers:
             log.warning("%s: full with %d messages, and nobody consumes it", crowded.destination, len(crowded))
-            tell_at = math.inf
+            warn_at = math.inf
         left = _EXPIRY_LOOK if deadline is None else min(deadline - time.monotonic(), _EXPIRY_LOOK)
         if left <= 0:
             raise ResourceLimitError(f"{crowded.destination}: full with {len(crowded)} messages")

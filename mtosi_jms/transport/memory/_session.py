@@ -22,10 +22,10 @@ class MemoryConsumer(ConsumerCore[Entry, MessageQueue]):
         view: the messages of its queue that its selector accepts.
     """
 
-    def __init__(self, session: MemorySession, asked: ConsumerSpec, queue: MessageQueue) -> None:
-        super().__init__(session, asked, queue)
-        selector = None if asked.destination.is_topic else asked.selector  # a subscription filters already
-        self.view = queue.attach(asked.text or "", selector)
+    def __init__(self, session: MemorySession, spec: ConsumerSpec, queue: MessageQueue) -> None:
+        super().__init__(session, spec, queue)
+        selector = None if spec.destination.is_topic else spec.selector  # a subscription filters already
+        self.view = queue.attach(spec.text or "", selector)
         self._provider = session.provider
 
     def _next(self) -> Entry | None:
@@ -105,29 +105,29 @@ class MemorySession(SessionCore[Entry, MessageQueue]):
                 self._await_room([(destination, message)], timeout)
             return self._put(destination, message)
 
-    def _subscribe(self, asked: ConsumerSpec) -> MemoryConsumer:
+    def _subscribe(self, spec: ConsumerSpec) -> MemoryConsumer:
         with self.lock:
             self.check_open()
-            self.provider.check_reader(asked.destination, self.connection.id)
+            self.provider.check_reader(spec.destination, self.connection.id)
             queue: MessageQueue
-            if asked.destination.is_topic:
-                queue = self.provider.subscribe(Subscription(asked, self.connection.client_id, self.lock))
+            if spec.destination.is_topic:
+                queue = self.provider.subscribe(Subscription(spec, self.connection.client_id, self.lock))
                 queue.connection_id = self.connection.id
             else:
-                queue = self.provider.queue(asked.destination)
-            consumer = MemoryConsumer(self, asked, queue)
+                queue = self.provider.queue(spec.destination)
+            consumer = MemoryConsumer(self, spec, queue)
             self.consumers[consumer] = None
             return consumer
 
-    def _browse(self, asked: ConsumerSpec) -> list[JmsMessage]:
+    def _browse(self, spec: ConsumerSpec) -> list[JmsMessage]:
         with self.lock:
             self.check_open()
-            self.provider.check_reader(asked.destination, self.connection.id)
-            found = self.provider.known_queue(asked.destination)
+            self.provider.check_reader(spec.destination, self.connection.id)
+            found = self.provider.known_queue(spec.destination)
             waiting = [] if found is None else found.live(self.provider.now_ms())
-        if asked.selector is None:
+        if spec.selector is None:
             return waiting
-        return [message for message in waiting if asked.selector.accepts(message)]
+        return [message for message in waiting if spec.selector.accepts(message)]
 
     def _temporary(self, kind: type[T]) -> T:
         with self.lock:
@@ -198,13 +198,13 @@ class MemorySession(SessionCore[Entry, MessageQueue]):
     def _settle_locked(self, entries: Sequence[Entry]) -> None:
         for entry in entries:
             entry.settled = True
-            if (queue := self.strike(entry)) is not None:
+            if (queue := self.remove_unsettled(entry)) is not None:
                 self.provider.release(queue)
 
     def _put_back_locked(self, entries: Sequence[Entry]) -> None:
         by_queue: dict[MessageQueue, list[Entry]] = {}
         for entry in entries:
-            queue = self.strike(entry)
+            queue = self.remove_unsettled(entry)
             if queue is not None:
                 by_queue.setdefault(queue, []).append(entry)
         for queue, returned in by_queue.items():

@@ -62,7 +62,7 @@ class Channel:
         self.options = options
         self.wake_all = on_change
         self.on_reconnected = on_reconnected
-        self._tell_lost = on_lost
+        self._notify_lost = on_lost
         self._subscriptions = Subscriptions(lock, options)
         self._collector = Collector(lock, options.send_timeout)
         self._returned: dict[str, None] = {}
@@ -175,7 +175,7 @@ class Channel:
     def acknowledge(self, entries: Iterable[Entry], deadline: float | None = None) -> None:
         """Acknowledges messages at the broker: at once, or within 5 ms if more messages wait for the same consumer.
 
-        Raises TransportError if the broker cannot be told; then it delivers them again."""
+        Raises TransportError if the broker cannot be reached; then it delivers them again."""
         links: dict[Link, list[Frame]] = {}
         more = False
         for entry in entries:
@@ -186,10 +186,10 @@ class Channel:
 
     def subscribe(self, feed: Feed, factor: int = 1) -> None:
         """Makes a subscription with `factor` times the usual window. It is active when this returns."""
-        asked = feed.asked
-        window = _TOPIC_WINDOW if asked.destination.is_topic else self.options.prefetch * factor
-        headers = self.dialect.subscribing(asked, window)
-        self._subscriptions.make(self._some_link(), self._address(asked.destination), headers, feed)
+        spec = feed.spec
+        window = _TOPIC_WINDOW if spec.destination.is_topic else self.options.prefetch * factor
+        headers = self.dialect.subscribing(spec, window)
+        self._subscriptions.make(self._some_link(), self._address(spec.destination), headers, feed)
 
     def widen(self, feed: Feed) -> None:
         """Makes one more subscription to a queue if the window is full of unacknowledged messages.
@@ -197,7 +197,7 @@ class Channel:
         STOMP cannot enlarge a window: without this, a transaction of more messages would wait for ever.
         """
         allowed = self.options.prefetch * (2 ** len(feed.subscriptions) - 1)
-        if feed.held >= allowed and not feed.asked.destination.is_topic and not feed.closed:
+        if feed.held >= allowed and not feed.spec.destination.is_topic and not feed.closed:
             self.subscribe(feed, 2 ** len(feed.subscriptions))
 
     def renew(self, feeds: Iterable[Feed]) -> None:
@@ -219,7 +219,7 @@ class Channel:
         """Makes a temporary destination."""
         return self._temporaries.make(kind, self._some_link())
 
-    def browse(self, asked: ConsumerSpec) -> list[JmsMessage]:
+    def browse(self, spec: ConsumerSpec) -> list[JmsMessage]:
         """Returns the messages that wait in a queue.
 
         Raises:
@@ -227,10 +227,10 @@ class Channel:
         """
         if Capability.BROWSE not in self.dialect.capabilities:
             raise ConfigError(f"{self.dialect.provider} has no browser over STOMP")
-        headers = {**self.dialect.subscribing(asked, self.options.prefetch), "browser": "true"}
-        address = self._address(asked.destination)
+        headers = {**self.dialect.subscribing(spec, self.options.prefetch), "browser": "true"}
+        address = self._address(spec.destination)
         found = self._collector.collect(self._some_link(), address, headers, lambda one: "browser" in one)
-        return [self._message(headers, body, asked.destination) for headers, body in found[:-1]]
+        return [self._message(headers, body, spec.destination) for headers, body in found[:-1]]
 
     def restore(self, link: Link) -> None:
         """Restores on a new link what existed on the lost one, and sends the frames that it did not write.
@@ -265,7 +265,7 @@ class Channel:
 
     def on_messages(self, link: Link, frames: Sequence[Received]) -> None:
         """Puts received messages into the buffers of their consumers, and then wakes the waiting threads once."""
-        came: list[Entry] = []
+        entries: list[Entry] = []
         for _, headers, body in frames:
             number = headers.get("subscription", "")
             subscription = self._subscriptions.find(number)
@@ -273,15 +273,15 @@ class Channel:
                 with self.lock:
                     self._collector.takes(number, headers, body)
             elif subscription.link is link:
-                message = self._message(headers, body, subscription.feed.asked.destination)
-                came.append(Entry(subscription, link, headers.get("ack", ""), message))
-        if not came:
+                message = self._message(headers, body, subscription.feed.spec.destination)
+                entries.append(Entry(subscription, link, headers.get("ack", ""), message))
+        if not entries:
             return
         with self.lock:
-            for entry in came:
+            for entry in entries:
                 if self._subscriptions.find(entry.subscription.number) is not None and not entry.is_stale:
                     self._take(entry)
-            for feed in dict.fromkeys(entry.subscription.feed for entry in came):
+            for feed in dict.fromkeys(entry.subscription.feed for entry in entries):
                 feed.signal()
 
     def _take(self, entry: Entry) -> None:
@@ -300,7 +300,7 @@ class Channel:
     def on_lost(self, link: Link) -> None:
         """Notes that a link was lost: unacknowledged messages come again, if the broker keeps them."""
         with self.lock:
-            self._subscriptions.lost(link, is_told=self.options.reconnect)
+            self._subscriptions.lost(link, is_reported=self.options.reconnect)
             self._collector.end()
             self._reconnector.notify()
-            self._tell_lost()
+            self._notify_lost()

@@ -74,14 +74,14 @@ class Dialect(ABC):
 
     @abstractmethod
     def kind_of_body(self, message_type: MessageType, size: int) -> dict[str, str]:
-        """Headers that tell text from bytes."""
+        """Headers that distinguish text from bytes."""
 
     @abstractmethod
     def message_type(self, headers: Mapping[str, str]) -> MessageType:
         """Returns the kind of a received message."""
 
     @abstractmethod
-    def subscribing(self, asked: ConsumerSpec, window: int) -> dict[str, str]:
+    def subscribing(self, spec: ConsumerSpec, window: int) -> dict[str, str]:
         """Returns the headers of a SUBSCRIBE besides destination, id and ack; `window`: messages before an ACK."""
 
     @abstractmethod
@@ -153,18 +153,18 @@ class ActiveMQ(Dialect):
         binary = "content-length" in headers and headers.get("amq-msg-type") != "text"
         return MessageType.BYTES if binary else MessageType.TEXT
 
-    def subscribing(self, asked: ConsumerSpec, window: int) -> dict[str, str]:
+    def subscribing(self, spec: ConsumerSpec, window: int) -> dict[str, str]:
         """See `Dialect.subscribing`.
 
         The broker itself adds what lets selectors compare numbers in text. Adding it twice is an error that stays in
         its cache.
         """
         headers = {"activemq.prefetchSize": str(window)}
-        if asked.selector is not None:
-            headers["selector"] = str(asked.selector)
-        if asked.durable is not None:
-            headers["activemq.subscriptionName"] = asked.durable
-        if asked.no_local:
+        if spec.selector is not None:
+            headers["selector"] = str(spec.selector)
+        if spec.durable is not None:
+            headers["activemq.subscriptionName"] = spec.durable
+        if spec.no_local:
             headers["activemq.noLocal"] = "true"
         return headers
 
@@ -245,17 +245,17 @@ class Artemis(Dialect):
     def message_type(self, headers: Mapping[str, str]) -> MessageType:
         return MessageType.BYTES if headers.get("amq-msg-type") == "bytes" else MessageType.TEXT
 
-    def subscribing(self, asked: ConsumerSpec, window: int) -> dict[str, str]:
+    def subscribing(self, spec: ConsumerSpec, window: int) -> dict[str, str]:
         headers = {
-            "subscription-type": _routing(asked.destination),
+            "subscription-type": _routing(spec.destination),
             # Bytes; as long as any are left, one more message is sent, so that 1 is one message at a time.
             "consumer-window-size": str((window - 1) * self._bytes_a_message + 1),
         }
-        if asked.selector is not None:
-            headers["selector"] = f"convert_string_expressions:{artemis_selector(asked.selector)}"
-        if asked.durable is not None:
-            headers["durable-subscription-name"] = asked.durable
-        if asked.no_local:
+        if spec.selector is not None:
+            headers["selector"] = f"convert_string_expressions:{artemis_selector(spec.selector)}"
+        if spec.durable is not None:
+            headers["durable-subscription-name"] = spec.durable
+        if spec.no_local:
             headers["no-local"] = "true"
         return headers
 

@@ -43,7 +43,7 @@ _SILENCE: Final = 2.0
 _EARLY: Final = 3
 """Heart-beats are sent so many times as often as promised, because ActiveMQ has no tolerance."""
 _SOON: Final = 5.0
-"""Seconds within which the reading thread tells waiting threads why the link ended."""
+"""Seconds within which the reading thread reports to waiting threads why the link ended."""
 _LOOKS: Final = 8
 """Number of checks during the shortest heart-beat interval."""
 
@@ -182,10 +182,10 @@ class Link:
             if self._connected.lost:
                 if self._wire.failure is not None:
                     raise unreachable(self.address, self._wire.failure, self._options)
-                asked = ", and does it want a certificate (cert_file)" if self.address.tls else ""
+                hint = ", and does it want a certificate (cert_file)" if self.address.tls else ""
                 raise UnansweredError(
                     f"{self.address}: it closed the connection unanswered; is it a STOMP port, with or without TLS"
-                    f"{asked}?"
+                    f"{hint}?"
                 ) from unsent
         except BaseException:
             self._wire.disconnect_socket()
@@ -227,7 +227,7 @@ class Link:
         for command, headers, body in frames:
             if confirmed or on_settled is not None:
                 number = f"r{next(self._numbers)}"
-                receipts[number] = Receipt(None if on_settled is None else self._telling(on_settled))
+                receipts[number] = Receipt(None if on_settled is None else self._callback_of(on_settled))
                 headers = {**headers, "receipt": number}
             written.append(encode(command, headers, body))
         if receipts:
@@ -241,7 +241,7 @@ class Link:
         except WriteError:
             if confirmed:
                 self._raise_refusal(receipts.values())
-            elif receipts and not self._withdraw(receipts):  # it was told already
+            elif receipts and not self._withdraw(receipts):  # the outcome was reported already
                 return
             raise
         finally:
@@ -271,10 +271,10 @@ class Link:
         Returns:
             Seconds until the next check.
         """
-        if self._promised and now - self._wire.said >= self._promised / _EARLY:
+        if self._promised and now - self._wire.last_written >= self._promised / _EARLY:
             self._wire.beat(HEART_BEAT)
-        if self._expected and now - self._wire.heard > self._expected * _SILENCE:
-            self.end(TransportError(f"{self.address}: no sign of life for {now - self._wire.heard:.1f} s"))
+        if self._expected and now - self._wire.last_read > self._expected * _SILENCE:
+            self.end(TransportError(f"{self.address}: no sign of life for {now - self._wire.last_read:.1f} s"))
         return min(filter(None, (self._promised, self._expected)), default=self._options.heart_beat) / _LOOKS
 
     def close(self, deadline: float) -> None:
@@ -296,7 +296,7 @@ class Link:
         if self.lost is not None:  # a new error each time: one raised again and again would gather tracebacks
             raise WriteError(str(self.lost))
 
-    def _telling(self, on_settled: OnSettled) -> Callable[[Receipt], None]:
+    def _callback_of(self, on_settled: OnSettled) -> Callable[[Receipt], None]:
         def settled(receipt: Receipt) -> None:
             on_settled(self._unknown() if receipt.lost and receipt.refused is None else receipt.refused)
 
@@ -397,7 +397,7 @@ class Link:
         self.writer.end()
         with self._lock:
             self.lost = self._reason or TransportError(f"{self.address}: the connection was lost")
-            # Of several frames nobody knows which one was too large; sent again one by one, it is told.
+            # Of several frames nobody knows which one was too large; sent again one by one, it is found.
             refused = self.lost if isinstance(self.lost, MessageRefusedError) and len(self._receipts) == 1 else None
             waiting = [self._connected, *self._receipts.values()]
             self._receipts.clear()
@@ -412,12 +412,12 @@ def _is_message(frame: Received) -> bool:
 
 def _refusal(address: Address, headers: Mapping[str, str], body: bytes, *, secret: str) -> MtosiError:
     """Returns the error for an ERROR frame; `secret` is removed from the broker's text."""
-    told = body.decode("utf-8", "replace").partition("\n")[0].strip()
-    told = told if ": " in told or len(told) > len(headers.get("message", "")) else headers.get("message", told)
-    told = told.partition(" CoreMessage[")[0]  # Artemis shows the message, with all that its properties hold
+    line = body.decode("utf-8", "replace").partition("\n")[0].strip()
+    line = line if ": " in line or len(line) > len(headers.get("message", "")) else headers.get("message", line)
+    line = line.partition(" CoreMessage[")[0]  # Artemis shows the message, with all that its properties hold
     other = MessageRefusedError if "receipt-id" in headers else TransportError  # it says to which frame it answers
-    kind = next((kind for words, kind in _WORDS if any(word in told for word in words)), other)
-    text = f"{address}: {without(told, secret)[:_SHOWN]}"
+    kind = next((kind for words, kind in _WORDS if any(word in line for word in words)), other)
+    text = f"{address}: {without(line, secret)[:_SHOWN]}"
     if issubclass(kind, AuthenticationError):
         text = f"{text}; check user and password, and what this user may do"
     return kind(text)
@@ -431,8 +431,8 @@ def unreachable(address: Address, error: OSError, options: StompOptions) -> Tran
             "is made out to this host"
         )
     if isinstance(error, ssl.SSLError) and any(word in (error.reason or "") for word in _CERTIFICATE_REFUSED):
-        told = "refuses our certificate" if options.has_certificate else "wants a certificate, and got none"
-        return AuthenticationError(f"{address}: it {told} ({error.reason}); check cert_file and key_file")
+        problem = "refuses our certificate" if options.has_certificate else "wants a certificate, and got none"
+        return AuthenticationError(f"{address}: it {problem} ({error.reason}); check cert_file and key_file")
     if isinstance(error, ssl.SSLError):
         return TransportError(f"{address}: TLS failed ({error.reason}); check port, ca_file and cert_file")
     reason = error.strerror or str(error) or type(error).__name__

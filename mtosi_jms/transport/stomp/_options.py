@@ -106,11 +106,11 @@ class StompOptions(ConnectOptions):
         return bool(self.cert_file) or self.ssl_context is not None
 
     def _load_certificate(self, context: ssl.SSLContext) -> None:
-        asked = False
+        encrypted = False
 
         def password() -> str:
-            nonlocal asked
-            asked = True
+            nonlocal encrypted
+            encrypted = True
             return self.key_password
 
         for name in ("cert_file", "key_file"):
@@ -123,7 +123,7 @@ class StompOptions(ConnectOptions):
         try:
             context.load_cert_chain(self.cert_file, self.key_file or None, password)
         except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
-            if asked:
+            if encrypted:
                 how = "it does not open" if self.key_password else "it is missing for"
                 raise ConfigError(f"option key_password: {how} the key in {key}, which is encrypted") from None
             if getattr(error, "reason", None) == "KEY_VALUES_MISMATCH":
@@ -149,11 +149,11 @@ def parse_url(url: str, given: Mapping[str, Any]) -> tuple[tuple[Address, ...], 
     parts, query = _split(url)
     logins: dict[str, str] = {}
     addresses = tuple(_address(part, logins, query) for part in parts)
-    asked = {name: from_query(StompOptions, name, text) for name, text in query.items()} | logins
-    said = {name: value for name, value in given.items() if value is not None or name not in asked}
-    if said.get("password_file"):  # of the call, so it goes before the URL's password
-        asked.pop("password", None)
-    return addresses, StompOptions(**with_login(checked(StompOptions, "stomp", asked | said)))
+    url_options = {name: from_query(StompOptions, name, text) for name, text in query.items()} | logins
+    call_options = {name: value for name, value in given.items() if value is not None or name not in url_options}
+    if call_options.get("password_file"):  # of the call, so it goes before the URL's password
+        url_options.pop("password", None)
+    return addresses, StompOptions(**with_login(checked(StompOptions, "stomp", url_options | call_options)))
 
 
 def _split(url: str) -> tuple[list[str], dict[str, str]]:

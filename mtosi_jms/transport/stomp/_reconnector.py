@@ -29,7 +29,7 @@ log = logging.getLogger(__package__)
 
 _FIRST_PAUSE: Final = 0.1
 _LAST_PAUSE: Final = 30.0
-_ASKED: Final = 3
+_ATTEMPTS: Final = 3
 """Maximum attempts at a broker that closes the connection without an answer."""
 
 
@@ -81,7 +81,7 @@ class Reconnector:
     Args:
         addresses: addresses of the brokers, in the order in which they are tried.
         options: see `StompOptions`.
-        owner: told of messages, losses and new links; its lock guards this state.
+        owner: notified of messages, losses and new links; its lock guards this state.
     """
 
     def __init__(self, addresses: Sequence[Address], options: StompOptions, owner: Owner) -> None:
@@ -180,7 +180,7 @@ class Reconnector:
             return None
         try:
             return self._keep()
-        except Exception as error:  # threads that wait for a connection must be told that none will come
+        except Exception as error:  # threads that wait for a connection must learn that none will come
             log.exception("the connection cannot be looked after any more")
             self._give_up(TransportError(f"{self.address}: the connection was lost: {type(error).__name__}"))
             return None
@@ -240,7 +240,7 @@ class Reconnector:
         failures: list[MtosiError] = []
         for address in addresses:
             try:
-                link = self._asked(address)
+                link = self._attempt(address)
             except ClientIdInUseError as error:
                 # After a loss the broker may not have noticed yet that the old connection is gone.
                 failures.append(error if self._dialect is None else TransportError(str(error)))
@@ -253,9 +253,9 @@ class Reconnector:
         passing = (one for one in failures if self._dialect and not isinstance(one, AuthenticationError | ConfigError))
         raise next(passing, failures[-1])
 
-    def _asked(self, address: Address) -> Link:
+    def _attempt(self, address: Address) -> Link:
         """Opens a link to a broker. ActiveMQ closes about 1% of the connections that it refuses without a reason."""
-        for _ in range(_ASKED - 1):
+        for _ in range(_ATTEMPTS - 1):
             try:
                 return self._open(address)
             except UnansweredError as error:

@@ -32,8 +32,8 @@ _LARGE: Final = 65_536
 class StompConsumer(ConsumerCore[Entry, Feed]):
     """A consumer over STOMP."""
 
-    def __init__(self, session: StompSession, asked: ConsumerSpec, feed: Feed) -> None:
-        super().__init__(session, asked, feed)
+    def __init__(self, session: StompSession, spec: ConsumerSpec, feed: Feed) -> None:
+        super().__init__(session, spec, feed)
         self._stomp = session
         feed.closed = False
         feed.signal = self.signal
@@ -152,44 +152,44 @@ class StompSession(SessionCore[Entry, Feed]):
         log_message("sent to", target, sent)
         return sent
 
-    def _subscribe(self, asked: ConsumerSpec) -> StompConsumer:
+    def _subscribe(self, spec: ConsumerSpec) -> StompConsumer:
         with self.lock:
             self.check_open()
-            self.channel.check_reader(asked.destination)
+            self.channel.check_reader(spec.destination)
             if self.transacted and Capability.TRANSACTED_RECEIVE not in self.channel.dialect.capabilities:
                 raise ConfigError(
                     f"{self.channel.dialect.provider} acknowledges outside of STOMP's transactions: receive in a "
                     "session that is not transacted"
                 )
-            if asked.durable is not None:
-                self.channel.claim(asked.durable)
-            if (kept := self._kept_feed(asked)) is not None:
-                return self._enter(asked, kept)
-        feed = Feed(asked)
-        consumer = StompConsumer(self, asked, feed)
+            if spec.durable is not None:
+                self.channel.claim(spec.durable)
+            if (kept := self._kept_feed(spec)) is not None:
+                return self._enter(spec, kept)
+        feed = Feed(spec)
+        consumer = StompConsumer(self, spec, feed)
         self.channel.subscribe(feed)
         with self.lock:
             if not self._closed:
-                return self._enter(asked, feed, consumer)
+                return self._enter(spec, feed, consumer)
         feed.closed = True  # by another thread meanwhile, which has not seen this consumer
         self.channel.unsubscribe(feed, self.channel.goodbye())
         self._check_open()
         return consumer
 
     def unsubscribe(self, durable: str) -> None:
-        """See `Session.unsubscribe`; Artemis does not tell a name that it does not know."""
+        """See `Session.unsubscribe`; Artemis does not report a name that it does not know."""
         with self.use:
             with self.lock:
                 self.check_open()
                 self.channel.claim(durable)
             self.channel.end_durable(durable)
 
-    def _browse(self, asked: ConsumerSpec) -> list[JmsMessage]:
+    def _browse(self, spec: ConsumerSpec) -> list[JmsMessage]:
         """See `Session.browse`. ActiveMQ also returns messages that were delivered and not acknowledged."""
         with self.lock:
             self.check_open()
-            self.channel.check_reader(asked.destination)
-        return self.channel.browse(asked)
+            self.channel.check_reader(spec.destination)
+        return self.channel.browse(spec)
 
     def _temporary(self, kind: type[T]) -> T:
         self._check_open()
@@ -199,7 +199,7 @@ class StompSession(SessionCore[Entry, Feed]):
         """See `Session.commit`. A lost connection rolls back; if COMMIT was sent already, the outcome is unknown."""
         held = list(self.unsettled)
         lost = not self._begun.is_open  # what was acknowledged in it, then, by a commit that was interrupted
-        if any(entry.comes_again or (lost and entry.told) for entry in held):
+        if any(entry.comes_again or (lost and entry.uncommitted) for entry in held):
             self._roll_back()
             raise TransportError(
                 "the connection was lost since messages of the transaction were received: it is rolled back, and "
@@ -207,7 +207,7 @@ class StompSession(SessionCore[Entry, Feed]):
             )
         sends, self._sends = self._sends, []
         begun = self._begun.take()
-        entries = [entry for entry in held if not entry.is_stale and not entry.told]
+        entries = [entry for entry in held if not entry.is_stale and not entry.uncommitted]
         if begun is None and not sends and not entries:
             return
         try:
@@ -228,11 +228,11 @@ class StompSession(SessionCore[Entry, Feed]):
     def _roll_back(self) -> None:
         self._sends.clear()
         self._begun.abort(time.monotonic() + self.channel.options.send_timeout)
-        told = dict.fromkeys(one.subscription.feed for one in list(self.unsettled) if one.told)
-        if told:  # the broker takes no other acknowledgement of these: it has to deliver them again
+        feeds = dict.fromkeys(one.subscription.feed for one in list(self.unsettled) if one.uncommitted)
+        if feeds:  # the broker takes no other acknowledgement of these: it has to deliver them again
             with self.lock:
-                self.channel.note_returned(one for one in self.unsettled if one.subscription.feed in told)
-            self.channel.renew(told)
+                self.channel.note_returned(one for one in self.unsettled if one.subscription.feed in feeds)
+            self.channel.renew(feeds)
         self._give_back(list(self.unsettled))
 
     def _acknowledge(self, entries: Sequence[Entry], deadline: float | None = None) -> None:
@@ -255,8 +255,8 @@ class StompSession(SessionCore[Entry, Feed]):
         """Has the broker send more messages if the window is full of unacknowledged ones."""
         if self.transacted:
             with self.lock:
-                untold = [one for one in self.unsettled if not one.told]
-                held = [one for one in untold if not one.subscription.feed.asked.destination.is_topic]
+                unacknowledged = [one for one in self.unsettled if not one.uncommitted]
+                held = [one for one in unacknowledged if not one.subscription.feed.spec.destination.is_topic]
             if len(held) >= self.channel.options.prefetch:
                 self._begun.acknowledge(held)
         self.channel.widen(feed)
@@ -266,7 +266,7 @@ class StompSession(SessionCore[Entry, Feed]):
         closed: dict[Feed, None] = {}
         with self.lock:
             for entry in reversed(entries):
-                feed = self.strike(entry)
+                feed = self.remove_unsettled(entry)
                 if feed is None:
                     continue
                 self.channel.note_returned([entry])  # where it waits here, the broker may still have it back
@@ -281,7 +281,7 @@ class StompSession(SessionCore[Entry, Feed]):
     def _forget(self, entries: Iterable[Entry]) -> None:
         """Removes messages from `unsettled`, and ends the subscriptions that were kept only for them."""
         with self.lock:
-            feeds = dict.fromkeys(feed for entry in entries if (feed := self.strike(entry)) is not None)
+            feeds = dict.fromkeys(feed for entry in entries if (feed := self.remove_unsettled(entry)) is not None)
         self._end_feeds(feeds, self.channel.goodbye())
 
     def _end_consumer(self, consumer: ConsumerCore[Entry, Feed], deadline: float) -> None:
@@ -311,7 +311,7 @@ class StompSession(SessionCore[Entry, Feed]):
                 self._end_feed(feed, deadline)
         with self.lock:
             for entry in returned:
-                self.strike(entry)
+                self.remove_unsettled(entry)
 
     def _check_open(self) -> None:
         with self.lock:
@@ -319,16 +319,16 @@ class StompSession(SessionCore[Entry, Feed]):
 
     # The caller of every method below holds the lock.
 
-    def _enter(self, asked: ConsumerSpec, feed: Feed, consumer: StompConsumer | None = None) -> StompConsumer:
-        made = consumer or StompConsumer(self, asked, feed)
+    def _enter(self, spec: ConsumerSpec, feed: Feed, consumer: StompConsumer | None = None) -> StompConsumer:
+        made = consumer or StompConsumer(self, spec, feed)
         self._feeds[feed] = None
         self.consumers[made] = None
         return made
 
-    def _kept_feed(self, asked: ConsumerSpec) -> Feed | None:
+    def _kept_feed(self, spec: ConsumerSpec) -> Feed | None:
         """Returns the feed of a closed consumer that would otherwise withhold messages from the same new consumer."""
-        if asked.destination.is_topic:
+        if spec.destination.is_topic:
             return None
-        wanted = asked.destination, asked.text
+        wanted = spec.destination, spec.text
         kept = (one for one in self._feeds if one.closed)
-        return next((one for one in kept if (one.asked.destination, one.asked.text) == wanted), None)
+        return next((one for one in kept if (one.spec.destination, one.spec.text) == wanted), None)

@@ -42,7 +42,7 @@ class Feed:
     Meanwhile a new consumer with the same destination and selector takes it over.
 
     Attributes:
-        asked: what the consumer was asked to receive.
+        spec: what the consumer receives.
         subscriptions: its subscriptions at the broker: one, or more for a queue with many unacknowledged messages.
         buffer: messages that came and were not handed out, with interruptions between them.
         held: how many messages were handed out and are not settled.
@@ -50,8 +50,8 @@ class Feed:
         signal: called, with the connection's lock held, when messages came.
     """
 
-    def __init__(self, asked: ConsumerSpec) -> None:
-        self.asked = asked
+    def __init__(self, spec: ConsumerSpec) -> None:
+        self.spec = spec
         self.subscriptions: list[Subscription] = []
         self.buffer: deque[Entry | Interruption] = deque()
         self.held = 0
@@ -60,8 +60,8 @@ class Feed:
 
     def interrupted(self, reason: str) -> None:
         """Notes an interruption: later messages come after it."""
-        told = bool(self.buffer) and isinstance(self.buffer[-1], Interruption)
-        if not self.closed and not told:
+        reported = bool(self.buffer) and isinstance(self.buffer[-1], Interruption)
+        if not self.closed and not reported:
             self.buffer.append(Interruption(reason))
 
 
@@ -79,7 +79,7 @@ class Subscription:
         self.feed = feed
         self.link: Link | None = None
         self.made = False
-        self.returns = not feed.asked.destination.is_topic or feed.asked.durable is not None
+        self.returns = not feed.spec.destination.is_topic or feed.spec.durable is not None
         self._headers = {**headers, "id": number, "destination": address, "ack": "client-individual"}
 
     def anew(self, number: str) -> Subscription:
@@ -104,7 +104,7 @@ class Entry:
         ack: the id for its ACK.
         message: the message for the next delivery.
         settled: whether it was acknowledged.
-        told: whether the broker has its acknowledgement, in a transaction that is not committed.
+        uncommitted: whether the broker has its acknowledgement, in a transaction that is not committed.
     """
 
     subscription: Subscription
@@ -112,7 +112,7 @@ class Entry:
     ack: str
     message: JmsMessage
     settled: bool = False
-    told: bool = False
+    uncommitted: bool = False
 
     @property
     def is_stale(self) -> bool:
@@ -186,7 +186,7 @@ class Subscriptions:
                 except MtosiError as error:
                     log.warning(
                         "a subscription to %s was not ended in order: %s: %s",
-                        one.feed.asked.destination,
+                        one.feed.spec.destination,
                         type(error).__name__,
                         error,
                     )
@@ -262,16 +262,16 @@ class Subscriptions:
     def check_free(self, durable: str) -> None:
         """Raises IllegalStateError if a consumer has the durable subscription."""
         for one in self._known.values():
-            if one.feed.asked.durable == durable:
+            if one.feed.spec.durable == durable:
                 why = "messages of it are not acknowledged" if one.feed.closed else "a consumer has it"
                 raise IllegalStateError(f"durable subscription {durable!r}: {why}")
 
-    def lost(self, link: Link, *, is_told: bool) -> None:
-        """Notes the loss of a link and of its messages; `is_told`: whether consumers report the interruption."""
+    def lost(self, link: Link, *, is_reported: bool) -> None:
+        """Notes the loss of a link and of its messages; `is_reported`: whether consumers report the interruption."""
         for one in self._known.values():
             if one.link is link:
                 one.link, one.made = None, False
-                if is_told:
+                if is_reported:
                     one.feed.interrupted(str(link.lost))
 
 
@@ -287,7 +287,7 @@ class Collector:
         self._lock = lock
         self._seconds = seconds
         self._numbers = itertools.count(1)
-        self._coming: dict[str, queue.SimpleQueue[Answer | None]] = {}
+        self._answers: dict[str, queue.SimpleQueue[Answer | None]] = {}
 
     def collect(
         self, link: Link, address: str, headers: Mapping[str, str], is_last: Callable[[dict[str, str]], bool]
@@ -298,36 +298,36 @@ class Collector:
             TransportError: the last message did not come.
         """
         number = f"c{next(self._numbers)}"
-        coming: queue.SimpleQueue[Answer | None] = queue.SimpleQueue()
+        answers: queue.SimpleQueue[Answer | None] = queue.SimpleQueue()
         with self._lock:
-            self._coming[number] = coming
+            self._answers[number] = answers
         found: list[Answer] = []
         try:
             subscribe = {"id": number, "destination": address, "ack": "auto", **headers}
             link.send([("SUBSCRIBE", subscribe, b"")], confirmed=True)
             while not found or not is_last(found[-1][0]):
-                found.append(self._next(link, coming))
+                found.append(self._next(link, answers))
             link.send([("UNSUBSCRIBE", {"id": number}, b"")], confirmed=True)
         finally:
             with self._lock:
-                del self._coming[number]
+                del self._answers[number]
         return found
 
     def takes(self, number: str, headers: dict[str, str], body: bytes) -> bool:
         """Takes a message; returns False if it is for another subscription. The lock is held."""
-        coming = self._coming.get(number)
-        if coming is not None:
-            coming.put((headers, body))
-        return coming is not None
+        answers = self._answers.get(number)
+        if answers is not None:
+            answers.put((headers, body))
+        return answers is not None
 
     def end(self) -> None:
         """Ends all waits, because the link was lost. The lock is held."""
-        for coming in self._coming.values():
-            coming.put(None)
+        for answers in self._answers.values():
+            answers.put(None)
 
-    def _next(self, link: Link, coming: queue.SimpleQueue[Answer | None]) -> Answer:
+    def _next(self, link: Link, answers: queue.SimpleQueue[Answer | None]) -> Answer:
         try:
-            received = coming.get(timeout=self._seconds)
+            received = answers.get(timeout=self._seconds)
         except queue.Empty:
             received = None
         if received is None:

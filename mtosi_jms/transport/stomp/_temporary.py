@@ -1,7 +1,7 @@
 """Temporary destinations over STOMP.
 
 ActiveMQ makes one when a connection first uses `/temp-queue/NAME`. The broker's name for it consists of its own id for
-the connection and a number. Others send to it by that name, so we have to find it out, because STOMP does not tell it.
+the connection and a number. Others send to it by that name, so we have to find it out, because STOMP does not show it.
 Our name stays valid after a reconnect; messages to the old queue are lost.
 """
 
@@ -88,9 +88,9 @@ class Temporaries:
             self._link, self._name, self._made = link, "", 0
         if self._name:
             return
-        self._name = self._dialect.connection_id(link.headers, self._client_id) or self._ask(link)
+        self._name = self._dialect.connection_id(link.headers, self._client_id) or self._request_name(link)
 
-    def _ask(self, link: Link) -> str:
+    def _request_name(self, link: Link) -> str:
         """Returns the connection's name, from the id of a message that it sends to itself: ids begin with that name."""
         address = _PREFIXES[TemporaryQueue] + uuid.uuid4().hex
         link.send([("SEND", {"destination": address}, b"?")], confirmed=True)

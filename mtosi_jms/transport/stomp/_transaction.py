@@ -55,7 +55,7 @@ class Begun:
             if self._transaction.link is not link:
                 return
             for one in entries:
-                one.told = True
+                one.uncommitted = True
             try:
                 link.send([*frames, *_acknowledgements(self._transaction, entries)])
             except BaseException as error:  # whether the broker has some of it is unknown

@@ -58,10 +58,10 @@ class Wire(BaseTransport):  # type: ignore[misc]
         awaits: returns whether somebody waits for a confirmation of the broker.
 
     Attributes:
-        heard, said: when something was received, and sent, last, by the monotonic clock.
+        last_read, last_written: when something was last received and sent, by the monotonic clock.
         writing: held while something is written.
-        writable: tells whether there is room; once it is connected.
-        failure: what TLS failed with after the handshake, where TLS 1.3 tells what it thinks of a certificate.
+        writable: selects the socket when it has room; once it is connected.
+        failure: what TLS failed with after the handshake, when TLS 1.3 reports a refused certificate.
     """
 
     failure: ssl.SSLError | None = None
@@ -93,7 +93,7 @@ class Wire(BaseTransport):  # type: ignore[misc]
         self._no_wait = 0 if tls is not None else int(getattr(socket, "MSG_DONTWAIT", 0))
         self._over = False
         self._written = 0
-        self.heard = self.said = time.monotonic()
+        self.last_read = self.last_written = time.monotonic()
         self.override_threading(self._reader)
 
     def attempt_connection(self) -> None:
@@ -109,7 +109,7 @@ class Wire(BaseTransport):  # type: ignore[misc]
             plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             plain.settimeout(max(deadline - time.monotonic(), 0.001))
             self.socket = plain if self._tls is None else self._tls.wrap_socket(plain, server_hostname=host)
-            # If single calls can be told not to wait, reading takes one call instead of three. Otherwise no call waits.
+            # If a single call can be made not to wait, reading takes one call instead of three. Otherwise none waits.
             self.socket.setblocking(self._no_wait != 0)
             if self._over:
                 raise OSError("it was closed meanwhile")
@@ -164,14 +164,14 @@ class Wire(BaseTransport):  # type: ignore[misc]
         reader = FrameReader()
         room = memoryview(bytearray(_CHUNK))
         while size := self._receive_into(room):
-            self.heard = time.monotonic()
+            self.last_read = time.monotonic()
             try:
                 frames = reader.feed(room[:size])
             except TransportError as error:
                 self._on_garbage(error)
                 break
             if reader.is_inside or self._awaits():
-                self._ask_for_the_rest()
+                self._request_the_rest()
             if frames:
                 self._on_frames(frames)
         return b""
@@ -192,7 +192,7 @@ class Wire(BaseTransport):  # type: ignore[misc]
                 break
         return 0
 
-    def _ask_for_the_rest(self) -> None:
+    def _request_the_rest(self) -> None:
         """Acknowledges what came at once. ActiveMQ keeps the end of a frame until then (Nagle), and a receipt behind a
         message; the system would let it wait for 40 ms."""
         with contextlib.suppress(OSError):
@@ -237,7 +237,7 @@ class Wire(BaseTransport):  # type: ignore[misc]
             try:
                 with self._calling:
                     self._written += self._send_some(data[self._written :])
-                self.said = time.monotonic()
+                self.last_written = time.monotonic()
             except (BlockingIOError, ssl.SSLWantWriteError):
                 if not self.writable.select(max(deadline - time.monotonic(), 0)) and time.monotonic() >= deadline:
                     raise self._given_up("the broker took nothing any more, and the time ran out") from None
@@ -361,7 +361,7 @@ class FrameWriter:
             return self._size <= _MOST and not self._ended and self._is_seen_to(wake=self._sleeps)
 
     def flush(self) -> None:
-        """Writes what waits; if that fails the link has ended, and the thread that reads tells why."""
+        """Writes what waits; if that fails the link has ended, and the thread that reads reports why."""
         if self._waiting:
             with contextlib.suppress(TransportError):
                 self.send(b"")
