@@ -1,11 +1,11 @@
 """Event channels of CORBA's Notification Service.
 
-up, down and status are about JacORB's notification service for development: it listens on loopback, with one channel,
-and comes from Maven Central, once, into the user's cache. It keeps nothing: who stops it loses events. status exits
-with 1 if it does not run.
+`up`, `down` and `status` manage JacORB's notification service, for development. It listens on loopback, has one
+channel, and comes from Maven Central, once, into the user's cache. It stores nothing: if you stop it, its events are
+lost. `status` exits with 1 if it is not running.
 
-publish sends events, a JSON object each on a line; subscribe prints those that come, the same way, and `ready` on
-standard error when it listens. Both work on that channel, or on any other: --at ADDRESS.
+`publish` sends events, one JSON object a line. `subscribe` prints the events that come in the same form, and `ready` on
+standard error when it listens. Both use that channel, or another one that --at names.
 """
 
 from __future__ import annotations
@@ -44,24 +44,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action = actions.add_parser(name, help=what)
         _add_folder(action)
         if name == "up":
-            action.add_argument("--port", type=whole(1, 65_535), metavar="N", help="on loopback (a free one)")
+            action.add_argument("--port", type=whole(1, 65_535), metavar="N", help="port on loopback (a free one)")
         add_json(action)
     publish = actions.add_parser("publish", help="send events")
-    publish.add_argument("files", nargs="*", metavar="FILE", help="events, a JSON object a line (standard input)")
+    publish.add_argument("files", nargs="*", metavar="FILE", help="events, one JSON object a line (standard input)")
     subscribe = actions.add_parser("subscribe", help="print events")
-    subscribe.add_argument("--filter", metavar="C", default="", help="at the channel, in Extended TCL: \"$x == 'y'\"")
-    subscribe.add_argument("--pull", action="store_true", help="ask the channel; else it calls here")
+    subscribe.add_argument(
+        "--filter", metavar="C", default="", help="condition for the channel, in Extended TCL: \"$x == 'y'\""
+    )
+    subscribe.add_argument("--pull", action="store_true", help="fetch events; without it, the channel calls us")
     subscribe.add_argument("--count", type=positive, metavar="N", help="end after N events")
     subscribe.add_argument("--timeout", type=seconds, metavar="S", help="end after S seconds without an event")
     subscribe.add_argument(
-        "--listen", metavar="HOST", default="127.0.0.1", help="where the channel calls (%(default)s)"
+        "--listen", metavar="HOST", default="127.0.0.1", help="address the channel calls (%(default)s)"
     )
-    subscribe.add_argument("--advertise", metavar="HOST", default="", help="what the channel is told instead")
+    subscribe.add_argument(
+        "--advertise", metavar="HOST", default="", help="host to give to the channel, if not --listen"
+    )
     for action in (publish, subscribe):
         action.add_argument(
             "--at", metavar="ADDRESS", help="corbaloc:..., corbaname:... or a file with a reference (what up started)"
         )
-        action.add_argument("--channel", type=whole(0), metavar="ID", help="which one of a factory's channels")
+        action.add_argument("--channel", type=whole(0), metavar="ID", help="one of the factory's channels")
         _add_folder(action)
 
 

@@ -1,7 +1,7 @@
 """Checks the interfaces and destinations of an OS, and shows the sheet for the operators of both sides (O12b).
 
-The sheet has destinations, properties for selectors, and times to live. Exit code 1 if something is wrong; a note if it
-is only unusual.
+The sheet lists destinations, properties for selectors, and times to live. The exit code is 1 if something is wrong.
+Something that is only unusual is a note.
 """
 
 from __future__ import annotations

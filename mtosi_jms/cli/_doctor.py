@@ -1,8 +1,8 @@
 """Shows what this installation can do, and how to get the rest.
 
-Checks Python, the optional libraries, Java, schemas and stubs, and a broker if one is given. A check is `ok`, `missing`
-(something optional that is not there) or `fault` (something that is always needed, or was named by the user, and does
-not work); a fault makes the exit code 1. No text holds a credential.
+Checks Python, the optional libraries, Java, schemas and stubs, and a broker if you name one. The result of a check is
+`ok`, `missing` (something optional is absent) or `fault` (something that is always needed, or that you named, does not
+work). The exit code is 1 if there is a fault. The output contains no credential.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a broker to reach, such as stomp://host:61613 or memory:; "
         f"default from {login.URL}, else {settings.FILE}",
     )
-    parser.add_argument("--environment", "-E", metavar="NAME", help=f"environment of {settings.FILE} to look at")
+    parser.add_argument("--environment", "-E", metavar="NAME", help=f"environment of {settings.FILE} to check")
     add_json(parser)
 
 

@@ -30,19 +30,23 @@ def address(text: str) -> tuple[str, int]:
 def add_http(parser: argparse.ArgumentParser) -> None:
     """Adds the options of an HTTP server."""
     group = parser.add_argument_group("HTTP server")
-    group.add_argument("--iterators", type=positive, default=100, metavar="N", help="open at most (%(default)s)")
     group.add_argument(
-        "--iterator-timeout", type=seconds, default=300.0, metavar="S", help="close an idle one after (%(default)g)"
+        "--iterators", type=positive, default=100, metavar="N", help="maximum number of open iterators (%(default)s)"
     )
-    group.add_argument("--public-url", default="", metavar="URL", help="how clients reach it, for iterators")
+    group.add_argument(
+        "--iterator-timeout", type=seconds, default=300.0, metavar="S", help="close idle ones after S (%(default)g)"
+    )
+    group.add_argument("--public-url", default="", metavar="URL", help="URL by which clients reach us, for iterators")
     group.add_argument("--tls-certificate", metavar="FILE", help="serve HTTPS with this certificate (PEM)")
-    group.add_argument("--tls-key", metavar="FILE", help="its key")
+    group.add_argument("--tls-key", metavar="FILE", help="private key of the certificate (PEM)")
     group.add_argument("--logins", type=Path, metavar="FILE", help="lines USER:PASSWORD, for basic authentication")
-    group.add_argument("--tokens", type=Path, metavar="FILE", help="a bearer token in each line")
+    group.add_argument("--tokens", type=Path, metavar="FILE", help="file with a bearer token in each line")
     group.add_argument(
-        "--wsdl", action="append", type=Path, default=[], metavar="FILE", help="what ?wsdl gives; may be given again"
+        "--wsdl", action="append", type=Path, default=[], metavar="FILE", help="what ?wsdl returns; may be repeated"
     )
-    group.add_argument("--allow", action="append", default=[], metavar="ADDRESS", help="client that may come (all)")
+    group.add_argument(
+        "--allow", action="append", default=[], metavar="ADDRESS", help="client that may connect (all); may be repeated"
+    )
 
 
 def options_of(args: argparse.Namespace, **more: Any) -> HttpOptions:

@@ -1,6 +1,7 @@
-"""Shows what SOAP envelopes are and hold: operation, service, pattern, header, objects by type, fault, warnings.
+"""Shows what SOAP envelopes contain: operation, service, pattern, header, objects by type, fault, warnings.
 
-Credentials in the header are masked, in the table and in the JSON. Exit code 1 if a file is not an MTOSI envelope.
+Credentials in the header are masked, in the table and in the JSON. The exit code is 1 if a file is not an MTOSI
+envelope.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ _BATCH: Final = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_files(parser, "a SOAP envelope")
     parser.add_argument(
-        "--names", type=count, default=_NAMES, metavar="N", help="names to show of each type (%(default)s)"
+        "--names", type=count, default=_NAMES, metavar="N", help="names to show for each type of object (%(default)s)"
     )
     parser.add_argument("--show-secrets", action="store_true", help="show credentials in the header")
     add_json(parser, "one JSON line for each file")

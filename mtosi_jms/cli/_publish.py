@@ -1,7 +1,7 @@
-"""Sends each file as one message: an envelope with a notify body as it is; a notify body, or a single event, with a
-new header.
+"""Sends each file as one message.
 
-All files are read before the first message is sent; if any is at fault, nothing is sent.
+An envelope with a notify body is sent as it is. A notify body, or a single event, gets a new header. All files are read
+before the first message is sent. If any file is at fault, nothing is sent.
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--filter",
         type=known_words("filterable attribute", {*FILTER_ATTRIBUTES, _NONE}),
         metavar="NAME,...",
-        help="attributes of Table 4 that become properties, for selectors; none for none (those of the profile)",
+        help="attributes of Table 4 that become properties for selectors; the word none: no attributes (the profile's)",
     )
-    parser.add_argument("--profile", choices=list(PRESETS), default="default", help="the switches of the binding")
-    parser.add_argument("--sender", default=_SENDER, metavar="URI", help=f"senderURI of headers made here ({_SENDER})")
-    parser.add_argument("--new-header", action="store_true", help="make a new header for envelopes too")
+    parser.add_argument("--profile", choices=list(PRESETS), default="default", help="the binding profile (%(default)s)")
+    parser.add_argument("--sender", default=_SENDER, metavar="URI", help=f"senderURI of new headers ({_SENDER})")
+    parser.add_argument("--new-header", action="store_true", help="replace the headers of envelopes too")
     parser.add_argument("--persistent", action="store_true", help="have the provider store the messages")
     add_json(parser, "one JSON line for each message")
 

@@ -1,12 +1,13 @@
 """Shows, counts, copies, moves or removes the messages of a queue.
 
-Browsing consumes nothing. Move and purge work in batches: the messages are recorded in a landing and synced, then sent,
-then taken. On a transport with TRANSACTED_RECEIVE one commit does the sending and the taking, so that a kill leaves
-every message at one place. On others (Artemis over STOMP) a kill between the two leaves a batch at both places. No
-message is lost either way. The record may hold messages of a last batch that never left.
+Browsing consumes nothing. Move and purge work in batches. They first record the messages in a landing and sync it to
+disk. Move then sends the messages. Last, both remove them. On a transport with TRANSACTED_RECEIVE, one commit sends and
+removes, so after a kill each message is in one place. On others (Artemis over STOMP), a kill between sending and
+removing leaves a batch in both places. No message is lost either way. The record may contain messages of the last batch
+that were not removed.
 
-Copy browses what it copies. Where the transport cannot browse, it receives the messages and acknowledges none of them:
-when it ends, even by a kill, they are where they were and in their order.
+Copy browses. If the transport cannot browse, copy receives the messages and acknowledges none of them. When it ends,
+even by a kill, they are back in the queue, in their order.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ _HEADINGS: Final = ("sent", "message", "type", "correlationId", "batch", "prio",
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("action", choices=_ACTIONS)
-    parser.add_argument("name", metavar="NAME", help="the queue: queue:X, or a name of --names")
+    parser.add_argument("name", metavar="NAME", help="the queue: queue:X, or a name in --names")
     add_provider(parser)
     parser.add_argument("--to", metavar="NAME", help="the queue to copy or move to")
     parser.add_argument("--selector", type=selector, metavar="S", help="only messages that match")
@@ -59,8 +60,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--record",
         type=Path,
         metavar="DIR",
-        help="landing to record messages in before they leave (a new one below the user's state folder); copy records "
-        "only with this option",
+        help="landing that records messages before they are removed (a new one below the user's state folder); copy "
+        "records only with this option",
     )
     parser.add_argument(
         "--wait",

@@ -1,9 +1,9 @@
-"""Sends the messages of landings, or of any folders of envelopes (*.xml, *.xml.gz), each in the order of their names,
-which is that of arrival.
+"""Sends the messages of landings, or of any folders of envelopes (*.xml, *.xml.gz), again.
 
-Headers and typed properties are those of the side car, so a PERSISTENT message keeps its MTOSIX_messageId, by which a
-receiver recognizes a resend. An envelope without a side car gets what the binding makes of its header. The provider
-sets message id, timestamp and expiration anew. A temporary reply queue is gone with its connection, and is left out.
+Each landing is sent in the order of its file names, which is the order of arrival. Headers and typed properties come
+from the side car. So a PERSISTENT message keeps its MTOSIX_messageId, by which a receiver recognizes a resend. For an
+envelope without a side car, the binding makes them from its header. Message id, timestamp and expiration are new. A
+temporary reply queue no longer exists, so the message has no JMSReplyTo.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _TOLD: Final = ("MTOSI_msgType", "MTOSI_msgName", "MTOSI_correlationId", "MTOSI_
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "landings", nargs="+", type=Path, metavar="LANDING", help="a spool, a folder of envelopes, or one envelope"
+        "landings", nargs="+", type=Path, metavar="LANDING", help="a landing, a folder of envelopes, or one envelope"
     )
     add_provider(parser)
     parser.add_argument("--to", required=True, metavar="NAME", help="the destination to send to")

@@ -1,6 +1,6 @@
-"""Calls one operation and prints its replies: the XML of a single one, a line for each of several, or JSON lines.
+"""Calls one operation and prints its replies: a single reply as XML, several as a line each, or all as JSON lines.
 
-A fault is one line on standard error and exit code 1.
+A fault is one line on standard error, and the exit code is 1.
 """
 
 from __future__ import annotations
@@ -73,41 +73,49 @@ def _reply(response: XmlObject | RawXml) -> Reply:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("operation", metavar="[SERVICE.]OPERATION", help="such as getManagedElement")
+    parser.add_argument("operation", metavar="[SERVICE.]OPERATION", help="the operation, such as getManagedElement")
     add_provider(parser)
-    parser.add_argument("--to", required=True, metavar="NAME", help="where the supplier listens")
-    parser.add_argument("--reply-to", metavar="NAME", help="where to receive replies (a temporary queue)")
+    parser.add_argument("--to", required=True, metavar="NAME", help="destination where the supplier listens")
+    parser.add_argument("--reply-to", metavar="NAME", help="destination for replies (a temporary queue)")
     parser.add_argument("--sender", default=_SENDER, metavar="URI", help="our logical name, senderURI (%(default)s)")
     parser.add_argument(
         "--batch-size",
         type=count,
         metavar="N",
-        help="ask for several replies with N objects in each; 0: all in one (one reply, SimpleResponse)",
+        help="ask for batches of N objects; 0: all objects in one batch (no batches, but one SimpleResponse)",
     )
     body = parser.add_mutually_exclusive_group()
-    body.add_argument("--body", metavar="FILE", help="file with the request, bare or in an envelope (an empty request)")
+    body.add_argument(
+        "--body", metavar="FILE", help="file with the request's element or an envelope around it (an empty request)"
+    )
     body.add_argument(
         "--set",
         action="append",
         default=[],
         metavar="PATH=VALUE",
-        help="a field of the request, such as meRef=MD=EMS1/ME=NE-7 or filter.location=Delft; may be given again",
+        help="a field of the request, such as meRef=MD=EMS1/ME=NE-7 or filter.location=Delft; may be repeated",
     )
     parser.add_argument("--landing", metavar="DIR", help="store each reply there before it is acknowledged")
-    parser.add_argument("--timeout", type=seconds, metavar="S", help="seconds to connect, send and receive in all")
+    parser.add_argument(
+        "--timeout", type=seconds, metavar="S", help="seconds to connect, send and receive, all together"
+    )
     parser.add_argument("--persistent", action="store_true", help="have the provider store the request")
     add_stubs(parser)
     add_validation(parser, "replies")
-    parser.add_argument("--wsdl", metavar="FILE", help="the operation is that of a WSDL, without stubs (extra zeep)")
+    parser.add_argument(
+        "--wsdl", metavar="FILE", help="call an operation of this WSDL, without stubs (needs the extra zeep)"
+    )
     parser.add_argument(
         "--source",
         action="append",
         default=[],
         metavar="PATH",
-        help="file or folder with what an import of the WSDL misses; may be given again",
+        help="file or folder with documents that the WSDL imports but does not find; may be repeated",
     )
     shown = parser.add_mutually_exclusive_group()
-    shown.add_argument("--show", choices=("xml", "summary"), help="how to print replies (xml for a single one)")
+    shown.add_argument(
+        "--show", choices=("xml", "summary"), help="how to print replies (xml for one, summary for several)"
+    )
     shown.add_argument("--json", action="store_true", help="print one JSON line for each reply")
 
 

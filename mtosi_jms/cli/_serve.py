@@ -1,7 +1,7 @@
 """Answers requests as a simulated supplier OS on a JMS provider.
 
-Prints one line that begins with `ready` when it listens. After SIGTERM or SIGINT it answers the requests in hand and
-ends.
+Prints one line that begins with `ready` when it listens. After SIGTERM or SIGINT it answers the requests in progress,
+then ends.
 """
 
 from __future__ import annotations
@@ -46,8 +46,10 @@ SERVICES: Final = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_provider(parser, required=False)
-    parser.add_argument("--destination", metavar="NAME", help="where to receive requests")
-    parser.add_argument("--http", type=address, metavar="HOST:PORT", help="answer over HTTP in place of JMS")
+    parser.add_argument("--destination", metavar="NAME", help="destination to receive requests from")
+    parser.add_argument(
+        "--http", type=address, metavar="HOST:PORT", help="answer over HTTP at this address, in place of JMS"
+    )
     source = parser.add_mutually_exclusive_group()
     source.add_argument("--elements", type=positive, default=_ELEMENTS, help=f"elements to generate ({_ELEMENTS})")
     source.add_argument(
@@ -58,15 +60,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=known_words("service", SERVICES),
         default=SERVICES,
         metavar="A,B",
-        help=f"which of {', '.join(SERVICES)} (all)",
+        help=f"services to offer, of {', '.join(SERVICES)} (all)",
     )
-    parser.add_argument("--seed", type=int, default=1, help="of the generated network (1)")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the generated network (1)")
     parser.add_argument(
         "--reply-policy",
         choices=POLICIES,
         default="default",
-        help="where replies may go: known: destinations of --names, and temporary ones; temporary: these only; any; "
-        "default: known with --names, otherwise any queue of the connection",
+        help="where replies may go. known: destinations of --names and temporary ones; temporary: only temporary ones; "
+        "any: anywhere; default: known with --names, otherwise any queue of the connection",
     )
     add_validation(parser, "requests")
     parser.add_argument("--threads", type=positive, default=1, help="requests to answer at the same time (1)")
@@ -75,7 +77,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=seconds,
         default=_GRACE,
         metavar="S",
-        help="seconds to answer the requests in hand after the signal to end (%(default)g)",
+        help="seconds to answer the requests in progress after SIGTERM or SIGINT (%(default)g)",
     )
     add_monitor(parser)
     add_http(parser)

@@ -1,6 +1,6 @@
 """Lists, shows, verifies, redrives or withdraws the unfinished messages of an outbox or inbox.
 
-Another process may have the folder open meanwhile, except where a damaged database has to be rescued.
+Another process may have the folder open, except while `verify` rebuilds a damaged database.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--state",
         choices=_STATES,
-        help="list: only these; show, redrive, withdraw: these in place of KEYs (redrive, withdraw: dead or doubt)",
+        help="list only messages in this state; others: take them in place of KEYs (redrive, withdraw: dead or doubt)",
     )
-    parser.add_argument("--show-secrets", action="store_true", help="show: with credentials, and bodies as they are")
+    parser.add_argument("--show-secrets", action="store_true", help="show: do not mask credentials or hide bodies")
     add_json(parser, "one JSON line for each message; verify: one document")
 
 

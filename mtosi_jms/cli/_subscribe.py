@@ -49,13 +49,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         type=selector,
         metavar="S",
-        help="condition on properties, such as \"MTOSI_objectType = 'ME'\"; given again, both must hold",
+        help="condition on properties, such as \"MTOSI_objectType = 'ME'\"; if repeated, all must hold",
     )
     parser.add_argument(
         "--durable",
         metavar="ID",
-        help="name of a durable subscription, which keeps events between two calls; also the client id, unless "
-        "--client-id gives another",
+        help="name of a durable subscription: the provider keeps events while this command does not run; also the "
+        "client id, unless --client-id sets another",
     )
     parser.add_argument("--landing", metavar="DIR", help="store each message there before it is acknowledged")
     parser.add_argument("--count", type=positive, metavar="N", help="end after N events")
