@@ -52,7 +52,7 @@ _FACTS: Final = {
 }
 _TO_NOTHING, _TO_LEAF, _TO_OBJECT, _TO_MARK, _TO_OPEN, _TO_ODD = range(6)
 _PASS, _OBJECT, _ENTER, _SHORT, _ATTRIBUTES, _REFERENCES, _QUALITY = range(7)
-_PLAIN, _DATE, _MOMENT, _INTEGER, _ASKED = range(5)
+_PLAIN, _DATE, _MOMENT, _INTEGER, _BY_PYTHON = range(5)
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _MICROSECOND: Final = dt.timedelta(microseconds=1)
 
@@ -170,12 +170,12 @@ def _layout(kind: pa.DataType, plan: _Plan) -> tuple[str, list[int]]:
 
 
 def _form(leaf: Leaf) -> tuple[int, int, int]:
-    """Return how the core turns texts into the values of a column, and their bounds; `_ASKED` if it must ask Python."""
+    """Return how the core turns texts into the values of a column, and their bounds; `_BY_PYTHON` if Python does it."""
     simple: SimpleType = leaf.simple
     if simple.plain:
         return _PLAIN, 0, 0
     if isinstance(simple, ListType) or simple.canonical is None or pa.types.is_string(leaf.type):
-        return _ASKED, 0, 0
+        return _BY_PYTHON, 0, 0
     name, least, most = simple.canonical
     return {"date": _DATE, "dateTime": _MOMENT}.get(name, _INTEGER), least, most
 

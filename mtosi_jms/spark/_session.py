@@ -94,21 +94,21 @@ def local_session(
             try:
                 yield spark
             except (CapturedException, Py4JError) as error:
-                raise _outliving(error) from None
+                raise _detached(error) from None
             finally:
                 spark.stop()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _outliving(error: Exception) -> Exception:
+def _detached(error: Exception) -> Exception:
     """Return an error of the same public class with the text in it; Spark's errors ask Java for it, which is ending."""
     from py4j.protocol import Py4JError
     from pyspark import errors
 
     public = (base for base in type(error).__mro__ if getattr(errors, base.__name__, None) is base)
-    kept: type[Exception] = next(public, Py4JError)
-    return kept(str(error)).with_traceback(error.__traceback__)
+    public_class: type[Exception] = next(public, Py4JError)
+    return public_class(str(error)).with_traceback(error.__traceback__)
 
 
 @contextmanager
