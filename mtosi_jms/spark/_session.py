@@ -133,7 +133,7 @@ def _java(name: str, cores: int | None, folder: Path, settings: Mapping[str, str
         try:
             gateway = launch_gateway(conf=conf, popen_kwargs={"stderr": stream})  # type: ignore[no-untyped-call]
         except PySparkRuntimeError as error:
-            words = _last_words(errors) or str(error)
+            words = _last_output(errors) or str(error)
             raise ConfigError(f"Java does not start: {words}{_half_downloaded(words)}") from error
     try:
         yield conf, gateway
@@ -151,7 +151,7 @@ def _half_downloaded(words: str) -> str:
     return f"; if {folder} has a .pom and no .jar, remove it, or name the jars yourself: --conf spark.jars=..."
 
 
-def _last_words(errors: Path) -> str:
+def _last_output(errors: Path) -> str:
     """Return the last line of a file of errors that is not indented, as the lines of a Java stack trace are."""
     lines = errors.read_text(errors="replace").splitlines()
     return next((line for line in reversed(lines) if line.strip() and not line[0].isspace()), "")
