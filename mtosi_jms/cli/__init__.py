@@ -86,7 +86,7 @@ EXAMPLES: Final = {
     "completion": "bash",
 }
 """For each command the arguments of an example, which `--help` shows."""
-_MANNERS: Final = ("--quiet", "--no-color")
+_GLOBAL_OPTIONS: Final = ("--quiet", "--no-color")
 _ELSEWHERE: Final = {"console": "_console_command"}
 """Modules of commands whose name another module has: `_console` is how all commands write."""
 AT_FAULT: Final = 1
@@ -196,7 +196,7 @@ def _run(arguments: list[str]) -> int:
 
 def _shown_as(arguments: list[str]) -> list[str]:
     """The arguments without those before the command that say how it shows things; they are obeyed."""
-    own = list(itertools.takewhile(_MANNERS.__contains__, arguments))
+    own = list(itertools.takewhile(_GLOBAL_OPTIONS.__contains__, arguments))
     console.be_quiet("--quiet" in own)
     if "--no-color" in own:
         os.environ["NO_COLOR"] = "1"

@@ -165,7 +165,7 @@ def run(args: argparse.Namespace) -> int:
             return orb.channel(address, args.channel)
 
         if password:
-            session = MtnmSession(orb, address, args.login, password, name=args.ems or "", on_loss=counts.tell)
+            session = MtnmSession(orb, address, args.login, password, name=args.ems or "", on_loss=counts.report)
             stack.enter_context(session)
             find = session.event_channel
         channel = ReopeningChannel(find)
@@ -184,7 +184,7 @@ def run(args: argparse.Namespace) -> int:
         _forward(bridge, stop, args)
         orb.leave()
         bridge.destroy()
-    return _told(bridge, counts, args)
+    return _summary(bridge, counts, args)
 
 
 class _Counts:
@@ -206,7 +206,7 @@ class _Counts:
         self.losses += what == LOSS_OCCURRED
         console.problem(f"{what}: {reason}")
 
-    def tell(self, loss: EventLoss) -> None:
+    def report(self, loss: EventLoss) -> None:
         """A loss that the session knows of."""
         if self.bridge is None:
             self.lose(loss.what, loss.reason)
@@ -341,20 +341,20 @@ def _mappers(
 
 
 def _forward(bridge: Bridge, stop: Stop, args: argparse.Namespace) -> None:
-    """Wait for the end; tell the rate each minute in which there was something."""
-    begin = told = time.monotonic()
+    """Wait for the end; report the rate each minute in which there was something."""
+    begin = reported = time.monotonic()
     end = None if args.duration is None else begin + args.duration
     before = 0
     while not stop.wait(_LOOK if end is None else min(_LOOK, max(0.0, end - time.monotonic()))):
         now = time.monotonic()
-        if now - told >= _EVERY and bridge.forwarded != before:
-            console.note(f"{(bridge.forwarded - before) / (now - told):,.1f} a second; {bridge.get_status().value}")
-            before, told = bridge.forwarded, now
+        if now - reported >= _EVERY and bridge.forwarded != before:
+            console.note(f"{(bridge.forwarded - before) / (now - reported):,.1f} a second; {bridge.get_status().value}")
+            before, reported = bridge.forwarded, now
         if end is not None and now >= end:
             return
 
 
-def _told(bridge: Bridge, counts: _Counts, args: argparse.Namespace) -> int:
+def _summary(bridge: Bridge, counts: _Counts, args: argparse.Namespace) -> int:
     if args.json:
         console.print_json({"forwarded": bridge.forwarded, "left_out": counts.parked, "losses": counts.losses})
     else:

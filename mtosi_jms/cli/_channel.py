@@ -157,9 +157,9 @@ def _events(files: Sequence[str]) -> Iterator[StructuredEvent]:
 def _subscribe(args: argparse.Namespace) -> int:
     with until_signalled() as stop, Orb(OrbOptions(listen=args.listen, advertise=args.advertise)) as orb:
         channel = orb.channel(_address(args), args.channel)
-        came = _pulled(channel, args, stop) if args.pull else _pushed(channel, args, stop)
-    if args.count is not None and came < args.count and not stop.is_set():
-        console.problem(f"{came} of {args.count} events arrived")
+        seen = _pulled(channel, args, stop) if args.pull else _pushed(channel, args, stop)
+    if args.count is not None and seen < args.count and not stop.is_set():
+        console.problem(f"{seen} of {args.count} events arrived")
         return 1
     return 0
 
@@ -168,41 +168,41 @@ def _pulled(channel: CorbaChannel, args: argparse.Namespace, stop: Stop) -> int:
     source = channel.event_source(FlowStyle.PULL, Grouping.SEQUENCE_EVENT, constraint=args.filter)
     source.connect()
     console.ready(f"ready: {channel.name}")
-    came, waited = 0, 0.0
-    while not stop.is_set() and came != args.count and (args.timeout is None or waited < args.timeout):
-        left = _AT_ONCE if args.count is None else min(_AT_ONCE, args.count - came)
+    seen, waited = 0, 0.0
+    while not stop.is_set() and seen != args.count and (args.timeout is None or waited < args.timeout):
+        left = _AT_ONCE if args.count is None else min(_AT_ONCE, args.count - seen)
         look = _LOOK if args.timeout is None else min(_LOOK, args.timeout - waited)
         events = source.pull(left, timeout=look)
         _print(events)
-        came, waited = came + len(events), 0.0 if events else waited + look
-    return came
+        seen, waited = seen + len(events), 0.0 if events else waited + look
+    return seen
 
 
 def _pushed(channel: CorbaChannel, args: argparse.Namespace, stop: Stop) -> int:
     source: CorbaSource = channel.event_source(FlowStyle.PUSH, constraint=args.filter)
-    changed, came = threading.Condition(), 0
+    changed, seen = threading.Condition(), 0
     lost: list[str] = []
 
     def take(events: Sequence[StructuredEvent]) -> None:
-        nonlocal came
+        nonlocal seen
         with changed:
-            if came != args.count:  # what comes between the last one and the end is not ours
+            if seen != args.count:  # what comes between the last one and the end is not ours
                 _print(events)
-                came += len(events)
+                seen += len(events)
                 changed.notify_all()
 
     source.connect(take, lost.append)
     console.ready(f"ready: {channel.name}")
     with changed:
         before, waited = 0, 0.0
-        while not stop.is_set() and not lost and came != args.count and (args.timeout is None or waited < args.timeout):
+        while not stop.is_set() and not lost and seen != args.count and (args.timeout is None or waited < args.timeout):
             look = _LOOK if args.timeout is None else min(_LOOK, args.timeout - waited)
             changed.wait(look)
-            before, waited = came, 0.0 if came != before else waited + look
+            before, waited = seen, 0.0 if seen != before else waited + look
     source.disconnect()
-    if lost and came != args.count:
+    if lost and seen != args.count:
         raise MtosiError(f"{channel.name}: {lost[0]}")
-    return came
+    return seen
 
 
 def _print(events: Sequence[StructuredEvent]) -> None:

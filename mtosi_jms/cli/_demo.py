@@ -186,14 +186,14 @@ def _finish(
     args: argparse.Namespace, exchange: Exchange, notifications: int, result: IngestResult, seconds: dict[str, float]
 ) -> int:
     """Write and show the summary; 1 where something that was asked for is not in the inventory."""
-    ours = [found for found in result.sequences if found.correlation_id == exchange.correlation_id]
+    own = [found for found in result.sequences if found.correlation_id == exchange.correlation_id]
     rows = result.rows.get("ME", 0)
-    complete = bool(ours) and all(found.complete for found in ours) and exchange.elements == rows == args.elements
+    complete = bool(own) and all(found.complete for found in own) and exchange.elements == rows == args.elements
     summary = {
         "elements": exchange.elements,
         "batches": len(exchange.batches),
         "complete": complete,
-        "missing_batches": [number for found in ours for number in found.missing],
+        "missing_batches": [number for found in own for number in found.missing],
         "rows": rows,
         "notifications": notifications,
         "seconds": {stage: round(value, 3) for stage, value in seconds.items()},

@@ -53,13 +53,13 @@ def _show(sheet: Mapping[str, Any]) -> None:
     ]
     console.table(f"destinations of {sheet['name']}", columns, rows)
     messages, notifications = sheet["messages"], sheet["notifications"]
-    lives = [(f"messages of type {kind}", life) for kind, life in messages["time_to_live_ms"].items()]
+    times = [(f"messages of type {kind}", life) for kind, life in messages["time_to_live_ms"].items()]
     if notifications is not None:
         table = [tuple(entry[key] for key in ("property", "type", "form")) for entry in notifications["properties"]]
         console.table("properties of notifications", ("property", "type", "form"), table)
-        lives += [
+        times += [
             (f"{entry['event']} on {entry['category']}", entry["time_to_live_ms"]) for entry in notifications["events"]
         ]
-        lives.append(("other events", notifications["time_to_live_ms"]))
-    console.table("time to live", ("what", "ms, 0 for ever"), lives)
+        times.append(("other events", notifications["time_to_live_ms"]))
+    console.table("time to live", ("what", "ms, 0 for ever"), times)
     console.say(f"delivery {messages['delivery_mode']}, priority {messages['priority']} unless a call says otherwise")

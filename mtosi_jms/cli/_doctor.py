@@ -160,8 +160,8 @@ def check_configuration(url: str | None, environment: str | None) -> tuple[setti
     of_source: dict[str, list[str]] = {}
     for name, source in sorted(found.sources.items()):
         of_source.setdefault(source, []).append(name)
-    told = "; ".join(f"{', '.join(names)} from {source}" for source, names in of_source.items())
-    return found, Check("configuration", "ok", told or f"no {settings.FILE}, and no variable is set")
+    sources = "; ".join(f"{', '.join(names)} from {source}" for source, names in of_source.items())
+    return found, Check("configuration", "ok", sources or f"no {settings.FILE}, and no variable is set")
 
 
 def check_python() -> Check:
@@ -310,12 +310,12 @@ def _check_login(url: str, options: Mapping[str, Any]) -> Check:
 
     try:
         with connect(url, **{**options, "reconnect": False}) as connection:
-            told, capabilities = connection.metadata, connection.capabilities
+            peer, capabilities = connection.metadata, connection.capabilities
     except MtosiError as error:
         guide = "jvm.md" if url.lower().startswith("jvm:") else "stomp.md"
         return Check("login", "fault", str(error), f"see docs/{guide}")
     lacking = ", ".join(sorted(one.value for one in ALL_CAPABILITIES - capabilities))
-    return Check("login", "ok", f"{told.provider} {told.provider_version}, JMS {told.jms_version}; lacks {lacking}")
+    return Check("login", "ok", f"{peer.provider} {peer.provider_version}, JMS {peer.jms_version}; lacks {lacking}")
 
 
 def _addresses(url: str) -> Iterator[tuple[str, str, str]]:

@@ -160,13 +160,13 @@ def _forward(connection: Connection, args: argparse.Namespace, stop: Stop, monit
         validate = validation_of(args)
         forwarder = Forwarder(peer, sender_uri=args.sender, validate=validate)
         supplier = Supplier(connection, args.destination, forwarder, validate=validate)
-        says = f"ready: {args.destination} ({supplier.destination}) to {peer.url}"
+        ready = f"ready: {args.destination} ({supplier.destination}) to {peer.url}"
 
-        def say() -> None:
+        def on_ready() -> None:
             monitoring.add(answers(supplier))
-            console.ready(says)
+            console.ready(ready)
 
-        return answer(supplier, args.threads, _GRACE, stop, say)
+        return answer(supplier, args.threads, _GRACE, stop, on_ready)
 
 
 def _post(connection: Connection, args: argparse.Namespace, peer: HttpPeer, stop: Stop, monitoring: Monitoring) -> int:

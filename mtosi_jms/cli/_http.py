@@ -117,7 +117,7 @@ def serve_endpoint(
     listen: tuple[str, int],
     args: argparse.Namespace,
     stop: Stop,
-    says: str,
+    suffix: str,
 ) -> int:
     """Serves until the stop is set; 0.
 
@@ -126,7 +126,7 @@ def serve_endpoint(
         listen: host and port.
         args: with what `add_http` adds.
         stop: ends the command.
-        says: what the line that begins with `ready` says behind the URL.
+        suffix: what the line that begins with `ready` says behind the URL.
 
     Raises:
         TransportError: it cannot listen there, or the server has ended.
@@ -134,7 +134,7 @@ def serve_endpoint(
     from mtosi_jms.gateway import HttpServer
 
     with HttpServer(endpoint, *listen, certificate=args.tls_certificate, key=args.tls_key) as server:
-        console.ready(f"ready: {server.url} {says}")
+        console.ready(f"ready: {server.url} {suffix}")
         while not stop.wait(_LOOK):
             if not server.is_running:
                 raise TransportError(f"{server.url}: the server has stopped")

@@ -118,10 +118,10 @@ def show(result: IngestResult) -> None:
         makers = [(name, f"{count:,}") for name, count in result.vendors.items()]
         console.table("objects by manufacturer", ("manufacturer", "objects"), makers)
     if result.sequences:
-        worst = sorted(result.sequences, key=lambda found: (found.complete, not found.conflicts))
+        sequences = sorted(result.sequences, key=lambda found: (found.complete, not found.conflicts))
         heads = ("sequence", "batches", "expected", "missing", "duplicates", "conflicts", "complete")
-        console.table("sequences", heads, [_sequence(found) for found in worst[:SHOWN]])
-        say_more(len(worst), f"{result.out}/_report/ledger.jsonl")
+        console.table("sequences", heads, [_sequence(found) for found in sequences[:SHOWN]])
+        say_more(len(sequences), f"{result.out}/_report/ledger.jsonl")
     if result.rejected:
         rejects = [(reject.file, reject.line, reject.reason) for reject in result.rejected[:SHOWN]]
         console.table("rejected", ("file", "line", "reason"), rejects)
@@ -144,7 +144,7 @@ def show(result: IngestResult) -> None:
         console.say(f"warning: {result.unnamed:,} objects without a name were left out", "warn")
     if result.waiting:
         console.say(f"{result.waiting:,} responses wait for the rest of their sequences")
-    console.table("time", ("stage", "seconds"), [(name, f"{spent:.1f}") for name, spent in result.stages.items()])
+    console.table("time", ("stage", "seconds"), [(name, f"{seconds:.1f}") for name, seconds in result.stages.items()])
     others = ", ".join(f"{count} {kind}s" for kind, count in sorted(result.messages.items()))
     console.say(f"{others or 'no messages'}; {sum(result.rows.values()):,} rows in {result.seconds:.1f} s", "title")
     console.say(f"{result.out}/_report/report.html")

@@ -13,7 +13,7 @@ from typing import Any
 
 from mtosi_jms.cli import _console as console
 from mtosi_jms.cli._arguments import add_json, known_words
-from mtosi_jms.cli._documents import add_files, files_in, load, mapping_of, shown_value, told, warning_json
+from mtosi_jms.cli._documents import add_files, error_text, files_in, load, mapping_of, shown_value, warning_json
 from mtosi_jms.errors import MtosiError
 from mtosi_jms.jms.binding import HeaderMapping
 from mtosi_jms.jms.message import MessageType, jms_type_name
@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
             document = load(file)
             mapping = mapping_of(document, profile, args.filter)
         except (MtosiError, OSError) as error:
-            console.problem(told(file, error))
+            console.problem(error_text(file, error))
             code = 1
             continue
         warnings = [*document.envelope.warnings, *map(document.located, mapping.warnings)]

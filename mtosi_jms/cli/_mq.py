@@ -93,7 +93,7 @@ def _read(args: argparse.Namespace) -> Iterator[tuple[Path, Path | MtosiError]]:
         _make(args.out)
     for file in files:
         try:
-            message = _asked(read_mq(file.read_bytes(), on_invalid=args.on_invalid), args)
+            message = _prepared(read_mq(file.read_bytes(), on_invalid=args.on_invalid), args)
             if landing is None:
                 name = f"{file.name.removesuffix(_SUFFIX)}{_TREE}"
                 yield file, _written(args.out / name, to_tree(message))
@@ -138,14 +138,14 @@ def _write(args: argparse.Namespace) -> Iterator[tuple[Path, Path | MtosiError]]
             else:
                 message = open_entry(file).message()
             target = args.out / f"{file.name.partition('.')[0]}{_SUFFIX}"
-            yield file, _written(target, write_mq(_asked(message, args), **options))
+            yield file, _written(target, write_mq(_prepared(message, args), **options))
         except MtosiError as error:
             yield file, error
         except OSError as error:
             yield file, ConfigError(f"cannot be read: {error.strerror}")
 
 
-def _asked(message: JmsMessage, args: argparse.Namespace) -> JmsMessage:
+def _prepared(message: JmsMessage, args: argparse.Namespace) -> JmsMessage:
     return replace(message, reply_to=None) if args.no_reply_to else message
 
 

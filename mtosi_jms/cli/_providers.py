@@ -87,8 +87,8 @@ def open_connection(args: argparse.Namespace, **options: Any) -> Connection:
         TransportError: the provider cannot be reached, or refuses the login.
     """
     mask_url(args.url)
-    said = {"client_id": args.client_id, "user": args.user, **_password(args.password_file)}
-    options.update((name, value) for name, value in said.items() if value is not None)
+    given = {"client_id": args.client_id, "user": args.user, **_password(args.password_file)}
+    options.update((name, value) for name, value in given.items() if value is not None)
     return mtosi.connect(args.url, names=args.names, **{**args.provider_options, **options})
 
 

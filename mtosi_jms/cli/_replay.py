@@ -17,7 +17,7 @@ from typing import Final
 
 from mtosi_jms.cli import _console as console
 from mtosi_jms.cli._arguments import add_json, rate, selector
-from mtosi_jms.cli._documents import load, mapping_of, require_header, told
+from mtosi_jms.cli._documents import error_text, load, mapping_of, require_header
 from mtosi_jms.cli._messages import counted
 from mtosi_jms.cli._monitoring import add_monitor, monitored, reached
 from mtosi_jms.cli._providers import add_provider, open_connection
@@ -32,7 +32,7 @@ from mtosi_jms.transport import Connection, publish
 _PACKED: Final = ".xml.gz"
 _PROVIDERS_OWN: Final = ("JMSX", "JMS_")
 _SENDERS_OWN: Final = ("JMSXGroupID", "JMSXGroupSeq")
-_TOLD: Final = ("MTOSI_msgType", "MTOSI_msgName", "MTOSI_correlationId", "MTOSI_batchSequenceNumber")
+_SHOWN_PROPERTIES: Final = ("MTOSI_msgType", "MTOSI_msgName", "MTOSI_correlationId", "MTOSI_batchSequenceNumber")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -107,7 +107,7 @@ def _messages(files: list[Path], names: NamingContext, bad: list[Path]) -> Itera
         try:
             yield path, _message(path, names)
         except (MtosiError, OSError) as error:
-            console.problem(told(str(path), error))
+            console.problem(error_text(str(path), error))
             bad.append(path)
 
 
@@ -155,10 +155,10 @@ def as_new(message: JmsMessage) -> JmsMessage:
 
 def _show(path: Path, sent: JmsMessage, *, as_json: bool) -> None:
     if as_json:
-        facts = {name.removeprefix("MTOSI_"): sent.properties.get(name) for name in _TOLD}
+        facts = {name.removeprefix("MTOSI_"): sent.properties.get(name) for name in _SHOWN_PROPERTIES}
         resend = sent.properties.get(DUPLICATE_ID)
         facts |= {"delivery_mode": sent.delivery_mode.name, DUPLICATE_ID: resend, "message_id": sent.message_id}
         console.print_json({"file": str(path), "destination": str(sent.destination), **facts})
         return
-    facts = {name: sent.properties[name] for name in _TOLD if name in sent.properties}
+    facts = {name: sent.properties[name] for name in _SHOWN_PROPERTIES if name in sent.properties}
     console.say(f"sent: {path.name}: {' '.join(map(str, facts.values())) or 'a message without properties'}")

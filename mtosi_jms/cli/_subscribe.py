@@ -115,26 +115,26 @@ def subscribe(
         listens()
         console.ready(f"ready: {args.topic} ({where})")
         with closing_at(stop, subscriber.close):
-            came = _show_events(subscriber, args, stop)
-    if args.count is not None and came < args.count and not stop.is_set():
-        console.problem(f"{came} of {args.count} events arrived; then none for {args.timeout:g} seconds")
+            shown = _show_events(subscriber, args, stop)
+    if args.count is not None and shown < args.count and not stop.is_set():
+        console.problem(f"{shown} of {args.count} events arrived; then none for {args.timeout:g} seconds")
         return 1
     return 1 if unreadable else 0
 
 
 def _show_events(subscriber: Subscriber, args: argparse.Namespace, stop: Stop) -> int:
     """Show events; how many."""
-    came = 0
+    shown = 0
     try:
         for received in subscriber:
-            came += 1
+            shown += 1
             _show(received, as_json=args.json)
-            if came == args.count:
+            if shown == args.count:
                 break
     except (TransportError, IllegalStateError):
         if not stop.is_set():  # it was closed in the middle: what was not acknowledged comes again
             raise
-    return came
+    return shown
 
 
 def _show(received: Received, *, as_json: bool) -> None:
