@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from mtosi_codegen.render.templates import ours
+from mtosi_codegen.render.templates import built_in
 from mtosi_codegen.write import write_files
 from mtosi_jms.errors import SchemaError
 
@@ -22,7 +22,7 @@ def add_parser(commands: Any) -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
-    files = {path.name: path.read_bytes() for path in ours()}
+    files = {path.name: path.read_bytes() for path in built_in()}
     for name, data in files.items():
         target = args.out / name
         if target.exists() and target.read_bytes() != data:
