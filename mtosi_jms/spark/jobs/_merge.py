@@ -132,7 +132,7 @@ class TableMerge:
     @property
     def closes(self) -> bool:
         """Whether closings of this run may end objects of the table, even objects that are not in the news."""
-        return bool(self._mine(self._news.closings))
+        return bool(self._applicable(self._news.closings))
 
     @property
     def _fact(self) -> tuple[str, ...]:
@@ -179,7 +179,7 @@ class TableMerge:
         affected = self._affected(old, names, closed)
         earlier = affected.withColumn("_fact", f.explode(FACTS))
         fact = [f.col(f"_fact.{name}").alias(name) for name in self._fact]
-        earlier = earlier.select("_name", *fact, self._held(earlier), f.lit(0).alias("_new"))
+        earlier = earlier.select("_name", *fact, self._row_of_fact(earlier), f.lit(0).alias("_new"))
         made = self._table_rows(self._states(self._once(facts.unionByName(earlier))))
         return self._differences(made, affected).withColumnRenamed("_name", self._key)
 
@@ -224,7 +224,7 @@ class TableMerge:
     def _table_rows(self, rows: DataFrame) -> DataFrame:
         return rows.select("_name", *self._columns, PRESENT, *TIMES[self._write], FACTS)
 
-    def _held(self, rows: DataFrame) -> Column:
+    def _row_of_fact(self, rows: DataFrame) -> Column:
         """Return the row of each of its facts, `_fact`; if the fact is from another message, with its origin only.
 
         The other columns of provenance are then null.
@@ -232,10 +232,10 @@ class TableMerge:
         if self._write == MERGE:
             return self._packed(rows)
         origin = {self._file: f.col("_fact._source"), self._complete: f.col("_fact._whole")}
-        mine = f.lit(True)
+        same_origin = f.lit(True)
         for name, value in origin.items():
-            mine = mine & f.col(name).eqNullSafe(value)
-        known = {name: origin.get(name, f.when(mine, f.col(name))) for name in self._provenance}
+            same_origin = same_origin & f.col(name).eqNullSafe(value)
+        known = {name: origin.get(name, f.when(same_origin, f.col(name))) for name in self._provenance}
         return f.struct(*(known.get(name, f.col(name)).alias(name) for name in self._columns)).alias(_ROW)
 
     def _packed(self, rows: DataFrame) -> Column:
@@ -291,13 +291,13 @@ class TableMerge:
         """Return the facts that objects are gone: deleted, below a deleted object, or not in a complete answer."""
         names = news_names.select("_name").distinct()
         closed = []
-        if self._mine(self._news.closings):
+        if self._applicable(self._news.closings):
             there = names if old is None else names.unionByName(old.select("_name")).distinct()
             pairs = self._closing_pairs(there, self._news.closings)
-            if any(one.object_type for one in self._mine(self._news.closings)):
+            if any(one.object_type for one in self._applicable(self._news.closings)):
                 pairs = pairs.join(news_names.where("_sequence is not null"), ["_name", "_sequence"], "left_anti")
             closed.append(pairs)
-        if self._mine(self._news.remembered):
+        if self._applicable(self._news.remembered):
             unknown = names if old is None else names.join(old.select("_name"), "_name", "left_anti")
             closed.append(self._closing_pairs(unknown, self._news.remembered))
         if not closed:
@@ -305,17 +305,17 @@ class TableMerge:
         both = closed[0] if len(closed) == 1 else closed[0].unionByName(closed[1])
         return both.selectExpr("_name", "_time", *_GONE_FACT).distinct()
 
-    def _mine(self, closings: Sequence[Closing]) -> list[Closing]:
+    def _applicable(self, closings: Sequence[Closing]) -> list[Closing]:
         return [one for one in closings if one.name or one.object_type == self._type]
 
     def _closing_pairs(self, names: DataFrame, closings: Sequence[Closing]) -> DataFrame:
         """Return names with the time and the sequence of each closing that applies to them."""
-        mine = self._mine(closings)
+        applicable = self._applicable(closings)
         rows = pa.table(
             {
-                "_above": pa.array([one.name for one in mine], pa.string()),
-                "_time": pa.array([one.time for one in mine], pa.timestamp("us", tz="UTC")),
-                "_sequence": pa.array([one.sequence for one in mine], pa.string()),
+                "_above": pa.array([one.name for one in applicable], pa.string()),
+                "_time": pa.array([one.time for one in applicable], pa.timestamp("us", tz="UTC")),
+                "_sequence": pa.array([one.sequence for one in applicable], pa.string()),
             }
         )
         above = f.explode(f.array_append(_name_and_above(f.col("_name")), "")).alias("_above")

@@ -256,11 +256,11 @@ def _parted(batch: pa.RecordBatch, types: Sequence[str]) -> Iterator[tuple[str, 
         yield types[0], batch.select(row_schema(types).names)
         return
     for name in types:
-        mine = batch.filter(pc.equal(batch.column("object_type"), label_of(class_for(name))))
-        if mine.num_rows:
+        of_type = batch.filter(pc.equal(batch.column("object_type"), label_of(class_for(name))))
+        if of_type.num_rows:
             schema = row_schema((name,))
             arrays = [
-                mine.column(path[0]) if len(path) == 1 else pc.struct_field(mine.column(path[0]), path[1])
+                of_type.column(path[0]) if len(path) == 1 else pc.struct_field(of_type.column(path[0]), path[1])
                 for path in _paths(name).values()
             ]
             yield name, pa.RecordBatch.from_arrays(arrays, schema=schema)
