@@ -175,12 +175,12 @@ class Issues:
             DecodeError: in strict mode.
         """
         if element is None:
-            self.add_at(rule, message, "", None)
+            self.tell(rule, message, "", None)
         else:
             line = element.sourceline
-            self.add_at(rule, message, self.paths.of(element), line + self.lines_before if line else line)
+            self.tell(rule, message, self.paths.of(element), line + self.lines_before if line else line)
 
-    def add_at(self, rule: str, message: str, path: str, line: int | None) -> None:
+    def tell(self, rule: str, message: str, path: str, line: int | None) -> None:
         """Keep one warning about a given place, or raise it.
 
         Raises:

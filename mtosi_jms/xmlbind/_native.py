@@ -247,7 +247,7 @@ class _Again:
         for line, place, table, names in attributes:
             issues.found = []
             for message in filter(None, map(plan_of(table).unknown_attribute, names)):
-                issues.add_at("unknown-attribute", message, "", line)
+                issues.tell("unknown-attribute", message, "", line)
             if issues.found:
                 reported.append((place, issues.found))
         reader = Reader(issues)

@@ -442,7 +442,7 @@ class Walker:
             raise DecodeError("nested too deep", source=self._issues.source, line=frame.element.sourceline) from None
         if not frame.held:  # a held element is read as a whole later, which reports this
             for news in frame.news:
-                self._issues.add_at(*news)
+                self._issues.tell(*news)
         frame.news.clear()
         self._issues.read(again=self._frames[-1].held)
 
