@@ -370,16 +370,16 @@ class IncompleteBatchError(ExchangeError):
         self.asked = asked
         self.advice = advice
         fired = f"the {clock} time-out fired; " if clock else ""
-        came = f"{reason}; " if reason else ""
+        cause = f"{reason}; " if reason else ""
         numbers = _ranges(self.missing) or "none by number"
         tail = "" if end_seen else "; the end of the reply never came"
-        told = f"incomplete reply: {fired}{came}missing batches {numbers}{tail}"
-        super().__init__(_sentence(asked, told, advice), correlation_id)
+        text = f"incomplete reply: {fired}{cause}missing batches {numbers}{tail}"
+        super().__init__(_sentence(asked, text, advice), correlation_id)
 
 
 def _sentence(asked: str, reason: str, advice: str) -> str:
-    told = f"{asked}: {reason}" if asked else reason
-    return f"{told}; {advice}" if advice else told
+    text = f"{asked}: {reason}" if asked else reason
+    return f"{text}; {advice}" if advice else text
 
 
 def _ranges(numbers: Sequence[int]) -> str:
@@ -655,11 +655,11 @@ class InvalidExternalEndPoints(BridgeError, ValueError):
     def __init__(self, errors: Sequence[tuple[str, str]], reasons: Sequence[str] = ()) -> None:
         self.errors = tuple(errors)
         self.reasons = tuple(reasons)
-        told = self.reasons or [""] * len(self.errors)
+        texts = self.reasons or [""] * len(self.errors)
         super().__init__(
             "; ".join(
                 f"{role}: {code}{f' ({reason})' if reason else ''}"
-                for (role, code), reason in zip(self.errors, told, strict=False)
+                for (role, code), reason in zip(self.errors, texts, strict=False)
             )
         )
 

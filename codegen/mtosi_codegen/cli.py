@@ -116,23 +116,27 @@ def _parser() -> argparse.ArgumentParser:
         ("generate", _generate, "write the package"),
         ("check", _check, "compare the package on disk with what generate would write"),
         ("inspect", _inspect, "show services, operations and findings; write nothing"),
-        ("docs", _docs, "write pages about services, operations and types, to be read in a browser"),
+        ("docs", _docs, "write web pages about services, operations and types"),
     ):
         command = commands.add_parser(name, help=about, description=f"{about[0].upper()}{about[1:]}.")
         command.set_defaults(run=run)
         command.add_argument("sources", nargs="+", metavar="SOURCE", help="a WSDL, an XML Schema, or a folder of them")
-        command.add_argument("--operations", type=_names, metavar="A,B", help="only these ([SERVICE.]OPERATION)")
-        command.add_argument("--bindings", choices=("jms", "all"), default="jms", help="all: SOAP over HTTP too")
+        command.add_argument(
+            "--operations", type=_names, metavar="A,B", help="only these operations, each [SERVICE.]OPERATION"
+        )
+        command.add_argument(
+            "--bindings", choices=("jms", "all"), default="jms", help="all: include SOAP over HTTP (%(default)s)"
+        )
         command.add_argument("--strict", action="store_true", help="refuse sources that need a repair")
         if name == "docs":
-            command.add_argument("--out", type=Path, required=True, help="folder that the pages go to")
+            command.add_argument("--out", type=Path, required=True, help="folder to write the pages to")
             continue
         if name != "inspect":
             command.add_argument("--package", type=_package, required=True, help="name of the package, dots allowed")
-            command.add_argument("--out", type=Path, required=True, help="folder that the package goes to")
-            command.add_argument("--templates", type=Path, metavar="DIR", help="templates that take the place of ours")
+            command.add_argument("--out", type=Path, required=True, help="folder to write the package to")
+            command.add_argument("--templates", type=Path, metavar="DIR", help="templates to use in place of ours")
         if name == "generate":
-            command.add_argument("--report", type=Path, metavar="FILE", help="write a report, JSON")
+            command.add_argument("--report", type=Path, metavar="FILE", help="also write a report, as JSON")
         else:
             command.add_argument("--json", action="store_true", help="print JSON")
     cli_deploy.add_parser(commands)

@@ -16,18 +16,25 @@ from mtosi_jms.jms import NamingContext, shown
 
 def add_parser(commands: Any) -> None:
     """Add the parser of this command."""
-    about = "write WSDLs with the chosen addresses, and all files that they reach"
+    about = "write WSDLs with the addresses that you choose, and all files that they refer to"
     command: argparse.ArgumentParser = commands.add_parser(
-        "deploy", help=about, description=f"{about[0].upper()}{about[1:]}. All else of the files stays as it is."
+        "deploy", help=about, description=f"{about[0].upper()}{about[1:]}. Nothing else in the files changes."
     )
     command.set_defaults(run=_run)
     command.add_argument("sources", nargs="+", metavar="SOURCE", help="a WSDL, or a folder of them")
     command.add_argument(
-        "--address", type=_pair, action="append", default=[], metavar="SERVICE=ADDRESS", help="may be repeated"
+        "--address",
+        type=_pair,
+        action="append",
+        default=[],
+        metavar="SERVICE=ADDRESS",
+        help="address of a service; may be repeated",
     )
-    command.add_argument("--deployment", type=Path, metavar="FILE", help="take the addresses of its suppliers, TOML")
-    command.add_argument("--names", metavar="FILE", help="addresses must be names of this jndi.properties or TOML")
-    command.add_argument("--out", type=Path, required=True, help="folder that the files go to")
+    command.add_argument(
+        "--deployment", type=Path, metavar="FILE", help="use the addresses of the suppliers in this TOML"
+    )
+    command.add_argument("--names", metavar="FILE", help="addresses must be names in this jndi.properties or TOML")
+    command.add_argument("--out", type=Path, required=True, help="folder to write the files to")
     command.add_argument("--json", action="store_true", help="print JSON")
 
 

@@ -31,7 +31,9 @@ def add_parsers(commands: Any, names: Callable[[str], list[str]], package: Calla
     _add_sources(verify)
     verify.add_argument("--package", type=package, required=True, help="name of the package, dots allowed")
     verify.add_argument("--out", type=Path, required=True, help="folder that contains the package: --out of generate")
-    verify.add_argument("--operations", type=names, metavar="A,B", help="only these ([SERVICE.]OPERATION)")
+    verify.add_argument(
+        "--operations", type=names, metavar="A,B", help="only these operations, each [SERVICE.]OPERATION"
+    )
     verify.add_argument("--json", action="store_true", help="print JSON")
     about = "print a valid envelope with a message of an operation"
     sample: argparse.ArgumentParser = commands.add_parser(
@@ -42,8 +44,8 @@ def add_parsers(commands: Any, names: Callable[[str], list[str]], package: Calla
     _add_sources(sample)
     kinds = sample.add_mutually_exclusive_group()
     for option, kind, what in (
-        ("--min", "least", "what is required (the default)"),
-        ("--max", "greatest", "optional content too, two entries in each list; about 400 elements at most"),
+        ("--min", "least", "only required content (the default)"),
+        ("--max", "greatest", "also optional content, with two entries in each list; about 400 elements at most"),
         ("--random", "random", "a random part of the optional content"),
     ):
         kinds.add_argument(option, dest="kind", action="store_const", const=kind, default="least", help=what)
@@ -58,7 +60,9 @@ def add_parsers(commands: Any, names: Callable[[str], list[str]], package: Calla
 
 def _add_sources(command: argparse.ArgumentParser) -> None:
     command.add_argument("sources", nargs="+", metavar="SOURCE", help="a WSDL, an XML Schema, or a folder of them")
-    command.add_argument("--bindings", choices=("jms", "all"), default="jms", help="all: SOAP over HTTP too")
+    command.add_argument(
+        "--bindings", choices=("jms", "all"), default="jms", help="all: include SOAP over HTTP (%(default)s)"
+    )
 
 
 def _verify(args: argparse.Namespace) -> int:

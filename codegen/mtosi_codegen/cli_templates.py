@@ -6,23 +6,23 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from mtosi_codegen.render.templates import ours
+from mtosi_codegen.render.templates import built_in
 from mtosi_codegen.write import write_files
 from mtosi_jms.errors import SchemaError
 
 
 def add_parser(commands: Any) -> None:
     """Add the parser of this command."""
-    about = "write the templates, for --templates of generate and check"
+    about = "write copies of the templates, for you to change and pass to generate and check with --templates"
     command: argparse.ArgumentParser = commands.add_parser(
-        "templates", help=about, description=f"{about[0].upper()}{about[1:]}. Files that differ are left alone."
+        "templates", help=about, description=f"{about[0].upper()}{about[1:]}. Existing files that differ are an error."
     )
     command.set_defaults(run=_run)
-    command.add_argument("out", type=Path, metavar="DIR", help="folder that they go to")
+    command.add_argument("out", type=Path, metavar="DIR", help="folder to write them to")
 
 
 def _run(args: argparse.Namespace) -> int:
-    files = {path.name: path.read_bytes() for path in ours()}
+    files = {path.name: path.read_bytes() for path in built_in()}
     for name, data in files.items():
         target = args.out / name
         if target.exists() and target.read_bytes() != data:

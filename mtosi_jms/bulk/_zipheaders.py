@@ -60,12 +60,12 @@ def check_headers(archive: zipfile.ZipFile, file: IO[bytes], path: str) -> None:
     at = 0
     ends = [*(info.header_offset for info in members), archive.start_dir]
     for info, end in zip(members, ends[1:], strict=True):
-        said = f"member {info.orig_filename!r}: the archive's directory"
+        member = f"member {info.orig_filename!r}: the archive's directory"
         if info.header_offset != at:
-            raise ArchiveError(path, f"{said} leaves bytes before it, or puts it inside another one")
+            raise ArchiveError(path, f"{member} leaves bytes before it, or puts it inside another one")
         after = _check_member(info, file, end)
         if after is None or info.filename != info.orig_filename:
-            raise ArchiveError(path, f"{said} and its own header differ")
+            raise ArchiveError(path, f"{member} and its own header differ")
         at = after
     if at != archive.start_dir:
         raise ArchiveError(path, "bytes before its directory that no member has")
@@ -84,11 +84,11 @@ def _check_member(info: zipfile.ZipInfo, file: IO[bytes], end: int) -> int | Non
     name, extra = file.read(named), file.read(more)
     if _NOT_HERE in (packed, size):
         size, packed = _sizes_64(extra, size, packed)
-    told = _told(info)
+    listed = _directory_facts(info)
     if flags & _SIZES_FOLLOW:  # facts that were unknown when the header was written are 0 there
-        crc, packed, size = crc or told.crc, packed or told.packed, size or told.size
+        crc, packed, size = crc or listed.crc, packed or listed.packed, size or listed.size
     stored = info.compress_type != zipfile.ZIP_STORED or packed == size
-    if mark != b"PK\x03\x04" or _Facts(name, flags, method, crc, packed, size) != told or not stored:
+    if mark != b"PK\x03\x04" or _Facts(name, flags, method, crc, packed, size) != listed or not stored:
         return None
     after: int = info.header_offset + _LOCAL.size + named + more + packed
     if not flags & _SIZES_FOLLOW:
@@ -96,10 +96,10 @@ def _check_member(info: zipfile.ZipInfo, file: IO[bytes], end: int) -> int | Non
     file.seek(after)
     descriptor = file.read(min(max(end - after, 0), 64)).removeprefix(_DESCRIPTOR_MARK)
     form = _DESCRIPTORS.get(len(descriptor))
-    return end if form is not None and form.unpack(descriptor) == told[3:] else None
+    return end if form is not None and form.unpack(descriptor) == listed[3:] else None
 
 
-def _told(info: zipfile.ZipInfo) -> _Facts:
+def _directory_facts(info: zipfile.ZipInfo) -> _Facts:
     name = info.orig_filename.encode("utf-8" if info.flag_bits & _UTF_8 else "cp437")
     return _Facts(name, info.flag_bits, info.compress_type, info.CRC, info.compress_size, info.file_size)
 
@@ -124,30 +124,30 @@ def _check_end(archive: zipfile.ZipFile, file: IO[bytes], path: str) -> None:
     if _NOT_HERE_16 in (here, number) or _NOT_HERE in (size, start):
         end, here, number, size, start = _end_64(file, at, (here, number, size, start))
     entries = len(archive.infolist())
-    told: Any = (mark, disk, first_disk, here, number, start, comment)
-    found = (b"PK\x05\x06", 0, 0, entries, entries, archive.start_dir, len(archive.comment))
+    found: Any = (mark, disk, first_disk, here, number, start, comment)
+    expected = (b"PK\x05\x06", 0, 0, entries, entries, archive.start_dir, len(archive.comment))
     at = start
-    for _ in range(entries if told == found else 0):
+    for _ in range(entries if found == expected else 0):
         file.seek(at + _LENGTHS_AT)
         at += _DIRECTORY_ENTRY + sum(_LENGTHS.unpack(file.read(_LENGTHS.size)))
-    if told != found or not at == start + size == end:
+    if found != expected or not at == start + size == end:
         raise ArchiveError(path, "the end of the archive does not say what its directory has")
 
 
-def _end_64(file: IO[bytes], at: int, told: tuple[int, int, int, int]) -> tuple[int, int, int, int, int]:
+def _end_64(file: IO[bytes], at: int, values: tuple[int, int, int, int]) -> tuple[int, int, int, int, int]:
     """The 64-bit end record of a large archive: where it begins, and the values in it.
 
     Args:
         file: the archive.
         at: where the plain end record begins.
-        told: the values in the plain end record.
+        values: the values in the plain end record.
     """
     if at < _LOCATOR_64.size + _END_64.size:
-        return at, *told
+        return at, *values
     file.seek(at - _LOCATOR_64.size)
     mark, _, place, _ = _LOCATOR_64.unpack(file.read(_LOCATOR_64.size))
     if mark != b"PK\x06\x07":
-        return at, *told
+        return at, *values
     file.seek(place)
     mark, _, _, _, _, _, here, number, size, start = _END_64.unpack(file.read(_END_64.size))
     return (place if mark == b"PK\x06\x06" else -1), here, number, size, start

@@ -30,11 +30,11 @@ COMMANDS: Final = {
     "demo": "run the main job end to end on a generated network",
     "map": "show the JMS headers and properties that an envelope gets",
     "validate": "check documents against the schemas",
-    "inspect": "show what envelopes are and what they hold",
-    "ingest": "turn landed envelopes into Parquet with Spark, and report what is complete",
+    "inspect": "show the operation, header and objects of envelopes",
+    "ingest": "turn landed envelopes into Parquet with Spark, and report which sequences are complete",
     "diff": "compare two snapshots: objects created and deleted, attributes changed",
     "topology": "turn a snapshot into nodes and edges, ready for GraphFrames",
-    "alarms": "turn landed alarms, notified or requested, into a table",
+    "alarms": "turn landed alarms into a table",
     "doctor": "show what this installation can do, and how to get the rest",
     "new": "make a project that runs: a requestor, supplier, subscriber or Spark job",
     "operations": "list the operations that can be called or served",
@@ -46,12 +46,12 @@ COMMANDS: Final = {
     "replay": "send landed messages again",
     "queue": "browse, count, copy, move or purge the messages of a queue",
     "spool": "list, show, verify, redrive or withdraw the messages of an outbox or inbox",
-    "mq": "turn messages of IBM MQ in files into a landing, and back",
+    "mq": "convert files of IBM MQ messages into a landing, and back",
     "jvm": "fetch the Java clients of JMS providers",
     "broker": "start, stop or show a real Apache ActiveMQ broker for development",
     "console": "watch exchanges, destinations, notifications and dead letters in the browser",
     "gateway": "pass requests between HTTP and JMS, both ways",
-    "bridge": "forward events of a CORBA channel to JMS, or messages of JMS to a channel",
+    "bridge": "forward events of a CORBA channel to JMS, or JMS messages to a channel",
     "channel": "start a notification service for development; publish and subscribe to event channels",
     "completion": "print a script that completes commands and options for a shell",
 }
@@ -86,7 +86,7 @@ EXAMPLES: Final = {
     "completion": "bash",
 }
 """For each command the arguments of an example, which `--help` shows."""
-_MANNERS: Final = ("--quiet", "--no-color")
+_GLOBAL_OPTIONS: Final = ("--quiet", "--no-color")
 _ELSEWHERE: Final = {"console": "_console_command"}
 """Modules of commands whose name another module has: `_console` is how all commands write."""
 AT_FAULT: Final = 1
@@ -143,11 +143,11 @@ def parser_for(command: str | None) -> argparse.ArgumentParser:
     """
     parser = argparse.ArgumentParser(
         prog="mtosi-jms",
-        description="MTOSI over JMS: requests, replies and notifications of an OSS, and what they hold.",
+        description="MTOSI over JMS: send, receive, inspect and analyse requests, replies and notifications of an OSS.",
     )
     parser.add_argument("--version", action="version", version=f"mtosi-jms {version()}")
-    parser.add_argument("--quiet", action="store_true", help="no notes and no progress, only results and problems")
-    parser.add_argument("--no-color", action="store_true", help="no colours, as with the variable NO_COLOR")
+    parser.add_argument("--quiet", action="store_true", help="print only results and problems, no notes or progress")
+    parser.add_argument("--no-color", action="store_true", help="print no colours, as with the variable NO_COLOR")
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
     for name in (command,) if command in COMMANDS else COMMANDS:
         subparser = subparsers.add_parser(name, help=COMMANDS[name])
@@ -196,7 +196,7 @@ def _run(arguments: list[str]) -> int:
 
 def _shown_as(arguments: list[str]) -> list[str]:
     """The arguments without those before the command that say how it shows things; they are obeyed."""
-    own = list(itertools.takewhile(_MANNERS.__contains__, arguments))
+    own = list(itertools.takewhile(_GLOBAL_OPTIONS.__contains__, arguments))
     console.be_quiet("--quiet" in own)
     if "--no-color" in own:
         os.environ["NO_COLOR"] = "1"

@@ -1,6 +1,6 @@
-"""Turns landed alarms, notified or requested, into a table.
+"""Turns landed alarms into a table. They may come from notifications or from replies.
 
-Reads a spool, or any folder of envelopes, and writes OUT/alarms/*.parquet, one row each time an alarm was sent, and
+Reads a landing, or any folder of envelopes, and writes OUT/alarms/*.parquet, one row each time an alarm was sent, and
 OUT/_report/alarms.json. Rejected files do not fail the job; they are listed.
 """
 
@@ -18,9 +18,13 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("landing", metavar="LANDING", help="a spool, a folder, a file or a glob; also a URL, s3a://...")
-    parser.add_argument("--latest", action="store_true", help="write OUT/latest/*.parquet too: each alarm's last state")
-    parser.add_argument("--object", metavar="CLASS", help="the class of alarms, for stubs that call it otherwise")
+    parser.add_argument(
+        "landing", metavar="LANDING", help="a landing, a folder of envelopes, a file or a glob; also as s3a://..."
+    )
+    parser.add_argument(
+        "--latest", action="store_true", help="also write each alarm's last state, OUT/latest/*.parquet"
+    )
+    parser.add_argument("--object", metavar="CLASS", help="the class of alarms, if your stubs have another name for it")
     add_stubs(parser)
     add_job(parser, out="out/alarms", allow_empty=NO_MESSAGE)
 

@@ -130,9 +130,9 @@ def add_validation(parser: argparse.ArgumentParser, what: str) -> None:
         "--validate",
         choices=("ignore", "warn", "fail"),
         default="ignore",
-        help=f"hold bodies of {what} against the schemas: warn of breaches, or refuse them (%(default)s)",
+        help=f"check bodies of {what} against the schemas. warn: report breaches; fail: refuse them (%(default)s)",
     )
-    parser.add_argument("--schemas", metavar="DIR", help="these schemas in place of the shipped ones")
+    parser.add_argument("--schemas", metavar="DIR", help="schemas to use in place of the shipped ones")
 
 
 def validation_of(args: argparse.Namespace) -> Validate:
@@ -155,5 +155,5 @@ def add_stubs(parser: argparse.ArgumentParser) -> None:
         type=words,
         default=(),
         metavar="PACKAGE",
-        help="generated packages, joined by commas; they come before the shipped stubs",
+        help="generated packages, with commas between; they take precedence over the shipped stubs",
     )

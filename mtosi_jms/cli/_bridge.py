@@ -1,15 +1,17 @@
 """Forwards events of a CORBA Notification Service to JMS, or messages of JMS to a channel.
 
-One side is a channel: corbaloc:..., corbaname:... or the path of a file with a reference, of the channel or of its
-factory. The other is queue:NAME, topic:NAME or a name of --names; or, with --profile mtnm, a TOML file that has a topic
-for each category. Prints one line that begins with `ready`. After SIGTERM or SIGINT it forwards what it has in hand and
-ends.
+One side is a channel: corbaloc:..., corbaname:... or the path of a file with an object reference, of the channel or of
+its factory. The other side is queue:NAME, topic:NAME or a name in --names. With --profile mtnm it may also be a TOML
+file that has a topic for each category. Prints one line that begins with `ready`. After SIGTERM or SIGINT it forwards
+what it has received, then ends.
 
-With --login the channel is an element manager's of MTNM: --from is its factory of sessions (EmsSessionFactory_I), or
-with --ems the naming service that knows it. The session is kept alive, and begun again when it is lost.
+With --login the channel belongs to an element manager of MTNM. --from is then the manager's factory of sessions
+(EmsSessionFactory_I) or, with --ems, the naming service that knows the factory. The bridge keeps the session alive. If
+the session is lost, the bridge begins a new one.
 
-What cannot become a message, or an event, is told, and the others go on. A lost connection is told and made again; with
---profile mtnm subscribers are told of it, too, by EventLossOccured and EventLossCleared.
+Events that cannot become a message, and messages that cannot become an event, are reported and left out; the others are
+forwarded. A lost connection is reported and opened again. With --profile mtnm, subscribers also get EventLossOccured
+and EventLossCleared.
 """
 
 from __future__ import annotations
@@ -66,51 +68,72 @@ _NAME: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--from", dest="source", required=True, metavar="SOURCE", help="a channel, or a destination")
-    parser.add_argument("--to", dest="sink", required=True, metavar="SINK", help="a destination, or a channel")
+    parser.add_argument(
+        "--from",
+        dest="source",
+        required=True,
+        metavar="SOURCE",
+        help="the source: a channel or a destination",
+    )
+    parser.add_argument(
+        "--to", dest="sink", required=True, metavar="SINK", help="the target: a destination or a channel"
+    )
     add_provider(parser)
-    parser.add_argument("--channel", type=whole(0), metavar="ID", help="which one of a factory's channels (its only)")
+    parser.add_argument("--channel", type=whole(0), metavar="ID", help="one of the factory's channels (its only one)")
     parser.add_argument(
         "--login",
         metavar="USER",
-        help="log in to an element manager, and take its channel; --password-file is then this user's, and the JMS "
-        "side's password comes from the URL or the environment",
+        help="log in to an element manager and use its channel; --password-file is then for this user, and the "
+        "password for JMS comes from the URL or the environment",
     )
     parser.add_argument(
-        "--ems", metavar="NAME", help="with --login: name of its EmsSessionFactory_I, --from has the rest"
+        "--ems", metavar="NAME", help="with --login: name of its EmsSessionFactory_I in the naming service --from"
     )
     parser.add_argument(
         "--profile",
         choices=("omg", "mtnm"),
         default="omg",
-        help="omg: the mapping of formal/04-10-09; mtnm: events of MTNM become notifications of MTOSI (%(default)s)",
+        help="omg: the mapping of formal/04-10-09; mtnm: MTNM events become MTOSI notifications (%(default)s)",
     )
     parser.add_argument("--sender", default=_SENDER, metavar="URI", help=f"senderURI of notifications ({_SENDER})")
     parser.add_argument(
-        "--strict", action="store_true", help="mtnm: leave out what cannot be what it is, not a VendorNotification"
+        "--strict",
+        action="store_true",
+        help="mtnm: leave out invalid events; without it they become VendorNotifications",
     )
-    parser.add_argument("--release", choices=("2.0", "4.0"), default="2.0", help="mtnm: of MTOSI (%(default)s)")
-    parser.add_argument("--charset", metavar="NAME", help="mtnm: of the texts, such as gbk")
+    parser.add_argument("--release", choices=("2.0", "4.0"), default="2.0", help="mtnm: release of MTOSI (%(default)s)")
+    parser.add_argument("--charset", metavar="NAME", help="mtnm: character set of texts, such as gbk")
     parser.add_argument(
         "--filter",
         type=selector,
         metavar="S",
         help='condition on fields or properties, such as "layerRate > 20"; the source evaluates it',
     )
-    parser.add_argument("--constraint", default="", metavar="C", help="the same for a channel, in its Extended TCL")
-    parser.add_argument("--pull", action="store_true", help="ask the source for events; else it calls here")
     parser.add_argument(
-        "--batch", type=positive, default=50, metavar="N", help="events in a call at most (%(default)s)"
+        "--constraint", default="", metavar="C", help="condition in Extended TCL; the channel evaluates it"
+    )
+    parser.add_argument(
+        "--pull", action="store_true", help="fetch events from the source; without it, the source calls us"
+    )
+    parser.add_argument(
+        "--batch", type=positive, default=50, metavar="N", help="maximum number of events in a call (%(default)s)"
     )
     parser.add_argument(
         "--durable",
         metavar="ID",
-        help="durable subscription to a topic, also the client id; or name of a connection to a channel that pushes, "
-        "which the next run with this name takes up",
+        help="name of a durable subscription to a topic, and client id; or of a connection to a channel that pushes, "
+        "which the next run with this name resumes",
     )
-    parser.add_argument("--outbox", type=Path, metavar="DIR", help="store messages there until the provider has them")
-    parser.add_argument("--listen", metavar="HOST", default="127.0.0.1", help="where the channel calls (%(default)s)")
-    parser.add_argument("--advertise", metavar="HOST", default="", help="what the channel is told instead")
+    parser.add_argument(
+        "--outbox", type=Path, metavar="DIR", help="folder to store messages in until the provider has them"
+    )
+    parser.add_argument(
+        "--listen",
+        metavar="HOST",
+        default="127.0.0.1",
+        help="address of this host that the channel calls (%(default)s)",
+    )
+    parser.add_argument("--advertise", metavar="HOST", default="", help="host to give to the channel, if not --listen")
     parser.add_argument("--duration", type=seconds, metavar="S", help="end after S seconds")
     add_monitor(parser)
     add_json(parser, "one JSON document at the end")
@@ -142,7 +165,7 @@ def run(args: argparse.Namespace) -> int:
             return orb.channel(address, args.channel)
 
         if password:
-            session = MtnmSession(orb, address, args.login, password, name=args.ems or "", on_loss=counts.tell)
+            session = MtnmSession(orb, address, args.login, password, name=args.ems or "", on_loss=counts.report)
             stack.enter_context(session)
             find = session.event_channel
         channel = ReopeningChannel(find)
@@ -161,7 +184,7 @@ def run(args: argparse.Namespace) -> int:
         _forward(bridge, stop, args)
         orb.leave()
         bridge.destroy()
-    return _told(bridge, counts, args)
+    return _summary(bridge, counts, args)
 
 
 class _Counts:
@@ -183,7 +206,7 @@ class _Counts:
         self.losses += what == LOSS_OCCURRED
         console.problem(f"{what}: {reason}")
 
-    def tell(self, loss: EventLoss) -> None:
+    def report(self, loss: EventLoss) -> None:
         """A loss that the session knows of."""
         if self.bridge is None:
             self.lose(loss.what, loss.reason)
@@ -318,20 +341,20 @@ def _mappers(
 
 
 def _forward(bridge: Bridge, stop: Stop, args: argparse.Namespace) -> None:
-    """Wait for the end; tell the rate each minute in which there was something."""
-    begin = told = time.monotonic()
+    """Wait for the end; report the rate each minute in which there was something."""
+    begin = reported = time.monotonic()
     end = None if args.duration is None else begin + args.duration
     before = 0
     while not stop.wait(_LOOK if end is None else min(_LOOK, max(0.0, end - time.monotonic()))):
         now = time.monotonic()
-        if now - told >= _EVERY and bridge.forwarded != before:
-            console.note(f"{(bridge.forwarded - before) / (now - told):,.1f} a second; {bridge.get_status().value}")
-            before, told = bridge.forwarded, now
+        if now - reported >= _EVERY and bridge.forwarded != before:
+            console.note(f"{(bridge.forwarded - before) / (now - reported):,.1f} a second; {bridge.get_status().value}")
+            before, reported = bridge.forwarded, now
         if end is not None and now >= end:
             return
 
 
-def _told(bridge: Bridge, counts: _Counts, args: argparse.Namespace) -> int:
+def _summary(bridge: Bridge, counts: _Counts, args: argparse.Namespace) -> int:
     if args.json:
         console.print_json({"forwarded": bridge.forwarded, "left_out": counts.parked, "losses": counts.losses})
     else:

@@ -1,8 +1,8 @@
 """Starts, stops or shows a real Apache ActiveMQ broker, Artemis or Classic, for development.
 
-It listens on free ports of loopback, with a generated password; up prints URLs to paste. It comes from Maven Central,
-once, into the user's cache; ActiveMQ Classic from Debian's package where that is installed. Messages survive a restart.
-status exits with 1 if the broker does not run.
+The broker listens on free ports of loopback, with a generated password. `up` prints URLs to paste. The broker comes
+from Maven Central, once, into the user's cache; ActiveMQ Classic comes from Debian's package if that is installed.
+Messages survive a restart. `status` exits with 1 if the broker is not running.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ from mtosi_jms.cli._arguments import add_json
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("action", choices=("up", "down", "status"))
-    parser.add_argument("--kind", choices=tuple(KINDS), help="what up starts (that of the folder, else artemis)")
+    parser.add_argument(
+        "--kind", choices=tuple(KINDS), help="broker that up starts (the one in the folder, else artemis)"
+    )
     parser.add_argument("--dir", type=Path, default=default_folder(), help="folder of the broker (%(default)s)")
     add_json(parser)
 

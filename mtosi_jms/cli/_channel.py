@@ -1,11 +1,11 @@
 """Event channels of CORBA's Notification Service.
 
-up, down and status are about JacORB's notification service for development: it listens on loopback, with one channel,
-and comes from Maven Central, once, into the user's cache. It keeps nothing: who stops it loses events. status exits
-with 1 if it does not run.
+`up`, `down` and `status` manage JacORB's notification service, for development. It listens on loopback, has one
+channel, and comes from Maven Central, once, into the user's cache. It stores nothing: if you stop it, its events are
+lost. `status` exits with 1 if it is not running.
 
-publish sends events, a JSON object each on a line; subscribe prints those that come, the same way, and `ready` on
-standard error when it listens. Both work on that channel, or on any other: --at ADDRESS.
+`publish` sends events, one JSON object a line. `subscribe` prints the events that come in the same form, and `ready` on
+standard error when it listens. Both use that channel, or another one that --at names.
 """
 
 from __future__ import annotations
@@ -44,24 +44,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action = actions.add_parser(name, help=what)
         _add_folder(action)
         if name == "up":
-            action.add_argument("--port", type=whole(1, 65_535), metavar="N", help="on loopback (a free one)")
+            action.add_argument("--port", type=whole(1, 65_535), metavar="N", help="port on loopback (a free one)")
         add_json(action)
     publish = actions.add_parser("publish", help="send events")
-    publish.add_argument("files", nargs="*", metavar="FILE", help="events, a JSON object a line (standard input)")
+    publish.add_argument("files", nargs="*", metavar="FILE", help="events, one JSON object a line (standard input)")
     subscribe = actions.add_parser("subscribe", help="print events")
-    subscribe.add_argument("--filter", metavar="C", default="", help="at the channel, in Extended TCL: \"$x == 'y'\"")
-    subscribe.add_argument("--pull", action="store_true", help="ask the channel; else it calls here")
+    subscribe.add_argument(
+        "--filter", metavar="C", default="", help="condition for the channel, in Extended TCL: \"$x == 'y'\""
+    )
+    subscribe.add_argument("--pull", action="store_true", help="fetch events; without it, the channel calls us")
     subscribe.add_argument("--count", type=positive, metavar="N", help="end after N events")
     subscribe.add_argument("--timeout", type=seconds, metavar="S", help="end after S seconds without an event")
     subscribe.add_argument(
-        "--listen", metavar="HOST", default="127.0.0.1", help="where the channel calls (%(default)s)"
+        "--listen", metavar="HOST", default="127.0.0.1", help="address the channel calls (%(default)s)"
     )
-    subscribe.add_argument("--advertise", metavar="HOST", default="", help="what the channel is told instead")
+    subscribe.add_argument(
+        "--advertise", metavar="HOST", default="", help="host to give to the channel, if not --listen"
+    )
     for action in (publish, subscribe):
         action.add_argument(
             "--at", metavar="ADDRESS", help="corbaloc:..., corbaname:... or a file with a reference (what up started)"
         )
-        action.add_argument("--channel", type=whole(0), metavar="ID", help="which one of a factory's channels")
+        action.add_argument("--channel", type=whole(0), metavar="ID", help="one of the factory's channels")
         _add_folder(action)
 
 
@@ -153,9 +157,9 @@ def _events(files: Sequence[str]) -> Iterator[StructuredEvent]:
 def _subscribe(args: argparse.Namespace) -> int:
     with until_signalled() as stop, Orb(OrbOptions(listen=args.listen, advertise=args.advertise)) as orb:
         channel = orb.channel(_address(args), args.channel)
-        came = _pulled(channel, args, stop) if args.pull else _pushed(channel, args, stop)
-    if args.count is not None and came < args.count and not stop.is_set():
-        console.problem(f"{came} of {args.count} events arrived")
+        seen = _pulled(channel, args, stop) if args.pull else _pushed(channel, args, stop)
+    if args.count is not None and seen < args.count and not stop.is_set():
+        console.problem(f"{seen} of {args.count} events arrived")
         return 1
     return 0
 
@@ -164,41 +168,41 @@ def _pulled(channel: CorbaChannel, args: argparse.Namespace, stop: Stop) -> int:
     source = channel.event_source(FlowStyle.PULL, Grouping.SEQUENCE_EVENT, constraint=args.filter)
     source.connect()
     console.ready(f"ready: {channel.name}")
-    came, waited = 0, 0.0
-    while not stop.is_set() and came != args.count and (args.timeout is None or waited < args.timeout):
-        left = _AT_ONCE if args.count is None else min(_AT_ONCE, args.count - came)
+    seen, waited = 0, 0.0
+    while not stop.is_set() and seen != args.count and (args.timeout is None or waited < args.timeout):
+        left = _AT_ONCE if args.count is None else min(_AT_ONCE, args.count - seen)
         look = _LOOK if args.timeout is None else min(_LOOK, args.timeout - waited)
         events = source.pull(left, timeout=look)
         _print(events)
-        came, waited = came + len(events), 0.0 if events else waited + look
-    return came
+        seen, waited = seen + len(events), 0.0 if events else waited + look
+    return seen
 
 
 def _pushed(channel: CorbaChannel, args: argparse.Namespace, stop: Stop) -> int:
     source: CorbaSource = channel.event_source(FlowStyle.PUSH, constraint=args.filter)
-    changed, came = threading.Condition(), 0
+    changed, seen = threading.Condition(), 0
     lost: list[str] = []
 
     def take(events: Sequence[StructuredEvent]) -> None:
-        nonlocal came
+        nonlocal seen
         with changed:
-            if came != args.count:  # what comes between the last one and the end is not ours
+            if seen != args.count:  # what comes between the last one and the end is not ours
                 _print(events)
-                came += len(events)
+                seen += len(events)
                 changed.notify_all()
 
     source.connect(take, lost.append)
     console.ready(f"ready: {channel.name}")
     with changed:
         before, waited = 0, 0.0
-        while not stop.is_set() and not lost and came != args.count and (args.timeout is None or waited < args.timeout):
+        while not stop.is_set() and not lost and seen != args.count and (args.timeout is None or waited < args.timeout):
             look = _LOOK if args.timeout is None else min(_LOOK, args.timeout - waited)
             changed.wait(look)
-            before, waited = came, 0.0 if came != before else waited + look
+            before, waited = seen, 0.0 if seen != before else waited + look
     source.disconnect()
-    if lost and came != args.count:
+    if lost and seen != args.count:
         raise MtosiError(f"{channel.name}: {lost[0]}")
-    return came
+    return seen
 
 
 def _print(events: Sequence[StructuredEvent]) -> None:

@@ -1,7 +1,10 @@
 """Prints a script that completes commands and options for a shell.
 
-bash: eval "$(mtosi-jms completion bash)" in ~/.bashrc. zsh: the same with zsh in ~/.zshrc. fish: mtosi-jms completion
-fish > ~/.config/fish/completions/mtosi-jms.fish.
+bash: add eval "$(mtosi-jms completion bash)" to ~/.bashrc.
+
+zsh: add eval "$(mtosi-jms completion zsh)" to ~/.zshrc.
+
+fish: mtosi-jms completion fish > ~/.config/fish/completions/mtosi-jms.fish
 """
 
 from __future__ import annotations

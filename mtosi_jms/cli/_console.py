@@ -165,14 +165,14 @@ def stages(label: str) -> Iterator[Stages]:
         return
     with _bar(label, None) as (bar, task):
 
-        def tell(stage: str, done: int, tasks: int) -> None:
+        def report(stage: str, done: int, tasks: int) -> None:
             nonlocal task
             if not tasks:  # a bar of its own, which does not know its length yet
                 bar.remove_task(task)
                 task = bar.add_task(printable(f"{label}: {stage}"), total=None)
             bar.update(task, completed=done, total=tasks or None)
 
-        yield tell
+        yield report
 
 
 @contextlib.contextmanager

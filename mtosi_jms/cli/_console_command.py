@@ -1,8 +1,8 @@
-"""Shows exchanges, destinations, notifications and dead letters as they are, as pages in the browser.
+"""Shows exchanges, destinations, notifications and dead letters in the browser, as they happen.
 
-It takes no message from anybody: it subscribes to the topics and browses the queues of --watch, and reads the landings
-and the folders of outboxes and inboxes that it is given. docs/console.md says what can be seen that way. It listens on
-loopback; elsewhere only with --tokens. Messages are redriven and withdrawn with --allow-actions alone. Prints one line
+The console takes no message away from its receiver. It subscribes to the topics and browses the queues of --watch, and
+reads the landings, outboxes and inboxes that you name. docs/console.md says what can be seen that way. It listens on
+loopback; any other address needs --tokens. Redriving and withdrawing messages needs --allow-actions. Prints one line
 that begins with `ready`, and ends at SIGTERM or SIGINT.
 """
 
@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME",
-        help="a topic to subscribe to, or a queue to browse; may be given again",
+        help="a topic to subscribe to, or a queue to browse; may be repeated",
     )
     group.add_argument(
         "--landing",
@@ -52,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         default=[],
         metavar="DIR",
-        help="a landing: its messages, ledger and topology; may be given again",
+        help="a landing: its messages, ledger and topology; may be repeated",
     )
     group.add_argument(
         "--spool",
@@ -60,14 +60,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         default=[],
         metavar="DIR",
-        help="folder of an outbox or inbox, for its dead letters; may be given again",
+        help="folder of an outbox or inbox, for its dead letters; may be repeated",
     )
     group.add_argument(
         "--dead-letters",
         action="append",
         default=[],
         metavar="NAME",
-        help="a queue of dead letters; may be given again",
+        help="a queue of dead letters; may be repeated",
     )
     group.add_argument("--topology", type=Path, metavar="DIR", help="folder that mtosi-jms topology wrote")
     group.add_argument(
@@ -75,7 +75,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=seconds,
         default=_INTERVAL,
         metavar="S",
-        help="seconds between two looks at queues and landings, at least (%(default)g)",
+        help="minimum seconds between two looks at queues and landings (%(default)g)",
     )
     serving = parser.add_argument_group("HTTP server")
     serving.add_argument(
@@ -83,18 +83,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=address,
         default=("127.0.0.1", _PORT),
         metavar="HOST:PORT",
-        help=f"where (127.0.0.1:{_PORT}); another than loopback needs --tokens",
+        help=f"address to serve (127.0.0.1:{_PORT}); any but loopback needs --tokens",
     )
-    serving.add_argument("--tokens", type=Path, metavar="FILE", help="lines of which one has to be given to come in")
+    serving.add_argument(
+        "--tokens", type=Path, metavar="FILE", help="file with one token a line; each visitor must give one of them"
+    )
     serving.add_argument(
         "--host-name",
         action="append",
         default=[],
         metavar="NAME",
-        help="a name under which browsers reach it, beside addresses and localhost; may be given again",
+        help="a host name that browsers may use, besides addresses and localhost; may be repeated",
     )
     serving.add_argument("--tls-certificate", metavar="FILE", help="serve HTTPS with this certificate (PEM)")
-    serving.add_argument("--tls-key", metavar="FILE", help="its key")
+    serving.add_argument("--tls-key", metavar="FILE", help="private key of the certificate (PEM)")
     add_monitor(parser)
     serving.add_argument("--allow-actions", action="store_true", help="redrive and withdraw messages from the pages")
 

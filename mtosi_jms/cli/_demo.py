@@ -1,10 +1,11 @@
 """Runs the main job end to end, in one process.
 
-A supplier with a generated network, a requestor that asks it for all managed elements over JMS, a durable landing of
-every reply, Spark turning the landing into Parquet with a ledger, notifications for a few changes, and a report.
+A requestor asks a supplier with a generated network for all managed elements, over JMS. Each reply is synced to disk
+before it is acknowledged. Spark turns the replies into Parquet with a ledger. The demo also sends notifications of a
+few changes, and writes a report.
 
-The provider may be a broker that others use: each run has its own destinations, so that neither a demo at the same time
-nor what a killed one left behind interferes.
+The provider may be a broker that others use. Each run has its own destinations, so other demos, running or killed, do
+not interfere.
 """
 
 from __future__ import annotations
@@ -75,7 +76,9 @@ class Exchange(NamedTuple):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--elements", type=positive, default=2000, help="managed elements in the network (%(default)s)")
-    parser.add_argument("--batch-size", type=positive, default=200, help="most elements in one reply (%(default)s)")
+    parser.add_argument(
+        "--batch-size", type=positive, default=200, help="maximum number of elements in a reply (%(default)s)"
+    )
     parser.add_argument(
         "--url",
         default="memory:",
@@ -83,7 +86,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         f"that {login.PASSWORD_FILE} names",
     )
     parser.add_argument("--out", type=Path, default=Path("out/demo"), help="folder for all results (out/demo)")
-    parser.add_argument("--ack-log", type=Path, help="file that gets one synced line for each acknowledged message")
+    parser.add_argument("--ack-log", type=Path, help="file to log each acknowledged message in, one synced line each")
     add_json(parser, "the summary as one JSON document")
 
 
@@ -183,14 +186,14 @@ def _finish(
     args: argparse.Namespace, exchange: Exchange, notifications: int, result: IngestResult, seconds: dict[str, float]
 ) -> int:
     """Write and show the summary; 1 where something that was asked for is not in the inventory."""
-    ours = [found for found in result.sequences if found.correlation_id == exchange.correlation_id]
+    own = [found for found in result.sequences if found.correlation_id == exchange.correlation_id]
     rows = result.rows.get("ME", 0)
-    complete = bool(ours) and all(found.complete for found in ours) and exchange.elements == rows == args.elements
+    complete = bool(own) and all(found.complete for found in own) and exchange.elements == rows == args.elements
     summary = {
         "elements": exchange.elements,
         "batches": len(exchange.batches),
         "complete": complete,
-        "missing_batches": [number for found in ours for number in found.missing],
+        "missing_batches": [number for found in own for number in found.missing],
         "rows": rows,
         "notifications": notifications,
         "seconds": {stage: round(value, 3) for stage, value in seconds.items()},

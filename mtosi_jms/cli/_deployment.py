@@ -1,7 +1,7 @@
 """Checks the interfaces and destinations of an OS, and shows the sheet for the operators of both sides (O12b).
 
-The sheet has destinations, properties for selectors, and times to live. Exit code 1 if something is wrong; a note if it
-is only unusual.
+The sheet lists destinations, properties for selectors, and times to live. The exit code is 1 if something is wrong.
+Something that is only unusual is a note.
 """
 
 from __future__ import annotations
@@ -53,13 +53,13 @@ def _show(sheet: Mapping[str, Any]) -> None:
     ]
     console.table(f"destinations of {sheet['name']}", columns, rows)
     messages, notifications = sheet["messages"], sheet["notifications"]
-    lives = [(f"messages of type {kind}", life) for kind, life in messages["time_to_live_ms"].items()]
+    times = [(f"messages of type {kind}", life) for kind, life in messages["time_to_live_ms"].items()]
     if notifications is not None:
         table = [tuple(entry[key] for key in ("property", "type", "form")) for entry in notifications["properties"]]
         console.table("properties of notifications", ("property", "type", "form"), table)
-        lives += [
+        times += [
             (f"{entry['event']} on {entry['category']}", entry["time_to_live_ms"]) for entry in notifications["events"]
         ]
-        lives.append(("other events", notifications["time_to_live_ms"]))
-    console.table("time to live", ("what", "ms, 0 for ever"), lives)
+        times.append(("other events", notifications["time_to_live_ms"]))
+    console.table("time to live", ("what", "ms, 0 for ever"), times)
     console.say(f"delivery {messages['delivery_mode']}, priority {messages['priority']} unless a call says otherwise")

@@ -1,4 +1,4 @@
-"""Compares the tables of two ingests, object by object, by full name.
+"""Compares the tables of two ingests. Objects are matched by their full names.
 
 Writes OUT/changes/objectType=X/*.parquet and OUT/_report/diff.json. Differences do not fail the command.
 """
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("old", metavar="OLD", help="folder of the snapshot before, as ingest writes it")
-    parser.add_argument("new", metavar="NEW", help="folder of the snapshot after")
+    parser.add_argument("old", metavar="OLD", help="folder of the earlier snapshot, as ingest writes it")
+    parser.add_argument("new", metavar="NEW", help="folder of the later snapshot")
     parser.add_argument("--object", type=words, default=(), metavar="TYPE,...", help="object types to compare (all)")
     parser.add_argument("--ignore", type=words, default=(), metavar="COLUMN,...", help="columns to leave out")
     add_job(parser, out="out/diff", allow_empty=NO_TABLE)

@@ -1,8 +1,8 @@
 """Shows what this installation can do, and how to get the rest.
 
-Checks Python, the optional libraries, Java, schemas and stubs, and a broker if one is given. A check is `ok`, `missing`
-(something optional that is not there) or `fault` (something that is always needed, or was named by the user, and does
-not work); a fault makes the exit code 1. No text holds a credential.
+Checks Python, the optional libraries, Java, schemas and stubs, and a broker if you name one. The result of a check is
+`ok`, `missing` (something optional is absent) or `fault` (something that is always needed, or that you named, does not
+work). The exit code is 1 if there is a fault. The output contains no credential.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a broker to reach, such as stomp://host:61613 or memory:; "
         f"default from {login.URL}, else {settings.FILE}",
     )
-    parser.add_argument("--environment", "-E", metavar="NAME", help=f"environment of {settings.FILE} to look at")
+    parser.add_argument("--environment", "-E", metavar="NAME", help=f"environment of {settings.FILE} to check")
     add_json(parser)
 
 
@@ -160,8 +160,8 @@ def check_configuration(url: str | None, environment: str | None) -> tuple[setti
     of_source: dict[str, list[str]] = {}
     for name, source in sorted(found.sources.items()):
         of_source.setdefault(source, []).append(name)
-    told = "; ".join(f"{', '.join(names)} from {source}" for source, names in of_source.items())
-    return found, Check("configuration", "ok", told or f"no {settings.FILE}, and no variable is set")
+    sources = "; ".join(f"{', '.join(names)} from {source}" for source, names in of_source.items())
+    return found, Check("configuration", "ok", sources or f"no {settings.FILE}, and no variable is set")
 
 
 def check_python() -> Check:
@@ -310,12 +310,12 @@ def _check_login(url: str, options: Mapping[str, Any]) -> Check:
 
     try:
         with connect(url, **{**options, "reconnect": False}) as connection:
-            told, capabilities = connection.metadata, connection.capabilities
+            peer, capabilities = connection.metadata, connection.capabilities
     except MtosiError as error:
         guide = "jvm.md" if url.lower().startswith("jvm:") else "stomp.md"
         return Check("login", "fault", str(error), f"see docs/{guide}")
     lacking = ", ".join(sorted(one.value for one in ALL_CAPABILITIES - capabilities))
-    return Check("login", "ok", f"{told.provider} {told.provider_version}, JMS {told.jms_version}; lacks {lacking}")
+    return Check("login", "ok", f"{peer.provider} {peer.provider_version}, JMS {peer.jms_version}; lacks {lacking}")
 
 
 def _addresses(url: str) -> Iterator[tuple[str, str, str]]:

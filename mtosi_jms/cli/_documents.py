@@ -55,7 +55,7 @@ class Document:
     @cached_property
     def root(self) -> etree._Element:
         """The document as XML, for places in it."""
-        return parse_xml(self.data, source=self.file, odd_prefixes=[])  # the envelope has told of them
+        return parse_xml(self.data, source=self.file, odd_prefixes=[])  # the envelope has reported them
 
     @cached_property
     def body(self) -> etree._Element:
@@ -162,7 +162,7 @@ def mapping_of(document: Document, profile: BindingProfile, filters: tuple[str, 
     return map_header(header, profile, body=body, filters=filters, one_way=one_way)
 
 
-def told(file: str, error: Exception) -> str:
+def error_text(file: str, error: Exception) -> str:
     """One line that says what is wrong with a file, where, and what to do."""
     advice = next((text for kind, text in _ADVICE if isinstance(error, kind)), "")
     if isinstance(error, XmlError):

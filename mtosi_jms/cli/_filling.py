@@ -109,36 +109,36 @@ def _assign(draft: _Draft, path: str, value: str) -> None:
         if found is None:
             raise ConfigError(f"{path!r}: {step!r} is not a step of a path")
         wanted = draft.shape.slot(found[1], path)
-        held = draft.values.setdefault(wanted.key, {})
+        entries = draft.values.setdefault(wanted.key, {})
         place = int(found[2]) if found[2] is not None else None
         if place is not None and not wanted.many and place > 0:
             raise ConfigError(f"{path!r}: {wanted.local} is not a list")
         if number == len(steps) - 1:
-            _set(held, wanted, place, value, path)
+            _set(entries, wanted, place, value, path)
             return
         shape = wanted.shape()
         if shape is None:
             raise ConfigError(f"{path!r}: {wanted.local} has no fields")
-        draft = held.setdefault(place or 0, _Draft(shape))
+        draft = entries.setdefault(place or 0, _Draft(shape))
         if not isinstance(draft, _Draft):
             raise ConfigError(f"{path!r}: {wanted.local} already has its value")
 
 
-def _set(held: dict[int, Any], wanted: Slot, place: int | None, value: str, path: str) -> None:
+def _set(entries: dict[int, Any], wanted: Slot, place: int | None, value: str, path: str) -> None:
     if place is None:
-        place = len(held) if wanted.many else 0
-    if place in held:
+        place = len(entries) if wanted.many else 0
+    if place in entries:
         raise ConfigError(f"{path!r}: assigned twice")
     if place > _HIGHEST:
         raise ConfigError(f"{path!r}: a place in a list must be at most {_HIGHEST}")
-    held[place] = wanted.value(value, path)
+    entries[place] = wanted.value(value, path)
 
 
 def _made(draft: Any, path: str) -> Any:
     if not isinstance(draft, _Draft):
         return draft
     values = {
-        key: [_made(held[place], f"{path}.{key}" if path else key) for place in sorted(held)]
-        for key, held in draft.values.items()
+        key: [_made(entries[place], f"{path}.{key}" if path else key) for place in sorted(entries)]
+        for key, entries in draft.values.items()
     }
     return draft.shape.make(values, path)

@@ -1,9 +1,9 @@
 """Passes SOAP requests of HTTP clients on to a supplier on JMS, or requests on JMS to an HTTP peer.
 
-With --to, clients post envelopes to --listen, and get the answers; several responses are fetched through iterators.
-With --forward, what arrives at --destination is posted to a URL: requests of a queue, whose responses go back, or
-notifications of a topic. Prints one line that begins with `ready`. After SIGTERM or SIGINT it answers what it has in
-hand and ends.
+With --to, clients post envelopes to --listen and get the answers. They fetch several responses through iterators. With
+--forward, the gateway posts to a URL what arrives at --destination: requests from a queue, whose responses go back, or
+notifications from a topic. Prints one line that begins with `ready`. After SIGTERM or SIGINT it answers the requests in
+progress, then ends.
 """
 
 from __future__ import annotations
@@ -37,38 +37,54 @@ _LOOK: Final = 1.0
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_provider(parser)
     ways = parser.add_mutually_exclusive_group(required=True)
-    ways.add_argument("--to", metavar="NAME", help="where the supplier listens that answers HTTP clients")
-    ways.add_argument("--forward", metavar="URL", help="the HTTP peer that gets what arrives at --destination")
+    ways.add_argument("--to", metavar="NAME", help="destination of the supplier that answers HTTP clients")
+    ways.add_argument("--forward", metavar="URL", help="URL of the HTTP peer that gets what arrives at --destination")
     parser.add_argument(
-        "--listen", type=address, default=("127.0.0.1", 8080), metavar="HOST:PORT", help="(127.0.0.1:8080)"
+        "--listen",
+        type=address,
+        default=("127.0.0.1", 8080),
+        metavar="HOST:PORT",
+        help="with --to: address to serve (127.0.0.1:8080)",
     )
-    parser.add_argument("--destination", metavar="NAME", help="a queue of requests, or a topic of notifications")
+    parser.add_argument(
+        "--destination", metavar="NAME", help="with --forward: a queue of requests, or a topic of notifications"
+    )
     parser.add_argument("--sender", default=_SENDER, metavar="URI", help=f"our logical name, senderURI ({_SENDER})")
     parser.add_argument(
         "--topic",
         action="append",
         default=[],
         metavar="CATEGORY=NAME",
-        help="where a notify that is posted is published, such as Fault=topic:Alarms; may be given again",
+        help="topic for posted notifications of a category, such as Fault=topic:Alarms; may be repeated",
     )
-    parser.add_argument("--parking", metavar="NAME", help="queue for notifications that the HTTP peer does not take")
+    parser.add_argument(
+        "--parking", metavar="NAME", help="dead-letter queue for notifications that the HTTP peer refuses"
+    )
     parser.add_argument(
         "--durable",
         metavar="ID",
-        help="name of a durable subscription to a topic, which keeps notifications while the gateway is down; also "
-        "the client id, unless --client-id gives another",
+        help="name of a durable subscription: the provider keeps notifications while the gateway is down; also the "
+        "client id, unless --client-id sets another",
     )
-    parser.add_argument("--timeout", type=seconds, default=120.0, metavar="S", help="for each answer (%(default)g)")
-    parser.add_argument("--spill", type=Path, metavar="DIR", help="for responses that nobody has fetched yet")
     parser.add_argument(
-        "--memory", type=positive, default=_MEMORY, metavar="MB", help="of such responses, before files (%(default)s)"
+        "--timeout", type=seconds, default=120.0, metavar="S", help="seconds to wait for an answer (%(default)g)"
     )
-    parser.add_argument("--threads", type=positive, default=16, help="posts at the same time (%(default)s)")
+    parser.add_argument("--spill", type=Path, metavar="DIR", help="folder for responses that nobody has fetched yet")
+    parser.add_argument(
+        "--memory",
+        type=positive,
+        default=_MEMORY,
+        metavar="MB",
+        help="memory for such responses; more go to files (%(default)s)",
+    )
+    parser.add_argument("--threads", type=positive, default=16, help="requests to post at the same time (%(default)s)")
     parser.add_argument("--peer-user", metavar="USER", help="login at the HTTP peer")
-    parser.add_argument("--peer-password-file", type=Path, metavar="FILE", help="its password, or with no user a token")
-    parser.add_argument("--peer-ca", metavar="FILE", help="certificates that the HTTP peer's may be signed by")
-    parser.add_argument("--peer-certificate", metavar="FILE", help="our certificate, where the HTTP peer asks for one")
-    parser.add_argument("--peer-key", metavar="FILE", help="its key")
+    parser.add_argument(
+        "--peer-password-file", type=Path, metavar="FILE", help="its password; without --peer-user, a token"
+    )
+    parser.add_argument("--peer-ca", metavar="FILE", help="certificates that may sign the HTTP peer's")
+    parser.add_argument("--peer-certificate", metavar="FILE", help="our certificate, if the HTTP peer asks for one")
+    parser.add_argument("--peer-key", metavar="FILE", help="private key of our certificate")
     add_validation(parser, "requests, replies and notifications")
     add_monitor(parser)
     add_http(parser)
@@ -144,13 +160,13 @@ def _forward(connection: Connection, args: argparse.Namespace, stop: Stop, monit
         validate = validation_of(args)
         forwarder = Forwarder(peer, sender_uri=args.sender, validate=validate)
         supplier = Supplier(connection, args.destination, forwarder, validate=validate)
-        says = f"ready: {args.destination} ({supplier.destination}) to {peer.url}"
+        ready = f"ready: {args.destination} ({supplier.destination}) to {peer.url}"
 
-        def say() -> None:
+        def on_ready() -> None:
             monitoring.add(answers(supplier))
-            console.ready(says)
+            console.ready(ready)
 
-        return answer(supplier, args.threads, _GRACE, stop, say)
+        return answer(supplier, args.threads, _GRACE, stop, on_ready)
 
 
 def _post(connection: Connection, args: argparse.Namespace, peer: HttpPeer, stop: Stop, monitoring: Monitoring) -> int:

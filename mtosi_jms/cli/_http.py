@@ -30,19 +30,23 @@ def address(text: str) -> tuple[str, int]:
 def add_http(parser: argparse.ArgumentParser) -> None:
     """Adds the options of an HTTP server."""
     group = parser.add_argument_group("HTTP server")
-    group.add_argument("--iterators", type=positive, default=100, metavar="N", help="open at most (%(default)s)")
     group.add_argument(
-        "--iterator-timeout", type=seconds, default=300.0, metavar="S", help="close an idle one after (%(default)g)"
+        "--iterators", type=positive, default=100, metavar="N", help="maximum number of open iterators (%(default)s)"
     )
-    group.add_argument("--public-url", default="", metavar="URL", help="how clients reach it, for iterators")
+    group.add_argument(
+        "--iterator-timeout", type=seconds, default=300.0, metavar="S", help="close idle ones after S (%(default)g)"
+    )
+    group.add_argument("--public-url", default="", metavar="URL", help="URL by which clients reach us, for iterators")
     group.add_argument("--tls-certificate", metavar="FILE", help="serve HTTPS with this certificate (PEM)")
-    group.add_argument("--tls-key", metavar="FILE", help="its key")
+    group.add_argument("--tls-key", metavar="FILE", help="private key of the certificate (PEM)")
     group.add_argument("--logins", type=Path, metavar="FILE", help="lines USER:PASSWORD, for basic authentication")
-    group.add_argument("--tokens", type=Path, metavar="FILE", help="a bearer token in each line")
+    group.add_argument("--tokens", type=Path, metavar="FILE", help="file with a bearer token in each line")
     group.add_argument(
-        "--wsdl", action="append", type=Path, default=[], metavar="FILE", help="what ?wsdl gives; may be given again"
+        "--wsdl", action="append", type=Path, default=[], metavar="FILE", help="what ?wsdl returns; may be repeated"
     )
-    group.add_argument("--allow", action="append", default=[], metavar="ADDRESS", help="client that may come (all)")
+    group.add_argument(
+        "--allow", action="append", default=[], metavar="ADDRESS", help="client that may connect (all); may be repeated"
+    )
 
 
 def options_of(args: argparse.Namespace, **more: Any) -> HttpOptions:
@@ -113,7 +117,7 @@ def serve_endpoint(
     listen: tuple[str, int],
     args: argparse.Namespace,
     stop: Stop,
-    says: str,
+    suffix: str,
 ) -> int:
     """Serves until the stop is set; 0.
 
@@ -122,7 +126,7 @@ def serve_endpoint(
         listen: host and port.
         args: with what `add_http` adds.
         stop: ends the command.
-        says: what the line that begins with `ready` says behind the URL.
+        suffix: what the line that begins with `ready` says behind the URL.
 
     Raises:
         TransportError: it cannot listen there, or the server has ended.
@@ -130,7 +134,7 @@ def serve_endpoint(
     from mtosi_jms.gateway import HttpServer
 
     with HttpServer(endpoint, *listen, certificate=args.tls_certificate, key=args.tls_key) as server:
-        console.ready(f"ready: {server.url} {says}")
+        console.ready(f"ready: {server.url} {suffix}")
         while not stop.wait(_LOOK):
             if not server.is_running:
                 raise TransportError(f"{server.url}: the server has stopped")

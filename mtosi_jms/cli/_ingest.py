@@ -1,6 +1,7 @@
-"""Turns landed envelopes into Parquet by object type, with a ledger of what is complete.
+"""Turns landed envelopes into Parquet, one table for each object type, with a ledger of complete and incomplete
+sequences.
 
-Reads a spool, or any folder of envelopes (*.xml, *.xml.gz, or these in *.zip, *.tar, *.tar.gz, *.tgz), and writes
+Reads a landing, or any folder of envelopes (*.xml, *.xml.gz, also inside *.zip, *.tar, *.tar.gz, *.tgz), and writes
 OUT/objectType=X/*.parquet and OUT/_report/. Rejected files do not fail the job; they are listed.
 """
 
@@ -18,16 +19,16 @@ if TYPE_CHECKING:
     from mtosi_jms.spark.jobs import IngestResult
 
 _FORMATS: Final = "parquet,delta,iceberg"
-_LAKE: Final = "of the tables; Spark downloads the jar of delta or iceberg, unless --conf names it"
+_LAKE: Final = "format of the tables; Spark downloads the jar of delta or iceberg, unless --conf names it"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("landing", metavar="LANDING", help="a spool, a folder, a file or a glob")
+    parser.add_argument("landing", metavar="LANDING", help="a landing, a folder of envelopes, a file or a glob")
     parser.add_argument(
         "--object",
         default="ME",
         metavar="TYPE",
-        help="ME EQ EH PTP CTP FTP TL OS MD TMD, a class of the stubs, several joined by commas, or ALL (ME)",
+        help="ME EQ EH PTP CTP FTP TL OS MD TMD, or a class of the stubs; several with commas between; or ALL (ME)",
     )
     parser.add_argument(
         "--mode",
@@ -40,11 +41,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--on-incomplete",
         default="warn",
         choices=("warn", "mark", "filter", "wait", "fail"),
-        help="rows of incomplete sequences: keep and mark (warn, mark), leave out, with merge and append until the "
-        "sequence is complete (filter, wait), or fail (warn)",
+        help="rows of incomplete sequences. warn, mark: keep and mark them; filter, wait: leave them out, with merge "
+        "or append until the sequence is complete; fail: write nothing (warn)",
     )
     parser.add_argument(
-        "--table", default="", metavar="NAME", help="tables NAME_me, ... of a catalog that --conf sets (below --out)"
+        "--table",
+        default="",
+        metavar="NAME",
+        help="write tables NAME_me, ... of a catalog that --conf configures (below --out)",
     )
     parser.add_argument(
         "--write",
@@ -53,19 +57,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="replace the tables, merge the last state of each object, or append to its history (replace)",
     )
     parser.add_argument(
-        "--since-last", action="store_true", help="with merge or append: read only what came since the last ingest"
+        "--since-last",
+        action="store_true",
+        help="with merge or append: read only files that came since the last ingest",
     )
     parser.add_argument(
         "--snapshot",
         action="store_true",
-        help="with merge or append: close the objects that a complete answer does not have",
+        help="with merge or append: treat a complete answer as all objects of its types, and end those that it lacks",
     )
     parser.add_argument(
         "--bulk-files",
         action="append",
         default=[],
         metavar="DIR",
-        help="experimental: read files below DIR that replies of BulkResponse name (none); may be given again",
+        help="experimental: read the files below DIR that replies of BulkResponse name (none); may be repeated",
     )
     add_stubs(parser)
     add_job(parser, out="out/inventory", allow_empty=NO_MESSAGE, formats=(_FORMATS, _LAKE))
@@ -112,10 +118,10 @@ def show(result: IngestResult) -> None:
         makers = [(name, f"{count:,}") for name, count in result.vendors.items()]
         console.table("objects by manufacturer", ("manufacturer", "objects"), makers)
     if result.sequences:
-        worst = sorted(result.sequences, key=lambda found: (found.complete, not found.conflicts))
+        sequences = sorted(result.sequences, key=lambda found: (found.complete, not found.conflicts))
         heads = ("sequence", "batches", "expected", "missing", "duplicates", "conflicts", "complete")
-        console.table("sequences", heads, [_sequence(found) for found in worst[:SHOWN]])
-        say_more(len(worst), f"{result.out}/_report/ledger.jsonl")
+        console.table("sequences", heads, [_sequence(found) for found in sequences[:SHOWN]])
+        say_more(len(sequences), f"{result.out}/_report/ledger.jsonl")
     if result.rejected:
         rejects = [(reject.file, reject.line, reject.reason) for reject in result.rejected[:SHOWN]]
         console.table("rejected", ("file", "line", "reason"), rejects)
@@ -138,7 +144,7 @@ def show(result: IngestResult) -> None:
         console.say(f"warning: {result.unnamed:,} objects without a name were left out", "warn")
     if result.waiting:
         console.say(f"{result.waiting:,} responses wait for the rest of their sequences")
-    console.table("time", ("stage", "seconds"), [(name, f"{spent:.1f}") for name, spent in result.stages.items()])
+    console.table("time", ("stage", "seconds"), [(name, f"{seconds:.1f}") for name, seconds in result.stages.items()])
     others = ", ".join(f"{count} {kind}s" for kind, count in sorted(result.messages.items()))
     console.say(f"{others or 'no messages'}; {sum(result.rows.values()):,} rows in {result.seconds:.1f} s", "title")
     console.say(f"{result.out}/_report/report.html")

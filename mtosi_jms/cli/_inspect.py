@@ -1,6 +1,7 @@
-"""Shows what SOAP envelopes are and hold: operation, service, pattern, header, objects by type, fault, warnings.
+"""Shows what SOAP envelopes contain: operation, service, pattern, header, objects by type, fault, warnings.
 
-Credentials in the header are masked, in the table and in the JSON. Exit code 1 if a file is not an MTOSI envelope.
+Credentials in the header are masked, in the table and in the JSON. The exit code is 1 if a file is not an MTOSI
+envelope.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ from mtosi_jms.cli._contents import Group, events_in, objects_in
 from mtosi_jms.cli._documents import (
     Document,
     add_files,
+    error_text,
     files_in,
     load,
     mapping_of,
     no_header,
     shown_value,
-    told,
     warning_json,
 )
 from mtosi_jms.cli._messages import mask_credentials
@@ -54,7 +55,7 @@ _BATCH: Final = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_files(parser, "a SOAP envelope")
     parser.add_argument(
-        "--names", type=count, default=_NAMES, metavar="N", help="names to show of each type (%(default)s)"
+        "--names", type=count, default=_NAMES, metavar="N", help="names to show for each type of object (%(default)s)"
     )
     parser.add_argument("--show-secrets", action="store_true", help="show credentials in the header")
     add_json(parser, "one JSON line for each file")
@@ -68,13 +69,13 @@ def run(args: argparse.Namespace) -> int:
             document = load(file)
             facts = facts_of(document, names=args.names, secrets=args.show_secrets)
         except (MtosiError, OSError) as error:
-            console.problem(told(file, error))
+            console.problem(error_text(file, error))
             code = 1
             continue
         if facts["header"] is not None or any(facts[key] for key in ("services", "objects", "fault")):
             _show(facts, as_json=args.json)
         if facts["header"] is None:
-            console.problem(told(file, no_header(document)))
+            console.problem(error_text(file, no_header(document)))
             code = 1
     return code
 
@@ -175,8 +176,8 @@ def _field_text(element: etree._Element) -> str:
     if len(element):
         return "; ".join(map(_pair, element))
     keys = [(*split_clark(key), value) for key, value in element.items()]
-    told = [(element.text or "").strip(), *(f"{key}={value}" for space, key, value in keys if space != XSI)]
-    return " ".join(told).strip()
+    texts = [(element.text or "").strip(), *(f"{key}={value}" for space, key, value in keys if space != XSI)]
+    return " ".join(texts).strip()
 
 
 def _pair(element: etree._Element) -> str:

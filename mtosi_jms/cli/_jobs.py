@@ -15,8 +15,8 @@ SHOWN: Final = 20
 """Most lines of a list that are shown to people."""
 FORMATS: Final = "parquet,json,csv"
 """Formats of tables that are replaced whole; JSON has an object a line, CSV has JSON in nested columns."""
-NO_MESSAGE: Final = "make empty tables of a landing without a readable message"
-NO_TABLE: Final = "take a folder without tables as a snapshot without objects"
+NO_MESSAGE: Final = "make empty tables if the landing has no readable message"
+NO_TABLE: Final = "treat a folder without tables as a snapshot without objects"
 
 
 class Result(Protocol):
@@ -53,7 +53,7 @@ def add_job(
         "--where",
         default="",
         metavar="EXPR",
-        help="write only rows for which this condition in Spark SQL holds, such as complete",
+        help="write only rows that meet this condition in Spark SQL, such as complete",
     )
     parser.add_argument(
         "--conf",
@@ -61,7 +61,7 @@ def add_job(
         default=[],
         type=_setting,
         metavar="KEY=VALUE",
-        help="a setting of Spark, such as spark.jars; may be given again",
+        help="a Spark setting, such as spark.jars; may be repeated",
     )
     parser.add_argument("--cores", type=processors, help="processors to use (all)")
     add_json(parser, "the summary as one JSON document")

@@ -1,11 +1,11 @@
 """Fetches the Java client of a JMS provider, for connections with a jvm: URL.
 
-The jars come from Maven Central, through the mvn command, once, into the user's cache, each checked against a pinned
-SHA-256. Their licences are printed: you accept them by using the jars. connect(..., classpath="KIND") finds what was
-fetched.
+The mvn command fetches the jars from Maven Central once, into the user's cache. Each jar is checked against a pinned
+SHA-256. The licences of the jars are printed: you accept them by using the jars. connect(..., classpath="KIND") finds
+what was fetched.
 
-Hashes are pinned for one version of each client. Another version comes with --unpinned only: nothing of it is checked,
-and its hashes are printed for you to keep.
+Hashes are pinned for one version of each client. Another version needs --unpinned: its jars are not checked, and their
+hashes are printed for you to keep.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from mtosi_jms.jars import CLIENTS, Fetched, fetch_client
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     known = ", ".join(f"{kind} {client.version}" for kind, client in CLIENTS.items())
     parser.add_argument("action", choices=("fetch",))
-    parser.add_argument("kind", choices=tuple(CLIENTS), help=f"the client; pinned are {known}")
-    parser.add_argument("--version", metavar="V", help="of the client (the one that is pinned)")
-    parser.add_argument("--unpinned", action="store_true", help="take a version of which no hashes are known")
+    parser.add_argument("kind", choices=tuple(CLIENTS), help=f"the client; pinned versions: {known}")
+    parser.add_argument("--version", metavar="V", help="version of the client (the pinned one)")
+    parser.add_argument("--unpinned", action="store_true", help="accept a version without pinned hashes")
     add_json(parser)
 
 

@@ -21,9 +21,9 @@ def add_log(parser: argparse.ArgumentParser) -> None:
     """Add `--log-level`, `--log-json` and `--wire`."""
     group = parser.add_argument_group("log")
     group.add_argument(
-        "--log-level", choices=_LEVELS, help="log lines on standard error from this level on (warnings, as notes)"
+        "--log-level", choices=_LEVELS, help="lowest level to log on standard error (warnings, as notes)"
     )
-    group.add_argument("--log-json", action="store_true", help="log lines are JSON objects")
+    group.add_argument("--log-json", action="store_true", help="write log lines as JSON objects")
     group.add_argument(
         "--wire", action="store_true", help="log each message: headers, properties, envelope; credentials are masked"
     )

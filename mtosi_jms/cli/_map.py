@@ -1,8 +1,8 @@
-"""Shows what the binding makes of the MTOSI header in SOAP envelopes: JMS headers and typed properties.
+"""Shows the JMS headers and typed properties that the binding makes from the MTOSI header of SOAP envelopes.
 
-Each breach of a rule is a warning. Exit code 1 if a file is not an MTOSI envelope. MTOSI_security is mapped only where
-`--optional` names `security`. The table masks it, because terminals end in logs and screenshots; the JSON has the value
-that the message will carry. No warning or error holds it.
+Each breach of a rule is a warning. The exit code is 1 if a file is not an MTOSI envelope. MTOSI_security is mapped only
+if `--optional` names `security`. The table and the JSON mask credentials; `--show-secrets` shows them. Warnings and
+errors never contain the value of `security`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 from mtosi_jms.cli import _console as console
 from mtosi_jms.cli._arguments import add_json, known_words
-from mtosi_jms.cli._documents import add_files, files_in, load, mapping_of, shown_value, told, warning_json
+from mtosi_jms.cli._documents import add_files, error_text, files_in, load, mapping_of, shown_value, warning_json
 from mtosi_jms.errors import MtosiError
 from mtosi_jms.jms.binding import HeaderMapping
 from mtosi_jms.jms.message import MessageType, jms_type_name
@@ -26,20 +26,20 @@ _HEADER_TYPES = {"JMSReplyTo": "Destination", "JMSPriority": "Integer", "JMSDeli
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_files(parser, "a SOAP envelope")
-    parser.add_argument("--profile", choices=list(PRESETS), default="default", help="the switches of the binding")
+    parser.add_argument("--profile", choices=list(PRESETS), default="default", help="the binding profile (%(default)s)")
     parser.add_argument(
         "--optional",
         type=known_words("optional header field", OPTIONAL_FIELDS),
         metavar="FIELD,...",
-        help=f"which of {', '.join(sorted(OPTIONAL_FIELDS))} to map, in place of the profile's choice; a + before a "
-        "field adds to that choice",
+        help="optional header fields to map, in place of the profile's choice; with a + before a field, in addition to "
+        f"it; the fields are {', '.join(sorted(OPTIONAL_FIELDS))}",
     )
     parser.add_argument(
         "--filter",
         type=known_words("filterable attribute", FILTER_ATTRIBUTES),
         default=(),
         metavar="NAME,...",
-        help="attributes of a notification's events to map as well (Table 4), such as EventType,perceivedSeverity",
+        help="also map these attributes of a notification's events (Table 4), such as EventType,perceivedSeverity",
     )
     parser.add_argument("--show-secrets", action="store_true", help="show credentials")
     add_json(parser, "one JSON line for each file")
@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
             document = load(file)
             mapping = mapping_of(document, profile, args.filter)
         except (MtosiError, OSError) as error:
-            console.problem(told(file, error))
+            console.problem(error_text(file, error))
             code = 1
             continue
         warnings = [*document.envelope.warnings, *map(document.located, mapping.warnings)]

@@ -21,7 +21,7 @@ def add_monitor(parser: argparse.ArgumentParser) -> None:
         "--monitor",
         type=address,
         metavar="HOST:PORT",
-        help="serve /healthz, /readyz and /metrics (Prometheus) there, such as 127.0.0.1:9464; nobody is asked for a "
+        help="serve /healthz, /readyz and /metrics (Prometheus) at this address, such as 127.0.0.1:9464, without a "
         "login",
     )
 

@@ -1,9 +1,10 @@
-"""Turns messages of IBM MQ in files into a landing, and a landing into such files.
+"""Converts files of IBM MQ messages into a landing, and a landing into such files.
 
-A file holds one message as octets: an MQMD or none, one MQRFH2 or more, the body. Tools that unload a queue write such
-files, and load them again. `read` takes files and folders of them (*.mq), in the order of their names. `write` writes a
-file for each message of a landing. With `read --tree` each message becomes an XML document to look at and to edit
-(*.tree.xml): headers, properties with their types, body; `write` takes such files, and folders of them, too.
+A file contains the bytes of one message: an MQMD (optional), one MQRFH2 or more, and the body. Tools that unload a
+queue write such files, and load them again. `read` takes files and folders of them (*.mq), in the order of their names.
+`write` writes a file for each message of a landing. With `read --tree`, each message becomes an XML document
+(*.tree.xml) to look at and edit: headers, properties with their types, body. `write` also takes these documents, and
+folders of them.
 """
 
 from __future__ import annotations
@@ -48,13 +49,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--on-invalid",
         choices=get_args(OnInvalid),
         default="fail",
-        help="a value whose text its dt does not have is text, is text and told, or is an error (fail)",
+        help="a value that does not fit its type: ignore keeps it as text, warn also warns, fail is an error (fail)",
     )
-    parser.add_argument("--tree", action="store_true", help="read: documents to edit, in place of a landing")
-    parser.add_argument("--no-reply-to", action="store_true", help="leave JMSReplyTo out")
-    parser.add_argument("--mqmd", action="store_true", help="write: an MQMD before the MQRFH2")
-    parser.add_argument("--byte-order", choices=get_args(ByteOrder), default="big", help="write: of numbers (big)")
-    parser.add_argument("--ccsid", type=int, choices=_CCSIDS, default=1208, help="write: of texts (1208, UTF-8)")
+    parser.add_argument("--tree", action="store_true", help="read: write documents to edit, in place of a landing")
+    parser.add_argument("--no-reply-to", action="store_true", help="leave out JMSReplyTo")
+    parser.add_argument("--mqmd", action="store_true", help="write: put an MQMD before the MQRFH2")
+    parser.add_argument(
+        "--byte-order", choices=get_args(ByteOrder), default="big", help="write: byte order of numbers (big)"
+    )
+    parser.add_argument(
+        "--ccsid", type=int, choices=_CCSIDS, default=1208, help="write: character set of texts (1208, UTF-8)"
+    )
     add_json(parser, "one JSON line for each message")
 
 
@@ -88,7 +93,7 @@ def _read(args: argparse.Namespace) -> Iterator[tuple[Path, Path | MtosiError]]:
         _make(args.out)
     for file in files:
         try:
-            message = _asked(read_mq(file.read_bytes(), on_invalid=args.on_invalid), args)
+            message = _prepared(read_mq(file.read_bytes(), on_invalid=args.on_invalid), args)
             if landing is None:
                 name = f"{file.name.removesuffix(_SUFFIX)}{_TREE}"
                 yield file, _written(args.out / name, to_tree(message))
@@ -133,14 +138,14 @@ def _write(args: argparse.Namespace) -> Iterator[tuple[Path, Path | MtosiError]]
             else:
                 message = open_entry(file).message()
             target = args.out / f"{file.name.partition('.')[0]}{_SUFFIX}"
-            yield file, _written(target, write_mq(_asked(message, args), **options))
+            yield file, _written(target, write_mq(_prepared(message, args), **options))
         except MtosiError as error:
             yield file, error
         except OSError as error:
             yield file, ConfigError(f"cannot be read: {error.strerror}")
 
 
-def _asked(message: JmsMessage, args: argparse.Namespace) -> JmsMessage:
+def _prepared(message: JmsMessage, args: argparse.Namespace) -> JmsMessage:
     return replace(message, reply_to=None) if args.no_reply_to else message
 
 

@@ -31,7 +31,7 @@ _SHARED: Final = {"pyproject.toml": "pyproject.toml", "mtosi-jms.toml": "mtosi-j
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("kind", choices=tuple(KINDS), help="what to make")
-    parser.add_argument("folder", type=Path, metavar="DIR", help="where to; its name is that of the project")
+    parser.add_argument("folder", type=Path, metavar="DIR", help="folder to write to; the project gets its name")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -1,6 +1,6 @@
 """Lists the operations of the stubs: what `request` can call and `serve` can offer.
 
-A word selects the services and operations that have it in their names, in any case of letters.
+A word selects the services and operations whose names contain it, in upper or lower case.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ def add_provider(parser: argparse.ArgumentParser, *, required: bool = True) -> N
     group = parser.add_argument_group("provider")
     group.add_argument(
         "--url",
-        help="JMS provider, such as stomp://host:61613, or jndi:NAME, a connection factory of --names; default from "
+        help="JMS provider, such as stomp://host:61613, or jndi:NAME for a connection factory in --names; default from "
         f"{login.URL}, else from {settings.FILE}",
     )
     group.add_argument(
@@ -46,7 +46,7 @@ def add_provider(parser: argparse.ArgumentParser, *, required: bool = True) -> N
         help=f"environment of {settings.FILE}; default from {settings.ENVIRONMENT}, else the one that the file names",
     )
     group.add_argument("--names", metavar="FILE", help="naming context: jndi.properties or TOML")
-    group.add_argument("--user", help=f"login, in place of the URL's; default from {login.USER}")
+    group.add_argument("--user", help=f"user to log in as, in place of the URL's; default from {login.USER}")
     group.add_argument(
         "--password-file",
         type=Path,
@@ -87,8 +87,8 @@ def open_connection(args: argparse.Namespace, **options: Any) -> Connection:
         TransportError: the provider cannot be reached, or refuses the login.
     """
     mask_url(args.url)
-    said = {"client_id": args.client_id, "user": args.user, **_password(args.password_file)}
-    options.update((name, value) for name, value in said.items() if value is not None)
+    given = {"client_id": args.client_id, "user": args.user, **_password(args.password_file)}
+    options.update((name, value) for name, value in given.items() if value is not None)
     return mtosi.connect(args.url, names=args.names, **{**args.provider_options, **options})
 
 

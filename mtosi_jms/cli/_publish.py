@@ -1,7 +1,7 @@
-"""Sends each file as one message: an envelope with a notify body as it is; a notify body, or a single event, with a
-new header.
+"""Sends each file as one message.
 
-All files are read before the first message is sent; if any is at fault, nothing is sent.
+An envelope with a notify body is sent as it is. A notify body, or a single event, gets a new header. All files are read
+before the first message is sent. If any file is at fault, nothing is sent.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from lxml import etree
 
 from mtosi_jms.cli import _console as console
 from mtosi_jms.cli._arguments import add_json, known_words
-from mtosi_jms.cli._documents import add_files, files_in, told
+from mtosi_jms.cli._documents import add_files, error_text, files_in
 from mtosi_jms.cli._log import log_in_lines
 from mtosi_jms.cli._messages import shown_properties
 from mtosi_jms.cli._providers import add_provider, open_connection
@@ -54,11 +54,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--filter",
         type=known_words("filterable attribute", {*FILTER_ATTRIBUTES, _NONE}),
         metavar="NAME,...",
-        help="attributes of Table 4 that become properties, for selectors; none for none (those of the profile)",
+        help="attributes of Table 4 that become properties for selectors; the word none: no attributes (the profile's)",
     )
-    parser.add_argument("--profile", choices=list(PRESETS), default="default", help="the switches of the binding")
-    parser.add_argument("--sender", default=_SENDER, metavar="URI", help=f"senderURI of headers made here ({_SENDER})")
-    parser.add_argument("--new-header", action="store_true", help="make a new header for envelopes too")
+    parser.add_argument("--profile", choices=list(PRESETS), default="default", help="the binding profile (%(default)s)")
+    parser.add_argument("--sender", default=_SENDER, metavar="URI", help=f"senderURI of new headers ({_SENDER})")
+    parser.add_argument("--new-header", action="store_true", help="replace the headers of envelopes too")
     parser.add_argument("--persistent", action="store_true", help="have the provider store the messages")
     add_json(parser, "one JSON line for each message")
 
@@ -71,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
         try:
             found.append(read_notification(file, new_header=args.new_header))
         except (MtosiError, OSError) as error:
-            console.problem(told(file, error))
+            console.problem(error_text(file, error))
             code = 1
     if code:
         return code
@@ -85,7 +85,7 @@ def read_notification(file: str, *, new_header: bool = False) -> Notification:
     root = parse_xml(data, source=file)
     if root.tag in _ENVELOPES:
         envelope = parse(data, source=file)
-        _tell(file, envelope.warnings)
+        _report(file, envelope.warnings)
         body = next((child for part in root if str(part.tag).endswith("}Body") for child in part), None)
         if body is None or body.tag != _NOTIFY:
             raise EnvelopeError("an envelope without a notify body", source=file, line=root.sourceline)
@@ -94,19 +94,19 @@ def read_notification(file: str, *, new_header: bool = False) -> Notification:
         raise EnvelopeError(f"{split_clark(str(root.tag))[1]} is neither an event nor a notify", source=file)
     warnings: list[XmlWarning] = []
     decode(root, warnings=warnings, source=file)
-    _tell(file, warnings)
+    _report(file, warnings)
     return Notification(file, root)
 
 
 def _checked(envelope: Envelope, file: str) -> Envelope:
     kind = header_text(envelope.header, "msgType") if envelope.header is not None else None
     if kind != "NOTIFICATION":
-        said = "it has no MTOSI header" if envelope.header is None else f"msgType in its header is {kind or 'absent'}"
-        raise EnvelopeError(f"not a notification, {said}; --new-header makes it one", source=file)
+        reason = "it has no MTOSI header" if envelope.header is None else f"msgType in its header is {kind or 'absent'}"
+        raise EnvelopeError(f"not a notification, {reason}; --new-header makes it one", source=file)
     return envelope
 
 
-def _tell(file: str, warnings: list[XmlWarning]) -> None:
+def _report(file: str, warnings: list[XmlWarning]) -> None:
     for warning in warnings:
         console.note(f"{file}: {warning}")
 
@@ -136,7 +136,7 @@ def publish(connection: Connection, args: argparse.Namespace, found: list[Notifi
             header = envelope.header or Header()
             message = to_jms(header, envelope, profile, names=connection.names, filters=filters, one_way=True)
         except MtosiError as error:
-            console.problem(told(one.file, error))
+            console.problem(error_text(one.file, error))
             return 1
         events = [logical_name(split_clark(str(event.tag))[1]) for event in events_of(envelope.body)]
         messages.append((one, stamped(message, args.persistent or None, None), events))

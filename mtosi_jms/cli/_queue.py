@@ -1,12 +1,13 @@
 """Shows, counts, copies, moves or removes the messages of a queue.
 
-Browsing consumes nothing. Move and purge work in batches: the messages are recorded in a landing and synced, then sent,
-then taken. On a transport with TRANSACTED_RECEIVE one commit does the sending and the taking, so that a kill leaves
-every message at one place. On others (Artemis over STOMP) a kill between the two leaves a batch at both places. No
-message is lost either way. The record may hold messages of a last batch that never left.
+Browsing consumes nothing. Move and purge work in batches. They first record the messages in a landing and sync it to
+disk. Move then sends the messages. Last, both remove them. On a transport with TRANSACTED_RECEIVE, one commit sends and
+removes, so after a kill each message is in one place. On others (Artemis over STOMP), a kill between sending and
+removing leaves a batch in both places. No message is lost either way. The record may contain messages of the last batch
+that were not removed.
 
-Copy browses what it copies. Where the transport cannot browse, it receives the messages and acknowledges none of them:
-when it ends, even by a kill, they are where they were and in their order.
+Copy browses. If the transport cannot browse, copy receives the messages and acknowledges none of them. When it ends,
+even by a kill, they are back in the queue, in their order.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ _HEADINGS: Final = ("sent", "message", "type", "correlationId", "batch", "prio",
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("action", choices=_ACTIONS)
-    parser.add_argument("name", metavar="NAME", help="the queue: queue:X, or a name of --names")
+    parser.add_argument("name", metavar="NAME", help="the queue: queue:X, or a name in --names")
     add_provider(parser)
     parser.add_argument("--to", metavar="NAME", help="the queue to copy or move to")
     parser.add_argument("--selector", type=selector, metavar="S", help="only messages that match")
@@ -59,8 +60,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--record",
         type=Path,
         metavar="DIR",
-        help="landing to record messages in before they leave (a new one below the user's state folder); copy records "
-        "only with this option",
+        help="landing that records messages before they are removed (a new one below the user's state folder); copy "
+        "records only with this option",
     )
     parser.add_argument(
         "--wait",
@@ -102,9 +103,9 @@ def operate(connection: Connection, args: argparse.Namespace, stop: Stop, batch:
         if args.action == "copy" and Capability.BROWSE in connection.capabilities:
             steps = (_Step(message) for message in _browsed(connection, args, queue))
         elif args.action != "copy" and Capability.TRANSACTED_RECEIVE in connection.capabilities:
-            steps = _taken(sending, connection, args, queue, stop)
+            steps = _received_steps(sending, connection, args, queue, stop)
         else:
-            steps = _taken(stack.enter_context(connection.session()), connection, args, queue, stop)
+            steps = _received_steps(stack.enter_context(connection.session()), connection, args, queue, stop)
         return 0 if work.do(steps, stop) else _INTERRUPTED
 
 
@@ -140,9 +141,9 @@ def _look(connection: Connection, args: argparse.Namespace, queue: Destination, 
     elif found:
         console.table("", _HEADINGS, map(_row, found))
     if args.action in _DONE:
-        console.note(f"{_told(len(found), queue, target, f'would be {_DONE[args.action]}')}; nothing was")
+        console.note(f"{_summary(len(found), queue, target, f'would be {_DONE[args.action]}')}; nothing was")
     else:
-        console.note(_told(len(found), queue, None, ""))
+        console.note(_summary(len(found), queue, None, ""))
     return 0
 
 
@@ -154,7 +155,7 @@ class _Step(NamedTuple):
     record: str | None = None
 
 
-def _taken(
+def _received_steps(
     session: Session, connection: Connection, args: argparse.Namespace, queue: Destination, stop: Stop
 ) -> Iterator[_Step]:
     """The unacknowledged messages of a queue, until none has come for a while."""
@@ -221,16 +222,16 @@ class _Work:
             self._commit()
             stopped = stop.is_set()
         except UnknownOutcomeError:
-            self._tell(console.problem, f"; {len(self._batch):,} more may or may not have been")
+            self._report(console.problem, f"; {len(self._batch):,} more may or may not have been")
             raise
         except BaseException:
             also = f"; {len(self._sent):,} of them may still be where they were as well" if self._sent else ""
-            self._tell(console.problem, f"{also}; the others are where they were")
+            self._report(console.problem, f"{also}; the others are where they were")
             raise
         if stopped:
-            self._tell(console.problem, "; then it was stopped, and the others are where they were")
+            self._report(console.problem, "; then it was stopped, and the others are where they were")
         else:
-            self._tell(console.note if self._args.json else console.say, "")
+            self._report(console.note if self._args.json else console.say, "")
         return not stopped
 
     def _take(self, step: _Step) -> None:
@@ -259,10 +260,10 @@ class _Work:
             for message, _, record in done:
                 console.print_json({**_to_json(message), "record": record})
 
-    def _tell(self, say: Callable[[str], None], rest: str) -> None:
-        told = _told(self._done, self._queue, self._target, _DONE[self._args.action])
+    def _report(self, print_line: Callable[[str], None], rest: str) -> None:
+        summary = _summary(self._done, self._queue, self._target, _DONE[self._args.action])
         where = f"; the record is {self._folder}" if self._landing is not None else ""
-        say(f"{told}{rest}{where}")
+        print_line(f"{summary}{rest}{where}")
 
 
 def default_record(action: str, queue: Destination) -> Path:
@@ -282,15 +283,15 @@ def as_moved(message: JmsMessage) -> JmsMessage:
     return dataclasses.replace(as_new(message), reply_to=message.reply_to, time_to_live_ms=life)
 
 
-def _told(count: int, queue: Destination, target: Destination | None, done: str) -> str:
+def _summary(count: int, queue: Destination, target: Destination | None, done: str) -> str:
     to = "" if target is None else f" to {target}"
     return f"{counted(count)} {done} from {queue}{to}" if done else f"{counted(count)} at {queue}"
 
 
 def _row(message: JmsMessage) -> tuple[object, ...]:
-    said = message.properties.get
+    value_of = message.properties.get
     names = ("MTOSI_msgName", "MTOSI_msgType", "MTOSI_correlationId", "MTOSI_batchSequenceNumber")
-    cells = [None if (value := said(name)) is None else str(value) for name in names]
+    cells = [None if (value := value_of(name)) is None else str(value) for name in names]
     again = "yes" if message.redelivered else None
     return moment(message.timestamp_ms), *cells, message.priority, f"{len(message.body):,}", again, message.message_id
 

@@ -1,9 +1,9 @@
-"""Sends the messages of landings, or of any folders of envelopes (*.xml, *.xml.gz), each in the order of their names,
-which is that of arrival.
+"""Sends the messages of landings, or of any folders of envelopes (*.xml, *.xml.gz), again.
 
-Headers and typed properties are those of the side car, so a PERSISTENT message keeps its MTOSIX_messageId, by which a
-receiver recognizes a resend. An envelope without a side car gets what the binding makes of its header. The provider
-sets message id, timestamp and expiration anew. A temporary reply queue is gone with its connection, and is left out.
+Each landing is sent in the order of its file names, which is the order of arrival. Headers and typed properties come
+from the side car. So a PERSISTENT message keeps its MTOSIX_messageId, by which a receiver recognizes a resend. For an
+envelope without a side car, the binding makes them from its header. Message id, timestamp and expiration are new. A
+temporary reply queue no longer exists, so the message has no JMSReplyTo.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Final
 
 from mtosi_jms.cli import _console as console
 from mtosi_jms.cli._arguments import add_json, rate, selector
-from mtosi_jms.cli._documents import load, mapping_of, require_header, told
+from mtosi_jms.cli._documents import error_text, load, mapping_of, require_header
 from mtosi_jms.cli._messages import counted
 from mtosi_jms.cli._monitoring import add_monitor, monitored, reached
 from mtosi_jms.cli._providers import add_provider, open_connection
@@ -32,12 +32,12 @@ from mtosi_jms.transport import Connection, publish
 _PACKED: Final = ".xml.gz"
 _PROVIDERS_OWN: Final = ("JMSX", "JMS_")
 _SENDERS_OWN: Final = ("JMSXGroupID", "JMSXGroupSeq")
-_TOLD: Final = ("MTOSI_msgType", "MTOSI_msgName", "MTOSI_correlationId", "MTOSI_batchSequenceNumber")
+_SHOWN_PROPERTIES: Final = ("MTOSI_msgType", "MTOSI_msgName", "MTOSI_correlationId", "MTOSI_batchSequenceNumber")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "landings", nargs="+", type=Path, metavar="LANDING", help="a spool, a folder of envelopes, or one envelope"
+        "landings", nargs="+", type=Path, metavar="LANDING", help="a landing, a folder of envelopes, or one envelope"
     )
     add_provider(parser)
     parser.add_argument("--to", required=True, metavar="NAME", help="the destination to send to")
@@ -107,7 +107,7 @@ def _messages(files: list[Path], names: NamingContext, bad: list[Path]) -> Itera
         try:
             yield path, _message(path, names)
         except (MtosiError, OSError) as error:
-            console.problem(told(str(path), error))
+            console.problem(error_text(str(path), error))
             bad.append(path)
 
 
@@ -155,10 +155,10 @@ def as_new(message: JmsMessage) -> JmsMessage:
 
 def _show(path: Path, sent: JmsMessage, *, as_json: bool) -> None:
     if as_json:
-        facts = {name.removeprefix("MTOSI_"): sent.properties.get(name) for name in _TOLD}
+        facts = {name.removeprefix("MTOSI_"): sent.properties.get(name) for name in _SHOWN_PROPERTIES}
         resend = sent.properties.get(DUPLICATE_ID)
         facts |= {"delivery_mode": sent.delivery_mode.name, DUPLICATE_ID: resend, "message_id": sent.message_id}
         console.print_json({"file": str(path), "destination": str(sent.destination), **facts})
         return
-    facts = {name: sent.properties[name] for name in _TOLD if name in sent.properties}
+    facts = {name: sent.properties[name] for name in _SHOWN_PROPERTIES if name in sent.properties}
     console.say(f"sent: {path.name}: {' '.join(map(str, facts.values())) or 'a message without properties'}")

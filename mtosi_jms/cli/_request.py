@@ -1,6 +1,6 @@
-"""Calls one operation and prints its replies: the XML of a single one, a line for each of several, or JSON lines.
+"""Calls one operation and prints its replies: a single reply as XML, several as a line each, or all as JSON lines.
 
-A fault is one line on standard error and exit code 1.
+A fault is one line on standard error, and the exit code is 1.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from lxml import etree
 import mtosi_jms as mtosi
 from mtosi_jms.cli import _console as console
 from mtosi_jms.cli._arguments import add_stubs, add_validation, as_usage, count, seconds, validation_of
-from mtosi_jms.cli._asked import Asked, Reply
+from mtosi_jms.cli._calls import PreparedCall, Reply
 from mtosi_jms.cli._contents import objects_in
-from mtosi_jms.cli._documents import told
+from mtosi_jms.cli._documents import error_text
 from mtosi_jms.cli._finding import find_operation
 from mtosi_jms.cli._log import log_in_lines
 from mtosi_jms.cli._objects import fill, plain
@@ -36,7 +36,7 @@ from mtosi_jms.xmlbind import RawXml, XmlObject, XmlWarning, decode, parse_xml, 
 _BODIES: Final = (clark(SOAP11, "Body"), clark(SOAP12, "Body"))
 _SENDER: Final = "mtosi-jms"
 _NAMES: Final = 3
-_GOODBYE: Final = 0.5
+_CLOSE_SECONDS: Final = 0.5
 """Seconds that a provider has at least to answer when the connection closes."""
 _QUICK: Final = 0.25
 _TICK: Final = 0.001
@@ -73,57 +73,65 @@ def _reply(response: XmlObject | RawXml) -> Reply:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("operation", metavar="[SERVICE.]OPERATION", help="such as getManagedElement")
+    parser.add_argument("operation", metavar="[SERVICE.]OPERATION", help="the operation, such as getManagedElement")
     add_provider(parser)
-    parser.add_argument("--to", required=True, metavar="NAME", help="where the supplier listens")
-    parser.add_argument("--reply-to", metavar="NAME", help="where to receive replies (a temporary queue)")
+    parser.add_argument("--to", required=True, metavar="NAME", help="destination where the supplier listens")
+    parser.add_argument("--reply-to", metavar="NAME", help="destination for replies (a temporary queue)")
     parser.add_argument("--sender", default=_SENDER, metavar="URI", help="our logical name, senderURI (%(default)s)")
     parser.add_argument(
         "--batch-size",
         type=count,
         metavar="N",
-        help="ask for several replies with N objects in each; 0: all in one (one reply, SimpleResponse)",
+        help="ask for batches of N objects; 0: all objects in one batch (no batches, but one SimpleResponse)",
     )
     body = parser.add_mutually_exclusive_group()
-    body.add_argument("--body", metavar="FILE", help="file with the request, bare or in an envelope (an empty request)")
+    body.add_argument(
+        "--body", metavar="FILE", help="file with the request's element or an envelope around it (an empty request)"
+    )
     body.add_argument(
         "--set",
         action="append",
         default=[],
         metavar="PATH=VALUE",
-        help="a field of the request, such as meRef=MD=EMS1/ME=NE-7 or filter.location=Delft; may be given again",
+        help="a field of the request, such as meRef=MD=EMS1/ME=NE-7 or filter.location=Delft; may be repeated",
     )
     parser.add_argument("--landing", metavar="DIR", help="store each reply there before it is acknowledged")
-    parser.add_argument("--timeout", type=seconds, metavar="S", help="seconds to connect, send and receive in all")
+    parser.add_argument(
+        "--timeout", type=seconds, metavar="S", help="seconds to connect, send and receive, all together"
+    )
     parser.add_argument("--persistent", action="store_true", help="have the provider store the request")
     add_stubs(parser)
     add_validation(parser, "replies")
-    parser.add_argument("--wsdl", metavar="FILE", help="the operation is that of a WSDL, without stubs (extra zeep)")
+    parser.add_argument(
+        "--wsdl", metavar="FILE", help="call an operation of this WSDL, without stubs (needs the extra zeep)"
+    )
     parser.add_argument(
         "--source",
         action="append",
         default=[],
         metavar="PATH",
-        help="file or folder with what an import of the WSDL misses; may be given again",
+        help="file or folder with documents that the WSDL imports but does not find; may be repeated",
     )
     shown = parser.add_mutually_exclusive_group()
-    shown.add_argument("--show", choices=("xml", "summary"), help="how to print replies (xml for a single one)")
+    shown.add_argument(
+        "--show", choices=("xml", "summary"), help="how to print replies (xml for one, summary for several)"
+    )
     shown.add_argument("--json", action="store_true", help="print one JSON line for each reply")
 
 
 def run(args: argparse.Namespace) -> int:
     """Make the call; 1 where the answer is a fault."""
-    asking = _wsdl(args) if args.wsdl is not None else _stubs(args)
-    if asking is None:
+    make_call = _wsdl(args) if args.wsdl is not None else _stubs(args)
+    if make_call is None:
         return 1
     deadline = None if args.timeout is None else time.monotonic() + args.timeout
     limits = time_limits(args, args.timeout) if args.timeout else {}
     with log_in_lines(args), _closed_by(deadline) as stack:
         connection = stack.enter_context(open_connection(args, **limits))
-        return _call(connection, args, asking, stack, deadline)
+        return _call(connection, args, make_call, stack, deadline)
 
 
-def _stubs(args: argparse.Namespace) -> Callable[[mtosi.Requestor], Asked] | None:
+def _stubs(args: argparse.Namespace) -> Callable[[mtosi.Requestor], PreparedCall] | None:
     """What asks for an operation of the stubs; None where the file with the request cannot be read."""
     with as_usage():
         load_stubs(args.stubs)
@@ -133,13 +141,13 @@ def _stubs(args: argparse.Namespace) -> Callable[[mtosi.Requestor], Asked] | Non
         try:
             request = _read(args.body, service, operation)
         except (XmlError, OSError) as error:
-            console.problem(told(args.body, error))
+            console.problem(error_text(args.body, error))
             return None
     made = request
     return lambda requestor: _ByStubs(requestor, args.to, service, operation, made)
 
 
-def _wsdl(args: argparse.Namespace) -> Callable[[mtosi.Requestor], Asked] | None:
+def _wsdl(args: argparse.Namespace) -> Callable[[mtosi.Requestor], PreparedCall] | None:
     """What asks for an operation of a WSDL; None where the file with the request cannot be read."""
     from mtosi_jms.cli._wsdl_request import ByWsdl, read
 
@@ -148,15 +156,15 @@ def _wsdl(args: argparse.Namespace) -> Callable[[mtosi.Requestor], Asked] | None
         try:
             request = _request_in(args.body)
         except (XmlError, OSError) as error:
-            console.problem(told(args.body, error))
+            console.problem(error_text(args.body, error))
             return None
     document = read(args.wsdl, args.source)
 
-    def ask(requestor: mtosi.Requestor) -> Asked:
+    def make(requestor: mtosi.Requestor) -> PreparedCall:
         with as_usage():
             return ByWsdl(document, requestor, args.to, args.operation, args.set if request is None else request)
 
-    return ask
+    return make
 
 
 @contextmanager
@@ -167,7 +175,7 @@ def _closed_by(deadline: float | None) -> Iterator[ExitStack]:
             yield stack
         finally:
             if deadline is not None:
-                _close(stack.pop_all(), max(deadline - time.monotonic(), _GOODBYE))
+                _close(stack.pop_all(), max(deadline - time.monotonic(), _CLOSE_SECONDS))
 
 
 def _close(stack: ExitStack, seconds: float) -> None:
@@ -212,7 +220,7 @@ def _request_in(file: str) -> etree._Element:
 def _call(
     connection: Connection,
     args: argparse.Namespace,
-    asking: Callable[[mtosi.Requestor], Asked],
+    make_call: Callable[[mtosi.Requestor], PreparedCall],
     stack: ExitStack,
     deadline: float | None,
 ) -> int:
@@ -228,13 +236,13 @@ def _call(
             validate=validation_of(args),
         )
     )
-    asked = asking(requestor)
-    printer = _Printer(asked, args)
+    call = make_call(requestor)
+    printer = _Printer(call, args)
     options = CallOptions(
-        timeout=_time_left(args.timeout, deadline), persistent=args.persistent or None, on_reply=printer.heard
+        timeout=_time_left(args.timeout, deadline), persistent=args.persistent or None, on_reply=printer.take
     )
     try:
-        for reply in asked.replies(options, args.batch_size):
+        for reply in call.replies(options, args.batch_size):
             printer.show(reply)
     except MtosiFault as fault:
         printer.show_fault(fault)
@@ -253,15 +261,15 @@ def _time_left(seconds: float | None, deadline: float | None) -> float | None:
 class _Printer:
     """Prints the replies of one call."""
 
-    def __init__(self, asked: Asked, args: argparse.Namespace) -> None:
-        self._called = {"service": asked.service, "operation": asked.operation}
-        self._name = f"{asked.service}.{asked.operation}"
+    def __init__(self, call: PreparedCall, args: argparse.Namespace) -> None:
+        self._called = {"service": call.service, "operation": call.operation}
+        self._name = f"{call.service}.{call.operation}"
         self._json: bool = args.json
         self._xml = args.show == "xml" if args.show else args.batch_size is None
         self._replies = 0
         self._envelope = Envelope()
 
-    def heard(self, envelope: Envelope) -> None:
+    def take(self, envelope: Envelope) -> None:
         """Take the envelope of the reply that comes next."""
         self._replies += 1
         self._envelope = envelope
@@ -289,8 +297,8 @@ class _Printer:
     def show_fault(self, fault: MtosiFault) -> None:
         """Print a fault in one line, and as JSON too if the user wants it."""
         if self._json:
-            told_so = {"kind": fault.kind, "reason": fault.reason, "code": fault.fault_code}
-            console.print_json({**self._facts(), "fault": told_so})
+            details = {"kind": fault.kind, "reason": fault.reason, "code": fault.fault_code}
+            console.print_json({**self._facts(), "fault": details})
         kind = fault.kind or fault.fault_code
         console.problem(f"{self._name}: {kind}: {fault.reason or 'without a reason'}")
 

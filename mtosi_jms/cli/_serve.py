@@ -1,7 +1,7 @@
 """Answers requests as a simulated supplier OS on a JMS provider.
 
-Prints one line that begins with `ready` when it listens. After SIGTERM or SIGINT it answers the requests in hand and
-ends.
+Prints one line that begins with `ready` when it listens. After SIGTERM or SIGINT it answers the requests in progress,
+then ends.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from mtosi_jms.cli import _console as console
 from mtosi_jms.cli._arguments import add_validation, known_words, positive, seconds, validation_of
-from mtosi_jms.cli._documents import told
+from mtosi_jms.cli._documents import error_text
 from mtosi_jms.cli._http import add_http, address, options_of, serve_endpoint, wsdls_of
 from mtosi_jms.cli._monitoring import Check, Monitoring, add_monitor, monitored, reached
 from mtosi_jms.cli._providers import add_provider, open_connection
@@ -46,8 +46,10 @@ SERVICES: Final = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_provider(parser, required=False)
-    parser.add_argument("--destination", metavar="NAME", help="where to receive requests")
-    parser.add_argument("--http", type=address, metavar="HOST:PORT", help="answer over HTTP in place of JMS")
+    parser.add_argument("--destination", metavar="NAME", help="destination to receive requests from")
+    parser.add_argument(
+        "--http", type=address, metavar="HOST:PORT", help="answer over HTTP at this address, in place of JMS"
+    )
     source = parser.add_mutually_exclusive_group()
     source.add_argument("--elements", type=positive, default=_ELEMENTS, help=f"elements to generate ({_ELEMENTS})")
     source.add_argument(
@@ -58,15 +60,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=known_words("service", SERVICES),
         default=SERVICES,
         metavar="A,B",
-        help=f"which of {', '.join(SERVICES)} (all)",
+        help=f"services to offer, of {', '.join(SERVICES)} (all)",
     )
-    parser.add_argument("--seed", type=int, default=1, help="of the generated network (1)")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the generated network (1)")
     parser.add_argument(
         "--reply-policy",
         choices=POLICIES,
         default="default",
-        help="where replies may go: known: destinations of --names, and temporary ones; temporary: these only; any; "
-        "default: known with --names, otherwise any queue of the connection",
+        help="where replies may go. known: destinations of --names and temporary ones; temporary: only temporary ones; "
+        "any: anywhere; default: known with --names, otherwise any queue of the connection",
     )
     add_validation(parser, "requests")
     parser.add_argument("--threads", type=positive, default=1, help="requests to answer at the same time (1)")
@@ -75,7 +77,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=seconds,
         default=_GRACE,
         metavar="S",
-        help="seconds to answer the requests in hand after the signal to end (%(default)g)",
+        help="seconds to answer the requests in progress after SIGTERM or SIGINT (%(default)g)",
     )
     add_monitor(parser)
     add_http(parser)
@@ -116,7 +118,7 @@ def services_of(args: argparse.Namespace) -> list[SupplierBase]:
 def _recording(folder: Path) -> Recording:
     from mtosi_jms.simulator import Recording
 
-    found = Recording.read(folder, lambda file, error: console.problem(told(file, error)))
+    found = Recording.read(folder, lambda file, error: console.problem(error_text(file, error)))
     if not found.objects and not found.alarms:
         raise ConfigError(f"{folder}: holds no inventory object and no alarm")
     console.note(f"{folder}: {len(found.objects):,} objects, {len(found.alarms):,} alarms")
@@ -163,7 +165,7 @@ def serve(
         validate=validation_of(args),
     )
 
-    def say() -> None:
+    def on_ready() -> None:
         if monitoring is not None:
             monitoring.add(reached(connection), answers(supplier))
         if args.reply_policy == "default" and not connection.names.names():
@@ -171,7 +173,7 @@ def serve(
         offered = ", ".join(service.__service__.name for service in services)
         announce(f"ready: {args.destination} ({supplier.destination}) answers {offered}")
 
-    return answer(supplier, args.threads, args.grace, stop, say)
+    return answer(supplier, args.threads, args.grace, stop, on_ready)
 
 
 def answers(supplier: Supplier) -> Check:
@@ -179,7 +181,7 @@ def answers(supplier: Supplier) -> Check:
     return lambda: None if supplier.is_running else "the supplier has stopped"
 
 
-def answer(supplier: Supplier, threads: int, grace: float, stop: Stop, say: Callable[[], object]) -> int:
+def answer(supplier: Supplier, threads: int, grace: float, stop: Stop, on_ready: Callable[[], object]) -> int:
     """Answers requests until the stop is set, then those in hand; 0.
 
     Args:
@@ -187,14 +189,14 @@ def answer(supplier: Supplier, threads: int, grace: float, stop: Stop, say: Call
         threads: how many requests at the same time.
         grace: seconds for those in hand.
         stop: ends it.
-        say: called once requests are received.
+        on_ready: called once requests are received.
 
     Raises:
         TransportError: the provider is gone.
     """
     supplier.start(threads)
     try:
-        say()
+        on_ready()
         while not stop.wait(_LOOK):
             if not supplier.is_running:
                 raise TransportError(f"the supplier at {supplier.destination} has stopped: the provider is gone")

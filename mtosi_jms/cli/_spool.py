@@ -1,6 +1,6 @@
 """Lists, shows, verifies, redrives or withdraws the unfinished messages of an outbox or inbox.
 
-Another process may have the folder open meanwhile, except where a damaged database has to be rescued.
+Another process may have the folder open, except while `verify` rebuilds a damaged database.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--state",
         choices=_STATES,
-        help="list: only these; show, redrive, withdraw: these in place of KEYs (redrive, withdraw: dead or doubt)",
+        help="list only messages in this state; others: take them in place of KEYs (redrive, withdraw: dead or doubt)",
     )
-    parser.add_argument("--show-secrets", action="store_true", help="show: with credentials, and bodies as they are")
+    parser.add_argument("--show-secrets", action="store_true", help="show: do not mask credentials or hide bodies")
     add_json(parser, "one JSON line for each message; verify: one document")
 
 
@@ -94,7 +94,7 @@ def _totals(found: list[StoredMessage], now: float) -> str:
     if not found:
         return "no unfinished message"
     size, oldest = sum(one.size for one in found), max(_age(one, now) for one in found)
-    return f"{counted(len(found))} ({states}), {size:,} bytes, the oldest {_told_age(oldest)} old"
+    return f"{counted(len(found))} ({states}), {size:,} bytes, the oldest {_age_text(oldest)} old"
 
 
 def _facts(one: StoredMessage, now: float) -> dict[str, Any]:
@@ -111,7 +111,7 @@ def _facts(one: StoredMessage, now: float) -> dict[str, Any]:
 
 
 def _row(one: StoredMessage, now: float) -> tuple[object, ...]:
-    age = _told_age(_age(one, now))
+    age = _age_text(_age(one, now))
     return one.state, age, one.destination, f"{one.size:,}", one.attempts or None, one.key, one.reason
 
 
@@ -119,7 +119,7 @@ def _age(one: StoredMessage, now: float) -> float:
     return round(max(now - one.since_ms / 1000, 0.0), 3)  # the clock may have been set back
 
 
-def _told_age(seconds: float) -> str:
+def _age_text(seconds: float) -> str:
     for size, unit in _UNITS:
         if seconds >= 2 * size:
             return f"{math.floor(seconds / size)} {unit}"
@@ -201,13 +201,13 @@ def _verify(args: argparse.Namespace) -> int:
     found = verify_folder(args.folder)
     if args.json:
         console.print_json({"folder": args.folder, **found._asdict()})
-    _tell(args.folder, found)
+    _report(args.folder, found)
     if found.is_whole and not args.json:
         console.say(f"{found.kind} {args.folder}: {counted(found.messages)}, all as they were stored")
     return 0 if found.is_whole else 1
 
 
-def _tell(folder: Path, found: Verification) -> None:
+def _report(folder: Path, found: Verification) -> None:
     lines = [f"the database: {line}" for line in found.problems[:_PROBLEMS]]
     if len(found.problems) > _PROBLEMS:
         lines.append(f"the database: {len(found.problems) - _PROBLEMS} more; --json lists all")

@@ -56,12 +56,12 @@ def until_signalled(args: argparse.Namespace | None = None) -> Iterator[Stop]:
     """
     with Stop() as stop, log_in_lines(args):
 
-        def tell(again: bool) -> None:
+        def on_signal(again: bool) -> None:
             stop.set()
             if again:
                 raise KeyboardInterrupt
 
-        with on_signals(tell):
+        with on_signals(on_signal):
             yield stop
 
 

@@ -49,13 +49,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         type=selector,
         metavar="S",
-        help="condition on properties, such as \"MTOSI_objectType = 'ME'\"; given again, both must hold",
+        help="condition on properties, such as \"MTOSI_objectType = 'ME'\"; if repeated, all must hold",
     )
     parser.add_argument(
         "--durable",
         metavar="ID",
-        help="name of a durable subscription, which keeps events between two calls; also the client id, unless "
-        "--client-id gives another",
+        help="name of a durable subscription: the provider keeps events while this command does not run; also the "
+        "client id, unless --client-id sets another",
     )
     parser.add_argument("--landing", metavar="DIR", help="store each message there before it is acknowledged")
     parser.add_argument("--count", type=positive, metavar="N", help="end after N events")
@@ -115,26 +115,26 @@ def subscribe(
         listens()
         console.ready(f"ready: {args.topic} ({where})")
         with closing_at(stop, subscriber.close):
-            came = _show_events(subscriber, args, stop)
-    if args.count is not None and came < args.count and not stop.is_set():
-        console.problem(f"{came} of {args.count} events arrived; then none for {args.timeout:g} seconds")
+            shown = _show_events(subscriber, args, stop)
+    if args.count is not None and shown < args.count and not stop.is_set():
+        console.problem(f"{shown} of {args.count} events arrived; then none for {args.timeout:g} seconds")
         return 1
     return 1 if unreadable else 0
 
 
 def _show_events(subscriber: Subscriber, args: argparse.Namespace, stop: Stop) -> int:
     """Show events; how many."""
-    came = 0
+    shown = 0
     try:
         for received in subscriber:
-            came += 1
+            shown += 1
             _show(received, as_json=args.json)
-            if came == args.count:
+            if shown == args.count:
                 break
     except (TransportError, IllegalStateError):
         if not stop.is_set():  # it was closed in the middle: what was not acknowledged comes again
             raise
-    return came
+    return shown
 
 
 def _show(received: Received, *, as_json: bool) -> None:

@@ -1,7 +1,7 @@
 """Turns a snapshot into nodes and edges.
 
-Writes OUT/nodes/*.parquet, OUT/edges/*.parquet (containment, links, references) and OUT/_report/topology.json. Ends
-that the snapshot does not have are kept and marked.
+Writes OUT/nodes/*.parquet, OUT/edges/*.parquet (containment, links, references) and OUT/_report/topology.json. If the
+snapshot lacks an object that an edge ends at, the edge and the object are kept and marked.
 """
 
 from __future__ import annotations

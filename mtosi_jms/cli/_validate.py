@@ -1,7 +1,7 @@
 """Validates SOAP envelopes and bare MTOSI documents against all schemas at once.
 
-The envelope must keep the rules of SOAP 1.1, the children of Header, Body and fault detail their schemas. Exit code 1
-if any file is invalid.
+An envelope must follow the rules of SOAP 1.1. The children of its Header, Body and fault detail must be valid against
+their schemas. The exit code is 1 if any file is invalid.
 """
 
 from __future__ import annotations
@@ -20,9 +20,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--schemas",
         metavar="DIR",
-        help="a release tree (its IIS/xsd folders count) or any folder of XSDs; by default the schemas of mtosi-jms",
+        help="schemas to use in place of ours: a release tree (only its IIS/xsd folders count) or any folder of XSDs",
     )
-    parser.add_argument("--explain", action="store_true", help="say why, with the schema's file and line (xmlschema)")
+    parser.add_argument(
+        "--explain",
+        action="store_true",
+        help="also explain each issue, with file and line of the schema (needs xmlschema)",
+    )
     add_json(parser, "one JSON line for each file")
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from lxml import etree
 
 from mtosi_jms.cli._arguments import nearest
-from mtosi_jms.cli._asked import Reply
+from mtosi_jms.cli._calls import Reply
 from mtosi_jms.cli._filling import fill_shape
 from mtosi_jms.errors import ConfigError, MissingExtraError, MtosiError
 from mtosi_jms.exchange import Requestor
@@ -63,22 +63,22 @@ class ByWsdl:
 
     def replies(self, options: CallOptions, batch_size: int | None) -> Iterator[Reply | None]:
         """Make the call; None for an operation without reply."""
-        heard: list[Envelope] = []
+        latest: list[Envelope] = []
         hook = options.on_reply
 
         def on_reply(envelope: Envelope) -> None:
-            heard[:] = [envelope]
+            latest[:] = [envelope]
             if hook is not None:
                 hook(envelope)
 
         arguments = {**self._arguments, "_options": replace(options, on_reply=on_reply)}
         if batch_size is None:
             answer = self._client.service[self.operation](**arguments)
-            yield _reply(heard[0], answer) if heard else None
+            yield _reply(latest[0], answer) if latest else None
             return
         with self._client.batches(self.operation, batch_size=batch_size, **arguments) as batches:
             for answer in batches:
-                yield _reply(heard[0], answer)
+                yield _reply(latest[0], answer)
 
 
 def read(wsdl: str, sources: Sequence[str]) -> Any:

@@ -249,8 +249,8 @@ class Console:
             for at, dead in enumerate(self._dead)
         ]
         done = request.query_params.get("done", "")
-        told, allowed = _DONE.get(done, ""), self._allow_actions
-        return self._page(request, "dead_letters", spools=spools, queues=queues, allowed=allowed, done=told)
+        text, allowed = _DONE.get(done, ""), self._allow_actions
+        return self._page(request, "dead_letters", spools=spools, queues=queues, allowed=allowed, done=text)
 
     async def _act(self, request: Request) -> Response:
         """Redrives or withdraws a message."""
@@ -322,7 +322,7 @@ class Console:
         return Response(found[0], headers={"Content-Type": found[1], "Cache-Control": "max-age=31536000, immutable"})
 
     def _login(self, request: Request) -> Response:
-        if not self._guard.asks:
+        if not self._guard.requires_token:
             return RedirectResponse("/", 303)
         form_key = getattr(request.state, "form_key", "")
         return Response(render("login", problem="", form_key=form_key), media_type="text/html; charset=utf-8")
@@ -374,13 +374,13 @@ def _stored(one: StoredMessage) -> _Letter:
 
 
 def _letter_of(message: JmsMessage) -> _Letter:
-    told = shown_properties(message.properties)
+    properties = shown_properties(message.properties)
 
     def first(names: Sequence[str]) -> str:
-        return next((str(told[name]) for name in names if told.get(name)), "")
+        return next((str(properties[name]) for name in names if properties.get(name)), "")
 
     origin = first(_ORIGIN).replace("queue://", "queue:")
-    what = str(told.get("MTOSI_msgName", ""))
+    what = str(properties.get("MTOSI_msgName", ""))
     return _Letter(
         str(message.message_id), "dead", message.timestamp_ms, origin, first(_REASON), what, len(message.body)
     )

@@ -77,18 +77,18 @@ def facts_of(message: JmsMessage) -> Facts:
     header = header_fields(message.body)
     properties = message.properties
 
-    def said(field: str) -> str:
+    def text_of(field: str) -> str:
         value = header.get(field) or properties.get(f"MTOSI_{field}")
         return "" if value is None else str(value).strip()[:_LONGEST]
 
-    kind = _KINDS.get(said("msgType"), "other")
-    name = said("activityName") or said("msgName").removesuffix("Request").removesuffix("Response")
-    number = said("batchSequenceNumber")
+    kind = _KINDS.get(text_of("msgType"), "other")
+    name = text_of("activityName") or text_of("msgName").removesuffix("Request").removesuffix("Response")
+    number = text_of("batchSequenceNumber")
     batch = int(number) if number.isascii() and number.isdigit() and len(number) < 12 else None
-    last = said("batchSequenceEndOfReply").lower() in ("true", "1")
+    last = text_of("batchSequenceEndOfReply").lower() in ("true", "1")
     # A correlationId is compared unchanged, with its blanks.
     correlation = header.get("correlationId") or str(properties.get("MTOSI_correlationId") or "")
-    common = (kind, name, correlation[:_LONGEST], batch, last, said("senderURI"))
+    common = (kind, name, correlation[:_LONGEST], batch, last, text_of("senderURI"))
     return Facts(*common, *_event(message)) if kind == "notification" else Facts(*common)
 
 
@@ -108,11 +108,11 @@ def header_fields(body: bytes) -> dict[str, str]:
 def _event(message: JmsMessage) -> tuple[str, str, str, str, str]:
     """Event, category, severity, type and name of the object of a notification."""
     properties = message.properties
-    said: dict[str, object] = {name: properties[f"MTOSI_{name}"] for name in _EVENT if f"MTOSI_{name}" in properties}
-    if "EventType" not in said:
-        said = _from_body(message.body)
-    event = str(said.get("EventType", ""))[:_LONGEST]
-    severity = str(said.get("perceivedSeverity", ""))
+    values: dict[str, object] = {name: properties[f"MTOSI_{name}"] for name in _EVENT if f"MTOSI_{name}" in properties}
+    if "EventType" not in values:
+        values = _from_body(message.body)
+    event = str(values.get("EventType", ""))[:_LONGEST]
+    severity = str(values.get("perceivedSeverity", ""))
     if severity.isdigit() and int(severity) < len(SEVERITIES):
         severity = SEVERITIES[int(severity)]
     category = EVENT_CATEGORIES.get(event)
@@ -120,8 +120,8 @@ def _event(message: JmsMessage) -> tuple[str, str, str, str, str]:
         event,
         OTHER if category is None else category.value,
         severity if severity in SEVERITIES else UNKNOWN_SEVERITY,
-        str(said.get("objectType", ""))[:_LONGEST],
-        str(said.get("objectName", ""))[:_LONGEST],
+        str(values.get("objectType", ""))[:_LONGEST],
+        str(values.get("objectName", ""))[:_LONGEST],
     )
 
 

@@ -66,7 +66,7 @@ class Guard:
         self._key = secrets.token_bytes(32)
 
     @property
-    def asks(self) -> bool:
+    def requires_token(self) -> bool:
         """Whether a token is required."""
         return bool(self._tokens)
 

@@ -52,7 +52,7 @@ class Ledger(NamedTuple):
         return sum(line.complete for line in self.sequences)
 
 
-class _Kept(Generic[T]):
+class _Cached(Generic[T]):
     """Caches a result made from a folder, until the folder has changed and some time has passed."""
 
     def __init__(self, folder: Path, make: Callable[[], T]) -> None:
@@ -93,8 +93,8 @@ class Landed:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._ledger = _Kept(folder, self._reckon)
-        self._graph = _Kept(folder, self._draw)
+        self._ledger = _Cached(folder, self._compute)
+        self._graph = _Cached(folder, self._draw)
 
     def ledger(self) -> Ledger:
         """The ledger; it may be cached."""
@@ -132,7 +132,7 @@ class Landed:
             )
         )
 
-    def _reckon(self) -> Ledger:
+    def _compute(self) -> Ledger:
         made = int(time.time() * 1000)
         try:
             from mtosi_jms.spark import SourceOptions, plan_landing  # needs PySpark; Spark does not start

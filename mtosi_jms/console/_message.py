@@ -83,7 +83,7 @@ def shown(seen: Seen) -> Shown:
     message = seen.message
     headers = [("destination", seen.destination)] if seen.destination else []
     found = headers_of(message)
-    headers += [(told, str(found[name])) for name, told in _JMS.items() if found[name] not in (None, "", False)]
+    headers += [(label, str(found[name])) for name, label in _JMS.items() if found[name] not in (None, "", False)]
     masked = shown_properties(message.properties)
     properties = [(name, jms_type_name(value), _cut(masked[name])) for name, value in message.properties.items()]
     root, problem = _document(seen, message)

@@ -138,7 +138,7 @@ class Seen(NamedTuple):
         return len(self.message.body) == self.size
 
 
-class _Put(NamedTuple):
+class _BacklogEntry(NamedTuple):
     message: JmsMessage
     destination: str
     way: Way
@@ -188,8 +188,8 @@ class Traffic:
         self.bounds = bounds or Bounds()
         self._clock = clock
         self._began_ms = int(clock() * 1000)
-        self._put: deque[_Put] = deque()
-        self._put_octets = 0
+        self._backlog: deque[_BacklogEntry] = deque()
+        self._backlog_octets = 0
         self._left_out = 0
         self._sorted_out = 0
         self._lock = threading.Lock()
@@ -232,13 +232,13 @@ class Traffic:
             is_whole: whether the source sees every message there. If not, absent batches do not count as missing.
             from_first: whether the source has seen all messages there from the first one, as in a landing.
         """
-        if len(self._put) >= self.bounds.backlog or self._put_octets > self.bounds.octets:
+        if len(self._backlog) >= self.bounds.backlog or self._backlog_octets > self.bounds.octets:
             self._left_out += 1
             return
-        self._put_octets += len(message.body)
+        self._backlog_octets += len(message.body)
         where = str(destination or message.destination or "")
         now = int(self._clock() * 1000) if at_ms is None else at_ms
-        self._put.append(_Put(message, where, way, source, now, is_whole, from_first))
+        self._backlog.append(_BacklogEntry(message, where, way, source, now, is_whole, from_first))
 
     def set_depth(self, destination: Destination | str, depth: int | None, consumers: int | None = None) -> None:
         """Sets how many messages wait at a destination now, and for how many consumers; None for unknown."""
@@ -261,36 +261,36 @@ class Traffic:
         """Notes that messages may have passed unseen: absent batches of open exchanges no longer count as missing."""
         self.digest()
         with self._lock:
-            self._doubt()
+            self._mark_partial()
 
     def digest(self) -> None:
         """Sorts the backlog."""
         with self._lock:
-            for _ in range(len(self._put)):
-                put = self._put.popleft()
-                self._put_octets -= len(put.message.body)
-                self._take(put)
-            if not self._put:
-                self._put_octets = 0
+            for _ in range(len(self._backlog)):
+                entry = self._backlog.popleft()
+                self._backlog_octets -= len(entry.message.body)
+                self._take(entry)
+            if not self._backlog:
+                self._backlog_octets = 0
             if self._left_out > self._sorted_out:
                 self._sorted_out = self._left_out
-                self._doubt()
+                self._mark_partial()
 
-    def _doubt(self) -> None:
+    def _mark_partial(self) -> None:
         for exchange in self._exchanges.values():
             if exchange.end is None or exchange.missing:
                 exchange.is_whole = False
 
-    def _take(self, put: _Put) -> None:
-        message = put.message
-        if self._is_known(put):
-            place = self._places.get(put.destination)
+    def _take(self, entry: _BacklogEntry) -> None:
+        message = entry.message
+        if self._is_known(entry):
+            place = self._places.get(entry.destination)
             if place is not None and message.redelivered:
                 place.redelivered += 1
             return
         self._numbers += 1
         self._total += 1
-        second = put.at_ms // 1000
+        second = entry.at_ms // 1000
         self._rate.add(second)
         facts = facts_of(message)
         size = len(message.body)
@@ -303,34 +303,34 @@ class Traffic:
                 timestamp_ms=message.timestamp_ms,
                 correlation_id=message.correlation_id,
             )
-        found = Seen(self._numbers, put.at_ms, put.way, put.source, put.destination, facts, message, size)
+        found = Seen(self._numbers, entry.at_ms, entry.way, entry.source, entry.destination, facts, message, size)
         if message.message_id is not None:
             _keep(self._ids, message.message_id, found.number, _IDS)
         self._remember(found)
-        if put.destination:
-            place = self._place(put.destination)
+        if entry.destination:
+            place = self._place(entry.destination)
             place.total += 1
             place.size += size
             place.redelivered += message.redelivered
-            place.last_ms = max(place.last_ms, put.at_ms)
-            place.sources.add(put.source)
+            place.last_ms = max(place.last_ms, entry.at_ms)
+            place.sources.add(entry.source)
             place.rate.add(second)
         if facts.kind == "notification":
             self._notified[facts.category, facts.severity] += 1
             _keep(self._event_rows, found.number, found._replace(message=_NO_MESSAGE), _EVENTS)
         elif facts.kind != "other":
-            self._follow(put, found)
+            self._follow(entry, found)
 
-    def _is_known(self, put: _Put) -> bool:
+    def _is_known(self, entry: _BacklogEntry) -> bool:
         """Whether a message has been seen already.
 
         An application that sends and receives sees some messages twice, and not every sender learns the message id.
         Then bodies are compared: a message sent without an id is the same as a received one with an equal body.
         """
-        message = put.message
+        message = entry.message
         if message.message_id is not None and message.message_id in self._ids:
             return True
-        if put.way not in ("sent", "received"):
+        if entry.way not in ("sent", "received"):
             return False
         has_id, body = message.message_id is not None, hash(message.body)
         others = self._unmatched[not has_id]
@@ -361,7 +361,7 @@ class Traffic:
                 del self._places[idle.name]
         return place
 
-    def _follow(self, put: _Put, found: Seen) -> None:
+    def _follow(self, entry: _BacklogEntry, found: Seen) -> None:
         facts, message = found.facts, found.message
         key = facts.correlation_id or (message.correlation_id and self._requests.get(message.correlation_id))
         key = key or (message.message_id if facts.kind == "request" else message.correlation_id) or ""
@@ -372,14 +372,14 @@ class Traffic:
         exchange = self._exchanges.get(key)
         if exchange is None:
             self._exchange_numbers += 1
-            exchange = Exchange(key, self._exchange_numbers, put.at_ms, put.at_ms, destination=put.destination)
+            exchange = Exchange(key, self._exchange_numbers, entry.at_ms, entry.at_ms, destination=entry.destination)
             self._exchanges[key] = exchange
-        exchange.is_whole = exchange.is_whole and put.is_whole
-        exchange.sources.add(put.source)
-        exchange.add(facts, at_ms=put.at_ms, size=found.size, from_first=put.from_first)
+        exchange.is_whole = exchange.is_whole and entry.is_whole
+        exchange.sources.add(entry.source)
+        exchange.add(facts, at_ms=entry.at_ms, size=found.size, from_first=entry.from_first)
         self._exchanges.move_to_end(key)
         if len(self._exchanges) > self.bounds.exchanges:
-            done = (one.key for one in islice(self._exchanges.values(), _LOOKED_AT) if one.is_done)
+            done = (one.key for one in islice(self._exchanges.values(), _MOST_SEARCHED) if one.is_done)
             del self._exchanges[next(done, None) or next(iter(self._exchanges))]
 
     def overview(self) -> Overview:
@@ -481,7 +481,7 @@ class Traffic:
 
 
 _NO_MESSAGE: Final = JmsMessage()
-_LOOKED_AT: Final = 200
+_MOST_SEARCHED: Final = 200
 """Number of exchanges that are searched for one that can be dropped without loss."""
 
 
@@ -494,14 +494,14 @@ def _standing(one: Exchange) -> Literal["open", "troubled", "complete"]:
 
 def _matches(one: Seen, text: str) -> bool:
     message = one.message
-    said: Iterable[str | None] = (
+    texts: Iterable[str | None] = (
         one.facts.correlation_id,
         message.correlation_id,
         message.message_id,
         one.facts.operation,
         one.destination,
     )
-    return any(text in each for each in said if each)
+    return any(text in each for each in texts if each)
 
 
 def _keep(kept: OrderedDict[K, V], key: K, value: V, most: int) -> None:

@@ -201,8 +201,8 @@ class Endpoint:
         except _Refused as refused:
             return _plain(refused)
         base = self.public_url or str(request.base_url).rstrip("/")
-        asks = "wsdl" in {name.lower() for name in request.query_params} or request.url.path.endswith((".wsdl", ".xsd"))
-        found = self._wsdl(request.url.path, base) if asks and self._wsdl is not None else None
+        wsdl = "wsdl" in {name.lower() for name in request.query_params} or request.url.path.endswith((".wsdl", ".xsd"))
+        found = self._wsdl(request.url.path, base) if wsdl and self._wsdl is not None else None
         if found is None:
             return _plain(_no_post())
         return Response(found, media_type="text/xml; charset=utf-8")
@@ -214,12 +214,12 @@ class Endpoint:
                 raise _no_post()
             owner = self._admit(request)
             data = await self._body(request)
-            asked = _request(data, request)
-            envelope = asked.envelope
+            posted = _request(data, request)
+            envelope = posted.envelope
             self._in_hand += 1
             try:
                 await self._judge(data)
-                status, data = await _unless_gone(request, self._answer(asked, owner, request.scope["path"]))
+                status, data = await _unless_gone(request, self._answer(posted, owner, request.scope["path"]))
             finally:
                 self._in_hand -= 1
         except _Gone:
@@ -252,11 +252,11 @@ class Endpoint:
         if not self.options.logins and not self.options.tokens:
             return address
         scheme, _, given = request.headers.get("authorization", "").partition(" ")
-        who = self._login(scheme.lower(), given.strip())
-        if who is None:
-            asks = "Basic" if self.options.logins else "Bearer"
-            raise _Refused(401, "a login is needed", {"WWW-Authenticate": f'{asks} realm="MTOSI"'})
-        return who
+        owner = self._login(scheme.lower(), given.strip())
+        if owner is None:
+            challenge = "Basic" if self.options.logins else "Bearer"
+            raise _Refused(401, "a login is needed", {"WWW-Authenticate": f'{challenge} realm="MTOSI"'})
+        return owner
 
     def _login(self, scheme: str, given: str) -> str | None:
         if scheme == "bearer":
@@ -280,11 +280,11 @@ class Endpoint:
         """
         if _content_type(request.headers.get("content-type", ""))[0] not in _TAKEN:
             raise _Refused(415, f"the content type must be one of {', '.join(sorted(_TAKEN))}")
-        said = request.headers.get("content-length", "")
+        length = request.headers.get("content-length", "")
         parts, size = [], 0
         try:
             async with asyncio.timeout(self.options.read_timeout):
-                if said.isdigit() and int(said) > self.options.largest:
+                if length.isdigit() and int(length) > self.options.largest:
                     raise _Refused(413, f"more than {self.options.largest} bytes")
                 async for part in request.stream():
                     size += len(part)
@@ -363,13 +363,13 @@ class Endpoint:
         envelope.version, tag = request.envelope.version, ""
         if envelope.fault is not None:
             return 500, _fault_of_iterator(envelope, request).to_bytes()
-        theirs, header = request.header, envelope.header or Header()
-        header.activity_name = theirs.activity_name or header.activity_name
+        client_header, header = request.header, envelope.header or Header()
+        header.activity_name = client_header.activity_name or header.activity_name
         header.communication_style = _RPC
-        header.correlation_id = theirs.correlation_id
-        header.destination_uri = theirs.sender_uri or header.destination_uri
+        header.correlation_id = client_header.correlation_id
+        header.destination_uri = client_header.sender_uri or header.destination_uri
         header.iterator_reference_uri = iterator or None
-        if header_text(theirs, "iteratorReferenceURI") is not None:
+        if header_text(client_header, "iteratorReferenceURI") is not None:
             tag = f"{tag_of(request.envelope.body).removesuffix(OF_REQUEST)}Response"
             header.msg_name = tag.rpartition("}")[2]
         envelope.header = header
@@ -432,7 +432,7 @@ class _Watch:
     def __init__(self, request: HttpRequest) -> None:
         self._is_gone = False
         self._request = request
-        self._asks = asyncio.current_task()
+        self._task = asyncio.current_task()
         self._looks: asyncio.Task[None] | None = None
         self._timer = asyncio.get_running_loop().call_later(_UNWATCHED, self._begin)
 
@@ -441,13 +441,13 @@ class _Watch:
 
     async def _look(self) -> None:
         await self._request.receive()
-        if self._asks is not None:
-            self._is_gone = self._asks.cancel()
+        if self._task is not None:
+            self._is_gone = self._task.cancel()
 
     def has_cancelled(self) -> bool:
         """Whether the client is gone; if so, the cancellation of the task is taken back."""
-        if self._is_gone and self._asks is not None:
-            self._asks.uncancel()
+        if self._is_gone and self._task is not None:
+            self._task.uncancel()
         return self._is_gone
 
     def end(self) -> None:
@@ -459,12 +459,12 @@ class _Watch:
 
 def _fault_of_iterator(envelope: Envelope, request: Request) -> Envelope:
     """The supplier's fault; for an iterator request, with the exception of the iterator's operation."""
-    came, asked = tag_of(envelope.body), tag_of(request.envelope.body)
-    if not asked.endswith(_ITERATOR) or came.rpartition("}")[2] == f"{request.operation}{_EXCEPTION}":
+    reply_tag, request_tag = tag_of(envelope.body), tag_of(request.envelope.body)
+    if not request_tag.endswith(_ITERATOR) or reply_tag.rpartition("}")[2] == f"{request.operation}{_EXCEPTION}":
         return envelope
-    if came.endswith(_EXCEPTION):
+    if reply_tag.endswith(_EXCEPTION):
         envelope = parse(envelope.to_bytes(), needs_header=False)  # the header stays in the detail
-        envelope.body = renamed(envelope.body, f"{asked.removesuffix(OF_REQUEST)}{_EXCEPTION}")
+        envelope.body = renamed(envelope.body, f"{request_tag.removesuffix(OF_REQUEST)}{_EXCEPTION}")
     return envelope
 
 
@@ -488,29 +488,29 @@ def _status_of(error: MtosiError, request: Envelope | None) -> int:
 def _fault(error: MtosiError, request: Envelope | None) -> bytes:
     """The envelope with the fault for an error. It has the operation's exception, whose name follows from the request's
     (C17)."""
-    fault = error if isinstance(error, MtosiFault) else _told(error, request)
-    theirs = (request.header if request is not None else None) or Header()
+    fault = error if isinstance(error, MtosiFault) else _fault_for(error, request)
+    client_header = (request.header if request is not None else None) or Header()
     tag, version = (tag_of(request.body), request.version) if request is not None else ("", "1.1")
     header = Header(
-        activity_name=theirs.activity_name,
+        activity_name=client_header.activity_name,
         msg_type=MessageTypeType.ERROR,
         activity_status=ActivityStatusType(value=ActivityStatusEnumType.FAILURE),
-        destination_uri=theirs.sender_uri,
-        correlation_id=theirs.correlation_id,
-        communication_pattern=theirs.communication_pattern or CommunicationPatternType.SimpleResponse,
+        destination_uri=client_header.sender_uri,
+        correlation_id=client_header.correlation_id,
+        communication_pattern=client_header.communication_pattern or CommunicationPatternType.SimpleResponse,
         communication_style=_RPC,
     )
     if not fault.kind or not tag.endswith(OF_REQUEST):
         return Envelope.bare_fault(fault, header, version=version).to_bytes()
-    said = etree.Element(f"{tag.removesuffix(OF_REQUEST)}Exception", nsmap={"msg": MSG})
-    kind = etree.SubElement(said, clark(MSG, fault.kind))
+    exception = etree.Element(f"{tag.removesuffix(OF_REQUEST)}Exception", nsmap={"msg": MSG})
+    kind = etree.SubElement(exception, clark(MSG, fault.kind))
     kind.append(to_element(header))
     etree.SubElement(kind, clark(MSG, "reason")).text = fault.reason
     made = MtosiFault(fault.reason, kind=fault.kind, fault_code=fault.fault_code)
-    return Envelope(body=RawXml.from_element(said), fault=made, version=version).to_bytes()
+    return Envelope(body=RawXml.from_element(exception), fault=made, version=version).to_bytes()
 
 
-def _told(error: MtosiError, request: Envelope | None) -> MtosiFault:
+def _fault_for(error: MtosiError, request: Envelope | None) -> MtosiFault:
     """The fault that tells a client of an error, without addresses and without anything that a peer sent."""
     if isinstance(error, ReplyTimeoutError):
         return MtosiFault("no answer in time", kind="internalError")

@@ -74,8 +74,8 @@ _OF_URIS: Final = ":/?#[]@!$&'()*+,;=%"
 
 def iterator_operation(operation: str) -> str:
     """The operation that fetches further responses of an operation, for example `getManagedElementsIterator`."""
-    held = [name for name in _ITERATORS if name in operation]
-    found = _OTHERS.get(operation) or (max(held, key=len) if held else operation.removeprefix("get"))
+    matching = [name for name in _ITERATORS if name in operation]
+    found = _OTHERS.get(operation) or (max(matching, key=len) if matching else operation.removeprefix("get"))
     return f"get{found}Iterator"
 
 
@@ -248,9 +248,9 @@ class Forwarder(Dispatcher):
         self, envelope: Envelope, tag: str, operation: str, address: ReplyAddress | None
     ) -> Generator[Envelope, None, None]:
         posted = _as_rpc(envelope)
-        asked = posted.header or Header()
-        several = asked.communication_pattern is CommunicationPatternType.MultipleBatchResponse
-        reply = self._ask(posted, operation)
+        request_header = posted.header or Header()
+        several = request_header.communication_pattern is CommunicationPatternType.MultipleBatchResponse
+        reply = self._exchange(posted, operation)
         for number in itertools.count(1):
             header = reply.header or Header()
             if reply.fault is None and header.batch_sequence_number not in (None, number):
@@ -271,16 +271,16 @@ class Forwarder(Dispatcher):
             called = local.removesuffix(OF_REQUEST)
             wanted = self._iterators.get(called) or iterator_operation(called)
             further = replace(
-                asked,
+                request_header,
                 activity_name=wanted,
                 msg_name=f"{wanted}Request",
                 iterator_reference_uri=uri,
                 requested_batch_size=None,
             )
             body = RawXml.from_element(etree.Element(clark(namespace, f"{wanted}{OF_REQUEST}")))
-            reply = self._ask(Envelope(header=further, body=body), wanted)
+            reply = self._exchange(Envelope(header=further, body=body), wanted)
 
-    def _ask(self, envelope: Envelope, action: str) -> Envelope:
+    def _exchange(self, envelope: Envelope, action: str) -> Envelope:
         """Return the peer's reply.
 
         Raises:
@@ -297,7 +297,7 @@ class Forwarder(Dispatcher):
         self, reply: Envelope, request: Envelope, tag: str, operation: str, address: ReplyAddress | None
     ) -> Envelope:
         """The reply for the requestor: in MSG style, with the name of the operation that it called."""
-        asked, header = request.header or Header(), reply.header or Header()
+        request_header, header = request.header or Header(), reply.header or Header()
         suffix = "Exception" if reply.fault is not None else "Response"
         header = replace(
             header,
@@ -305,8 +305,8 @@ class Forwarder(Dispatcher):
             msg_name=f"{operation}{suffix}" if reply.fault is None or header.msg_name else None,
             msg_type=MessageTypeType.RESPONSE if reply.fault is None else MessageTypeType.ERROR,
             sender_uri=self._from or header.sender_uri,
-            destination_uri=header_text(asked, "replyToURI") or header_text(asked, "senderURI"),
-            correlation_id=asked.correlation_id,
+            destination_uri=header_text(request_header, "replyToURI") or header_text(request_header, "senderURI"),
+            correlation_id=request_header.correlation_id,
             communication_style=CommunicationStyleType.MSG,
             iterator_reference_uri=None,
         )

@@ -94,12 +94,12 @@ async def _read_all(replies: Replies, store: Store, kept: deque[bytes | Path], a
 
 
 class _Open:
-    __slots__ = ("last_asked", "owner", "replies", "turn")
+    __slots__ = ("last_used", "owner", "replies", "turn")
 
     def __init__(self, replies: Replies, owner: str, now: float) -> None:
         self.replies = replies
         self.owner = owner
-        self.last_asked = now
+        self.last_used = now
         self.turn = asyncio.Lock()
 
 
@@ -161,13 +161,13 @@ class Iterators:
                 "no such iterator: it is closed, it has expired, or another client opened it", kind="invalidInput"
             )
         async with found.turn:
-            found.last_asked = time.monotonic()
+            found.last_used = time.monotonic()
             try:
                 envelope = await anext(found.replies, None)
             except BaseException:  # a cancellation too: the reply is lost with the client that asked for it
                 await self.close(name)
                 raise
-            found.last_asked = time.monotonic()
+            found.last_used = time.monotonic()
         if envelope is None:
             await self.close(name)
         return envelope
@@ -193,7 +193,7 @@ class Iterators:
             idle = [
                 name
                 for name, one in self._open.items()
-                if not one.turn.locked() and now - one.last_asked > self._lifetime
+                if not one.turn.locked() and now - one.last_used > self._lifetime
             ]
             for name in idle:
                 await self.close(name)

@@ -26,7 +26,7 @@ _OWN: Final = frozenset({
     "batch_sequence_end_of_reply", "iterator_reference_uri",
 })  # fmt: skip
 """Header fields that the gateway, not the client, sets in a request over JMS."""
-_THEIRS: Final = tuple(field.name for field in fields(Header) if field.name not in _OWN)
+_CLIENT_FIELDS: Final = tuple(field.name for field in fields(Header) if field.name not in _OWN)
 _FILLED: Final = frozenset({"activity_name", "msg_name", "msg_type", "timestamp"})
 """Header fields that the gateway fills if the client left them out."""
 
@@ -53,9 +53,9 @@ class Request:
     @property
     def is_one_way(self) -> bool:
         """Whether it gets no answer: the header says so, or it is a `notify`."""
-        pattern = self.header.communication_pattern
-        said = header_text(self.header, "msgType") == "NOTIFICATION" or pattern is CommunicationPatternType.Notification
-        return said or tag_of(self.envelope.body) == _NOTIFY
+        kind, pattern = header_text(self.header, "msgType"), self.header.communication_pattern
+        is_notification = kind == "NOTIFICATION" or pattern is CommunicationPatternType.Notification
+        return is_notification or tag_of(self.envelope.body) == _NOTIFY
 
     @property
     def batch_size(self) -> int | None:
@@ -114,38 +114,38 @@ class ByRequestor:
         return read_ahead(self._several(request), self._store)
 
     async def _one(self, request: Request) -> AsyncGenerator[Envelope, None]:
-        told: list[Envelope] = []
+        envelopes: list[Envelope] = []
         try:
-            await self._requestor.aio.call(self._call(request, told))
+            await self._requestor.aio.call(self._call(request, envelopes))
         except MtosiFault:
-            if not told:
+            if not envelopes:
                 raise
-        for envelope in told:
+        for envelope in envelopes:
             yield envelope
 
     async def _several(self, request: Request) -> AsyncGenerator[Envelope, None]:
-        told: list[Envelope] = []
-        batches = self._requestor.aio.call_batches(self._call(request, told), request.batch_size or 0)
+        envelopes: list[Envelope] = []
+        batches = self._requestor.aio.call_batches(self._call(request, envelopes), request.batch_size or 0)
         async with batches:
             while True:
                 try:
                     await anext(batches, None)
                 except MtosiFault:
-                    if not told:
+                    if not envelopes:
                         raise
-                if not told:
+                if not envelopes:
                     return
-                envelope = told.pop()
+                envelope = envelopes.pop()
                 yield envelope
                 if envelope.fault is not None:
                     return
 
-    def _call(self, request: Request, told: list[Envelope]) -> Call:
+    def _call(self, request: Request, envelopes: list[Envelope]) -> Call:
         """Make the call for a request.
 
         Args:
             request: the client's request.
-            told: gets the envelope of each reply.
+            envelopes: gets the envelope of each reply.
         """
         body = request.envelope.body
         operation = OperationInfo(
@@ -158,7 +158,7 @@ class ByRequestor:
             timeout=self._timeout if request.batch_size is None else None,
             gap_timeout=self._timeout,
             on_request=lambda made: _over_jms(made, request),
-            on_reply=told.append,
+            on_reply=envelopes.append,
         )
         seed = body if isinstance(body, XmlObject | RawXml) else RawXml(b"<none/>")
         return Call(_ANY, operation, self._destination, seed, options)
@@ -173,12 +173,12 @@ async def _published(publisher: Publisher, message: XmlObject) -> AsyncGenerator
 
 def _over_jms(made: Envelope, request: Request) -> Envelope:
     """The request for JMS: the client's request with the requestor's addresses, correlationId and style."""
-    header, theirs = made.header or Header(), request.header
-    for name in _THEIRS:
-        value = getattr(theirs, name)
+    header, client_header = made.header or Header(), request.header
+    for name in _CLIENT_FIELDS:
+        value = getattr(client_header, name)
         if value is not None or name not in _FILLED:
             setattr(header, name, value)
-    header.originator_uri = theirs.originator_uri or theirs.sender_uri
+    header.originator_uri = client_header.originator_uri or client_header.sender_uri
     given = request.envelope
     return Envelope(header=header, body=given.body, blocks=given.blocks, more=given.more)
 

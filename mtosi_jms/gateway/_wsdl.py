@@ -38,14 +38,14 @@ class WsdlFiles:
         self._files = [file.resolve() for file in files]
         if not self._files:
             raise ConfigError("give a WSDL to serve")
-        self._given_out: set[Path] = set()
+        self._served: set[Path] = set()
         left = list(self._files)
         while left:
             file = left.pop()
-            if file not in self._given_out:
-                self._given_out.add(file)
+            if file not in self._served:
+                self._served.add(file)
                 left += [found for _, _, found in _imported(_read(file), file) if found.is_file()]
-        self._folder = Path(os.path.commonpath([file.parent for file in self._given_out]))
+        self._folder = Path(os.path.commonpath([file.parent for file in self._served]))
 
     def __call__(self, path: str, base: str) -> bytes | None:
         """Return the document of a path; None if there is none.
@@ -59,12 +59,12 @@ class WsdlFiles:
             found = next((file for file in self._files if file.stem.startswith(wanted)), self._files[0])
             return self._document(found, base, path)
         file = self._folder / unquote(path.removeprefix(_BELOW))
-        return self._document(file, base, "/") if file in self._given_out else None
+        return self._document(file, base, "/") if file in self._served else None
 
     def _document(self, file: Path, base: str, path: str) -> bytes:
         root = _read(file)
         for element, name, imported in _imported(root, file):
-            if imported in self._given_out:
+            if imported in self._served:
                 element.set(name, f"{base}{_BELOW}{quote(imported.relative_to(self._folder).as_posix())}")
         for soap in _SOAP:
             for binding in root.iter(clark(soap, "binding")):

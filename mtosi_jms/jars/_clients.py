@@ -244,23 +244,23 @@ def fetch_client(kind: str, version: str | None = None, *, unpinned: bool = Fals
             are others than those that are pinned.
     """
     client = _client(kind)
-    asked = version or client.version
-    if not _VERSION.fullmatch(asked):
-        raise ConfigError(f"{asked!r} is no version")
-    pinned = asked == client.version
+    requested = version or client.version
+    if not _VERSION.fullmatch(requested):
+        raise ConfigError(f"{requested!r} is no version")
+    pinned = requested == client.version
     if not pinned and not unpinned:
         raise ConfigError(
-            f"{kind} {asked}: no hashes are known of its jars, only of {client.version}; fetch them unpinned if you "
-            "trust where Maven gets them from (--unpinned)"
+            f"{kind} {requested}: no hashes are known of its jars, only of {client.version}; fetch them unpinned if "
+            "you trust where Maven gets them from (--unpinned)"
         )
-    artifacts = [f"{client.artifact}:{asked}", *(client.needs if pinned else ())]
+    artifacts = [f"{client.artifact}:{requested}", *(client.needs if pinned else ())]
     hashes = client.hashes if pinned else None
 
     def make(scratch: Path) -> Path:
         return maven.fetch(artifacts, hashes, scratch, _INSTEAD, f"the client of {client.title}")
 
-    folder = maven.cached(_folder(kind, asked), make)
-    return Fetched(kind, asked, folder, {jar.name: _digest(jar) for jar in sorted(folder.glob("*.jar"))})
+    folder = maven.cached(_folder(kind, requested), make)
+    return Fetched(kind, requested, folder, {jar.name: _digest(jar) for jar in sorted(folder.glob("*.jar"))})
 
 
 def is_client(name: str) -> bool:

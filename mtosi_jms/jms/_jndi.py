@@ -124,8 +124,8 @@ def qpid_destination(name: str, address: str) -> Destination:
     """
     if plain := _PLAIN.fullmatch(address):
         return ADMINISTERED[plain[1].lower()](plain[2])
-    if burl := _BINDING_URL.fullmatch(address):
-        kind, key, queue = burl[1].lower(), burl[2], burl[3]
+    if url := _BINDING_URL.fullmatch(address):
+        kind, key, queue = url[1].lower(), url[2], url[3]
         if kind == "direct" and queue:
             return Queue(queue)
         if kind == "topic" and key:

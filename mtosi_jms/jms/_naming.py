@@ -221,8 +221,8 @@ class NamingContext:
         near, reason = self.near(name), "no destination is known by this name"
         if not near and ":" not in name:
             reason = f"{reason}; without a naming context, write queue:{name} or topic:{name}"
-        said = name if "//" in name else _LOGIN.sub(rf"\1:{MASK}@", name)  # a URL without its scheme
-        return NamingError(shown(said), reason, near)
+        text = name if "//" in name else _LOGIN.sub(rf"\1:{MASK}@", name)  # a URL without its scheme
+        return NamingError(shown(text), reason, near)
 
     def near(self, name: str) -> list[str]:
         """The known names that resemble a name, best first: same last segment, or few letters apart."""

@@ -127,7 +127,7 @@ def map_header(
     _check_header(header)
     mapping = HeaderMapping()
     breaches = _Breaches(None if strict else mapping.warnings)
-    texts = header_texts(header, _asked(profile.optional_fields))
+    texts = header_texts(header, _fields_needed(profile.optional_fields))
     message_type = texts.get("msgType", "")
     _reply_to(texts, profile, mapping, message_type)
     _properties(header, texts, profile, mapping, breaches)
@@ -188,7 +188,7 @@ def _mapped(optional_fields: frozenset[str]) -> tuple[Row, ...]:
 
 
 @lru_cache(64)
-def _asked(optional_fields: frozenset[str]) -> tuple[str, ...]:
+def _fields_needed(optional_fields: frozenset[str]) -> tuple[str, ...]:
     """Return the header fields whose texts the mapping needs."""
     return (*(row.field for row in _mapped(optional_fields)), *_BESIDE)
 

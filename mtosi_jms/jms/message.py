@@ -398,8 +398,8 @@ class JmsMessage:
 
     def _with(self, **changes: object) -> JmsMessage:
         copy = object.__new__(JmsMessage)  # the changes need no checks, and this is ten times as fast as `replace`
-        for put, value in zip(_SETTERS.values(), _values(self), strict=True):
-            put(copy, value)
+        for setter, value in zip(_SETTERS.values(), _values(self), strict=True):
+            setter(copy, value)
         for name, value in changes.items():
             _SETTERS[name](copy, value)
         return copy

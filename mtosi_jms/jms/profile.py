@@ -239,8 +239,8 @@ class BindingProfile:
         try:
             table = {event: TopicCategory(category) for event, category in self.topic_routing.items()}
         except ValueError as exc:
-            there = ", ".join(category.value for category in TopicCategory)
-            raise ConfigError(f"topic_routing: {exc}; there are {there}") from exc
+            categories = ", ".join(category.value for category in TopicCategory)
+            raise ConfigError(f"topic_routing: {exc}; there are {categories}") from exc
         self._freeze("topic_routing", FrozenMap(table))
 
     def _freeze(self, name: str, value: object) -> None:

@@ -33,7 +33,7 @@ _FAULT: Final = f"{_PREFIX}isFault"
 _SERVICE: Final = f"{_PREFIX}targetService"
 _ENCODING: Final = f"{_PREFIX}contentEncoding"
 
-_SPOKEN: Final = "1.0"
+_SUPPORTED: Final = "1.0"
 _NOT_SENT: Final = frozenset({"targetService", "replyToName", "topicReplyToName"})
 """Parameters of a JMS URI that are not sent to the supplier: JMS properties and headers say the same."""
 _MEDIA: Final = {"1.1": "text/xml", "1.2": "application/soap+xml"}
@@ -146,7 +146,7 @@ def _sent(uri: JmsUri) -> str:
 
 
 def _common(version: str) -> dict[str, PropertyValue]:
-    return {_VERSION: _SPOKEN, _TYPE: f"{_MEDIA.get(version, _MEDIA['1.1'])}; charset=UTF-8"}
+    return {_VERSION: _SUPPORTED, _TYPE: f"{_MEDIA.get(version, _MEDIA['1.1'])}; charset=UTF-8"}
 
 
 def _with(message: JmsMessage, properties: dict[str, PropertyValue]) -> JmsMessage:
@@ -156,23 +156,24 @@ def _with(message: JmsMessage, properties: dict[str, PropertyValue]) -> JmsMessa
 def _content(message: JmsMessage, envelope: Envelope | None) -> tuple[str, str] | None:
     if message.message_type not in (MessageType.TEXT, MessageType.BYTES):
         return "unsupportedJMSMessageFormat", f"a {message.message_type.value}: send a BytesMessage or a TextMessage"
-    said = _text(message, _TYPE)
-    if not said:
+    content_type = _text(message, _TYPE)
+    if not content_type:
         return "missingContentType", f"the message has no property {_TYPE}"
     encoding = _text(message, _ENCODING)
     if encoding.lower() not in ("", "identity"):
         return "contentEncodingNotSupported", f"{_ENCODING} is {encoding[:40]!r}; send the envelope as it is"
-    wrong = _mismatch(message, said, envelope)
-    return ("contentTypeMismatch", f"{_TYPE} is {said[:80]!r}, {wrong}") if wrong else _soap_action(message, said)
+    if wrong := _mismatch(message, content_type, envelope):
+        return "contentTypeMismatch", f"{_TYPE} is {content_type[:80]!r}, {wrong}"
+    return _soap_action(message, content_type)
 
 
-def _mismatch(message: JmsMessage, said: str, envelope: Envelope | None) -> str | None:
+def _mismatch(message: JmsMessage, content_type: str, envelope: Envelope | None) -> str | None:
     """Return what is wrong with a content type; None if nothing is."""
-    media = said.partition(";")[0].strip().lower()
+    media = content_type.partition(";")[0].strip().lower()
     wanted = _MEDIA[envelope.version] if envelope is not None else media
     if media not in _MEDIA.values() or media != wanted:
         return f"the message is {wanted}" if media in _MEDIA.values() else f"taken are {' and '.join(_MEDIA.values())}"
-    charset = _parameters(said).get("charset", "")
+    charset = _parameters(content_type).get("charset", "")
     if charset and _codec(charset) is None:
         return "an encoding that is not known"
     declared = _DECLARED.match(message.body) if message.message_type is MessageType.BYTES else None
@@ -181,8 +182,8 @@ def _mismatch(message: JmsMessage, said: str, envelope: Envelope | None) -> str 
     return None
 
 
-def _soap_action(message: JmsMessage, said: str) -> tuple[str, str] | None:
-    inside, action = _parameters(said).get("action", ""), _text(message, _ACTION).strip('"')
+def _soap_action(message: JmsMessage, content_type: str) -> tuple[str, str] | None:
+    inside, action = _parameters(content_type).get("action", ""), _text(message, _ACTION).strip('"')
     if not inside or inside == action:
         return None
     if not action:
@@ -191,11 +192,11 @@ def _soap_action(message: JmsMessage, said: str) -> tuple[str, str] | None:
 
 
 def _address(message: JmsMessage) -> tuple[str, str] | None:
-    said = _text(message, _URI)
-    if not said:
+    text = _text(message, _URI)
+    if not text:
         return "missingRequestURI", f"the message has no property {_URI}"
     try:
-        uri = JmsUri.parse(said)
+        uri = JmsUri.parse(text)
     except NamingError as error:
         return "malformedRequestURI", f"{_URI} is no JMS URI: {str(error)[:200]}"
     if "targetService" in uri.parameters:
@@ -204,10 +205,10 @@ def _address(message: JmsMessage) -> tuple[str, str] | None:
 
 
 def _version(message: JmsMessage) -> tuple[str, str] | None:
-    said = _text(message, _VERSION)
-    if said in ("", _SPOKEN):
+    version = _text(message, _VERSION)
+    if version in ("", _SUPPORTED):
         return None
-    return "unrecognizedBindingVersion", f"{_VERSION} is {said[:40]!r}; {_SPOKEN} is spoken here"
+    return "unrecognizedBindingVersion", f"{_VERSION} is {version[:40]!r}; {_SUPPORTED} is spoken here"
 
 
 def _text(message: JmsMessage, name: str) -> str:

@@ -79,7 +79,7 @@ _HEADERS: Final = (
     _Field("JMSType", "jms_type", "string"),
     _Field("JMSDeliveryTime", "delivery_time_ms", "i8", 0),  # JMS 2.0
 )
-_ASKED: Final = (
+_METADATA: Final = (
     _Field("JMSTimeToLive", "time_to_live_ms", "i8", 0),
     _Field("JMSDeliveryDelay", "delivery_delay_ms", "i8", 0),
     _Field("JMSXDeliveryCount", "delivery_count", "i4", 1),
@@ -106,7 +106,7 @@ def to_tree(message: JmsMessage) -> bytes:
     transport = etree.SubElement(root, "JMSTransport")
     about = etree.SubElement(transport, "Message_MetaData")
     etree.SubElement(about, "PayloadType").text = PAYLOAD_TYPES[message.message_type]
-    _write_fields(about, _ASKED, message)
+    _write_fields(about, _METADATA, message)
     _write_fields(etree.SubElement(transport, "Header_Values"), _HEADERS, message)
     for folder in _FOLDERS:
         values = {name: value for name, value in message.properties.items() if folder_of(name) == folder}
@@ -184,18 +184,18 @@ def from_tree(document: bytes | str, *, on_invalid: OnInvalid = "fail") -> JmsMe
         raise DecodeError("JMSTransport has no Header_Values", line=parts["JMSTransport"].sourceline)
     about = folders.get("Message_MetaData")
     kind = MessageType.BYTES
-    told: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     if about is not None:
-        told = dict(_fields(about, _ASKED, ("PayloadType",)))
+        values = dict(_fields(about, _METADATA, ("PayloadType",)))
         kind = _kind(about)
-    told |= _fields(folders["Header_Values"], _HEADERS)
+    values |= _fields(folders["Header_Values"], _HEADERS)
     properties: dict[str, BodyValue] = {}
     for name in _FOLDERS:
         if (folder := folders.get(name)) is not None:
             properties |= _content(folder, "map", on_invalid)
     body, content = _read_body(parts["Body"], kind, on_invalid)
     try:
-        return JmsMessage(message_type=kind, body=body, content=content, properties=properties, **told)  # type: ignore[arg-type]
+        return JmsMessage(message_type=kind, body=body, content=content, properties=properties, **values)  # type: ignore[arg-type]
     except ConfigError as error:
         raise DecodeError(f"no message of JMS: {error}", line=root.sourceline) from None
 
@@ -226,8 +226,8 @@ def _fields(
             try:
                 yield one.attribute, _READERS.get(one.dt, read_value)(one.dt, element.text or "")
             except ValueError as error:  # DecodeError is one
-                told = getattr(error, "message", error)
-                raise DecodeError(f"{told}", line=element.sourceline, path=name) from None
+                message = getattr(error, "message", error)
+                raise DecodeError(f"{message}", line=element.sourceline, path=name) from None
 
 
 def _destination(dt: str, text: str) -> Destination:

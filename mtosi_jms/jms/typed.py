@@ -247,17 +247,17 @@ def as_text(message: JmsMessage) -> JmsMessage:
 
 def from_text(message: JmsMessage) -> JmsMessage:
     """Return the message from which `as_text` made a text. Other messages, and invalid such texts, are unchanged."""
-    told = message.properties.get(BODY_TYPE)
-    if told is None or message.message_type is not MessageType.TEXT:
+    body_type = message.properties.get(BODY_TYPE)
+    if body_type is None or message.message_type is not MessageType.TEXT:
         return message
     properties = {name: value for name, value in message.properties.items() if name != BODY_TYPE}
-    if told == MessageType.MESSAGE.value and not message.body:
+    if body_type == MessageType.MESSAGE.value and not message.body:
         return replace(message, message_type=MessageType.MESSAGE, properties=properties)
     try:
         content = read_content(message.body)
     except XmlError:
         return message
     kind = MessageType.MAP if isinstance(content, Mapping) else MessageType.STREAM
-    if told != kind.value:
+    if body_type != kind.value:
         return message
     return replace(message, message_type=kind, body=b"", content=content, properties=properties)

@@ -158,8 +158,8 @@ class _Found:
             MqFormatError: a header or body that cannot be.
         """
         about = mqmd or Mqmd()
-        told = _KINDS.get(self.mcd.get("Msd", ""))
-        kind = told or (MessageType.TEXT if following == FORMAT_STRING else MessageType.BYTES)
+        declared = _KINDS.get(self.mcd.get("Msd", ""))
+        kind = declared or (MessageType.TEXT if following == FORMAT_STRING else MessageType.BYTES)
         content: Content = ()
         if kind in _STRINGS:
             body = _decoded(body, ccsid, order, at)
@@ -306,10 +306,10 @@ def write_mq(
 
 
 def _folders(message: JmsMessage) -> tuple[str, ...]:
-    told = read_mcd(message.jms_type)
+    parsed = read_mcd(message.jms_type)
     mcd: list[tuple[str, str]] = [("Msd", _MSD[message.message_type])]
-    if told is not None:
-        mcd = [("Msd", told.domain), ("Set", told.set), ("Type", told.type), ("Fmt", told.format)]
+    if parsed is not None:
+        mcd = [("Msd", parsed.domain), ("Set", parsed.set), ("Type", parsed.type), ("Fmt", parsed.format)]
     elif message.jms_type is not None:
         mcd.append(("Type", message.jms_type))
     jms: list[tuple[str, object]] = [
@@ -396,7 +396,7 @@ def _mqmd_of(message: JmsMessage, order: ByteOrder) -> Mqmd:
 
 def _octets_of(text: str | None, *, any_text: bool = False) -> bytes:
     """The 24 octets of an id; of a text that is none, its first ones where that is allowed, else none."""
-    told = _ID.fullmatch(text or "")
-    if told is not None:
-        return bytes.fromhex(told[1])
+    match = _ID.fullmatch(text or "")
+    if match is not None:
+        return bytes.fromhex(match[1])
     return (text or "").encode()[:24].ljust(24, b"\0") if any_text else b"\0" * 24

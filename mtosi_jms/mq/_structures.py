@@ -213,10 +213,10 @@ class Rfh2:
         head = data[start : start + cls.FIXED]
         if len(head) < cls.FIXED or head[:4] != cls.ID:
             raise MqFormatError("an MQRFH2 was announced and is not there", start)
-        _, told = _version(head, 4, (2,), start)
-        order = order or told
-        if order != told:
-            raise MqFormatError(f"the numbers are {told}-endian; the structure before names another order", start + 4)
+        _, found = _version(head, 4, (2,), start)
+        order = order or found
+        if order != found:
+            raise MqFormatError(f"the numbers are {found}-endian; the structure before names another order", start + 4)
         _, length, encoding, ccsid, name, flags, names = struct.unpack(f"{_SIGN[order]}iiii8sii", head[4:])
         end = start + length
         if length < cls.FIXED or length % 4 or length > _MOST or end > len(data):

@@ -75,9 +75,9 @@ def domain_of(message: JmsMessage) -> str | None:
     Returns:
         `BLOB` for an `mcd://` URI that is malformed; None for a Message without body.
     """
-    told = read_mcd(message.jms_type)
-    if told is not None:
-        return told.domain
+    mcd = read_mcd(message.jms_type)
+    if mcd is not None:
+        return mcd.domain
     if (message.jms_type or "").startswith("mcd://"):
         return "BLOB"
     return BY_KIND.get(message.message_type)

@@ -64,27 +64,27 @@ _BEFORE: Final = {
     BatchEvent.TIMEOUT: BatchState.UNANSWERED,
     BatchEvent.EXHAUSTED: BatchState.UNANSWERED,
 }
-_AMID: Final = {
+_STARTED: Final = {
     **_ALWAYS,
     BatchEvent.TIMEOUT: BatchState.INCOMPLETE,
     BatchEvent.EXHAUSTED: BatchState.INCOMPLETE,
 }
-_STAY: Final = (BatchEvent.ACK, BatchEvent.DUPLICATE, BatchEvent.CONFLICT, BatchEvent.STRAY)
+_UNCHANGED: Final = (BatchEvent.ACK, BatchEvent.DUPLICATE, BatchEvent.CONFLICT, BatchEvent.STRAY)
 
 TABLE: Final[dict[BatchState, dict[BatchEvent, BatchState]]] = {
     BatchState.WAITING: {**_BEFORE, BatchEvent.STRAY: BatchState.WAITING},
     BatchState.ACKNOWLEDGED: {**_BEFORE, BatchEvent.STRAY: BatchState.ACKNOWLEDGED},
     BatchState.RECEIVING: {
-        **_AMID,
+        **_STARTED,
         BatchEvent.BATCH: BatchState.RECEIVING,
         BatchEvent.LAST: BatchState.CLOSING,
-        **dict.fromkeys(_STAY, BatchState.RECEIVING),
+        **dict.fromkeys(_UNCHANGED, BatchState.RECEIVING),
     },
     BatchState.CLOSING: {
-        **_AMID,
+        **_STARTED,
         BatchEvent.BATCH: BatchState.CLOSING,
         BatchEvent.WHOLE: BatchState.COMPLETE,
-        **dict.fromkeys(_STAY, BatchState.CLOSING),
+        **dict.fromkeys(_UNCHANGED, BatchState.CLOSING),
     },
     **{state: dict.fromkeys(BatchEvent, state) for state in BatchState if state in FINAL},
 }

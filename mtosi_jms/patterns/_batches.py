@@ -119,7 +119,7 @@ class BatchAssembler(Generic[P]):
         counts: what came so far.
     """
 
-    __slots__ = ("_asked", "_progress", "_sequence", "_started", "correlation_id", "counts", "limits", "rules", "state")
+    __slots__ = ("_progress", "_sent", "_sequence", "_started", "correlation_id", "counts", "limits", "rules", "state")
 
     def __init__(
         self, correlation_id: str, *, started: float, limits: Limits | None = None, rules: BatchRules | None = None
@@ -131,7 +131,7 @@ class BatchAssembler(Generic[P]):
         self.counts = BatchCounts()
         first = self.rules.first
         self._sequence: BatchSequence[P] = BatchSequence(None if first == "auto" else first, self.rules.remember)
-        self._started = self._asked = self._progress = started
+        self._started = self._sent = self._progress = started
 
     @property
     def finished(self) -> bool:
@@ -163,14 +163,14 @@ class BatchAssembler(Generic[P]):
             return None
         total = (self._started, self.limits.total, Clock.TOTAL)
         if self.state is BatchState.WAITING:
-            return earliest(total, (self._asked, self.limits.first_reply, Clock.FIRST_REPLY))
+            return earliest(total, (self._sent, self.limits.first_reply, Clock.FIRST_REPLY))
         grace = self._progress if self._sequence.only_zero_missing() else None
         gap = (self._progress, self.limits.gap, Clock.GAP)
         return earliest(total, gap, (grace, self.limits.grace, Clock.GRACE))
 
     def sent(self, now: float) -> None:
         """The request was sent `now`, in seconds; the first reply is waited for from then on."""
-        self._asked = now
+        self._sent = now
 
     def receive(self, reply: Reply[P], now: float) -> Actions[P]:
         """A reply that correlation gave to this exchange.
@@ -358,16 +358,16 @@ class BatchAssembler(Generic[P]):
             silent = "the source of replies ended without a reply"
             if due is not None:
                 silent = f"no reply within {self.limits.of(due)} s, {due} clock"
-            came = f"replies that could not be placed: {counts.strays}" if counts.strays else "nothing came"
+            received = f"replies that could not be placed: {counts.strays}" if counts.strays else "nothing came"
             if counts.replies > counts.strays:
-                came = "an acknowledgement came, and no answer"
-            return (Fail(ReplyTimeoutError(f"{silent}; {came}", self.correlation_id, clock=clock), held),)
+                received = "an acknowledgement came, and no answer"
+            return (Fail(ReplyTimeoutError(f"{silent}; {received}", self.correlation_id, clock=clock), held),)
         end_seen = self._sequence.end is not None
         within = "" if due is None else f" within {rounded(now - self._started)} s"
-        came = f"{counts.released + len(held)} batches came{within}"
+        received = f"{counts.released + len(held)} batches came{within}"
         if self._sequence.whole:
-            came += ", of two answers of the supplier, neither of them whole"
+            received += ", of two answers of the supplier, neither of them whole"
         error = IncompleteBatchError(
-            self.correlation_id, missing, end_seen=end_seen, batches=held, clock=clock, reason=came
+            self.correlation_id, missing, end_seen=end_seen, batches=held, clock=clock, reason=received
         )
         return (Fail(error, held),)

@@ -42,9 +42,9 @@ class Runs:
     def confirm(self, number: int, run: str) -> bool:
         """The same batch came again; whether its run had not sent it before."""
         if run == self._first:
-            lacked = number in self._lacks
+            was_missing = number in self._lacks
             self._lacks.discard(number)
-            return lacked
+            return was_missing
         seen = self._of(run)
         fresh = number not in seen
         seen.add(number)

@@ -83,7 +83,7 @@ class SimpleExchange(Generic[P]):
         expect_ack: take a reply without body and batch fields for an acknowledgement, not for the answer (C61).
     """
 
-    __slots__ = ("_acknowledged", "_asked", "_started", "correlation_id", "expect_ack", "limits", "state")
+    __slots__ = ("_acknowledged", "_sent", "_started", "correlation_id", "expect_ack", "limits", "state")
 
     def __init__(
         self, correlation_id: str, *, started: float, limits: Limits | None = None, expect_ack: bool = False
@@ -92,7 +92,7 @@ class SimpleExchange(Generic[P]):
         self.limits = limits or Limits()
         self.expect_ack = expect_ack
         self.state = SimpleState.WAITING
-        self._started = self._asked = started
+        self._started = self._sent = started
         self._acknowledged: float | None = None
 
     @property
@@ -106,14 +106,14 @@ class SimpleExchange(Generic[P]):
         if self.finished:
             return None
         if self._acknowledged is None:
-            waiting = (self._asked, self.limits.first_reply, Clock.FIRST_REPLY)
+            waiting = (self._sent, self.limits.first_reply, Clock.FIRST_REPLY)
         else:
             waiting = (self._acknowledged, self.limits.gap, Clock.GAP)
         return earliest((self._started, self.limits.total, Clock.TOTAL), waiting)
 
     def sent(self, now: float) -> None:
         """The request was sent `now`, in seconds; the first reply is waited for from then on."""
-        self._asked = now
+        self._sent = now
 
     def receive(self, reply: Reply[P], now: float) -> Actions[P]:
         """A reply that correlation gave to this exchange.

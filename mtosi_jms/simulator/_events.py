@@ -52,16 +52,16 @@ def created(event: ResourceObjectCreation) -> Resource:
 
 def new_values(changed: Any) -> dict[str, Any]:
     """The attributes that an event sets, and those that it removes."""
-    told = {field.name: getattr(changed, field.name) for field in dataclasses.fields(changed) if field.name != "extras"}
-    return {name: None if isinstance(value, Nil) else value for name, value in told.items() if value not in (None, [])}
+    new = {field.name: getattr(changed, field.name) for field in dataclasses.fields(changed) if field.name != "extras"}
+    return {name: None if isinstance(value, Nil) else value for name, value in new.items() if value not in (None, [])}
 
 
 def alarm_key(alarm: AlarmType) -> str:
     """The identity of an alarm, as text: object, layer, probable cause and its qualifier."""
     cause = alarm.probable_cause
-    told = (cause.probable_cause, cause.extension, cause.qualifier) if cause is not None else ()
+    cause_parts = (cause.probable_cause, cause.extension, cause.qualifier) if cause is not None else ()
     rate = alarm.layer_rate.value if alarm.layer_rate is not None else ""
-    return " ".join(str(part) for part in (alarm.object_name, rate, *told) if part)
+    return " ".join(str(part) for part in (alarm.object_name, rate, *cause_parts) if part)
 
 
 def standing_alarms(events: Iterable[CommonEventInformationType]) -> dict[str, AlarmType]:

@@ -352,7 +352,7 @@ class Network:
         """
         if count < 0 or start.tzinfo is None:
             raise ConfigError("events need a count of at least 0, and a start with a time zone")
-        return _Story(self, random.Random(f"{self.seed}/events/{seed}")).events(count, start)
+        return _EventHistory(self, random.Random(f"{self.seed}/events/{seed}")).events(count, start)
 
     def changes(self, events: Iterable[CommonEventInformationType]) -> dict[str, Resource | None]:
         """The objects that events of this network changed, by full name: their state after the events, None if deleted.
@@ -397,7 +397,7 @@ def _site_code(chance: random.Random) -> AnyListType:
     return AnyListType(any_=[RawXml(text.encode("utf-8"))])
 
 
-class _Story:
+class _EventHistory:
     """The history of the events so far; it stores mostly numbers of objects.
 
     Attributes:

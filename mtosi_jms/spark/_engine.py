@@ -34,7 +34,7 @@ from mtosi_jms.spark._files import NOT_THERE, SHELF, Lent, Reject, Sieve, disk_f
 from mtosi_jms.spark._hadoop import HadoopFiles
 from mtosi_jms.spark._index import SeenFile
 from mtosi_jms.spark._landing import Digests, Plan, PlannedFile, Scanned, plan_scanned, read_digests, scan_file, settle
-from mtosi_jms.spark._listing import Looked, checksum
+from mtosi_jms.spark._listing import Scan, checksum
 from mtosi_jms.spark._options import Mode, OnIncomplete, SourceOptions
 from mtosi_jms.spark._reader import reader_for
 from mtosi_jms.spark._sequences import ReplySequence, check_complete
@@ -86,7 +86,7 @@ _SEQUENCE: Final = pa.struct(
 """A `ReplySequence`."""
 _FACTS: Final = pa.schema([*FILES, ("message", MESSAGES)])
 """Messages, and the files that they are in."""
-_LOOKED: Final = pa.schema([*_FACTS, ("reject", _REJECT), ("reply", _TEXT), ("sha256", _TEXT), ("error", _TEXT)])
+_SCANNED: Final = pa.schema([*_FACTS, ("reject", _REJECT), ("reply", _TEXT), ("sha256", _TEXT), ("error", _TEXT)])
 """The content of files: a row for each message, with the file that it names, for each reject, and for each file with
 its checksum or an error. The rows of a file follow each other."""
 _PLAN: Final = pa.schema(
@@ -225,7 +225,7 @@ class EngineListing:
                 rejects.append(_unlisted(row))
         self.rejects = tuple(rejects)
 
-    def look(self, paths: Iterable[str], options: SourceOptions) -> Iterator[Looked]:
+    def look(self, paths: Iterable[str], options: SourceOptions) -> Iterator[Scan]:
         for looked in look_at(self._spark, [self.files[path] for path in paths], options):
             if isinstance(looked, SpoolError):
                 raise looked
@@ -246,7 +246,7 @@ class EngineListing:
         return lambda files: digests_by_engine(self._spark, self.files, files, options)
 
 
-def look_at(spark: SparkSession, files: Iterable[SeenFile], options: SourceOptions) -> Iterator[Looked | SpoolError]:
+def look_at(spark: SparkSession, files: Iterable[SeenFile], options: SourceOptions) -> Iterator[Scan | SpoolError]:
     """Let Spark's tasks read files; yield an error for each that cannot be read or has changed since it was listed."""
     listed = [listed_row(file) for file in files]
     if not listed:
@@ -254,7 +254,7 @@ def look_at(spark: SparkSession, files: Iterable[SeenFile], options: SourceOptio
     rows = spark.createDataFrame(pa.Table.from_pylist(listed, pa.schema(FILES)))
     contents = HadoopFiles(spark).contents(_spread(rows.withColumn("facts", f.struct("path", "size", "time")), None))
     scanned: list[Scanned] = []
-    for row in _pylist(_map(contents, _LookAll(options), _LOOKED)):
+    for row in _pylist(_map(contents, _LookAll(options), _SCANNED)):
         if row["message"] is not None:
             scanned.append((planned_file(row["message"]), row["reply"]))
         elif row["reject"] is not None:
@@ -262,7 +262,7 @@ def look_at(spark: SparkSession, files: Iterable[SeenFile], options: SourceOptio
         else:
             path = shown_path(row["path"])
             yield (
-                Looked(path, row["sha256"], tuple(scanned)) if row["error"] is None else SpoolError(path, row["error"])
+                Scan(path, row["sha256"], tuple(scanned)) if row["error"] is None else SpoolError(path, row["error"])
             )
             scanned = []
 
@@ -378,7 +378,7 @@ def _list(hadoop: HadoopFiles, options: SourceOptions, keep: _Keeper) -> DataFra
             found = found.unionByName(hadoop.below(spread))
     if len(options.paths) > 1:
         found = found.dropDuplicates(["path"])
-    return keep("listed", found.mapInArrow(_Sift(options.sieve), found.schema))
+    return keep("listed", found.mapInArrow(_InputFilter(options.sieve), found.schema))
 
 
 def _folders(listed: DataFrame) -> DataFrame:
@@ -398,10 +398,10 @@ def _copies(spark: SparkSession, messages: DataFrame, options: SourceOptions, ke
 
 def _settled(messages: DataFrame, copies: DataFrame) -> DataFrame:
     """Return the plan of the messages: messages to read, rejects and sequences."""
-    told = messages.join(copies, messages["message.path"] == copies["document"], "left").drop("document")
+    joined = messages.join(copies, messages["message.path"] == copies["document"], "left").drop("document")
     alone = f.when(f.col("message.correlation_id").isNull(), f.col("message.path"))
-    groups = told.groupBy(f.col("message.correlation_id"), alone.alias("alone"))
-    rows = f.collect_list(f.struct(*told.columns)).alias("messages")
+    groups = joined.groupBy(f.col("message.correlation_id"), alone.alias("alone"))
+    rows = f.collect_list(f.struct(*joined.columns)).alias("messages")
     return _map(groups.agg(rows).select("messages"), _settle, _PLAN)
 
 
@@ -458,7 +458,7 @@ def _pylist(rows: DataFrame) -> Iterator[dict[str, Any]]:
 
 
 @dataclass(frozen=True)
-class _Sift:
+class _InputFilter:
     """Keeps listed files that are input, and folders that cannot be listed."""
 
     sieve: Sieve
@@ -496,12 +496,12 @@ class _Look:
 
 @dataclass(frozen=True)
 class _LookAll:
-    """Makes the rows `_LOOKED` for a plan that the driver makes; after the rows of a file comes its checksum."""
+    """Makes the rows `_SCANNED` for a plan that the driver makes; after the rows of a file comes its checksum."""
 
     options: SourceOptions
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return _batches(self._rows(batches), _LOOKED)
+        return _batches(self._rows(batches), _SCANNED)
 
     def _rows(self, batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, Any]]:
         for path, facts in lent_files(batches, self.options.whole_file_bytes):
@@ -532,8 +532,8 @@ class _Digest:
         for _, facts in lent_files(batches, self.options.whole_file_bytes):
             for message in facts:
                 for file, body in read_digests((planned_file(message),), self.options.whole_file_bytes):
-                    told = {"damage": asdict(body)} if isinstance(body, Reject) else {"digest": body}
-                    yield {"document": file.path, **told}
+                    result = {"damage": asdict(body)} if isinstance(body, Reject) else {"digest": body}
+                    yield {"document": file.path, **result}
 
 
 def _settle(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -95,8 +95,8 @@ def stream_landing(
     load_stubs(settings.stubs)
     schema = full_schema(settings)
     spark.dataSource.register(_EngineSource)
-    asked = {_GIVEN: json.dumps([given, of_stream]), _ADDRESS: SessionServer.of(spark).address}
-    files = spark.readStream.format(_EngineSource.name()).options(**asked).load()
+    planned = {_GIVEN: json.dumps([given, of_stream]), _ADDRESS: SessionServer.of(spark).address}
+    files = spark.readStream.format(_EngineSource.name()).options(**planned).load()
     return hadoop.contents(files).mapInArrow(_ReadListed(settings, schema), from_arrow_schema(schema))
 
 
@@ -183,7 +183,7 @@ class _EngineSource(DataSource):
         given, of_stream = json.loads(self.options[_GIVEN])
         stream = admitted(EngineStream)(SourceOptions.parse(given), StreamOptions.parse(of_stream), _SCHEMA)
         if isinstance(stream, EngineStream):
-            stream.ask_at(self.options[_ADDRESS])
+            stream.connect_to(self.options[_ADDRESS])
         return stream
 
 
@@ -199,11 +199,11 @@ class EngineStream(LandingStream):
         """Return the state that a worker needs, without the connection."""
         return {**super().__getstate__(), "_server": None}
 
-    def ask_at(self, address: str) -> None:
+    def connect_to(self, address: str) -> None:
         """Set the address of the `SessionServer`."""
         self._address = address
 
-    def _ask(self, name: str, *arguments: Any) -> Any:
+    def _call(self, name: str, *arguments: Any) -> Any:
         """Return the answer of the `SessionServer`.
 
         Raises:
@@ -221,24 +221,24 @@ class EngineStream(LandingStream):
         return answer
 
     def listed(self) -> tuple[list[SeenFile], Sequence[Reject]]:
-        found: tuple[list[SeenFile], Sequence[Reject]] = self._ask("listed", self.settings)
+        found: tuple[list[SeenFile], Sequence[Reject]] = self._call("listed", self.settings)
         return found
 
     def look_at(self, files: Sequence[SeenFile], earlier: EarlierDocuments) -> tuple[Plan, set[str]]:
-        scanned, gone = self._ask("look", files, self.settings)
-        scanned += [self.lost(path, reason) for path, reason in gone]
+        scanned, lost = self._call("look", files, self.settings)
+        scanned += [self.lost(path, reason) for path, reason in lost]
         plan = plan_scanned(scanned, self.settings, earlier, (), self._digests)
         return plan, {scanned_path(each) for each in scanned}
 
     def _digests(self, files: Sequence[PlannedFile]) -> Iterable[tuple[PlannedFile, str | Reject]]:
         seen = (self.index.file_of(file.path) for file in files)
         listed = {file.path: file for file in seen if file is not None}
-        told: list[tuple[PlannedFile, str | Reject]] = self._ask("digests", files, listed, self.settings)
-        return told
+        digests: list[tuple[PlannedFile, str | Reject]] = self._call("digests", files, listed, self.settings)
+        return digests
 
     def clean(self, path: str) -> None:
         archive = self.options.archive
-        self._ask("clean", path, f"file:{archive}" if archive and not scheme_of(archive) else archive)
+        self._call("clean", path, f"file:{archive}" if archive and not scheme_of(archive) else archive)
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
         """Yield the files of one partition and the facts about them."""

@@ -148,8 +148,8 @@ def _reporting(path: str) -> Iterator[None]:
 
 def java_reason(error: Exception) -> str:
     """Return the text of an error, or of the Java error in it, as one line."""
-    said = error.java_exception.toString() if isinstance(error, Py4JJavaError) else error
-    return str(said).strip().partition("\n")[0] or type(error).__name__
+    message = error.java_exception.toString() if isinstance(error, Py4JJavaError) else error
+    return str(message).strip().partition("\n")[0] or type(error).__name__
 
 
 def _compile(context: SparkContext) -> Any:

@@ -303,11 +303,11 @@ class EarlierDocuments(Mapping[str, Sequence[PlannedFile]]):
     def __init__(self, index: StreamIndex, position: int) -> None:
         self._index = index
         self._position = position
-        self.asked: set[str] = set()
+        self.returned: set[str] = set()
 
     def __getitem__(self, correlation_id: str) -> Sequence[PlannedFile]:
         found = self._index.documents(correlation_id, self._position)
-        self.asked.update(file.path for file in found)
+        self.returned.update(file.path for file in found)
         return found
 
     def __iter__(self) -> Iterator[str]:

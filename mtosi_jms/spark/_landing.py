@@ -164,8 +164,8 @@ def plan_scanned(
     followed, deeper = _parted(more, rejects)
     unfollowed += [Reject(path, None, _NOT_FURTHER) for path, _ in deeper]
     files += followed
-    asked = {file.correlation_id for file in files} | set(recalled)
-    files += [file for key in asked if key is not None for file in (known or {}).get(key, ())]
+    correlation_ids = {file.correlation_id for file in files} | set(recalled)
+    files += [file for key in correlation_ids if key is not None for file in (known or {}).get(key, ())]
     files.sort(key=lambda file: file.path)
     kept, sequences = settle(files, rejects, digests or (lambda copies: read_digests(copies, options.whole_file_bytes)))
     bad = {reject.file for reject in rejects}
@@ -266,9 +266,9 @@ def _without_duplicates(
             groups.setdefault((file.kind, file.correlation_id, file.batch_number), []).append(file)
     receipts = [_receipt(file, file.path) for file in kept]
     several = [file for group in groups.values() if len(group) > 1 for file in group]
-    told = {file.path: body for file, body in digests(several)} if several else {}
+    bodies = {file.path: body for file, body in digests(several)} if several else {}
     for group in groups.values():
-        for digest, copies in _by_body(group, rejects, told).items():
+        for digest, copies in _by_body(group, rejects, bodies).items():
             first = replace(copies[0], duplicates=tuple(copy.path for copy in copies[1:]))
             kept.append(first)
             receipts.append(_receipt(first, digest))
@@ -277,19 +277,19 @@ def _without_duplicates(
 
 
 def _by_body(
-    group: list[PlannedFile], rejects: list[Reject], told: Mapping[str, str | Reject]
+    group: list[PlannedFile], rejects: list[Reject], digests: Mapping[str, str | Reject]
 ) -> dict[str, list[PlannedFile]]:
     """Group the files of one key by the digests of their bodies; a damaged file is added to `rejects`."""
     if len(group) == 1:
         return {group[0].path: group}
-    bodies: dict[str, list[PlannedFile]] = {}
+    copies: dict[str, list[PlannedFile]] = {}
     for file in group:
-        body = told[file.path]
+        body = digests[file.path]
         if isinstance(body, Reject):
             rejects.append(body)
         else:
-            bodies.setdefault(body, []).append(file)
-    return bodies
+            copies.setdefault(body, []).append(file)
+    return copies
 
 
 def read_digests(files: Sequence[PlannedFile], whole_file_bytes: int) -> Iterator[tuple[PlannedFile, str | Reject]]:

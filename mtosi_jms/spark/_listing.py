@@ -22,7 +22,7 @@ _AT_ONCE: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
+class Scan:
     """A file that was read.
 
     Attributes:
@@ -47,7 +47,7 @@ class Listing(Protocol):
     def rejects(self) -> tuple[Reject, ...]:
         """Folders and files that cannot be listed."""
 
-    def look(self, paths: Iterable[str], options: SourceOptions) -> Iterator[Looked]:
+    def look(self, paths: Iterable[str], options: SourceOptions) -> Iterator[Scan]:
         """Read some of the files.
 
         Raises:
@@ -82,11 +82,11 @@ class LocalListing:
                 rejects.append(unreadable(error, path))
         self.rejects = tuple(rejects)
 
-    def look(self, paths: Iterable[str], options: SourceOptions) -> Iterator[Looked]:
+    def look(self, paths: Iterable[str], options: SourceOptions) -> Iterator[Scan]:
         paths = list(paths)
         with ThreadPoolExecutor(_AT_ONCE) as pool, SHELF.held():
             for path, digest in zip(paths, pool.map(checksum, paths), strict=True):
-                yield Looked(path, digest, tuple(scan_file(path, options)))
+                yield Scan(path, digest, tuple(scan_file(path, options)))
 
     def plan(
         self,

@@ -52,7 +52,7 @@ _FACTS: Final = {
 }
 _TO_NOTHING, _TO_LEAF, _TO_OBJECT, _TO_MARK, _TO_OPEN, _TO_ODD = range(6)
 _PASS, _OBJECT, _ENTER, _SHORT, _ATTRIBUTES, _REFERENCES, _QUALITY = range(7)
-_PLAIN, _DATE, _MOMENT, _INTEGER, _ASKED = range(5)
+_PLAIN, _DATE, _MOMENT, _INTEGER, _BY_PYTHON = range(5)
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _MICROSECOND: Final = dt.timedelta(microseconds=1)
 
@@ -170,12 +170,12 @@ def _layout(kind: pa.DataType, plan: _Plan) -> tuple[str, list[int]]:
 
 
 def _form(leaf: Leaf) -> tuple[int, int, int]:
-    """Return how the core turns texts into the values of a column, and their bounds; `_ASKED` if it must ask Python."""
+    """Return how the core turns texts into the values of a column, and their bounds; `_BY_PYTHON` if Python does it."""
     simple: SimpleType = leaf.simple
     if simple.plain:
         return _PLAIN, 0, 0
     if isinstance(simple, ListType) or simple.canonical is None or pa.types.is_string(leaf.type):
-        return _ASKED, 0, 0
+        return _BY_PYTHON, 0, 0
     name, least, most = simple.canonical
     return {"date": _DATE, "dateTime": _MOMENT}.get(name, _INTEGER), least, most
 
@@ -401,23 +401,23 @@ class NativeRows:
         return self._pieces(stream, same, body_tag)
 
     def _pieces(self, stream: IO[bytes], same: Mapping[str, Any], body_tag: str | None) -> Iterator[int | None]:
-        held, size, count, is_first, is_last = b"", _PIECE, 0, True, False
+        data, size, count, is_first, is_last = b"", _PIECE, 0, True, False
         while not is_last:
             more = stream.read(size)
-            held += more
+            data += more
             is_last = not more
-            end = len(held) if is_last else held.rfind(b">") + 1  # a cut here splits no character and no start tag
-            first, found = self._read(held[:end], is_first, is_last, body_tag is None)
+            end = len(data) if is_last else data.rfind(b">") + 1  # a cut here splits no character and no start tag
+            first, found = self._read(data[:end], is_first, is_last, body_tag is None)
             if found is None or body_tag in self._bridge.nested:
                 yield None
                 return
-            count += self._take(held, found, first, same, whole=False)
+            count += self._take(data, found, first, same, whole=False)
             yield count
             done = found["done"]
             is_first = is_first and not done
             size = _PIECE if done else 2 * size
-            held = held[done:]
-            if len(held) > _MOST_OCTETS:
+            data = data[done:]
+            if len(data) > _MOST_OCTETS:
                 yield None
                 return
 
@@ -466,7 +466,7 @@ class NativeRows:
         if not self._made:
             self._forget()
             return python
-        native = self._taken()
+        native = self._core_rows()
         order, made = self._order, self._made
         self._forget()
         if self._is_worn:
@@ -479,7 +479,7 @@ class NativeRows:
         joined = pa.Table.from_batches([native, python]).take(rows).combine_chunks()
         return joined.to_batches()[0] if joined.num_rows else native.slice(0, 0)
 
-    def _taken(self) -> pa.RecordBatch:
+    def _core_rows(self) -> pa.RecordBatch:
         """Return the rows of the core, including rows that are not in the order."""
         builder, plan = self._builder, self._plan
         wanted: dict[str, tuple[int, pa.DataType]] = {}

@@ -276,8 +276,8 @@ def own_options(options: Mapping[str, str]) -> dict[str, str]:
     given = {name.lower(): value for name, value in options.items()}
     if not is_of_catalog(options):
         return {name: value for name, value in given.items() if "." not in name and name not in _SPARKS}
-    meant = {name.removeprefix(_GIVEN): value for name, value in given.items() if name.startswith(_GIVEN)}
-    return {**{name: value for name, value in given.items() if name in _NAMES}, **meant}
+    prefixed = {name.removeprefix(_GIVEN): value for name, value in given.items() if name.startswith(_GIVEN)}
+    return {**{name: value for name, value in given.items() if name in _NAMES}, **prefixed}
 
 
 def names_landing(own: Mapping[str, str]) -> bool:

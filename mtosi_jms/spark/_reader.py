@@ -63,7 +63,7 @@ class Reader(ABC):
 
     def _file(self, file: PlannedFile) -> Iterator[pa.RecordBatch]:
         data = read_whole(file.path, self.options.whole_file_bytes)
-        for _ in self._large(file) if data is None else self._held(data, file):
+        for _ in self._large(file) if data is None else self._small(data, file):
             if self.full:
                 whole = self.flush()
                 for start in range(0, whole.num_rows, self.options.batch_rows):
@@ -75,7 +75,7 @@ class Reader(ABC):
         Raises:
             XmlError: `data` is not an envelope.
         """
-        for _ in self._held(data, None):
+        for _ in self._small(data, None):
             pass
 
     def reject(self, reject: Reject, cause: MtosiError | None = None) -> None:
@@ -104,7 +104,7 @@ class Reader(ABC):
         """Return the rows so far as a batch."""
 
     @abstractmethod
-    def _held(self, data: bytes, file: PlannedFile | None) -> Iterator[None]:
+    def _small(self, data: bytes, file: PlannedFile | None) -> Iterator[None]:
         """Add an envelope in memory; it pauses between rows, so that full batches can be taken."""
 
     @abstractmethod
@@ -144,7 +144,7 @@ class ObjectReader(Reader):
         self.by_python += self._builder.rows
         return (self._native or self._builder).flush()
 
-    def _held(self, data: bytes, file: PlannedFile | None) -> Iterator[None]:
+    def _small(self, data: bytes, file: PlannedFile | None) -> Iterator[None]:
         if self._native is not None and self._native.add(data, lambda facts: self._same(facts, file)):
             yield
             return
@@ -223,7 +223,7 @@ class MessageReader(Reader):
         arrays = [pa.array([row.get(field.name) for row in rows], type=field.type) for field in self._schema]
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
-    def _held(self, data: bytes, file: PlannedFile | None) -> Iterator[None]:
+    def _small(self, data: bytes, file: PlannedFile | None) -> Iterator[None]:
         root = parse_xml(data, source=file.path if file else None)
         body = soap_body(root)
         self._add(

@@ -27,7 +27,7 @@ _log = logging.getLogger(__package__)
 
 _LOOK: Final = 0.1
 """Seconds between checks whether to stop and whether the spool has room again."""
-_GOODBYE: Final = 30.0
+_CLOSE_SECONDS: Final = 30.0
 _BACKOFF: Final = Backoff(initial=0.5, maximum=15.0)
 
 
@@ -133,7 +133,7 @@ class Receiver:
     def stop(self) -> None:
         """Stop all threads; the provider redelivers messages that were not acknowledged. May be called again."""
         self._stop.set()
-        deadline = time.monotonic() + _GOODBYE
+        deadline = time.monotonic() + _CLOSE_SECONDS
         for thread in self._threads:
             if thread.is_alive():
                 thread.join(max(0.0, deadline - time.monotonic()))

@@ -88,9 +88,9 @@ class RowBuilder:
         shown = shown_names(single.fields if single else ())
         self.own = {name: own for own, name in shown.items()}
         self.of_object = {name: column for column in OF_OBJECT if (name := shown[column.name]) in schema.names}
-        asked = {column.name for column in self.of_object.values()}
-        self._has_names = bool(asked & {"name_text", "parent_names"})
-        self._has_relations = bool(asked & {"related", "quality"})
+        names = {column.name for column in self.of_object.values()}
+        self._has_names = bool(names & {"name_text", "parent_names"})
+        self._has_relations = bool(names & {"related", "quality"})
         self.structs = {"" if single else struct_name(struct.table): struct for struct in structs}
         if single:
             single.narrow(schema.names, hidden=("name",))

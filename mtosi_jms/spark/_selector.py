@@ -175,9 +175,9 @@ class _Names:
     def _path(self, name: str) -> Sequence[str]:
         """Return the path from the row to the value."""
         given = self._columns
-        told = given(name) if callable(given) else given.get(name) if given is not None else None
-        if told is not None:
-            return [told] if told in self._schema.names else told.split(".")
+        column = given(name) if callable(given) else given.get(name) if given is not None else None
+        if column is not None:
+            return [column] if column in self._schema.names else column.split(".")
         for own in (name, PROPERTY_COLUMNS.get(name)):
             if own in self._schema.names:
                 return [str(own)]

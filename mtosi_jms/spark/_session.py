@@ -94,21 +94,21 @@ def local_session(
             try:
                 yield spark
             except (CapturedException, Py4JError) as error:
-                raise _outliving(error) from None
+                raise _detached(error) from None
             finally:
                 spark.stop()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _outliving(error: Exception) -> Exception:
+def _detached(error: Exception) -> Exception:
     """Return an error of the same public class with the text in it; Spark's errors ask Java for it, which is ending."""
     from py4j.protocol import Py4JError
     from pyspark import errors
 
     public = (base for base in type(error).__mro__ if getattr(errors, base.__name__, None) is base)
-    kept: type[Exception] = next(public, Py4JError)
-    return kept(str(error)).with_traceback(error.__traceback__)
+    public_class: type[Exception] = next(public, Py4JError)
+    return public_class(str(error)).with_traceback(error.__traceback__)
 
 
 @contextmanager
@@ -133,7 +133,7 @@ def _java(name: str, cores: int | None, folder: Path, settings: Mapping[str, str
         try:
             gateway = launch_gateway(conf=conf, popen_kwargs={"stderr": stream})  # type: ignore[no-untyped-call]
         except PySparkRuntimeError as error:
-            words = _last_words(errors) or str(error)
+            words = _last_output(errors) or str(error)
             raise ConfigError(f"Java does not start: {words}{_half_downloaded(words)}") from error
     try:
         yield conf, gateway
@@ -151,7 +151,7 @@ def _half_downloaded(words: str) -> str:
     return f"; if {folder} has a .pom and no .jar, remove it, or name the jars yourself: --conf spark.jars=..."
 
 
-def _last_words(errors: Path) -> str:
+def _last_output(errors: Path) -> str:
     """Return the last line of a file of errors that is not indented, as the lines of a Java stack trace are."""
     lines = errors.read_text(errors="replace").splitlines()
     return next((line for line in reversed(lines) if line.strip() and not line[0].isspace()), "")

@@ -113,8 +113,8 @@ def narrowed(full: pa.Schema, schema: StructType) -> pa.Schema:
         if known is None:
             raise ConfigError(f"the schema asks for {field.name!r}; there are {', '.join(types)}")
         if known != field.dataType:
-            asked, held = field.dataType.simpleString(), known.simpleString()
-            raise ConfigError(f"the schema asks for {field.name} as {asked}; it is {held}")
+            wanted, actual = field.dataType.simpleString(), known.simpleString()
+            raise ConfigError(f"the schema asks for {field.name} as {wanted}; it is {actual}")
         fields.append(pa.field(field.name, full.field(field.name).type, nullable=field.nullable))
     return pa.schema(fields)
 
@@ -153,8 +153,8 @@ class InventoryReader(DataSourceReader):
             _log.warning("not followed %s", reply)
         if plan.rejects and settings.mode is Mode.FAILFAST:
             raise MtosiError(str(plan.rejects[0]))
-        dealt = partition(readable(plan, settings), settings.partitions)
-        made: list[InputPartition] = [FilesPartition(files) for files in dealt]
+        groups = partition(readable(plan, settings), settings.partitions)
+        made: list[InputPartition] = [FilesPartition(files) for files in groups]
         if plan.rejects and settings.mode is Mode.PERMISSIVE and settings.corrupt_column is not None:
             made.append(FilesPartition((), plan.rejects))
         return made

@@ -237,7 +237,7 @@ class FileStream(DataSourceStreamReader, ABC):
         plan, new = self.look_at(files, earlier)
         # The plan also has messages of earlier batches, because their sequences need them. They and their copies are
         # not read again.
-        kept = [file for file in plan.files if earlier.asked.isdisjoint((file.path, *file.duplicates))]
+        kept = [file for file in plan.files if earlier.returned.isdisjoint((file.path, *file.duplicates))]
         self.index.keep(first, last, [replace(file, complete=None) for file in kept])
         for reply in plan.unfollowed:
             _log.warning("not followed %s", reply)

@@ -240,9 +240,9 @@ class _End:
         with self._changed:
             if self._over:
                 return
-            told = self._connected
+            was_connected = self._connected
             self._leave()
-        if told and self._on_disconnected is not None:
+        if was_connected and self._on_disconnected is not None:
             self._on_disconnected(reason)
 
     def _leave(self) -> None:

@@ -81,11 +81,11 @@ def reorder(messages: Iterable[M], seed: int, *, span: int | None = None) -> lis
     given = list(messages)
     if len(given) < 2 or (span is not None and span < 2):
         raise ConfigError("reorder needs at least two messages, and a span of at least 2")
-    dice = random.Random(seed)
+    rng = random.Random(seed)
     reach = len(given) if span is None else span
-    order = sorted(range(len(given)), key=lambda position: position + dice.random() * reach)
+    order = sorted(range(len(given)), key=lambda position: position + rng.random() * reach)
     if span is None:
-        dice.shuffle(order)
+        rng.shuffle(order)
     if order == sorted(order):
         order[0], order[1] = order[1], order[0]
     return [given[position] for position in order]

@@ -340,8 +340,8 @@ def exchange(
             serving = stack.enter_context(ScriptedSupplier(other, SUPPLIER, timer=timer))
             if tamper is not None:
                 serving.start(lambda asked: tamper(asked.replies(services, profile=profile)))
-        asking = Requestor(connection, **{"sender_uri": REQUESTOR, "profile": profile, **requestor})
-        yield Pair(connection, embedded.provider, stack.enter_context(asking), serving)
+        client = Requestor(connection, **{"sender_uri": REQUESTOR, "profile": profile, **requestor})
+        yield Pair(connection, embedded.provider, stack.enter_context(client), serving)
 
 
 @dataclass(frozen=True, slots=True)

@@ -198,13 +198,13 @@ class Issues:
 class Once(Issues):
     """Issues of elements that may be read twice, separately and inside a larger object; each is reported once."""
 
-    _told: set[tuple[etree._Element, str, str]] = field(default_factory=set)
+    _reported: set[tuple[etree._Element, str, str]] = field(default_factory=set)
     _fresh: list[tuple[etree._Element, str, str]] = field(default_factory=list)
 
     def add(self, rule: str, message: str, element: etree._Element | None = None) -> None:
         """Keep one warning about an element, or raise it, unless it was reported before."""
         if element is not None:
-            if (element, rule, message) in self._told:
+            if (element, rule, message) in self._reported:
                 return
             self._fresh.append((element, rule, message))
         Issues.add(self, rule, message, element)
@@ -212,12 +212,12 @@ class Once(Issues):
     def read(self, *, again: bool) -> None:
         """Note whether the elements that were read since the last call will be read again."""
         if again:
-            self._told.update(self._fresh)
+            self._reported.update(self._fresh)
         else:
-            self._told.clear()
+            self._reported.clear()
         self._fresh.clear()
 
     @property
-    def told(self) -> bool:
+    def reported(self) -> bool:
         """Whether there is a warning about an element that will be read again."""
-        return bool(self._told)
+        return bool(self._reported)

@@ -223,11 +223,11 @@ class _Again:
         native: the native module.
 
     Attributes:
-        told: the warnings, in document order.
+        warnings: the warnings, in document order.
     """
 
     def __init__(self, data: bytes, limits: Limits, native: Any) -> None:
-        self.told: list[XmlWarning] = []
+        self.warnings: list[XmlWarning] = []
         self._data = data
         self._limits = limits
         self._native = native
@@ -275,24 +275,24 @@ class _Again:
         if reported:
             reported.sort(key=itemgetter(0))
             paths = self._native.paths(self._data, [place for place, _ in reported])
-            self.told = [
+            self.warnings = [
                 XmlWarning(warning.rule, warning.message, path + warning.path, warning.line)
                 for path, (_, found) in zip(paths, reported, strict=True)
                 for warning in found
             ]
         return values
 
-    def tell(self, warnings: list[XmlWarning] | None, *, strict: bool, source: str | None) -> None:
+    def report(self, warnings: list[XmlWarning] | None, *, strict: bool, source: str | None) -> None:
         """Append the warnings to a list.
 
         Raises:
             DecodeError: in strict mode, for the first warning.
         """
-        if strict and self.told:
-            first = self.told[0]
+        if strict and self.warnings:
+            first = self.warnings[0]
             raise DecodeError(first.message, source=source, line=first.line, path=first.path)
         if warnings is not None:
-            warnings += self.told
+            warnings += self.warnings
 
 
 class _Native(NamedTuple):
@@ -330,23 +330,23 @@ def native_module() -> Any | None:
     return native.module if native is not None else None
 
 
-def _choose(wish: str) -> tuple[Core, _Native | None]:
-    if wish not in ("", "python", "native"):
-        raise ConfigError(f"{VARIABLE} is python or native, not {wish[:60]!r}")
-    if wish == "python":
+def _choose(requested: str) -> tuple[Core, _Native | None]:
+    if requested not in ("", "python", "native"):
+        raise ConfigError(f"{VARIABLE} is python or native, not {requested[:60]!r}")
+    if requested == "python":
         return Core("python", f"{VARIABLE} asks for it"), None
     try:
         module: Any = importlib.import_module(_MODULE)
     except ImportError as error:
-        if wish:
+        if requested:
             raise MissingExtraError(_MODULE, "native") from None
         missing = getattr(error, "name", None) == _MODULE
         return Core("python", "mtosi-jms-native is not installed" if missing else f"it does not load: {error}"), None
     if module.CONTRACT != CONTRACT:
-        if wish:
+        if requested:
             raise ConfigError(f"{VARIABLE} asks for the native core, but mtosi-jms-native is of another release")
         return Core("python", "mtosi-jms-native is of another release"), None
-    reason = f"{VARIABLE} asks for it" if wish else "mtosi-jms-native is installed"
+    reason = f"{VARIABLE} asks for it" if requested else "mtosi-jms-native is installed"
     return Core("native", reason), _Native(module, module.Core(_Bridge()))
 
 
@@ -390,7 +390,7 @@ def read_natively(
     again = _Again(data, limits, native.module)
     value = native.reader.decode(data, cls.__xml__ if cls is not None else None, again, _bounds(limits))
     if value is not None:
-        again.tell(warnings, strict=strict, source=source)
+        again.report(warnings, strict=strict, source=source)
     return value
 
 
@@ -435,7 +435,7 @@ def read_enveloped(
     if read is None:
         return None
     warnings: list[XmlWarning] = []
-    again.tell(warnings, strict=strict, source=source)
+    again.report(warnings, strict=strict, source=source)
     return Enveloped(read[0], read[1], read[2], warnings, read[3] if not warnings else None)
 
 

@@ -314,12 +314,12 @@ def _plain_leaf(obj: XmlObject, name: str, at: int, leaf: Leaf) -> dict[str, Any
     plain: dict[str, Any] = {"field": name, "index": at, "text": leaf.text}
     if leaf.attributes:
         plain["attributes"] = [list(pair) for pair in leaf.attributes]
-    if (found := _held(obj, name, at)) is None or not leaf.holds(found):
+    if (found := _value_at(obj, name, at)) is None or not leaf.holds(found):
         plain["value"] = _plain_text(_simple_of(obj.__xml__, name), leaf.value)
     return plain
 
 
-def _held(obj: XmlObject, name: str, at: int) -> Any:
+def _value_at(obj: XmlObject, name: str, at: int) -> Any:
     """Return the value of a field to which an entry of `Extras.leaves` belongs."""
     value = getattr(obj, name, None)
     if isinstance(value, list) and obj.__xml__.field(name).many:
@@ -469,6 +469,6 @@ def _anchor(plain: Any) -> Anchor:
 def _leaf(plain: Mapping[str, Any], obj: XmlObject, path: str) -> tuple[tuple[str, int], Leaf]:
     name, at = str(plain["field"]), int(plain["index"])
     kind = _simple_of(obj.__xml__, name)
-    value = _simple_value(kind, plain["value"], path) if "value" in plain else _held(obj, name, at)
+    value = _simple_value(kind, plain["value"], path) if "value" in plain else _value_at(obj, name, at)
     pairs = tuple((_text(key, path), _text(text, path)) for key, text in plain.get("attributes", ()))
     return (name, at), Leaf(value, _text(plain["text"], path), pairs)

@@ -180,14 +180,14 @@ def _without_odd_prefixes(
     Figure 12 writes xmlns:schemaLocation for xsi:schemaLocation. Such a document is well-formed XML, and libxml2 makes
     its whole tree in recovery mode. If either log has another entry, something else is wrong, and the result is None.
     """
-    told = [_ODD_PREFIX.match(entry.message or "") for entry in log]
-    if not told or None in told:
+    matches = [_ODD_PREFIX.match(entry.message or "") for entry in log]
+    if not matches or None in matches:
         return None
     parser = etree.XMLParser(huge_tree=limits.huge, **{**HARDENED, "recover": True})
     root = etree.fromstring(raw, parser)
     if any(entry.type != etree.ErrorTypes.WAR_NS_URI for entry in parser.error_log):
         return None
-    prefixes = list(dict.fromkeys(match[1] for match in told if match))
+    prefixes = list(dict.fromkeys(match[1] for match in matches if match))
     etree.cleanup_namespaces(root, keep_ns_prefixes=sorted(_declared_prefixes(root) - {"", *prefixes}))
     return None if _declared_prefixes(root) & set(prefixes) else (root, prefixes)
 

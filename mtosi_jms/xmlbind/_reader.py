@@ -511,8 +511,8 @@ class Keeper:
         return value, False
 
     def _bad_value(self, what: str, text: str, problem: str, element: etree._Element) -> None:
-        told = shown(text, element, what)
-        self._add("bad-value", f"{what} {told}: {'it does not fit its type' if told == MASK else problem}", element)
+        value = shown(text, element, what)
+        self._add("bad-value", f"{what} {value}: {'it does not fit its type' if value == MASK else problem}", element)
 
     def _names(self, kind: SimpleType, text: str, element: etree._Element, what: str) -> tuple[Any, bool]:
         """Return the Clark name, or the list of Clark names, of a text with qualified names."""

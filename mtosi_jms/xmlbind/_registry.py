@@ -91,17 +91,17 @@ def module_of(namespace: str, root: str) -> ModuleType | None:
         raise ConfigError(f"generated module {name} cannot be loaded: {error}") from error
 
 
-def prefix_for(namespace: str, wish: str = "") -> str:
-    """Return the prefix with which this process writes a namespace: the wish if it is free, or with a number."""
+def prefix_for(namespace: str, preferred: str = "") -> str:
+    """Return the prefix with which this process writes a namespace: the preferred one if free, or with a number."""
     prefix = _prefixes.get(namespace)
     if prefix is not None:
         return prefix
     with _lock:
         if namespace in _prefixes:  # another thread was first
             return _prefixes[namespace]
-        base = wish or "ns"
+        base = preferred or "ns"
         number = 1
-        prefix = base if wish and base not in _taken else ""
+        prefix = base if preferred and base not in _taken else ""
         while not prefix or prefix in _taken:
             number += 1
             prefix = f"{base}{number}"

@@ -328,12 +328,12 @@ class SimpleType:
         """Return this type with more facets."""
         derived = copy.copy(self)
         derived.name = name
-        derived.facets = merged(self.facets, replace(facets, allowed=self._meant(facets.values or ())))
+        derived.facets = merged(self.facets, replace(facets, allowed=self._values_of(facets.values or ())))
         derived.plain = False
         derived.known = {}
         return derived
 
-    def _meant(self, texts: Iterable[str]) -> tuple[Any, ...]:
+    def _values_of(self, texts: Iterable[str]) -> tuple[Any, ...]:
         """Return the values of those texts that have one."""
         values: list[Any] = []
         for text in texts:

@@ -199,10 +199,10 @@ def _natively(stream: Any, chunks: Iterator[bytes], walker: Walker) -> Generator
     for chunk in chain(chunks, (None,)):
         pending += chunk or b""
         while True:
-            fed = stream.feed(pending, chunk is None)
-            if fed is None or (fed[0] == 0 and len(pending) > _MOST_PENDING):
+            result = stream.feed(pending, chunk is None)
+            if result is None or (result[0] == 0 and len(pending) > _MOST_PENDING):
                 return _handed_over(stream, pending, walker, taken)
-            done, found, ended = fed
+            done, found, ended = result
             for item in found:
                 value = walker.again(*item) if type(item) is tuple else item
                 if value is not None:

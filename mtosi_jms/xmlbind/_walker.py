@@ -201,7 +201,7 @@ class Walker:
         self._below = 0  # open elements below it
         self._known: dict[tuple[ClassTable | None, str], _Known] = {}
         self._parts: dict[ClassTable, frozenset[str]] = {}
-        self._leads: dict[ClassTable, bool] = {}
+        self._holds: dict[ClassTable, bool] = {}
         self._large: _Frame | None = None  # the outermost open element that is held only because it is a part
         self._size = 0
 
@@ -325,7 +325,7 @@ class Walker:
             self._large = None
         if above is not None and frame.part and (value is not None or not frame.begins):
             above.waiting.append(_Part(frame.element, frame.path, value))
-            if self._issues.told and not held:  # objects were found in it: this is the second reading
+            if self._issues.reported and not held:  # objects were found in it: this is the second reading
                 self._settle(above)
         elif not held:
             _forget(frame.element, above)
@@ -412,15 +412,15 @@ class Walker:
 
     def _may_hold(self, table: ClassTable) -> bool:
         """Whether the schema allows wanted objects anywhere inside an element of a class."""
-        if table not in self._leads:
+        if table not in self._holds:
             seen: set[ClassTable] = set()
             waiting = [table]
             while waiting and not any(self._could_be(known) for known in waiting):
                 seen.update(waiting)
                 inner = (slot for known in waiting for slot in plan_of(known).slots.values() if slot.kind == OBJECT)
                 waiting = list({slot.target: None for slot in inner if slot.target not in seen})
-            self._leads[table] = bool(waiting)
-        return self._leads[table]
+            self._holds[table] = bool(waiting)
+        return self._holds[table]
 
     def _could_be(self, table: ClassTable) -> bool:
         return any(issubclass(table.cls, cls) or issubclass(cls, table.cls) for cls in self._classes)

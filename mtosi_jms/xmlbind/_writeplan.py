@@ -21,8 +21,8 @@ from mtosi_jms.xmlbind._registry import known_prefix, qualified
 from mtosi_jms.xmlbind._table import RAW, ClassTable, Field
 from mtosi_jms.xmlbind._values import Anchor, Extras, Kept, Leaf, RawXml
 
-_MOST_TOLD: Final = 256
-_told: dict[tuple[frozenset[WritePlan], frozenset[str], frozenset[str]], str] = {}
+_MOST_CACHED: Final = 256
+_declarations: dict[tuple[frozenset[WritePlan], frozenset[str], frozenset[str]], str] = {}
 """A cache of declarations, by the classes and the namespaces that need them."""
 
 
@@ -46,16 +46,16 @@ class Names:
             but: namespaces that the caller declares.
         """
         key = (frozenset(self.plans), frozenset(self.namespaces), but)
-        told = _told.get(key)
-        if told is None:
+        text = _declarations.get(key)
+        if text is None:
             needed = self.namespaces.union(*(plan.namespaces for plan in self.plans)) - but - {XML, ""}
             pairs = sorted((self._prefix(namespace), namespace) for namespace in needed)
-            told = "".join(declaration(prefix, namespace) for prefix, namespace in pairs)
+            text = "".join(declaration(prefix, namespace) for prefix, namespace in pairs)
             if not self._prefixes:
-                if len(_told) >= _MOST_TOLD:
-                    _told.clear()
-                _told[key] = told
-        return told
+                if len(_declarations) >= _MOST_CACHED:
+                    _declarations.clear()
+                _declarations[key] = text
+        return text
 
     def _prefix(self, namespace: str) -> str:
         """Return the prefix of a namespace: that of the process, otherwise one for this text only.

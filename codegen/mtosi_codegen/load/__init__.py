@@ -132,7 +132,7 @@ class _Loader:
             roots += behind or ()
             abstract.extend([document] if behind is None else [])
         if not roots and not named:
-            self._say_what_would_count(wsdls)
+            self._report_other_bindings(wsdls)
         abstract += self._abstract(document for document in wsdls if document not in abstract)
         self._take_unreached([document for document in found if document.kind == "xsd"])
         ordered = sorted(self._reached, key=lambda document: document.name)
@@ -191,7 +191,7 @@ class _Loader:
     def _no_binding(self) -> str:
         return "no binding that was asked for" + " (--bindings all takes HTTP too)" * (self._bindings == "jms")
 
-    def _say_what_would_count(self, wsdls: Iterable[Document]) -> None:
+    def _report_other_bindings(self, wsdls: Iterable[Document]) -> None:
         """Report the WSDLs with other bindings. Called if folders hold no wanted binding at all."""
         for document in wsdls:
             if has_binding(document.root, "all"):

@@ -67,7 +67,7 @@ def _text(cls: ClassDef, values: Values, type_: QName | SimpleType | None) -> Fi
 
 
 def _element(model: Model, values: Values, cls: ClassDef, element: Element) -> None:
-    type_, told = element.type, element.value
+    type_, declared = element.type, element.value
     met = {element.name}
     while type_ is None and element.heads and element.heads[0] in model.schema.elements:
         element = model.schema.elements[element.heads[0]]
@@ -78,7 +78,7 @@ def _element(model: Model, values: Values, cls: ClassDef, element: Element) -> N
     if isinstance(type_, ComplexType):
         cls.base = model.elements[element.name]
         return
-    value = given(values.of(type_, element.place, cls.namespace, cls.path), told)
+    value = given(values.of(type_, element.place, cls.namespace, cls.path), declared)
     if isinstance(value, ObjectValue):
         cls.base = value.cls
         cls.abstract = cls.abstract or value.cls.abstract

@@ -291,20 +291,20 @@ def _with_white_space(base: Value, mode: str) -> Value:
     return Builtin("normalizedString") if base == STRING and mode == "replace" else base
 
 
-def given(value: Value, told: Given | None, *, attribute: bool = False) -> Value:
+def given(value: Value, declared: Given | None, *, attribute: bool = False) -> Value:
     """A value with the default or fixed value of its declaration.
 
     Args:
         value: the value.
-        told: the default or fixed value; None if the declaration has neither.
+        declared: the default or fixed value; None if the declaration has neither.
         attribute: whether it is the value of an attribute, which is never empty, so its default has no effect.
     """
     simple = not isinstance(value, (ObjectValue, RawValue)) and not is_qualified(value)
-    if told is None or not simple or (attribute and told.kind == "default"):
+    if declared is None or not simple or (attribute and declared.kind == "default"):
         return value
-    both = told.kind == "fixed" and not attribute
-    kinds = ("default", "fixed") if both else (told.kind,)
-    return FacetValue(value, tuple((kind, (told.text,)) for kind in kinds))
+    both = declared.kind == "fixed" and not attribute
+    kinds = ("default", "fixed") if both else (declared.kind,)
+    return FacetValue(value, tuple((kind, (declared.text,)) for kind in kinds))
 
 
 def builtin_of(value: Value) -> str:

@@ -61,9 +61,9 @@ class Oracle:
                 for prefix, uri in schema.namespaces.items()
                 if uri == namespace and prefix not in {"", "tns", "xml", "xsi", "this"}
             )
-            wish = PREFIXES.get(namespace) or min(used, default="ns")
-            numbers = (f"{wish}{number}" for number in itertools.count(2))
-            found[next(prefix for prefix in (wish, *itertools.islice(numbers, 1000)) if prefix not in found)] = (
+            preferred = PREFIXES.get(namespace) or min(used, default="ns")
+            numbers = (f"{preferred}{number}" for number in itertools.count(2))
+            found[next(prefix for prefix in (preferred, *itertools.islice(numbers, 1000)) if prefix not in found)] = (
                 namespace
             )
         return found

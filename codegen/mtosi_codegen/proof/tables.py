@@ -237,8 +237,8 @@ class Tables:
         if differing is not None:
             word, allowed = differing
             shown = " ".join(_short(key) for key in word) or "nothing"
-            says = ("allows", "does not allow")
-            self._report(path, f"{says[not allowed]} {shown}", f"{says[allowed]} {shown}")
+            verbs = ("allows", "does not allow")
+            self._report(path, f"{verbs[not allowed]} {shown}", f"{verbs[allowed]} {shown}")
 
     def _field(self, particle: XsdElement | XsdAnyElement, field: Field, path: str) -> None:
         if isinstance(particle, XsdAnyElement):

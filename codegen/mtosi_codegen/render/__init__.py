@@ -30,7 +30,7 @@ def render(model: Model, digest: str, templates: Path | None = None) -> dict[str
     Raises:
         SchemaError: a template is wrong.
     """
-    made = _ours() if templates is None else Templates(folder=templates)
+    made = _built_in() if templates is None else Templates(folder=templates)
     banner = f"{MARK} Sources: sha256:{digest}"
     files: dict[str, str] = {}
     for path, template, values in _files(model):
@@ -42,7 +42,7 @@ def render(model: Model, digest: str, templates: Path | None = None) -> dict[str
 
 
 @cache
-def _ours() -> Templates:
+def _built_in() -> Templates:
     """The built-in templates, compiled once per process."""
     return Templates()
 

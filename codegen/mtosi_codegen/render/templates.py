@@ -11,7 +11,7 @@ from mtosi_jms.errors import MissingExtraError, SchemaError
 
 _FOLDER: Final = Path(__file__).parent.parent / "templates"
 _SUFFIX: Final = ".jinja"
-_OURS: Final = "default"
+_BUILT_IN: Final = "default"
 
 
 class Templates:
@@ -33,7 +33,7 @@ class Templates:
         except ImportError as error:
             raise MissingExtraError("jinja2", "codegen") from error
         shipped = jinja2.FileSystemLoader(_FOLDER / kind)
-        loaders: list[jinja2.BaseLoader] = [jinja2.PrefixLoader({_OURS: shipped}), shipped]
+        loaders: list[jinja2.BaseLoader] = [jinja2.PrefixLoader({_BUILT_IN: shipped}), shipped]
         if folder is not None:
             _check(folder)
             loaders.insert(0, jinja2.FileSystemLoader(folder))
@@ -65,13 +65,13 @@ class Templates:
             raise _error(error, name) from error
 
 
-def ours() -> list[Path]:
+def built_in() -> list[Path]:
     """The files of the built-in templates of packages, sorted."""
     return sorted(path for path in _FOLDER.iterdir() if path.is_file())
 
 
 def _check(folder: Path) -> None:
-    known = [path.name for path in ours()]
+    known = [path.name for path in built_in()]
     try:
         paths = sorted(folder.iterdir())
     except OSError as error:

@@ -328,8 +328,8 @@ class _Bodies:
         for name in bound.attachments:
             text = f"part {name!r} of {self._named(message, kind)} is a MIME attachment"
             self._joiner.report("message-part", message.place, text, "left out: attachments are not carried")
-        aside = own | set(bound.attachments)
-        parts = [part for part in message.parts if part.name not in aside]
+        excluded = own | set(bound.attachments)
+        parts = [part for part in message.parts if part.name not in excluded]
         if bound.body_parts is None:
             return parts
         named = [part for part in message.parts if part.name in bound.body_parts]

@@ -32,13 +32,13 @@ class _Binding(SoapBinding):
     @classmethod
     def parse(cls, definitions: Any, xmlelement: etree._Element) -> Any:
         soap = xmlelement.find("soap:binding", namespaces=cls.nsmap)
-        said = soap.get("transport", "")
+        transport = soap.get("transport", "")
         soap.set("transport", _HTTP)
         try:
             made = super().parse(definitions, xmlelement)
         finally:
-            soap.set("transport", said)
-        made.transport = said
+            soap.set("transport", transport)
+        made.transport = transport
         return made
 
     def process_service_port(self, xmlelement: etree._Element, force_https: bool = False) -> dict[str, str]:

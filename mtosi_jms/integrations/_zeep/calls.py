@@ -87,9 +87,9 @@ class JmsCall:
         self._wire = b""
         destination: Address = options.get("destination", options["address"])
         info = _operation_info(self._operation)
-        said: etree.QName = binding.name
+        qname: etree.QName = binding.name
         service = ServiceInfo(
-            name=said.localname, namespace=said.namespace or "", root="", transport=str(binding.transport)
+            name=qname.localname, namespace=qname.namespace or "", root="", transport=str(binding.transport)
         )
         self.call = Call(service, info, destination, self._seed(), self._options(set_options))
 
@@ -145,8 +145,8 @@ class JmsCall:
             raise ConfigError(f"_options: give CallOptions(...), not {type(given).__name__}")
         options = self._client.call_options if given is None else given
         timeout = self._client.transport.operation_timeout if options.timeout is None else options.timeout
-        self._theirs = options
-        return replace(options, timeout=timeout, on_request=self._request, on_reply=self._heard)
+        self._caller_options = options
+        return replace(options, timeout=timeout, on_request=self._request, on_reply=self._take_reply)
 
     def _request(self, envelope: Envelope) -> Envelope:
         """The envelope to send: the requestor's header in what zeep made, and what plugins made of that."""
@@ -166,13 +166,13 @@ class JmsCall:
         for security in _listed(client.wsse):
             root, headers = security.apply(root, headers)
         sent = parse(etree_to_string(root))
-        return sent if self._theirs.on_request is None else self._theirs.on_request(sent)
+        return sent if self._caller_options.on_request is None else self._caller_options.on_request(sent)
 
-    def _heard(self, envelope: Envelope) -> None:
+    def _take_reply(self, envelope: Envelope) -> None:
         """Take the envelope of a reply, as plugins leave it."""
         client = self._client
-        if self._theirs.on_reply is not None:
-            self._theirs.on_reply(envelope)
+        if self._caller_options.on_reply is not None:
+            self._caller_options.on_reply(envelope)
         self._wire = envelope.origin.wire if envelope.origin is not None else envelope.to_bytes()
         root = parse_xml(_readable(self._wire), client.transport, settings=client.settings)
         if client.settings.raw_response:

@@ -61,8 +61,8 @@ def blocks_of(operation: SoapOperation, given: object) -> tuple[etree._Element |
         blocks = [_element(value) for value in given]
     elif given is not None:
         raise ConfigError(f"_soapheaders: give a dict or a list, not {type(given).__name__}")
-    ours = next((block for block in blocks if block.tag == _TAG), None)
-    return ours, [block for block in blocks if block is not ours]
+    mtosi_header = next((block for block in blocks if block.tag == _TAG), None)
+    return mtosi_header, [block for block in blocks if block is not mtosi_header]
 
 
 def declares_header(operation: SoapOperation) -> bool:

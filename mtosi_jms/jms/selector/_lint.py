@@ -172,14 +172,14 @@ def _ordered(node: Node) -> Iterator[_Use]:
 
 
 def _compared(node: Comparison) -> Iterator[_Use]:
-    for mine, other in ((node.left, node.right), (node.right, node.left)):
+    for operand, other in ((node.left, node.right), (node.right, node.left)):
         if node.sign not in EQUALITY:
-            yield from _ordered(mine)
-        elif isinstance(mine, Identifier) and isinstance(other, Literal):
+            yield from _ordered(operand)
+        elif isinstance(operand, Identifier) and isinstance(other, Literal):
             texts = (str(other.value),) if other.kind is Kind.STRING else ()
-            yield _Use(mine, other.kind, texts=texts)
+            yield _Use(operand, other.kind, texts=texts)
         else:
-            yield from _uses(mine, other.kind)
+            yield from _uses(operand, other.kind)
 
 
 class _Rules:

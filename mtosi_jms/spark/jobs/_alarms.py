@@ -132,9 +132,9 @@ def alarm_table(rows: DataFrame) -> DataFrame:
     """
     if not {"object_name", "perceived_severity"} <= set(rows.columns):
         raise ConfigError("these are no alarms: they have no columns object_name and perceived_severity")
-    told = rows.withColumn("object_name_text", name_text(f.col("object_name")))
+    named = rows.withColumn("object_name_text", name_text(f.col("object_name")))
     kept = [name for name in rows.columns if name not in _LEFT_OUT]
-    return told.select(
+    return named.select(
         _key(rows).alias("alarm_key"),
         "object_name_text",
         _cause(rows).alias("cause"),
@@ -204,16 +204,16 @@ def run_alarms(
 
 
 def _page(result: AlarmResult, options: AlarmOptions, seen: dict[str, Any]) -> Report:
-    told = list(result.severities.items())
-    severities = dict(sorted(told, key=lambda item: _SEVERITIES.index(item[0]) if item[0] in _SEVERITIES else 99))
+    counts = list(result.severities.items())
+    severities = dict(sorted(counts, key=lambda item: _SEVERITIES.index(item[0]) if item[0] in _SEVERITIES else 99))
     facts = [Fact("rows", number(result.rows))]
     if result.latest is not None and result.active is not None:
         facts += [Fact("alarms", number(result.latest)), Fact("active", number(result.active))]
-    spent = result.stages["read and write"]
+    seconds = result.stages["read and write"]
     facts += [
         Fact("messages", number(sum(result.messages.values()))),
         Fact("rejected", number(len(result.rejected)), "bad" if result.rejected else "plain"),
-        Fact("rows a second", number(result.rows / spent)),
+        Fact("rows a second", number(result.rows / seconds)),
         Fact("time", duration(result.seconds)),
     ]
     links = {"each report of an alarm": "../alarms/"}
@@ -251,14 +251,14 @@ def _write(
             counts = {"latest": last.count(), "active": last.where("active").count()}
     with job.stage("count"):
         severities = alarms.groupBy("perceived_severity").count().orderBy("perceived_severity").collect()
-    told = {row["perceived_severity"] or "not given": row["count"] for row in severities}
+    by_severity = {row["perceived_severity"] or "not given": row["count"] for row in severities}
     busiest = alarms.groupBy("object_name_text").count().orderBy(f.desc("count"), "object_name_text").limit(_BUSIEST)
     objects = {row["object_name_text"] or "not given": row["count"] for row in busiest.collect()}
     seen = {
         "charts": {"Objects with most rows": objects},
         "tables": [sample("The first rows", folder / "alarms", _SAMPLED)],
     }
-    return {"rows": sum(told.values()), "severities": told, **counts}, seen
+    return {"rows": sum(by_severity.values()), "severities": by_severity, **counts}, seen
 
 
 def _field(rows: DataFrame, column: str, name: str) -> Column:

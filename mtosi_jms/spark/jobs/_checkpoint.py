@@ -124,8 +124,8 @@ class News:
         """
         fresh = {scanned_path(each) for each in self.scanned}
         files = dict.fromkeys(disk_file(path, self.files) for path in fresh)
-        looked = self.listing.look((path for path in files if path is not None), options)
-        scanned = (each for file in looked for each in file.scanned)
+        found = self.listing.look((path for path in files if path is not None), options)
+        scanned = (each for file in found for each in file.scanned)
         return replace(self, scanned=tuple(each for each in scanned if scanned_path(each) in fresh))
 
     def plan(self, options: SourceOptions) -> Plan:
@@ -139,7 +139,7 @@ class Table:
     """A table as the last run left it: its version, and the columns that attribute changes have set."""
 
     version: str
-    told: tuple[str, ...]
+    changed_columns: tuple[str, ...]
 
 
 class Checkpoint:
@@ -190,7 +190,7 @@ class Checkpoint:
         self.closings = tuple(
             Closing(dt.datetime.fromisoformat(time), kind, name) for time, kind, name in metadata["closings"]
         )
-        self.tables = {label: Table(version, tuple(told)) for label, (version, told) in metadata["tables"].items()}
+        self.tables = {label: Table(version, tuple(names)) for label, (version, names) in metadata["tables"].items()}
 
     @property
     def exists(self) -> bool:
@@ -302,7 +302,7 @@ class Checkpoint:
             "version": VERSION,
             "identity": self._identity,
             "closings": [(one.time.isoformat(), one.object_type, one.name) for one in self.closings],
-            "tables": {label: (table.version, table.told) for label, table in self.tables.items()},
+            "tables": {label: (table.version, table.changed_columns) for label, table in self.tables.items()},
         }
         table = pa.Table.from_pylist([_row(path, found) for path, found in sorted(self.documents.items())], _SCHEMA)
         parquet.write_table(table.replace_schema_metadata({"mtosi": json.dumps(metadata)}), folder / CHECKPOINT)

@@ -251,13 +251,13 @@ def _page(result: DiffResult, options: DiffOptions, samples: Sequence[Table]) ->
     )
 
 
-def _types(before: Snapshot, after: Snapshot, asked: Sequence[str]) -> list[str]:
+def _types(before: Snapshot, after: Snapshot, requested: Sequence[str]) -> list[str]:
     """The object types to compare."""
     there = list(dict.fromkeys((*before.tables, *after.tables)))
-    missing = [name for name in asked if name not in there]
+    missing = [name for name in requested if name not in there]
     if missing:
         raise ConfigError(f"neither snapshot has a table of {', '.join(missing)}; there are {', '.join(there)}")
-    return list(asked) or there
+    return list(requested) or there
 
 
 def _pair(spark: SparkSession, before: Snapshot, after: Snapshot, name: str) -> tuple[DataFrame, DataFrame]:

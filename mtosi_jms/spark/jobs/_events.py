@@ -2,7 +2,7 @@
 
 Each row has four columns in front of those of the object types:
 
-- `_fact`: full, told, gone, or rejected;
+- `_fact`: full, change, gone, or rejected;
 - `_name`: the full name of the object; of a rejected event the reason;
 - `_time`: the time of the event;
 - `_told`: the columns that the event sets.
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 FULL: Final = "full"
-TOLD: Final = "told"
+CHANGE: Final = "change"
 GONE: Final = "gone"
 REJECTED: Final = "rejected"
 _FACTS: Final = pa.schema(
@@ -51,8 +51,8 @@ _FACTS: Final = pa.schema(
 _KINDS: Final = {
     "ObjectCreation": FULL,
     "ObjectDeletion": GONE,
-    "AttributeValueChange": TOLD,
-    "StateChange": TOLD,
+    "AttributeValueChange": CHANGE,
+    "StateChange": CHANGE,
 }
 
 
@@ -61,7 +61,7 @@ class _Fact:
     kind: str
     name: str
     time: dt.datetime | None
-    told: list[str] | None = None
+    columns: list[str] | None = None
 
 
 def event_schema(object_types: Sequence[str]) -> pa.Schema:
@@ -106,10 +106,10 @@ class _EventParser:
                 facts += self._message(row["body"], row["source_file"], routes, builder)
             if facts:
                 rows = builder.flush()
-                told = [[getattr(fact, name) for fact in facts] for name in ("kind", "name", "time", "told")]
-                ours = [pa.array(values, type=field.type) for values, field in zip(told, _FACTS, strict=True)]
+                fields = [[getattr(fact, name) for fact in facts] for name in ("kind", "name", "time", "columns")]
+                arrays = [pa.array(values, type=field.type) for values, field in zip(fields, _FACTS, strict=True)]
                 schema = pa.schema([*_FACTS, *rows.schema])
-                yield pa.RecordBatch.from_arrays([*ours, *rows.columns], schema=schema)
+                yield pa.RecordBatch.from_arrays([*arrays, *rows.columns], schema=schema)
 
     def _message(self, data: bytes | None, source: str, routes: Routes, builder: RowBuilder) -> list[_Fact]:
         facts: list[_Fact] = []
@@ -128,9 +128,9 @@ class _EventParser:
                     facts.append(_Fact(REJECTED, str(reject_of(error, source).reason), None))
                     continue
                 sent = time_of(_text(event, "sourceTime") or _text(event, "osTime") or header.header.get("timestamp"))
-                for kind, told, hit in found:
+                for kind, columns, hit in found:
                     builder.add(hit)
-                    facts.append(_Fact(kind, hit.name or "", sent, told))
+                    facts.append(_Fact(kind, hit.name or "", sent, columns))
         except XmlError as error:
             builder.begin({"source_file": source})
             builder.add(Hit(class_for(self._types[0]), None, etree.Element("none")))
@@ -160,7 +160,7 @@ class _EventParser:
             raise EnvelopeError("a change that names no object", line=event.sourceline)
         if not hits and holder is not None:
             hits = self._alone(event, holder, name)
-        return [(TOLD, _told(hit), replace(hit, name=name)) for hit in hits]
+        return [(CHANGE, _columns_set(hit), replace(hit, name=name)) for hit in hits]
 
     def _alone(self, event: etree._Element, holder: etree._Element, name: str) -> list[Hit]:
         """Return attributes that no object element encloses as an object; the event or the name says its type."""
@@ -181,7 +181,7 @@ def _events(body: etree._Element | None) -> Iterator[etree._Element]:
             yield element
 
 
-def _told(hit: Hit) -> list[str]:
+def _columns_set(hit: Hit) -> list[str]:
     """Return the columns that the element of an object sets, including those with xsi:nil."""
     if hit.element is None:
         return []

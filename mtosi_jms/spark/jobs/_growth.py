@@ -36,7 +36,7 @@ from mtosi_jms.spark.jobs._events import GONE, REJECTED, event_batches, event_ro
 from mtosi_jms.spark.jobs._job import write_parquet
 from mtosi_jms.spark.jobs._lake import PARQUET, PREFIX, Lake
 from mtosi_jms.spark.jobs._landed import LocalFiles, landed_by
-from mtosi_jms.spark.jobs._merge import BEFORE, FACTS, REMOVED, News, TableMerge, told_columns
+from mtosi_jms.spark.jobs._merge import BEFORE, FACTS, REMOVED, News, TableMerge, changed_columns_of
 from mtosi_jms.spark.jobs._scans import (
     Changes,
     Names,
@@ -63,7 +63,7 @@ _MERGED: Final = "merged"
 _JOINED: Final = "joined"
 FEW: Final = 20_000
 """Fewer rows of news than this are merged by one task, and Spark interprets its plan: to compile it takes longer."""
-_LOOKED_UP: Final = 1_000_000
+_MOST_NAMES: Final = 1_000_000
 """More names than this the driver does not hold: Spark then reads the whole table, and sorts all news by name."""
 _SMALL: Final = (2 * 1024 * 1024, 32 * 1024 * 1024)
 _MANY: Final = 64
@@ -121,7 +121,7 @@ class Growth:
         self._write = write
         self._out = out
         self._since_last = since_last
-        self._asides: dict[str, tuple[StructType, Changes]] = {}
+        self._merged: dict[str, tuple[StructType, Changes]] = {}
         whose = {
             "landing": list(source.paths),
             "object types": list(source.object_types),
@@ -148,14 +148,14 @@ class Growth:
         self._list = listed
         source = replace(self._source, verify=Verify.FULL) if self._source.mode is Mode.FAILFAST else self._source
         self.news = self.checkpoint.look(listed(source), source, since_last=self._since_last)
-        self._looked: Verify | None = source.verify
+        self._verify: Verify | None = source.verify
         return not self.checkpoint.exists or not self.news.empty or bool(self.news.changed)
 
     def plan(self, source: SourceOptions) -> Plan:
         """Return the plan of the news; if `source` asks for another verification than before, look at them again."""
-        if source.verify is not self._looked:
+        if source.verify is not self._verify:
             self.news = self.news.again(source)
-        self._looked = None
+        self._verify = None
         return self.news.plan(source)
 
     def merge(  # noqa: PLR0915 - one step after the other
@@ -180,13 +180,13 @@ class Growth:
         sequences = {file.path: _sequence(file.correlation_id, file.path) for file in plan.files if file.complete}
         times = _times(spark, sent, sequences)
         events = self._events(spark, source, plan, staged.folder, names, times)
-        heard = scan_events(staged.folder / _EVENTS, names, sent)
-        deletions = [Closing(time, name=name) for name, time in sorted(heard.gone)]
+        summary = scan_events(staged.folder / _EVENTS, names, sent)
+        deletions = [Closing(time, name=name) for name, time in sorted(summary.deleted)]
         closings = list(deletions)
         merges: dict[str, TableMerge] = {}
         versions: dict[str, str] = {}
         foreign: list[str] = []
-        told: dict[str, list[str]] = {}
+        changed_columns: dict[str, list[str]] = {}
         unnamed = 0
         for name in names:
             label = label_of(class_for(name))
@@ -194,23 +194,23 @@ class Growth:
             found = scan_objects(staged.folder / READ / f"{PREFIX}{label}", own_columns(objects.columns))
             unnamed += found.unnamed
             answers = self._answers(found.files, sequences, sent, label)
-            mine = [*deletions, *answers]
+            type_closings = [*deletions, *answers]
             closings += answers
-            if not (found.rows or label in heard.told) and not (label in there and mine):
+            if not (found.rows or label in summary.changed_columns) and not (label in there and type_closings):
                 continue
-            of_type = _of_type(events, names, name) if events is not None and label in heard.told else None
+            of_type = _of_type(events, names, name) if events is not None and label in summary.changed_columns else None
             table = lake.read(label) if label in there else None
             before = self.checkpoint.tables.get(label)
-            columns = set(heard.told.get(label, ()))
+            columns = set(summary.changed_columns.get(label, ()))
             if table is not None:
                 versions[label] = lake.version(label)
                 if before is not None and before.version == versions[label]:
-                    columns |= set(before.told)
+                    columns |= set(before.changed_columns)
                 else:
-                    columns |= told_columns(table) if FACTS in table.columns else set()
+                    columns |= changed_columns_of(table) if FACTS in table.columns else set()
                     foreign += [label] if before is not None else []
-            told[label] = sorted(columns)
-            news = News(objects, times, of_type, mine, self.checkpoint.closings, told[label])
+            changed_columns[label] = sorted(columns)
+            news = News(objects, times, of_type, type_closings, self.checkpoint.closings, changed_columns[label])
             files = "_metadata.file_path" if lake.format == PARQUET else None
             few = found.rows < FEW
             merges[label] = TableMerge(spark, self._write, label, table, news, files, few=few)
@@ -219,8 +219,8 @@ class Growth:
         made = tuple(f"{PREFIX}{label}" for label in changed) if lake.format == PARQUET else ()
         self._changed = {label: merges[label] for label in changed}
         self._versions = versions
-        self._told = told
-        return Grown(changed, added, heard.rejects, unnamed, tuple(closings), made, tuple(foreign))
+        self._changed_columns = changed_columns
+        return Grown(changed, added, summary.rejects, unnamed, tuple(closings), made, tuple(foreign))
 
     def _check_there(self, there: Collection[str]) -> None:
         gone = sorted(set(self.checkpoint.tables) - set(there))
@@ -239,20 +239,20 @@ class Growth:
         """
         changed: dict[str, int] = {}
         for label, merge in merges.items():
-            aside = staged.folder / _MERGED / label
+            folder = staged.folder / _MERGED / label
             names = self._names(label, merge, staged.folder)
             table = self._touched(lake, label, merge, names)
             once = names is not None and names.once
             rows = merge.rows(once=once) if table is None else merge.changes(table)
             if lake.format == PARQUET and table is None:
-                aside = staged.folder / f"{PREFIX}{label}"
-            write_parquet(rows, aside)
-            found = scan_rows(aside) if table is None else scan_changes(aside)
+                folder = staged.folder / f"{PREFIX}{label}"
+            write_parquet(rows, folder)
+            found = scan_rows(folder) if table is None else scan_changes(folder)
             if not found.rows and merge.exists:
-                shutil.rmtree(aside)
+                shutil.rmtree(folder)
                 continue
             changed[label] = found.rows
-            self._asides[label] = (rows.schema, found)
+            self._merged[label] = (rows.schema, found)
             if lake.format == PARQUET:
                 self._stage_parquet(lake, label, merge, staged, found)
         return changed
@@ -260,7 +260,7 @@ class Growth:
     def _names(self, label: str, merge: TableMerge, folder: Path) -> Names | None:
         """Return the names in the news; None if the whole table is needed anyway, or the driver would hold too many."""
         objects = folder / READ / f"{PREFIX}{label}"
-        if merge.added or merge.closes or count_rows(objects) > _LOOKED_UP:
+        if merge.added or merge.closes or count_rows(objects) > _MOST_NAMES:
             return None
         return scan_names(objects, merge.key, folder / _EVENTS, None if self._alone else label)
 
@@ -278,11 +278,11 @@ class Growth:
     def _stage_parquet(self, lake: Lake, label: str, merge: TableMerge, staged: Staging, found: Changes) -> None:
         """Stage a Parquet table: write files with changed rows and many small files again, and link the others."""
         new = staged.folder / f"{PREFIX}{label}"
-        held = sorted(lake.folder(label).glob("*.parquet")) if merge.exists else []
-        again = held if merge.added else [path for path in held if path.name in _names_of(found.files)]
-        again = list(dict.fromkeys((*again, *_many_small(held))))
-        if REMOVED in self._asides[label][0].names:
-            rows = self._aside(lake, label, staged)
+        present = sorted(lake.folder(label).glob("*.parquet")) if merge.exists else []
+        again = present if merge.added else [path for path in present if path.name in _names_of(found.files)]
+        again = list(dict.fromkeys((*again, *_many_small(present))))
+        if REMOVED in self._merged[label][0].names:
+            rows = self._merged_rows(lake, label, staged)
             kept = rows.where(~f.col(REMOVED)).drop(REMOVED, BEFORE)
             if again:
                 table = merge.fitted(lake.spark.read.parquet(*map(str, again)))
@@ -295,12 +295,12 @@ class Growth:
                 write_parquet(lake.spark.read.parquet(*map(str, again)), joined)
                 for path in joined.glob("*.parquet"):
                     path.rename(new / path.name)
-        for path in held:
+        for path in present:
             if path not in again:
                 _link(path, new / path.name)
 
-    def _aside(self, lake: Lake, label: str, staged: Staging) -> DataFrame:
-        schema, _ = self._asides[label]
+    def _merged_rows(self, lake: Lake, label: str, staged: Staging) -> DataFrame:
+        schema, _ = self._merged[label]
         return lake.spark.read.schema(schema).parquet(str(staged.folder / _MERGED / label))
 
     def check(self, lake: Lake) -> None:
@@ -326,13 +326,13 @@ class Growth:
         """
         staged.begin_commits(len(self._changed))
         for label, merge in self._changed.items():
-            rows = self._aside(lake, label, staged).drop(BEFORE)
+            rows = self._merged_rows(lake, label, staged).drop(BEFORE)
             if not merge.exists:
                 lake.replace(label, rows)
                 continue
             lake.add_columns(label, merge.added)
             before = lake.version(label) if merge.added else self._versions[label]
-            _, found = self._asides[label]
+            _, found = self._merged[label]
             if REMOVED in rows.columns:
                 lake.merge(label, rows, merge.keys, REMOVED, replaces=bool(found.files), removes=found.removes)
             else:
@@ -345,14 +345,14 @@ class Growth:
     def advance(self, lake: Lake, plan: Plan, rejects: Sequence[Reject], grown: Grown, staged: Staging) -> int:
         """Stage the checkpoint. Return how many responses wait for the rest of their sequences."""
         after = self.checkpoint.advance(self.news, plan, rejects, grown.closings, wait=self._wait)
-        for label in {*self._told, *self._changed}:
+        for label in {*self._changed_columns, *self._changed}:
             staged_table = staged.folder / f"{PREFIX}{label}"
             folder = staged_table if staged_table.is_dir() else None
             if folder is not None or label in self._changed:
                 version = lake.version(label, folder)
             else:
                 version = self._versions[label]
-            after.tables[label] = Table(version, tuple(self._told[label]))
+            after.tables[label] = Table(version, tuple(self._changed_columns[label]))
         after.save(staged.folder / REPORT)
         return after.waiting
 
@@ -471,7 +471,7 @@ def _types(source: SourceOptions, written: Written, lake: Lake) -> tuple[str, ..
 def _of_type(events: DataFrame, names: Sequence[str], name: str) -> DataFrame:
     """Return the events about objects of one type, with the columns of this type."""
     facts = ("_fact", "_name", "_time", "_told")
-    told = events.where(~f.col("_fact").isin(GONE, REJECTED))
+    changes = events.where(~f.col("_fact").isin(GONE, REJECTED))
     if len(names) == 1:
-        return told
-    return told.where(f.col("object_type") == label_of(class_for(name))).select(*facts, *type_columns(name))
+        return changes
+    return changes.where(f.col("object_type") == label_of(class_for(name))).select(*facts, *type_columns(name))

@@ -81,8 +81,8 @@ class JobResult:
             for name, value in values.items()
         }
         stages = {name: round(value, 3) for name, value in self.stages.items()}
-        told = {"where": self.where} if self.where else {}
-        return {**own, **told, "seconds": round(self.seconds, 3), "stages": stages, "out": str(self.out)}
+        condition = {"where": self.where} if self.where else {}
+        return {**own, **condition, "seconds": round(self.seconds, 3), "stages": stages, "out": str(self.out)}
 
 
 @contextmanager
@@ -192,9 +192,9 @@ class Job:
         with staging(self.out, lake=self._lake) as staged, ExitStack() as stack:
             with self.stage("start Spark") if spark is None else nullcontext():
                 active = spark or stack.enter_context(local_session(cores=cores, settings=settings))
-            tell = self._progress
-            if tell is not None:
-                stack.enter_context(watching(active, lambda done, tasks: tell(self._stage, done, tasks)))
+            report = self._progress
+            if report is not None:
+                stack.enter_context(watching(active, lambda done, tasks: report(self._stage, done, tasks)))
             with _spark_errors():
                 yield staged, active
 
@@ -253,8 +253,8 @@ def _spark_errors() -> Iterator[None]:
         yield
     except (PySparkException, Py4JError) as error:
         text = str(error)
-        ours = re.findall(r"^(?:mtosi_jms\.errors\.\w+|pyarrow\.lib\.\w+|\w*Error): (.+)$", text, re.MULTILINE)
-        raise MtosiError(f"Spark: {ours[-1] if ours else _first_line(error)}") from error
+        messages = re.findall(r"^(?:mtosi_jms\.errors\.\w+|pyarrow\.lib\.\w+|\w*Error): (.+)$", text, re.MULTILINE)
+        raise MtosiError(f"Spark: {messages[-1] if messages else _first_line(error)}") from error
     finally:
         for logger in loggers:
             logger.removeFilter(drop)
@@ -300,14 +300,14 @@ def _convert(rows: DataFrame, folder: Path, format: str) -> None:
     """Replace a Parquet table by the same table as JSON or CSV."""
     from pyspark.sql.types import ArrayType, MapType, StructType
 
-    aside = folder.with_name(f"{folder.name}.{format}")
+    output = folder.with_name(f"{folder.name}.{format}")
     if format == CSV:  # CSV has no nested columns, so they are written as JSON
         nested = [name for name in rows.schema if isinstance(name.dataType, ArrayType | MapType | StructType)]
         rows = rows.withColumns({column.name: f.to_json(column.name) for column in nested})
-        rows.write.option("header", True).option("escape", '"').csv(str(aside))
+        rows.write.option("header", True).option("escape", '"').csv(str(output))
     else:
-        rows.write.json(str(aside))
-    for checksum in aside.glob(".*.crc"):
+        rows.write.json(str(output))
+    for checksum in output.glob(".*.crc"):
         checksum.unlink()
     shutil.rmtree(folder)
-    aside.rename(folder)
+    output.rename(folder)

@@ -194,8 +194,8 @@ def _has_objects(file: PlannedFile, options: SourceOptions) -> bool:
     """Whether the stubs know the body element of a message, or the message has objects anyway."""
     if Routes(is_object).reachable(file.body_tag) is not None:
         return True
-    asked = replace(options, object_types=(MESSAGE,), mode=Mode.DROPMALFORMED)
-    reader = MessageReader(asked, pa.schema([row_schema((MESSAGE,)).field("objects")]))
+    settings = replace(options, object_types=(MESSAGE,), mode=Mode.DROPMALFORMED)
+    reader = MessageReader(settings, pa.schema([row_schema((MESSAGE,)).field("objects")]))
     return any(row for batch in reader.read((file,)) for row in batch.column(0).to_pylist())
 
 

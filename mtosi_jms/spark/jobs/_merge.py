@@ -31,7 +31,7 @@ BEFORE: Final = "_before"
 PRESENT: Final = "present"
 FACTS: Final = "_facts"
 TIMES: Final[Mapping[str, tuple[str, ...]]] = {MERGE: ("as_of",), APPEND: ("valid_from", "valid_to")}
-_GONE, _FULL, _TOLD = 0, 1, 2
+_GONE, _FULL, _CHANGE = 0, 1, 2
 _ROW: Final = "_row"
 _FACT: Final = ("_time", "_rank", "_id", "_told")
 _ORIGIN: Final = ("_source", "_whole")
@@ -51,7 +51,7 @@ class News:
         events: rows of `event_rows` of this type, without deletions; None if there are none.
         closings: deletions and complete answers of this run.
         remembered: closings of earlier runs.
-        told: the columns that attribute changes set, in this run or an earlier one.
+        changed_columns: the columns that attribute changes set, in this run or an earlier one.
     """
 
     objects: DataFrame
@@ -59,7 +59,7 @@ class News:
     events: DataFrame | None
     closings: Sequence[Closing]
     remembered: Sequence[Closing]
-    told: Collection[str] = ()
+    changed_columns: Collection[str] = ()
 
 
 class TableMerge:
@@ -112,7 +112,7 @@ class TableMerge:
         self._provenance = [name for name in self._columns if name in provenance]
         self.added = _added(table, news.objects) if table is not None else []
         self._schema = news.objects.schema if table is None else _fitted(table, news.objects.schema).drop(*ours).schema
-        self._told = [name for name in self._content if name in news.told]
+        self._changed_columns = [name for name in self._content if name in news.changed_columns]
         self._kinds = {field.name: field.dataType for field in self._schema}
 
     @property
@@ -132,7 +132,7 @@ class TableMerge:
     @property
     def closes(self) -> bool:
         """Whether closings of this run may end objects of the table, even objects that are not in the news."""
-        return bool(self._mine(self._news.closings))
+        return bool(self._applicable(self._news.closings))
 
     @property
     def _fact(self) -> tuple[str, ...]:
@@ -175,30 +175,30 @@ class TableMerge:
         files = f.lit("") if self._files is None else f.col(self._files)
         old = self.fitted(table.withColumn(BEFORE, files)).withColumnRenamed(self._key, "_name")
         facts, closed = self._facts(old)
-        told = self._names()
-        mine = self._affected(old, told, closed)
-        held = mine.withColumn("_fact", f.explode(FACTS))
+        names = self._names()
+        affected = self._affected(old, names, closed)
+        earlier = affected.withColumn("_fact", f.explode(FACTS))
         fact = [f.col(f"_fact.{name}").alias(name) for name in self._fact]
-        held = held.select("_name", *fact, self._held(held), f.lit(0).alias("_new"))
-        made = self._table_rows(self._states(self._once(facts.unionByName(held))))
-        return self._differences(made, mine).withColumnRenamed("_name", self._key)
+        earlier = earlier.select("_name", *fact, self._row_of_fact(earlier), f.lit(0).alias("_new"))
+        made = self._table_rows(self._states(self._once(facts.unionByName(earlier))))
+        return self._differences(made, affected).withColumnRenamed("_name", self._key)
 
     def _facts(self, old: DataFrame | None) -> tuple[DataFrame, DataFrame | None]:
         """Return the new facts, and those of them that come from closings."""
-        news = self._told_news()
+        news = self._message_facts()
         if self._write == APPEND:
             news = news.withColumns({"_source": f.col(_ROW)[self._file], "_whole": f.col(_ROW)[self._complete]})
         closed = self._closed(self._names(), old)
         return (news if closed is None else news.unionByName(closed, allowMissingColumns=True)), closed
 
-    def _affected(self, old: DataFrame, told: DataFrame, closed: DataFrame | None) -> DataFrame:
+    def _affected(self, old: DataFrame, names: DataFrame, closed: DataFrame | None) -> DataFrame:
         """Return the rows of the table that the news may change."""
         if any(one.object_type == self._type for one in self._news.closings):
             return old
-        names = told.select("_name")
+        keys = names.select("_name")
         if closed is not None:
-            names = names.unionByName(closed.select("_name"))
-        return old.join(names.distinct(), "_name", "left_semi")
+            keys = keys.unionByName(closed.select("_name"))
+        return old.join(keys.distinct(), "_name", "left_semi")
 
     def _differences(self, made: DataFrame, before: DataFrame) -> DataFrame:
         """Return the rows that differ from the present ones, and those that have to be removed.
@@ -224,7 +224,7 @@ class TableMerge:
     def _table_rows(self, rows: DataFrame) -> DataFrame:
         return rows.select("_name", *self._columns, PRESENT, *TIMES[self._write], FACTS)
 
-    def _held(self, rows: DataFrame) -> Column:
+    def _row_of_fact(self, rows: DataFrame) -> Column:
         """Return the row of each of its facts, `_fact`; if the fact is from another message, with its origin only.
 
         The other columns of provenance are then null.
@@ -232,10 +232,10 @@ class TableMerge:
         if self._write == MERGE:
             return self._packed(rows)
         origin = {self._file: f.col("_fact._source"), self._complete: f.col("_fact._whole")}
-        mine = f.lit(True)
-        for name, told in origin.items():
-            mine = mine & f.col(name).eqNullSafe(told)
-        known = {name: origin.get(name, f.when(mine, f.col(name))) for name in self._provenance}
+        same_origin = f.lit(True)
+        for name, value in origin.items():
+            same_origin = same_origin & f.col(name).eqNullSafe(value)
+        known = {name: origin.get(name, f.when(same_origin, f.col(name))) for name in self._provenance}
         return f.struct(*(known.get(name, f.col(name)).alias(name) for name in self._columns)).alias(_ROW)
 
     def _packed(self, rows: DataFrame) -> Column:
@@ -249,55 +249,55 @@ class TableMerge:
         """Return the names in the news, each with the complete sequence that has it, if any."""
         objects = self._news.objects.select(f.col(self._key).alias("_name"), f.col(self._file).alias("source_file"))
         times = self._news.times.select("source_file", "_sequence")
-        told = objects.where(f.col("_name").isNotNull()).join(f.broadcast(times), "source_file")
-        told = told.select("_name", "_sequence")
+        names = objects.where(f.col("_name").isNotNull()).join(f.broadcast(times), "source_file")
+        names = names.select("_name", "_sequence")
         if self._news.events is not None:
-            names = self._news.events.where(f.col("_name") != "")
-            told = told.unionByName(names.select("_name", f.lit(None).cast("string").alias("_sequence")))
-        return told.distinct()
+            of_events = self._news.events.where(f.col("_name") != "")
+            names = names.unionByName(of_events.select("_name", f.lit(None).cast("string").alias("_sequence")))
+        return names.distinct()
 
-    def _told_news(self) -> DataFrame:
+    def _message_facts(self) -> DataFrame:
         """Return the facts of the messages."""
         objects = _fitted(self._news.objects, self._schema).withColumnRenamed(self._key, "_name")
         objects = objects.where(f.col("_name").isNotNull())
         times = self._news.times.select(f.col("source_file").alias(self._file), "_time")
-        said = objects.join(f.broadcast(times), self._file)
-        told = f.lit(None).cast("array<string>").alias("_told")
-        facts = said.select(
+        rows = objects.join(f.broadcast(times), self._file)
+        no_columns = f.lit(None).cast("array<string>").alias("_told")
+        facts = rows.select(
             "_name",
             "_time",
             f.lit(_FULL).alias("_rank"),
-            _digest(said, self._content).alias("_id"),
-            told,
-            self._packed(said),
+            _digest(rows, self._content).alias("_id"),
+            no_columns,
+            self._packed(rows),
             f.lit(1).alias("_new"),
         )
         if self._news.events is None:
             return facts
         events = _fitted(self._news.events.drop(self._key), self._schema).where(f.col("_name") != "")
-        told_as = f.when(f.col("_fact") != FULL, f.to_json("_told"))
+        columns = f.when(f.col("_fact") != FULL, f.to_json("_told"))
         spread = events.select(
             "_name",
             "_time",
-            f.when(f.col("_fact") == FULL, _FULL).otherwise(_TOLD).alias("_rank"),
-            _digest(events, self._content, told_as).alias("_id"),
+            f.when(f.col("_fact") == FULL, _FULL).otherwise(_CHANGE).alias("_rank"),
+            _digest(events, self._content, columns).alias("_id"),
             "_told",
             self._packed(events),
             f.lit(1).alias("_new"),
         )
         return facts.unionByName(spread)
 
-    def _closed(self, told: DataFrame, old: DataFrame | None) -> DataFrame | None:
+    def _closed(self, news_names: DataFrame, old: DataFrame | None) -> DataFrame | None:
         """Return the facts that objects are gone: deleted, below a deleted object, or not in a complete answer."""
-        names = told.select("_name").distinct()
+        names = news_names.select("_name").distinct()
         closed = []
-        if self._mine(self._news.closings):
+        if self._applicable(self._news.closings):
             there = names if old is None else names.unionByName(old.select("_name")).distinct()
             pairs = self._closing_pairs(there, self._news.closings)
-            if any(one.object_type for one in self._mine(self._news.closings)):
-                pairs = pairs.join(told.where("_sequence is not null"), ["_name", "_sequence"], "left_anti")
+            if any(one.object_type for one in self._applicable(self._news.closings)):
+                pairs = pairs.join(news_names.where("_sequence is not null"), ["_name", "_sequence"], "left_anti")
             closed.append(pairs)
-        if self._mine(self._news.remembered):
+        if self._applicable(self._news.remembered):
             unknown = names if old is None else names.join(old.select("_name"), "_name", "left_anti")
             closed.append(self._closing_pairs(unknown, self._news.remembered))
         if not closed:
@@ -305,17 +305,17 @@ class TableMerge:
         both = closed[0] if len(closed) == 1 else closed[0].unionByName(closed[1])
         return both.selectExpr("_name", "_time", *_GONE_FACT).distinct()
 
-    def _mine(self, closings: Sequence[Closing]) -> list[Closing]:
+    def _applicable(self, closings: Sequence[Closing]) -> list[Closing]:
         return [one for one in closings if one.name or one.object_type == self._type]
 
     def _closing_pairs(self, names: DataFrame, closings: Sequence[Closing]) -> DataFrame:
         """Return names with the time and the sequence of each closing that applies to them."""
-        mine = self._mine(closings)
+        applicable = self._applicable(closings)
         rows = pa.table(
             {
-                "_above": pa.array([one.name for one in mine], pa.string()),
-                "_time": pa.array([one.time for one in mine], pa.timestamp("us", tz="UTC")),
-                "_sequence": pa.array([one.sequence for one in mine], pa.string()),
+                "_above": pa.array([one.name for one in applicable], pa.string()),
+                "_time": pa.array([one.time for one in applicable], pa.timestamp("us", tz="UTC")),
+                "_sequence": pa.array([one.sequence for one in applicable], pa.string()),
             }
         )
         above = f.explode(f.array_append(_name_and_above(f.col("_name")), "")).alias("_above")
@@ -340,11 +340,11 @@ class TableMerge:
 
     def _states(self, facts: DataFrame) -> DataFrame:
         """Return the state of each object after each of its facts."""
-        told = self._told
+        changed = self._changed_columns
         order = Window.partitionBy("_name").orderBy("_time", "_rank", "_id")
-        rank = f.col("_rank")
+        replaces_all = f.col("_rank") != _CHANGE
         # A row's origin is the last fact that sets anything. A deletion counts: it leaves the origin empty.
-        says = (rank != _TOLD) | (f.size("_told") > 0)
+        sets_any = replaces_all | (f.size("_told") > 0)
 
         def last(value: Column, sets: Column) -> Column:
             return f.last(f.when(sets, f.struct(value.alias("v"))), ignorenulls=True).over(order)["v"]
@@ -352,43 +352,43 @@ class TableMerge:
         states = facts.select(
             "_name",
             *self._fact,
-            last(f.col(_ROW), rank != _TOLD).alias("_full"),
-            last(f.struct(*(f.col(_ROW)[name].alias(name) for name in self._provenance)), says).alias("_from"),
-            *(last(f.col(_ROW)[name], (rank != _TOLD) | f.array_contains("_told", name)).alias(name) for name in told),
-            f.coalesce(last(rank == _FULL, rank != _TOLD), f.lit(False)).alias(PRESENT),
+            last(f.col(_ROW), replaces_all).alias("_full"),
+            last(f.struct(*(f.col(_ROW)[name].alias(name) for name in self._provenance)), sets_any).alias("_from"),
+            *(last(f.col(_ROW)[name], replaces_all | f.array_contains("_told", name)).alias(name) for name in changed),
+            f.coalesce(last(f.col("_rank") == _FULL, replaces_all), f.lit(False)).alias(PRESENT),
             f.lead("_time").over(order).alias("_next"),
         )
-        return self._last_states(states, told) if self._write == MERGE else self._history(states, told)
+        return self._last_states(states, changed) if self._write == MERGE else self._history(states, changed)
 
-    def _unpacked(self, told: Sequence[str]) -> list[Column]:
+    def _unpacked(self, changed: Sequence[str]) -> list[Column]:
         """Return the columns of the table, made from those of `_states`."""
-        content = [f.col(f"_full.{name}").alias(name) for name in self._content if name not in told]
-        return [*content, *(f.col(f"_from.{name}").alias(name) for name in self._provenance), *map(f.col, told)]
+        content = [f.col(f"_full.{name}").alias(name) for name in self._content if name not in changed]
+        return [*content, *(f.col(f"_from.{name}").alias(name) for name in self._provenance), *map(f.col, changed)]
 
     def _first_states(self, facts: DataFrame) -> DataFrame:
-        """Return what `_states` makes of objects with one fact each, which says all of them."""
+        """Return what `_states` makes of objects with one fact each, which sets all columns."""
         columns = [f.col(_ROW)[name].alias(name) for name in self._columns]
         end = [f.lit(None).cast("timestamp").alias(name) for name in TIMES[self._write][1:]]
         time = f.col("_time").alias(TIMES[self._write][0])
-        told = f.array(f.struct(*self._fact))
+        fact_list = f.array(f.struct(*self._fact))
         if self._write == MERGE:  # as `_needed` gives them: files of one table have the same types, also as to nulls
-            told = told.cast(f"array<{_FACT_TYPE}>")
-        return facts.select("_name", *columns, f.lit(True).alias(PRESENT), time, *end, told.alias(FACTS))
+            fact_list = fact_list.cast(f"array<{_FACT_TYPE}>")
+        return facts.select("_name", *columns, f.lit(True).alias(PRESENT), time, *end, fact_list.alias(FACTS))
 
-    def _last_states(self, states: DataFrame, told: Sequence[str]) -> DataFrame:
+    def _last_states(self, states: DataFrame, changed: Sequence[str]) -> DataFrame:
         whole = Window.partitionBy("_name")
-        held = states.withColumn("_all", f.array_sort(f.collect_list(f.struct(*_FACT)).over(whole)))
-        held = held.where(f.col("_next").isNull()).withColumn(FACTS, _needed(f.col("_all")))
+        latest = states.withColumn("_all", f.array_sort(f.collect_list(f.struct(*_FACT)).over(whole)))
+        latest = latest.where(f.col("_next").isNull()).withColumn(FACTS, _needed(f.col("_all")))
         as_of = f.array_max(f.transform(FACTS, lambda fact: fact["_time"])).alias("as_of")
-        return held.select("_name", *self._unpacked(told), PRESENT, as_of, FACTS)
+        return latest.select("_name", *self._unpacked(changed), PRESENT, as_of, FACTS)
 
-    def _history(self, states: DataFrame, told: Sequence[str]) -> DataFrame:
+    def _history(self, states: DataFrame, changed: Sequence[str]) -> DataFrame:
         """Return one row for each period in which nothing changed."""
         order = Window.partitionBy("_name").orderBy("_time")
         instant = Window.partitionBy("_name", "_time")
         steps = states.withColumn("_instant", f.collect_list(f.struct(*self._fact)).over(instant))
         steps = steps.where(f.col("_next").isNull() | (f.col("_next") > f.col("_time")))
-        steps = steps.select("_name", "_time", "_instant", PRESENT, *self._unpacked(told))
+        steps = steps.select("_name", "_time", "_instant", PRESENT, *self._unpacked(changed))
         steps = steps.withColumn("_print", f.concat(f.col(PRESENT).cast("string"), _text(steps, self._content)))
         begins = ~f.col("_print").eqNullSafe(f.lag("_print").over(order))
         steps = steps.withColumn("_begins", begins.cast("int")).drop("_print")
@@ -408,10 +408,10 @@ class TableMerge:
 _GONE_FACT: Final = ("0 AS _rank", "0L AS _id", "CAST(NULL AS array<string>) AS _told", "1 AS _new")
 
 
-def told_columns(table: DataFrame) -> set[str]:
+def changed_columns_of(table: DataFrame) -> set[str]:
     """Return the columns that attribute changes have set in a table of a merge or append."""
-    told = f.flatten(f.filter(f.col(f"{FACTS}._told"), f.isnotnull))
-    return {row["name"] for row in table.select(f.explode(told).alias("name")).distinct().collect()}
+    names = f.flatten(f.filter(f.col(f"{FACTS}._told"), f.isnotnull))
+    return {row["name"] for row in table.select(f.explode(names).alias("name")).distinct().collect()}
 
 
 def _needed(facts: Column) -> Column:
@@ -426,16 +426,16 @@ def _needed(facts: Column) -> Column:
     def place(fact: Column) -> Column:
         return f.struct(fact["_time"], fact["_rank"], fact["_id"])
 
-    last = f.array_max(f.transform(f.filter(facts, lambda fact: fact["_rank"] != _TOLD), place))
-    later = f.filter(facts, lambda fact: (fact["_rank"] == _TOLD) & (last.isNull() | (place(fact) > last)))
+    last = f.array_max(f.transform(f.filter(facts, lambda fact: fact["_rank"] != _CHANGE), place))
+    later = f.filter(facts, lambda fact: (fact["_rank"] == _CHANGE) & (last.isNull() | (place(fact) > last)))
 
     def shown(fact: Column) -> Column:
         def hidden(name: Column) -> Column:
             return f.exists(later, lambda other: (place(other) > place(fact)) & f.array_contains(other["_told"], name))
 
-        told = f.filter(fact["_told"], lambda name: ~hidden(name))
+        columns = f.filter(fact["_told"], lambda name: ~hidden(name))
         return f.struct(
-            fact["_time"].alias("_time"), fact["_rank"].alias("_rank"), fact["_id"].alias("_id"), told.alias("_told")
+            fact["_time"].alias("_time"), fact["_rank"].alias("_rank"), fact["_id"].alias("_id"), columns.alias("_told")
         )
 
     base = f.filter(facts, lambda fact: place(fact) == last)

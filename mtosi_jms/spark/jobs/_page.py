@@ -100,17 +100,17 @@ def _groups(nodes: DataFrame, pattern: str) -> list[Row]:
 
     At most one group more than can be drawn is returned.
     """
-    held = nodes.select(
+    parts = nodes.select(
         _beginning("id", pattern).alias("id"),
         (f.col("known") & (f.col("id") == _beginning("id", pattern))).alias("known"),
     )
-    counted = held.where("id != ''").groupBy("id").agg(f.count("*").alias("size"), f.max("known").alias("known"))
+    counted = parts.where("id != ''").groupBy("id").agg(f.count("*").alias("size"), f.max("known").alias("known"))
     return counted.limit(GRAPH_NODES + 1).collect()
 
 
 def _ends(edges: DataFrame, pattern: str) -> DataFrame:
-    told = edges.where("kind != 'containment'")
-    return told.select(_beginning("src", pattern).alias("a"), _beginning("dst", pattern).alias("z"))
+    drawn = edges.where("kind != 'containment'")
+    return drawn.select(_beginning("src", pattern).alias("a"), _beginning("dst", pattern).alias("z"))
 
 
 def _beginning(column: str, pattern: str) -> Column:

@@ -19,12 +19,12 @@ _PAUSE: Final = 0.5
 
 
 @contextmanager
-def watching(spark: SparkSession, tell: Callable[[int, int], None]) -> Iterator[None]:
+def watching(spark: SparkSession, report: Callable[[int, int], None]) -> Iterator[None]:
     """Report the tasks of the active Spark stages while the block runs; nothing for a remote session.
 
     Args:
         spark: the session.
-        tell: called with the numbers of finished tasks and of all tasks, each time that they have changed.
+        report: called with the numbers of finished tasks and of all tasks, each time that they have changed.
     """
     from pyspark import InheritableThread
     from pyspark.sql.utils import is_remote
@@ -42,7 +42,7 @@ def watching(spark: SparkSession, tell: Callable[[int, int], None]) -> Iterator[
             stages = [stage for stage in found if stage is not None]
             now = sum(stage.numCompletedTasks for stage in stages), sum(stage.numTasks for stage in stages)
             if stages and now != before:
-                tell(*now)
+                report(*now)
                 before = now
 
     thread = InheritableThread(target=watch, name="spark-progress", daemon=True)

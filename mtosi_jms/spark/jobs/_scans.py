@@ -25,17 +25,17 @@ _FORMAT: Final = ds.ParquetFileFormat(read_options=ds.ParquetReadOptions(coerce_
 
 
 @dataclass
-class Heard:
+class EventSummary:
     """A summary of events.
 
     Attributes:
-        gone: names of deleted objects, with the time of the deletion.
-        told: by object type that has creations or changes: the columns that changes set.
+        deleted: names of deleted objects, with the time of the deletion.
+        changed_columns: by object type that has creations or changes: the columns that changes set.
         rejects: events that cannot be used, with reasons.
     """
 
-    gone: set[tuple[str, dt.datetime]] = field(default_factory=set)
-    told: dict[str, set[str]] = field(default_factory=dict)
+    deleted: set[tuple[str, dt.datetime]] = field(default_factory=set)
+    changed_columns: dict[str, set[str]] = field(default_factory=dict)
     rejects: tuple[Reject, ...] = ()
 
 
@@ -65,7 +65,7 @@ class Changes:
     removes: bool
 
 
-def scan_events(folder: Path, names: Sequence[str], sent: Mapping[str, dt.datetime]) -> Heard:
+def scan_events(folder: Path, names: Sequence[str], sent: Mapping[str, dt.datetime]) -> EventSummary:
     """Summarise the rows of `event_rows` about some object types.
 
     Args:
@@ -73,7 +73,7 @@ def scan_events(folder: Path, names: Sequence[str], sent: Mapping[str, dt.dateti
         names: the object types.
         sent: when each message was sent, for events without a time.
     """
-    heard = Heard()
+    summary = EventSummary()
     rejects: list[Reject] = []
     alone = label_of(class_for(names[0])) if len(names) == 1 else None
     for batch in batches(folder, None):
@@ -86,11 +86,11 @@ def scan_events(folder: Path, names: Sequence[str], sent: Mapping[str, dt.dateti
             if row["_fact"] == REJECTED:
                 rejects.append(Reject(file, row[own["source_line"]], row["_name"]))
             elif row["_fact"] == GONE:
-                heard.gone.add((row["_name"], _utc(row["_time"]) or sent[file]))
+                summary.deleted.add((row["_name"], _utc(row["_time"]) or sent[file]))
             else:
-                heard.told.setdefault(alone or row["object_type"], set()).update(row["_told"] or ())
-    heard.rejects = tuple(rejects)
-    return heard
+                summary.changed_columns.setdefault(alone or row["object_type"], set()).update(row["_told"] or ())
+    summary.rejects = tuple(rejects)
+    return summary
 
 
 def scan_objects(folder: Path, own: Mapping[str, str]) -> Objects:
@@ -108,17 +108,17 @@ def scan_objects(folder: Path, own: Mapping[str, str]) -> Objects:
     return Objects(rows, unnamed, frozenset(files))
 
 
-def scan_names(folder: Path, column: str, told: Path, label: str | None) -> Names:
+def scan_names(folder: Path, column: str, events: Path, label: str | None) -> Names:
     """Read the names of the objects in the news.
 
     Args:
         folder: of the table of the news; it need not exist.
         column: its column of names.
-        told: folder of the rows of `event_rows`; it need not exist.
+        events: folder of the rows of `event_rows`; it need not exist.
         label: the object type; None if all events are of this type.
     """
     found: list[pa.Array] = [batch.column(0) for batch in batches(folder, [column])]
-    for batch in batches(told, None):
+    for batch in batches(events, None):
         of_type = pc.is_valid(batch.column("_name"))
         if label is not None:
             of_type = pc.and_(of_type, pc.equal(batch.column("object_type"), label))

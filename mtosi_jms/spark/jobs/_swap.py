@@ -203,9 +203,9 @@ def _plan(out: Path) -> dict[str, Any] | None:
         return None
     except (ValueError, KeyError, TypeError) as error:
         raise SpoolError(str(out / _JOURNAL), f"is damaged, so that the swap cannot be finished: {error}") from error
-    strange = [name for name in names if Path(name).name != name]
-    if strange:
-        raise SpoolError(str(out / _JOURNAL), f"is damaged: {strange[0]!r} is no name of a table")
+    wrong = [name for name in names if Path(name).name != name]
+    if wrong:
+        raise SpoolError(str(out / _JOURNAL), f"is damaged: {wrong[0]!r} is no name of a table")
     return plan
 
 

@@ -180,22 +180,22 @@ class TableWriter:
         Returns:
             How many files were rejected.
         """
-        aside = self._folder / "aside"
+        partitioned = self._folder / "aside"
         rows, observed = self._observed(self._read(types, landed))
-        rows.write.mode("overwrite").partitionBy("object_type").parquet(str(aside))
+        rows.write.mode("overwrite").partitionBy("object_type").parquet(str(partitioned))
         rejected = int(observed.get["rejected"])
         if not rejected:
             with ThreadPoolExecutor(_AT_ONCE) as pool:
-                list(pool.map(lambda name: self._part(name, aside, rows), types))
-        shutil.rmtree(aside)
+                list(pool.map(lambda name: self._part(name, partitioned, rows), types))
+        shutil.rmtree(partitioned)
         return rejected
 
-    def _part(self, name: str, aside: Path, rows: DataFrame) -> None:
+    def _part(self, name: str, partitioned: Path, rows: DataFrame) -> None:
         """Write the table of one object type from its rows in the temporary folder."""
-        folder = aside / f"object_type={label_of(class_for(name))}"
+        folder = partitioned / f"object_type={label_of(class_for(name))}"
         if folder.exists():
-            held = self._spark.read.schema(rows.schema).parquet(str(folder))
-            rows = where(held.select(*type_columns(name)), self._condition)
+            stored = self._spark.read.schema(rows.schema).parquet(str(folder))
+            rows = where(stored.select(*type_columns(name)), self._condition)
             write_parquet(rows.coalesce(_files(folder)), self._table(name))
         elif self._options.object_types != (ALL,):
             write_parquet(rows.limit(0).select(*type_columns(name)).coalesce(1), self._table(name))
@@ -256,11 +256,11 @@ def _parted(batch: pa.RecordBatch, types: Sequence[str]) -> Iterator[tuple[str, 
         yield types[0], batch.select(row_schema(types).names)
         return
     for name in types:
-        mine = batch.filter(pc.equal(batch.column("object_type"), label_of(class_for(name))))
-        if mine.num_rows:
+        of_type = batch.filter(pc.equal(batch.column("object_type"), label_of(class_for(name))))
+        if of_type.num_rows:
             schema = row_schema((name,))
             arrays = [
-                mine.column(path[0]) if len(path) == 1 else pc.struct_field(mine.column(path[0]), path[1])
+                of_type.column(path[0]) if len(path) == 1 else pc.struct_field(of_type.column(path[0]), path[1])
                 for path in _paths(name).values()
             ]
             yield name, pa.RecordBatch.from_arrays(arrays, schema=schema)

@@ -285,8 +285,8 @@ def _containment(table: DataFrame, name: Column, own: Mapping[str, str]) -> Colu
     """Return the edge from the innermost object around an object to that object."""
     above = f.when(f.contains(name, f.lit("/")), f.regexp_replace(name, "/[^/]*$", ""))
     if own["parent_names"] in table.columns:
-        told = f.filter(table[own["parent_names"]], lambda parent: (parent != "") & (parent != name))
-        above = f.coalesce(f.when(f.size(told) > 0, f.element_at(told, -1)), above)
+        parents = f.filter(table[own["parent_names"]], lambda parent: (parent != "") & (parent != name))
+        above = f.coalesce(f.when(f.size(parents) > 0, f.element_at(parents, -1)), above)
     return f.array(_edge(above, name, f.lit("contains"), "containment"))
 
 

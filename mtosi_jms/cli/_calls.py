@@ -20,7 +20,7 @@ class Reply(NamedTuple):
     body: Callable[[], Any]
 
 
-class Asked(Protocol):
+class PreparedCall(Protocol):
     """An operation with its request.
 
     Attributes:
