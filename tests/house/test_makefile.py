@@ -203,8 +203,6 @@ def run_ci(tmp_path: Path, **tools: str) -> subprocess.CompletedProcess[str]:
 
 
 INSTALLED = Path("/usr/share/java/activemq-broker.jar").exists()
-
-
 CI_STEPS = ["make check", "make docs", "make spark", "make test"]
 
 
