@@ -38,7 +38,7 @@ MtosiError
 │   └── SpoolFullError                      an outbox or inbox at its limit, or on a full disk
 ├── FileLocationError (ValueError)      a fileLocationURI that may not be followed, or leads to nothing (C18)
 ├── SchemaError (ValueError)            WSDL or XSD that cannot be used: file, line, rule
-├── MqFormatError (ValueError)           octets that are no message of IBM MQ; offset
+├── MqFormatError (ValueError)           octets that are not a message of IBM MQ; offset
 └── BridgeError                         the bridge between JMS and the Notification Service, or what it was asked for
     ├── EventError (ValueError)             an event or message that cannot become the other; path
     ├── UnsupportedQoS (ValueError)         quality of service that the mapping or the channel does not have; by name
@@ -231,7 +231,7 @@ class DecodeError(XmlError):
 
 
 class EnvelopeError(XmlError):
-    """Well-formed XML that is no SOAP envelope, or an envelope without an MTOSI message."""
+    """Well-formed XML that is not a SOAP envelope, or an envelope without an MTOSI message."""
 
 
 class EncodeError(MtosiError, ValueError):
@@ -480,7 +480,7 @@ class SendTimeoutError(TransportError, TimeoutError):
 class IllegalStateError(MtosiError, RuntimeError):
     """The object is closed, in use by another thread, or not made for what it was asked for.
 
-    The caller is at fault and not the provider: trying again does not help, so it is no TransportError.
+    The caller is at fault and not the provider: trying again does not help, so it is not a TransportError.
     """
 
 
@@ -563,7 +563,7 @@ class SchemaError(MtosiError, ValueError):
 
 
 class MqFormatError(MtosiError, ValueError):
-    """Octets that are no message of IBM MQ, or a message that has no such octets.
+    """Octets that are not a message of IBM MQ, or a message that has no such octets.
 
     Attributes:
         message: what is wrong, without the place.

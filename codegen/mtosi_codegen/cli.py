@@ -154,7 +154,7 @@ def _names(text: str) -> list[str]:
 
 def _package(text: str) -> str:
     if not all(part.isidentifier() and not keyword.iskeyword(part) for part in text.split(".")):
-        raise argparse.ArgumentTypeError(f"{text!r} is no Python package name")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a Python package name")
     return text
 
 

@@ -14,7 +14,7 @@ from mtosi_jms.errors import SchemaError
 
 RULES: Final[dict[str, str]] = {
     "unreadable": "a file or folder that cannot be read",
-    "not-xml": "a file that is no well-formed XML, or neither WSDL 1.1 nor XML Schema",
+    "not-xml": "a file that is not well-formed XML, or neither WSDL 1.1 nor XML Schema",
     "dtd": "a document type declaration",
     "encoding-blank": "blanks before the XML declaration",
     "location-backslash": "backslashes in a location",

@@ -8,7 +8,7 @@
 - the Python interface, a page for each public module that has names of its own, from its docstrings;
 - the drawings of the patterns, from the tables that the code runs.
 
-A link to a file of the repository that is no page of the site becomes plain text.
+A link to a file of the repository that is not a page of the site becomes plain text.
 """
 
 from __future__ import annotations

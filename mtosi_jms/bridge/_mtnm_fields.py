@@ -131,7 +131,7 @@ def object_type(reading: Reading, name: str, path: str, value: Any) -> object:
     elif isinstance(it, int) and not isinstance(it, bool) and 0 <= it < len(_NUMBERED_TYPES):
         reading.note(FindingKind.FORM, path, f"is a {kind_name(value.type)}, not an enumeration")
         return _NUMBERED_TYPES[it]
-    raise EventError(f"is no ObjectType_T: {clip(value)}")
+    raise EventError(f"is not of type ObjectType_T: {clip(value)}")
 
 
 _NUMBERED_TYPES: Final = tuple(OBJECT_TYPES.values())

@@ -61,7 +61,7 @@ def _parameters(reading: Reading, name: str, path: str, value: Any) -> object:
     for at, one in enumerate(elements(value)):
         parts = members(one)
         if parts is None or len(parts) != 2:
-            raise EventError(f"is no list of parameters by layer but a {kind_name(value.type)}")
+            raise EventError(f"is not a list of parameters by layer but a {kind_name(value.type)}")
         (_, layer), (_, pairs) = parts
         here = f"{path}[{at}]"
         found.append(
@@ -210,7 +210,7 @@ def created(reading: Reading, kind: str | None, body: Any) -> CommonObjectInfoTy
         found = reading.bare("remainder_of_body", "remainder_of_body", body)
         parts = members(found)
         if parts is None:
-            raise EventError(f"is no object but a {kind_name(found.type)}")
+            raise EventError(f"is not an object but a {kind_name(found.type)}")
     except EventError as exc:
         reading.keep("remainder_of_body", "remainder_of_body", body, exc.message)
         return None
@@ -227,7 +227,7 @@ def attributes(reading: Reading, kind: str | None, path: str, value: Any) -> Com
     for one in elements(value):
         pair = members(one)
         if pair is None or len(pair) != 2 or not isinstance(pair[0][1].value, str):
-            raise EventError(f"is no list of names and values but a {kind_name(value.type)}")
+            raise EventError(f"is not a list of names and values but a {kind_name(value.type)}")
         held = pair[1][1]
         parts.append((pair[0][1].value, held.value if isinstance(held.value, Any) else held))
     return object_of(reading, kind, path, parts) if parts else None
@@ -243,7 +243,7 @@ def route(reading: Reading, name: str, path: str, value: Any) -> RouteType:
     for at, one in enumerate(elements(value)):
         parts = members(one)
         if parts is None:
-            raise EventError(f"is no list of cross connections but a {kind_name(value.type)}")
+            raise EventError(f"is not a list of cross connections but a {kind_name(value.type)}")
         found.append(_connection(reading, f"{path}[{at}]", parts))
     return RouteType(cc_list=CrossConnectListType(cc=found))
 

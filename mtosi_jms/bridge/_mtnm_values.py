@@ -185,7 +185,7 @@ class Reading:
         if word in _TRUTHS:
             self.note(FindingKind.FORM, path, f"is a {kind_name(value.type)}, not a boolean")
             return _TRUTHS[word]
-        raise EventError(f"is no boolean but {clip(value)}")
+        raise EventError(f"is not a boolean but {clip(value)}")
 
     def moment(self, path: str, value: Any) -> dt.datetime | None:
         """A time, `20140725140203.0+0800`; None for an empty one.
@@ -201,7 +201,7 @@ class Reading:
             text = re.sub(r"[-: T]", "", text[:19]) + text[19:]
         found = _TIME.fullmatch(text)
         if found is None:
-            raise EventError(f"is no time: {text[:40]!r}")
+            raise EventError(f"is not a time: {text[:40]!r}")
         digits, fraction, zone = found.groups()
         try:
             when = dt.datetime(
@@ -215,7 +215,7 @@ class Reading:
                 _zone(zone),
             )
         except ValueError:
-            raise EventError(f"is no time: {text[:40]!r}") from None
+            raise EventError(f"is not a time: {text[:40]!r}") from None
         if zone is None:
             self.note(FindingKind.FORM, path, "has no zone")
         return when
@@ -247,7 +247,7 @@ class Reading:
         elif isinstance(it, int) and 0 <= it < len(choices.by_number):
             self.note(FindingKind.FORM, path, f"is a {kind_name(value.type)}, not an enumeration")
             return choices.by_number[it]
-        raise EventError(f"is no {choices.name}: {clip(value)}")
+        raise EventError(f"is not of type {choices.name}: {clip(value)}")
 
     def name(self, path: str, value: Any) -> NamingAttributeType | None:
         """A name; None for an empty one.
@@ -259,7 +259,7 @@ class Reading:
         if pairs is None:
             pairs = _pairs_of_anys(value)
             if pairs is None:
-                raise EventError(f"is no name but a {kind_name(value.type)}")
+                raise EventError(f"is not a name but a {kind_name(value.type)}")
             self.note(FindingKind.FORM, path, "has Anys, not strings")
         if not pairs:
             return None
@@ -309,7 +309,7 @@ class Reading:
         """
         found = pairs_of(value)
         if found is None:
-            raise EventError(f"is no list of names and texts but a {kind_name(value.type)}")
+            raise EventError(f"is not a list of names and texts but a {kind_name(value.type)}")
         return [
             NameAndStringValueType(name=self.clean(name, path), value=self.clean(text, f"{path}.{name}"))
             for name, text in found
@@ -332,7 +332,7 @@ class Reading:
         elif isinstance(it, int) and not isinstance(it, bool):
             found, text = LAYER_RATES.get(it), str(it)
         else:
-            raise EventError(f"is no layer rate but {clip(value)}")
+            raise EventError(f"is not a layer rate but {clip(value)}")
         if found is not None:
             return LayerRateType(value=found)
         self.keep(name, path, value, f"MTOSI has no layer rate {text[:40]!r}; it is VENDOR_EXT")
@@ -385,7 +385,7 @@ class Reading:
             try:
                 found = float(it)
             except ValueError:
-                raise EventError(f"is no number: {it[:40]!r}") from None
+                raise EventError(f"is not a number: {it[:40]!r}") from None
             self.note(FindingKind.FORM, path, "is a string, not a number")
             return found
         if isinstance(it, (int, float, Decimal)) and not isinstance(it, bool):
@@ -393,7 +393,7 @@ class Reading:
                 return float(it)
             except OverflowError:
                 raise EventError("is a number that no float holds") from None
-        raise EventError(f"is no number but {clip(value)}")
+        raise EventError(f"is not a number but {clip(value)}")
 
     def count(self, path: str, value: Any) -> int:
         """A whole number that an unsigned int holds.
@@ -403,7 +403,7 @@ class Reading:
         """
         found = self.number(path, value)
         if not (math.isfinite(found) and found.is_integer() and 0 <= found < 2**32):
-            raise EventError(f"is no whole number from 0 on: {clip(value)}")
+            raise EventError(f"is not a whole number from 0 on: {clip(value)}")
         return int(found)
 
     def extensions(self) -> AnyListType | None:
@@ -463,7 +463,7 @@ def elements(value: Any) -> list[Any]:
     """
     plain = value.type.plain
     if plain.kind not in (TCKind.sequence, TCKind.array) or not isinstance(value.value, tuple):
-        raise EventError(f"is no sequence but a {kind_name(value.type)}")
+        raise EventError(f"is not a sequence but a {kind_name(value.type)}")
     inner = (plain.content or _ANY).plain
     found = [one if inner.kind is TCKind.any and isinstance(one, Any) else Any(inner, one) for one in value.value]
     return [Any(one.type.plain, one.value) for one in found]

@@ -409,7 +409,7 @@ class CorbaSource(_End):
         self._check_connected()
         proxy = self._ack_proxy()
         if proxy is None:
-            raise BridgeError(f"{self._name}: the channel has not the interfaces of acknowledgement")
+            raise BridgeError(f"{self._name}: the channel does not have the interfaces of acknowledgement")
         with self._orb.calling(self._name):
             proxy.acknowledge(self._orb.java.jpype.JArray(self._orb.java.jpype.JInt)(list(numbers)))
 

@@ -204,7 +204,7 @@ class ChannelToJms(Keeper[EventSource]):
         acknowledges = end.acknowledges
         if is_acknowledged(options.qos) and not acknowledges:
             end.disconnect()
-            raise UnsupportedQoS("the channel has not the interfaces of acknowledgement", ["DeliveryReliability"])
+            raise UnsupportedQoS("the channel does not have the interfaces of acknowledgement", ["DeliveryReliability"])
         self._duplicates = Duplicates()
         # Pulls and acknowledgements have separate counts; without acknowledgement retries have no limit.
         self._retries = (self._retries_at(end), self._retries_at(end)) if acknowledges else None

@@ -345,11 +345,11 @@ class _Writer:
 
     def string(self, text: object) -> None:
         if not isinstance(text, str):
-            raise EventError(f"{_shown(text)} is no text")
+            raise EventError(f"{_shown(text)} is not text")
         try:
             raw = text.encode(self._charset)
         except UnicodeEncodeError as error:
-            raise EventError(f"{_shown(text[error.start])} is no character of {self._charset}") from None
+            raise EventError(f"{_shown(text[error.start])} is not a character of {self._charset}") from None
         if b"\0" in raw:
             raise EventError("a string holds the character NUL, which CORBA ends strings with")
         self.ulong(len(raw) + 1)
@@ -381,7 +381,7 @@ class _Writer:
 
     def any(self, any: object, depth: int) -> None:
         if not isinstance(any, Any):
-            raise EventError(f"{_shown(any)} is no Any")
+            raise EventError(f"{_shown(any)} is not an Any")
         self.typecode(any.type)
         self.value(any.type, any.value, depth + 1)
 
@@ -405,7 +405,7 @@ class _Writer:
         code = _SIMPLE.get(kind)
         if code is not None:
             if isinstance(value, bool) or not isinstance(value, int | float):
-                raise EventError(f"{_shown(value)} is no {kind.name}")
+                raise EventError(f"{_shown(value)} is not of type {kind.name}")
             self.number(code, value)
         elif kind in _WRITERS:
             _WRITERS[kind](self, one, value, depth)
@@ -496,31 +496,31 @@ def _parts(one: TypeCode, charset: str) -> bytes:
 
 def _write_nothing(out: _Writer, one: TypeCode, value: Value, depth: int) -> None:
     if value is not None:
-        raise EventError(f"{_shown(value)} is no {one.kind.name}")
+        raise EventError(f"{_shown(value)} is not of type {one.kind.name}")
 
 
 def _write_boolean(out: _Writer, one: TypeCode, value: Value, depth: int) -> None:
     if not isinstance(value, bool):
-        raise EventError(f"{_shown(value)} is no boolean")
+        raise EventError(f"{_shown(value)} is not a boolean")
     out.data.append(value)
 
 
 def _write_char(out: _Writer, one: TypeCode, value: Value, depth: int) -> None:
     if not isinstance(value, str) or len(value) != 1 or value > "\xff":
-        raise EventError(f"{_shown(value)} is no char: one character of Latin-1")
+        raise EventError(f"{_shown(value)} is not a char: one character of Latin-1")
     out.data.append(ord(value))
 
 
 def _utf16(text: Value) -> bytes:
     if not isinstance(text, str):
-        raise EventError(f"{_shown(text)} is no text")
+        raise EventError(f"{_shown(text)} is not text")
     return text.encode("utf-16-be", "surrogatepass")
 
 
 def _write_wchar(out: _Writer, one: TypeCode, value: Value, depth: int) -> None:
     raw = _utf16(value)
     if len(raw) != 2:
-        raise EventError(f"{_shown(value)} is no wchar: one character of Unicode's basic plane")
+        raise EventError(f"{_shown(value)} is not a wchar: one character of Unicode's basic plane")
     out.data.append(2)
     out.data += raw
 
@@ -548,13 +548,13 @@ def _write_any(out: _Writer, one: TypeCode, value: Value, depth: int) -> None:
 
 def _write_typecode(out: _Writer, one: TypeCode, value: Value, depth: int) -> None:
     if not isinstance(value, TypeCode):
-        raise EventError(f"{_shown(value)} is no TypeCode")
+        raise EventError(f"{_shown(value)} is not a TypeCode")
     out.typecode(value)
 
 
 def _write_reference(out: _Writer, one: TypeCode, value: Value, depth: int) -> None:
     if not isinstance(value, ObjectReference):
-        raise EventError(f"{_shown(value)} is no object reference")
+        raise EventError(f"{_shown(value)} is not an object reference")
     if not value.ior:
         out.string("")
         out.ulong(0)
@@ -574,7 +574,7 @@ def _write_reference(out: _Writer, one: TypeCode, value: Value, depth: int) -> N
 
 def _write_struct(out: _Writer, one: TypeCode, value: Value, depth: int) -> None:
     if not isinstance(value, tuple) or len(value) != len(one.members):
-        raise EventError(f"{_shown(value)} has not the {len(one.members)} members of {one.name or one.kind.name}")
+        raise EventError(f"{_shown(value)} does not have the {len(one.members)} members of {one.name or one.kind.name}")
     if one.kind is K.except_:
         out.string(one.repository_id)
     for member, part in zip(one.members, value, strict=True):
@@ -586,7 +586,7 @@ def _write_struct(out: _Writer, one: TypeCode, value: Value, depth: int) -> None
 
 def _write_union(out: _Writer, one: TypeCode, value: Value, depth: int) -> None:
     if not isinstance(value, Union):
-        raise EventError(f"{_shown(value)} is no value of the union {one.name}")
+        raise EventError(f"{_shown(value)} is not a value of the union {one.name}")
     out.value(_need(one.discriminator).plain, value.discriminator, depth + 1)
     member = _chosen(one, value.discriminator)
     if member is not None:
@@ -598,7 +598,7 @@ def _write_union(out: _Writer, one: TypeCode, value: Value, depth: int) -> None:
 def _write_enum(out: _Writer, one: TypeCode, value: Value, depth: int) -> None:
     index = next((index for index, member in enumerate(one.members) if member.name == value), None)
     if index is None:
-        raise EventError(f"{_shown(value)} is no member of the enumeration {one.name}")
+        raise EventError(f"{_shown(value)} is not a member of the enumeration {one.name}")
     out.ulong(index)
 
 
@@ -647,7 +647,7 @@ def _write_alias(out: _Writer, one: TypeCode, value: Value, depth: int) -> None:
 
 def _write_fixed(out: _Writer, one: TypeCode, value: Value, depth: int) -> None:
     if not isinstance(value, Decimal) or not value.is_finite():
-        raise EventError(f"{_shown(value)} is no fixed")
+        raise EventError(f"{_shown(value)} is not of type fixed")
     if not 0 < one.digits <= _MOST_DIGITS:
         raise EventError(f"a fixed of {one.digits} digits: there are 1 to {_MOST_DIGITS}")
     sign, digits, exponent = value.as_tuple()
@@ -665,7 +665,7 @@ def _write_fixed(out: _Writer, one: TypeCode, value: Value, depth: int) -> None:
 
 def _write_longdouble(out: _Writer, one: TypeCode, value: Value, depth: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise EventError(f"{_shown(value)} is no long double")
+        raise EventError(f"{_shown(value)} is not of type long double")
     out.align(8)
     try:
         out.data += to_quad(float(value))
@@ -830,7 +830,7 @@ class _Reader:
             return self._indirection()
         kind = _KINDS.get(number)
         if kind is None:
-            raise EventError(f"{number} is no kind of TypeCode")
+            raise EventError(f"{number} is not a kind of TypeCode")
         if kind in _REFUSED:
             raise _refusal(kind)
         if kind in (K.string, K.wstring):

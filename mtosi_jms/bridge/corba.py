@@ -540,7 +540,7 @@ def _located(address: str, name: str) -> tuple[str, Sequence[str]]:
     for place in places.split(","):
         match = _ADDRESS.fullmatch(place)
         if match is None or not match["host"]:
-            raise ConfigError(f"{address}: {place!r} is no address; it is :HOST:PORT or iiop:HOST:PORT")
+            raise ConfigError(f"{address}: {place!r} is not an address; it is :HOST:PORT or iiop:HOST:PORT")
         if match["port"] and int(match["port"]) > 65_535:
             raise ConfigError(f"{address}: there is no port {match['port']}")
         found.append(match["host"].strip("[]"))

@@ -161,7 +161,7 @@ def _read(found: object, path: str, depth: int) -> Any:
             return any_of(found)
         except EventError as error:
             raise EventError(f'{error.message}; another type is {{"type": "longlong", "value": ...}}', path) from None
-    raise EventError(f"{type(found).__name__} is no value", path)
+    raise EventError(f"{type(found).__name__} is not a value", path)
 
 
 def _read_typed(found: Mapping[str, object], path: str, depth: int) -> Any:

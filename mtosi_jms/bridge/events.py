@@ -392,7 +392,7 @@ def any_of(value: bool | float | str | bytes | None) -> Any:
     kind = type(value)
     found = _BY_CLASS.get(kind)
     if found is None:
-        raise EventError(f"{kind.__name__} is no Java value that has an IDL type")
+        raise EventError(f"{kind.__name__} is not a Java value that has an IDL type")
     bounds = _RANGES.get(kind)
     if bounds is None:
         return Any(found, float(value) if isinstance(value, Float) else value)

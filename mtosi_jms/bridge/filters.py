@@ -138,7 +138,7 @@ def _constraint(node: Node, *, holds: bool) -> str:
         case Literal(value):
             return "TRUE" if (value is True) is holds else "FALSE"
         case _:
-            raise SelectorError("this is no condition", node.position)
+            raise SelectorError("this is not a condition", node.position)
 
 
 def _comparison(node: Comparison, holds: bool) -> str:

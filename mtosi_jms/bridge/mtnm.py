@@ -507,7 +507,7 @@ def _correlated(reading: Reading, name: str, path: str, value: Any) -> object:
     for at, one in enumerate(elements(value)):
         parts = members(one)
         if parts is None or len(parts) != 2:
-            raise EventError(f"is no list of correlated notifications but a {kind_name(value.type)}")
+            raise EventError(f"is not a list of correlated notifications but a {kind_name(value.type)}")
         source = reading.name(f"{path}[{at}]", parts[0][1])
         if source is None:
             raise EventError("names no object")

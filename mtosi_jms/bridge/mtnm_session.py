@@ -337,7 +337,7 @@ def _time(text: str) -> dt.datetime | None:
     try:
         return Reading(None).moment("", any_of(text))
     except EventError:
-        log.info("is no time: %.40r", text)
+        log.info("is not a time: %.40r", text)
         return None
 
 

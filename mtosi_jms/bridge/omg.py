@@ -318,7 +318,7 @@ def _integer(header: Mapping[str, Any], name: str) -> int | None:
     if found is None:
         return None
     if isinstance(found.value, bool) or not isinstance(found.value, int):
-        raise EventError(f"a {found.type.plain.kind.name} is no whole number", name)
+        raise EventError(f"a {found.type.plain.kind.name} is not a whole number", name)
     return found.value
 
 
@@ -445,7 +445,7 @@ def _java(code: TypeCode, value: Value, rules: BridgeRules) -> PropertyValue | N
 def _member(code: TypeCode, value: Value) -> str:
     if isinstance(value, str) and any(member.name == value for member in code.members):
         return value
-    raise EventError(f"{value!r:.60} is no member of {code.name or 'the enumeration'}")
+    raise EventError(f"{value!r:.60} is not a member of {code.name or 'the enumeration'}")
 
 
 def _expands(code: TypeCode) -> bool:
@@ -517,7 +517,7 @@ def _whole(bits: int, signed: bool, kind: type[int]) -> Callable[[Value], Proper
 
     def convert(value: Value) -> PropertyValue:
         if not isinstance(value, int) or value is True or value is False or not least <= value < most:
-            raise EventError(f"{value!r:.60} is no whole number of {bits} bits")
+            raise EventError(f"{value!r:.60} is not a whole number of {bits} bits")
         return kind(value - whole if value >= half else value)
 
     return convert
@@ -526,13 +526,13 @@ def _whole(bits: int, signed: bool, kind: type[int]) -> Callable[[Value], Proper
 def _boolean(value: Value) -> PropertyValue:
     if value is True or value is False:
         return value
-    raise EventError(f"{value!r:.60} is no boolean")
+    raise EventError(f"{value!r:.60} is not a boolean")
 
 
 def _double(value: Value) -> PropertyValue:
     if isinstance(value, float):
         return float(value)
-    raise EventError(f"{value!r:.60} is no floating-point number")
+    raise EventError(f"{value!r:.60} is not a floating-point number")
 
 
 def _single(value: Value) -> PropertyValue:
@@ -542,7 +542,7 @@ def _single(value: Value) -> PropertyValue:
 def _text(value: Value) -> PropertyValue:
     if isinstance(value, str):
         return value
-    raise EventError(f"{value!r:.60} is no text")
+    raise EventError(f"{value!r:.60} is not text")
 
 
 _TO_JAVA: Final[Mapping[TCKind, Callable[[Value], PropertyValue]]] = {
@@ -676,7 +676,7 @@ def _element(plain: TypeCode, value: Value) -> BodyValue:
     made = _TO_JAVA[plain.kind](value)
     if plain.kind in (TCKind.char, TCKind.wchar) and isinstance(made, str):
         if len(made) != 1 or made > "\uffff":
-            raise EventError(f"{made!r:.60} is no character of Java")
+            raise EventError(f"{made!r:.60} is not a character of Java")
         return Char(made)
     return made
 

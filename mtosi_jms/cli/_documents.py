@@ -117,7 +117,7 @@ def load(file: str) -> Document:
 
     Raises:
         OSError: it cannot be read.
-        XmlError: damaged gzip, or what is in it is no SOAP envelope.
+        XmlError: damaged gzip, or what is in it is not a SOAP envelope.
     """
     try:
         data = read_document(file)

@@ -61,7 +61,7 @@ class Shape(Protocol):
         ...
 
     def make(self, values: Mapping[str, list[Any]], path: str) -> Any:
-        """The object with these values, by key; of a field that is no list the first one counts.
+        """The object with these values, by key; of a field that is not a list the first one counts.
 
         Raises:
             ConfigError: something that is required is missing.

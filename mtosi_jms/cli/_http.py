@@ -53,7 +53,7 @@ def options_of(args: argparse.Namespace, **more: Any) -> HttpOptions:
     """What the options allow.
 
     Raises:
-        ConfigError: a file that cannot be read, or a line of it that is no login.
+        ConfigError: a file that cannot be read, or a line of it that is not a login.
     """
     from mtosi_jms.gateway import HttpOptions
 
@@ -83,7 +83,7 @@ def wsdls_of(args: argparse.Namespace, own: Sequence[str] = ()) -> WsdlFiles | N
 
     Raises:
         ConfigError: a file that cannot be read.
-        XmlError: one that is no XML.
+        XmlError: one that is not XML.
     """
     from mtosi_jms.gateway import WsdlFiles
     from mtosi_jms.validation import default_folder

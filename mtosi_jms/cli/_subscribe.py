@@ -162,7 +162,7 @@ def _to_json(received: Received) -> dict[str, Any]:
 
 
 def _name_of(event: Any) -> str:
-    """An event's logical name; of what is no event the name of its element."""
+    """An event's logical name; of what is not an event the name of its element."""
     if isinstance(event, RawXml):
         return logical_name(split_clark(event.tag)[1])
     return logical_name(event.__xml__.element or "") if isinstance(event, XmlObject) else type(event).__name__

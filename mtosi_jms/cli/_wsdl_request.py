@@ -96,7 +96,7 @@ def _values_in(element: etree._Element, operation: Any, document: Any) -> dict[s
     """zeep's arguments for an operation, out of a request as XML.
 
     Raises:
-        ConfigError: it is no request of the operation, or zeep cannot read it.
+        ConfigError: it is not a request of the operation, or zeep cannot read it.
     """
     body = operation.input.body
     tag = body.qname.text if body is not None else "empty"

@@ -256,7 +256,7 @@ class Console:
         """Redrives or withdraws a message."""
         form = await self._guard.form(request)
         if form is None:
-            return PlainTextResponse("This is no form of the console's own: load the page again.\n", 403)
+            return PlainTextResponse("This is not a form of the console's own: load the page again.\n", 403)
         if not self._allow_actions:
             return PlainTextResponse("Actions are off: start the console with --allow-actions.\n", 403)
         try:

@@ -187,7 +187,7 @@ class Dispatcher:
         if _is_reply(envelope):  # answering an answer might never end
             what = f"a message of type {header_text(request, 'msgType') or 'ERROR'} came where requests are expected"
             error = ProtocolError(what, correlation_id(request) or "")
-            self.failures.report("a message that is no request", error, message=message)
+            self.failures.report("a message that is not a request", error, message=message)
             return
         if envelope.warnings:
             identifier = correlation_id(request) or "none"
@@ -498,4 +498,4 @@ def _not_a_service(given: object) -> str:
     if isinstance(given, type) and issubclass(given, SupplierBase):
         return f"services: {given.__name__} is a class; give an instance, {given.__name__}()"
     kind = given if isinstance(given, type) else type(given)
-    return f"services: {kind.__name__} is no supplier class; derive it from the stub's Supplier"
+    return f"services: {kind.__name__} is not a supplier class; derive it from the stub's Supplier"

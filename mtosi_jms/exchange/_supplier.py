@@ -458,7 +458,7 @@ class Supplier:
             return
         if kind in NO_REQUEST and header_text(request, "msgType") is None:
             what = f"a message of type {kind} came where requests are expected"
-            self._reject("a message that is no request", ProtocolError(what, correlation_id(request) or ""), message)
+            self._reject("a message that is not a request", ProtocolError(what, correlation_id(request) or ""), message)
             return
         try:
             judge_body(self._check, message, envelope)

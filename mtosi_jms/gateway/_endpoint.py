@@ -385,7 +385,7 @@ def _request(data: bytes, request: HttpRequest) -> Request:
     """
     envelope = parse(data, source="the request", needs_header=False)
     if envelope.fault is not None:
-        raise _Refused(400, "a fault is no request")
+        raise _Refused(400, "a fault is not a request")
     header = envelope.header or Header()
     local = tag_of(envelope.body).rpartition("}")[2]
     operation = header_text(header, "activityName") or local.removesuffix(OF_REQUEST)

@@ -109,7 +109,7 @@ class HttpPeer(Closeable):
             urlsplit(url)
             parsed = httpx.URL(url)
         except (httpx.InvalidURL, TypeError, ValueError, AttributeError):
-            raise ConfigError("url: it is no URL") from None
+            raise ConfigError("url: it is not a URL") from None
         if parsed.scheme not in ("http", "https") or not parsed.host:
             raise ConfigError("url: give an http: or https: URL with a host")
         if parsed.userinfo:

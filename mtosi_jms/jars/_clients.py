@@ -246,7 +246,7 @@ def fetch_client(kind: str, version: str | None = None, *, unpinned: bool = Fals
     client = _client(kind)
     requested = version or client.version
     if not _VERSION.fullmatch(requested):
-        raise ConfigError(f"{requested!r} is no version")
+        raise ConfigError(f"{requested!r} is not a version")
     pinned = requested == client.version
     if not pinned and not unpinned:
         raise ConfigError(

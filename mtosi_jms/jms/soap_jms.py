@@ -198,7 +198,7 @@ def _address(message: JmsMessage) -> tuple[str, str] | None:
     try:
         uri = JmsUri.parse(text)
     except NamingError as error:
-        return "malformedRequestURI", f"{_URI} is no JMS URI: {str(error)[:200]}"
+        return "malformedRequestURI", f"{_URI} is not a JMS URI: {str(error)[:200]}"
     if "targetService" in uri.parameters:
         return "targetServiceNotAllowedInRequestURI", f"{_URI} has the parameter targetService"
     return None

@@ -233,7 +233,7 @@ def _fields(
 def _destination(dt: str, text: str) -> Destination:
     kind, colon, name = text.partition(":")
     if not colon or kind not in KINDS:
-        raise ValueError(f"{text!r:.60} is no destination: {' or '.join(f'{one}:NAME' for one in KINDS)}")
+        raise ValueError(f"{text!r:.60} is not a destination: {' or '.join(f'{one}:NAME' for one in KINDS)}")
     return KINDS[kind](name)
 
 

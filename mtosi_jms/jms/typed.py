@@ -104,7 +104,7 @@ def read_value(dt: str, text: str, *, on_invalid: OnInvalid = "fail", name: str 
         try:
             return reader(dt.lower(), text)
         except ValueError as exc:
-            raise DecodeError(f"{text!r:.60} is no {dt.lower()}: {exc}") from None
+            raise DecodeError(f"{text!r:.60} is not of type {dt.lower()}: {exc}") from None
     except DecodeError as error:
         if on_invalid == "fail":
             raise

@@ -167,7 +167,7 @@ class _Found:
                 try:
                     body, content = b"", read_content(body, on_invalid=self.on_invalid)
                 except XmlError as error:
-                    raise MqFormatError(f"the body is no {kind.value}: {error}", at) from None
+                    raise MqFormatError(f"the body is not a {kind.value}: {error}", at) from None
         properties = dict(self.properties)
         for name, value in self.kept.items():
             if is_property_name(f"{KEPT}{name}"):
@@ -208,7 +208,7 @@ class _Found:
     def _number(self, name: str, at: int) -> int:
         text = self.jms[name].strip()
         if not re.fullmatch(r"-?[0-9]{1,19}", text):
-            raise MqFormatError(f"jms.{name}: {text!r:.40} is no whole number", at)
+            raise MqFormatError(f"jms.{name}: {text!r:.40} is not a whole number", at)
         return int(text)
 
     def _jms_type(self) -> str | None:

@@ -271,5 +271,5 @@ def parse_pattern(text: str | None) -> tuple[CommunicationPattern, Flag | None]:
         return known, None
     if value == "MultipleResponse":
         return CommunicationPattern.MULTIPLE_BATCH_RESPONSE, Flag("C51", "MultipleResponse means MultipleBatchResponse")
-    problem = f"{value!r} is no communication pattern" if value else "no communication pattern is given"
+    problem = f"{value!r} is not a communication pattern" if value else "no communication pattern is given"
     return CommunicationPattern.SIMPLE_RESPONSE, Flag("P2", f"{problem}; taken for SimpleResponse")

@@ -73,7 +73,7 @@ def parse(
     root = parse_xml(data, source=source, limits=limits, odd_prefixes=odd)
     reader = _Reader(root, Issues(strict=strict, source=source), package)
     for prefix in odd:
-        reader._issues.add("C09", f"the prefix {prefix}, which nothing uses, stands for what is no URI", root)
+        reader._issues.add("C09", f"the prefix {prefix}, which nothing uses, stands for what is not a URI", root)
     reader.read()
     if needs_header and reader.envelope.header is None:
         reader._issues.add("no-header", "there is no MTOSI header", root)

@@ -131,7 +131,7 @@ class StreamIndex:
             made = {"format": str(FORMAT), "id": random_id(), "of": of, "trimmed": "0"}
             self._database.executemany("INSERT INTO meta VALUES (?, ?)", made.items())
         elif application != _APPLICATION:
-            raise ConfigError(f"{self.path} is no index of a stream: name a file that is not there yet")
+            raise ConfigError(f"{self.path} is not an index of a stream: name a file that is not there yet")
         if self._meta("format") != str(FORMAT):
             raise ConfigError(f"{self.path} is an index of format {self._meta('format')}; this version has {FORMAT}")
         if self._meta("of") != of:

@@ -114,7 +114,7 @@ def _json_list(name: str, text: str) -> tuple[str, ...]:
     try:
         return tuple(str(path) for path in json.loads(text))
     except (ValueError, TypeError):
-        raise ConfigError(f"{name} is no JSON list: {text!r}") from None
+        raise ConfigError(f"{name} is not a JSON list: {text!r}") from None
 
 
 def _folders(name: str, text: str) -> tuple[str, ...]:

@@ -57,7 +57,7 @@ def decode_facts(facts: bytes, body: bytes) -> JmsMessage:
     """Build a message from the output of `encode_facts` and a body.
 
     Raises:
-        ValueError, TypeError, LookupError, OverflowError, RecursionError: `facts` is no output of `encode_facts`.
+        ValueError, TypeError, LookupError, OverflowError, RecursionError: `facts` is not an output of `encode_facts`.
     """
     return replace(_from_json(json.loads(facts)), body=body)
 

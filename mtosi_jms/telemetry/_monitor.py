@@ -100,7 +100,7 @@ class _Server(ThreadingHTTPServer):
         super().__init__(address, _Handler)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Log it at debug level only: a client that goes away before it has the page is no failure."""
+        """Log it at debug level only: a client that goes away before it has the page is not a failure."""
         log.debug("a page of the monitor was not delivered: %s", type(sys.exception()).__name__)
 
 

@@ -349,7 +349,7 @@ class MemorySource(_End):
     def acknowledge(self, numbers: Sequence[int]) -> None:
         """The channel forgets what it gave under these numbers; those that it does not know are let be (000-A10)."""
         if not self.acknowledges:
-            raise BridgeError(f"{self._channel.name}: the channel has not the interfaces of acknowledgement")
+            raise BridgeError(f"{self._channel.name}: the channel does not have the interfaces of acknowledgement")
         with self._changed:
             self._check_connected()
             for number in numbers:

@@ -36,7 +36,7 @@ def constraint_of(text: str) -> Callable[[StructuredEvent], bool]:
     """What tells whether an event passes a constraint.
 
     Raises:
-        EventError: the text is no constraint, or one that is not known here.
+        EventError: the text is not a constraint, or one that is not known here.
     """
     fields: list[str] = []
     try:

@@ -76,7 +76,7 @@ class Writer:
             return
         table = getattr(type(obj), "__xml__", None)
         if table is None:
-            raise EncodeError(f"{type(obj).__name__} is no class of a generated package")
+            raise EncodeError(f"{type(obj).__name__} is not a class of a generated package")
         self._roots.append(obj)
         try:
             tag, attributes = self._own_tag(obj, table)

@@ -84,7 +84,7 @@ class Grammar:
         for name, count in counts.items():
             if count and name not in self._letters:
                 needed = missing(self.model, self._own(counts))
-                return f"{name} is no part of the content{f'; {needed}' if needed else ''}"
+                return f"{name} is not part of the content{f'; {needed}' if needed else ''}"
         counts = self._own(counts)
         order = emission_order(self.model, counts)
         if self._fits(order, counts) or _search(self.model, counts) is not None:

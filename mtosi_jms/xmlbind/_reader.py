@@ -263,7 +263,7 @@ class Reader:
         name = self.scopes.qname(text, element)
         if name is None:
             self.issues.add(
-                "xsi-type", f"xsi:type {shown(text, element)} is no name, or has an undeclared prefix", element
+                "xsi-type", f"xsi:type {shown(text, element)} is not a name, or has an undeclared prefix", element
             )
             return None
         found = find_type(name, table.module.root)
@@ -519,7 +519,7 @@ class Keeper:
         found = [self.reader.scopes.qname(word, element) for word in text.split()]
         names = [name for name in found if name is not None]
         if len(names) < len(found) or (len(found) != 1 and not isinstance(kind, ListType)):
-            self._bad_value(what, text, "it is no name, or its prefix is not declared: kept as it came", element)
+            self._bad_value(what, text, "it is not a name, or its prefix is not declared: kept as it came", element)
             return _MISSING, False
         value: Any = names if isinstance(kind, ListType) else names[0]
         problem = kind.breach(value, " ".join(text.split()))

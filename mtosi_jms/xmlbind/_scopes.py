@@ -69,7 +69,7 @@ class Scopes:
         return _inside(element, outer if outer is not None else self._remembered(parent))
 
     def qname(self, text: str, element: etree._Element) -> str | None:
-        """Return the Clark name of a qualified name in an element; None if it is no name or its prefix is unknown."""
+        """Return the Clark name of a qualified name; None if it is not a name or its prefix is unknown."""
         prefix, colon, local = text.strip().rpartition(":")
         namespace = self.of(element).find(prefix)
         if colon and not (prefix and namespace):

@@ -457,7 +457,7 @@ class EnumType(SimpleType):
             if problem := self._breach(text):
                 raise ValueError(problem)
             return text
-        raise ValueError(f"{value!r} is no member of {self.cls.__name__}")
+        raise ValueError(f"{value!r} is not a member of {self.cls.__name__}")
 
 
 class UnionType(SimpleType):

@@ -92,7 +92,7 @@ def iter_placed(
 
     - The child comes before the object.
     - The schema allows the child at most once.
-    - The child has one of the classes in `cls`, or it is no list and cannot contain objects of these classes.
+    - The child has one of the classes in `cls`, or it is not a list and cannot contain objects of these classes.
     - The child has at most 10,000 elements.
 
     In the inventory layout, these children are the short name (`me_nm`) and the attributes (`me_attrs`). Memory use
@@ -156,7 +156,7 @@ def _opened(path: str | Path) -> Iterator[IO[bytes]]:
     try:
         file = Path(path).open("rb")  # noqa: SIM115 - closed below
     except ValueError as error:
-        raise ConfigError(f"{str(path)!r:.60} is no file name: {error}") from None
+        raise ConfigError(f"{str(path)!r:.60} is not a file name: {error}") from None
     with file as stream:
         if str(path).endswith(".gz") or stream.peek(2).startswith(b"\x1f\x8b"):
             with gzip.GzipFile(fileobj=stream) as unpacked:

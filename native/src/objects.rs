@@ -30,7 +30,7 @@ const WORD: usize = size_of::<*mut ffi::PyObject>();
 const HEAD: usize = size_of::<ffi::PyObject>();
 
 impl Shape {
-    /// Finds the places of the fields of a class; None where one of them is no slot.
+    /// Finds the places of the fields of a class; None where one of them is not a slot.
     ///
     /// Args: the class, and for each field its member descriptor and what it is where it is absent.
     pub fn of(class: &Bound<'_, PyType>, fields: &[(Bound<'_, PyAny>, Absent)]) -> PyResult<Option<Shape>> {

@@ -28,7 +28,7 @@ pub struct Bounds {
     pub namespaces: usize,
 }
 
-/// An attribute that is no declaration.
+/// An attribute that is not a declaration.
 pub struct Attribute {
     pub tag: Tag,
     pub value: Range<usize>,
@@ -373,7 +373,7 @@ impl<'d, 'n> Tokens<'d, 'n> {
         Ok(scope)
     }
 
-    /// Names the attributes that are no declarations, and sees that they differ.
+    /// Names the attributes that are not declarations, and sees that they differ.
     fn resolve(&mut self, scope: ScopeId) -> Result<(), Stop> {
         for (name, value) in &self.spans {
             let name = &self.data[name.clone()];

@@ -55,7 +55,7 @@ def test_ours_stands_beside_bare_stomp_py(root: Path, tmp_path: Path, broker: st
 
 
 def test_a_benchmark_without_its_broker_is_skipped(root: Path, tmp_path: Path) -> None:
-    """Without Java there is no broker: the run says so, and is no failure."""
+    """Without Java there is no broker: the run says so, and is not a failure."""
     out = tmp_path / "bench.json"
     done = run(root, out, "activemq-stream", PATH="", JAVA_HOME="")
     assert done.returncode == 0, done.stderr

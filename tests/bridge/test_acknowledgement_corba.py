@@ -1,6 +1,6 @@
 """Acknowledgement over CORBA: a channel of JacORB's servants in a process of its own, with the specification's stubs.
 
-JacORB's notification service has not the interfaces of acknowledgement.
+JacORB's notification service does not have the interfaces of acknowledgement.
 """
 
 from __future__ import annotations

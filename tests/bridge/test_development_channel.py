@@ -113,7 +113,7 @@ def test_what_is_published_is_printed(jacorb_address: str, tmp_path: Path, comma
         ('{"name": 1}', "line 1.name: an event has domain_name"),
         ('{"type_name": 1}', "line 1.type_name: a text is needed"),
         ('{"filterable_data": {"a": 99999999999}}', "line 1.filterable_data.a: 99999999999 is out of the range"),
-        ('{"filterable_data": {"a": {"type": "short", "value": "x"}}}', "line 1.filterable_data.a: 'x' is no short"),
+        ('{"filterable_data": {"a": {"type": "short", "value": "x"}}}', "filterable_data.a: 'x' is not of type short"),
         ('{"filterable_data": {"a": {"type": "no"}}}', "a value with a type has type and value"),
         ('{"filterable_data": {"a": {"type": "octets", "value": "x"}}}', "hexadecimal digits are needed"),
         ('{"filterable_data": {"a": {"type": "x", "cdr": "00"}}}', "line 1.filterable_data.a: the bytes end early"),
@@ -175,7 +175,7 @@ def test_a_channel_of_another_charset(jacorb_jars: Path, orb: Any, tmp_path: Pat
         sent = StructuredEvent("é", "ÿ", "", (), (), wide)
         sink.push([sent])
         assert source.pull(timeout=30) == [sent]
-        with pytest.raises(EventError, match="'€' is no character of iso-8859-1"):
+        with pytest.raises(EventError, match="'€' is not a character of iso-8859-1"):
             sink.push([StructuredEvent("€")])
         channel.close()
     finally:
@@ -185,8 +185,8 @@ def test_a_channel_of_another_charset(jacorb_jars: Path, orb: Any, tmp_path: Pat
 @pytest.mark.parametrize(
     ("address", "said"),
     [
-        ("corbaloc:rir:/NotificationService", "'rir:' is no address"),
-        ("corbaloc::/x", "is no address"),
+        ("corbaloc:rir:/NotificationService", "'rir:' is not an address"),
+        ("corbaloc::/x", "is not an address"),
         ("corbaloc::ems:99999/x", "there is no port 99999"),
         ("IOR:0", "the reference: no object reference"),
         ("IOR:00", "the reference: the reference ends early"),

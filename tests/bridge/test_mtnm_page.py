@@ -157,5 +157,5 @@ def test_layer_rates() -> None:
 
 
 def test_what_is_refused_has_the_path_of_the_page() -> None:
-    with pytest.raises(EventError, match=r"^filterable_data\.emsTime: is no time: 'noon'$"):
+    with pytest.raises(EventError, match=r"^filterable_data\.emsTime: is not a time: 'noon'$"):
         notification_of(m.alarm(emsTime="noon"), MtnmRules(strict=True))

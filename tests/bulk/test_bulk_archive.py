@@ -157,7 +157,7 @@ HOSTILE = {
 @pytest.mark.parametrize(("data", "reason"), HOSTILE.values(), ids=HOSTILE)
 def test_hostile_and_damaged_files_end_in_a_typed_error(save: Save, data: bytes, reason: str | None) -> None:
     path = save(data)
-    if reason is None:  # a large file is no bomb if it is large as it lies there
+    if reason is None:  # a large file is not a bomb if it is large as it lies there
         assert len(texts(path)["!/1.xml"]) == 2_000_000
         return
     with pytest.raises(ArchiveError, match=reason) as caught:

@@ -1,4 +1,4 @@
-"""What `map` and `inspect` say of files that are no envelopes: one line, exit code 1, never a traceback."""
+"""What `map` and `inspect` say of files that are not envelopes: one line, exit code 1, never a traceback."""
 
 from __future__ import annotations
 

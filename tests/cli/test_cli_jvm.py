@@ -84,7 +84,7 @@ def test_without_maven(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: 
     ("arguments", "said"),
     [
         (("activemq", "--version", "6.1.6"), "activemq 6.1.6: no hashes are known of its jars, only of 5.17.6"),
-        (("activemq", "--version", "../6", "--unpinned"), "'../6' is no version"),
+        (("activemq", "--version", "../6", "--unpinned"), "'../6' is not a version"),
     ],
 )
 def test_a_version_at_fault(arguments: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]) -> None:

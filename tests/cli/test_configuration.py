@@ -98,7 +98,7 @@ def test_a_login_of_the_file_goes_to_no_other_provider(write: Write, monkeypatch
 
 
 def test_a_url_of_a_call_needs_no_file(write: Write) -> None:
-    write("this is no TOML")
+    write("this is not TOML")
     with mtosi.connect("memory:alone") as connection:
         assert connection.names.names() == {}
 

@@ -44,7 +44,7 @@ def notification(number: int) -> bytes:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Three notifications, one of them below and one packed, and what is no document."""
+    """Three notifications, one of them below and one packed, and what is not a document."""
     made = tmp_path / "made"
     (made / "below").mkdir(parents=True)
     (made / "1.xml").write_bytes(notification(1))

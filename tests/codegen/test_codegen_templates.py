@@ -14,7 +14,7 @@ import pytest
 from mtosi_codegen import Result, compare, generate
 from mtosi_codegen.cli import main
 from mtosi_codegen.render.layout import WIDTH, fold, python
-from mtosi_codegen.render.templates import ours
+from mtosi_codegen.render.templates import built_in
 from mtosi_jms.errors import SchemaError
 
 HERE = Path(__file__).parent
@@ -49,7 +49,7 @@ def test_a_licence_header_in_every_file(made: Make) -> None:
 
 
 def test_another_base_class_and_one_more_import(made: Make) -> None:
-    (shipped,) = [path.read_text(encoding="utf-8") for path in ours() if path.name == "class.py.jinja"]
+    (shipped,) = [path.read_text(encoding="utf-8") for path in built_in() if path.name == "class.py.jinja"]
     result = made(
         {
             "class.py.jinja": shipped.replace("({{ cls.bases }})", "(_acme.Base, {{ cls.bases }})"),
@@ -94,7 +94,7 @@ def test_an_error_names_file_and_line(made: Make, folder: Path, text: str, line:
     ("templates", "file", "message"),
     [
         ({HEAD: "# Copyright Acme\n{{ banner }}\n"}, "package.py.jinja", "must begin with {{ banner }}"),
-        ({HEAD: "{{ banner }}\nno Python\n"}, "package.py.jinja", "line 2 of __init__.py is no Python"),
+        ({HEAD: "{{ banner }}\nno Python\n"}, "package.py.jinja", "line 2 of __init__.py is not Python"),
     ],
 )
 def test_what_comes_out_is_checked(made: Make, templates: dict[str, str], file: str, message: str) -> None:
@@ -124,8 +124,8 @@ def test_no_folder(tmp_path: Path) -> None:
 
 def test_templates_written_out_give_the_same_package(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["templates", str(folder)]) == 0
-    assert capsys.readouterr().out == f"{folder}: {len(ours())} templates\n"
-    assert sorted(path.name for path in folder.iterdir()) == [path.name for path in ours()]
+    assert capsys.readouterr().out == f"{folder}: {len(built_in())} templates\n"
+    assert sorted(path.name for path in folder.iterdir()) == [path.name for path in built_in()]
     assert generate([SOURCES], templates=folder).files == generate([SOURCES]).files
     assert main(["templates", str(folder)]) == 0, "the same files again"
 
@@ -178,7 +178,7 @@ def test_without_jinja2_the_error_names_the_extra() -> None:
 def test_the_page_names_every_template_and_what_it_is_given(root: Path) -> None:
     page = (root / "docs" / "templates.md").read_text(encoding="utf-8")
     lists = dict(re.findall(r"^\| `(\w+)` (\|.*\n(?:\| +\|.*\n)*)", page.partition("| of |")[2], re.MULTILINE))
-    for path in ours():
+    for path in built_in():
         assert f"| `{path.name}` |" in page
         used = re.findall(rf"\b({'|'.join(lists)})\.([a-z]\w*)", path.read_text(encoding="utf-8"))
         used = [(name, attribute) for name, attribute in used if attribute != "py"]

@@ -38,7 +38,7 @@ BLANKS: Final = "blanks inside an element that holds elements only and is empty"
 LIMITS: Final = "more attributes than the reader's limits allow"
 IDENTITY: Final = "an identity constraint: `validate` tells it"
 XML_1_1: Final = "XML 1.1"
-NO_URI: Final = "a namespace that is no URI"
+NO_URI: Final = "a namespace that is not a URI"
 UNDECLARED: Final = "the root is declared nowhere, and names its type"
 
 

@@ -160,7 +160,7 @@ def problems(known: Sequence[Document], found: Markers) -> list[str]:
     for one in obligations:
         held = one.id in found.tests
         if one.kind not in TITLES:
-            told.append(f"{one.id}: {one.kind} is no kind of obligation")
+            told.append(f"{one.id}: {one.kind} is not a kind of obligation")
         if one.not_applicable and (held or one.pending):
             told.append(f"{one.id}: not applicable, and yet there is a test, or one is to come")
         if not (one.not_applicable or held or one.pending):

@@ -14,7 +14,7 @@ import pytest
 
 @pytest.fixture(scope="module")
 def page() -> ModuleType:
-    """The tool that writes the page; tests are no package."""
+    """The tool that writes the page; tests are not a package."""
     spec = importlib.util.spec_from_file_location("conformance_page", Path(__file__).with_name("page.py"))
     assert spec is not None
     assert spec.loader is not None
@@ -139,7 +139,7 @@ def test_what_must_not_be_is_told(page: ModuleType) -> None:
     assert "not applicable, and yet" in told(none, dataclasses.replace(absent, pending="work"))[0]
     assert "no obligation has this id; a::b" in told(held)[0]
     assert "in two documents" in told(held, line, line)[0]
-    assert "law is no kind" in told(held, dataclasses.replace(line, kind="law"))[0]
+    assert "law is not a kind" in told(held, dataclasses.replace(line, kind="law"))[0]
 
 
 def test_a_row_says_who_holds_it(page: ModuleType) -> None:

@@ -111,7 +111,7 @@ def outbox(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def landing(tmp_path: Path, make: Any) -> Path:
-    """A landing with a reply that lacks batch 2, and a file that is no message."""
+    """A landing with a reply that lacks batch 2, and a file that is not a message."""
     folder = tmp_path / "landing"
     body = """<m:getAllManagedElementsResponse xmlns:m="http://www.tmforum.org/mtop/mri/xsd/mer/v1"
  xmlns:n="http://www.tmforum.org/mtop/fmw/xsd/nam/v1" xmlns:c="http://www.tmforum.org/mtop/fmw/xsd/coi/v1">

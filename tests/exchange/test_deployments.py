@@ -346,7 +346,7 @@ def test_a_file_at_fault_is_named(file: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"gone\.toml: the deployment cannot be read"):
         read_deployment(tmp_path / "gone.toml")
     file.write_text('name = "jms/OS"', encoding="utf-8-sig")
-    assert read_deployment(file).name == "jms/OS", "a byte order mark is no part of it"
+    assert read_deployment(file).name == "jms/OS", "a byte order mark is not part of it"
     file.write_text("name =")
     with pytest.raises(ConfigError, match=r"os\.toml: not TOML"):
         read_deployment(file)

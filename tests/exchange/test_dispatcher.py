@@ -357,7 +357,7 @@ def test_many_threads_share_a_dispatcher(numbers: Any) -> None:
     ("given", "said"),
     [
         (Equipment, "services: Equipment is a class; give an instance, Equipment()"),
-        (ALL, "services: GetAllManagedElementsRequest is no supplier class; derive it from the stub's Supplier"),
+        (ALL, "services: GetAllManagedElementsRequest is not a supplier class; derive it from the stub's Supplier"),
     ],
 )
 def test_something_else_among_the_services(given: Any, said: str) -> None:

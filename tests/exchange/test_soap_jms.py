@@ -364,5 +364,5 @@ def test_bytes_in_an_encoding_that_the_content_type_alone_says() -> None:
         properties = PLAIN | {"SOAPJMS_contentType": f"text/xml; charset={charset}"}
         message = plain_request(body=text.encode(charset), properties=properties)
         assert "Zürich" in str(from_jms(message).body.me_ref)
-    with pytest.raises(mtosi.errors.MalformedXmlError):  # what is not in its encoding is no text
+    with pytest.raises(mtosi.errors.MalformedXmlError):  # what is not in its encoding is not text
         from_jms(plain_request(body=text.encode("latin-1")))

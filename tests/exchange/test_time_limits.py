@@ -238,7 +238,7 @@ def test_a_provider_that_fails_is_told_from_one_that_needs_all_the_time(
 
 
 def test_the_first_reply_is_waited_for_from_when_the_request_was_sent() -> None:
-    """A limit for the peer is no limit for the way to it."""
+    """A limit for the peer is not a limit for the way to it."""
     waits = Waits(sending=100)
     limits = mtosi.Limits(first_reply=5, total=None)
     with (

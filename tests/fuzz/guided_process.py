@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 atheris: Any = importlib.import_module("atheris")
-# Not lxml, which is no Python, and not the tables of the stubs, which hold no code to cover.
+# Not lxml, which is not Python, and not the tables of the stubs, which hold no code to cover.
 with atheris.instrument_imports(include=["mtosi_jms", "mtosi_codegen"], exclude=["mtosi_jms.stubs"]):
     from mtosi_codegen import generate
     from mtosi_jms import soap, xmlbind

@@ -34,7 +34,7 @@ _WORD: Final = re.compile(rb"[\w.:%/+-]{2,60}")
 
 
 def _module(path: Path) -> Any:
-    """A module of the tests, which are no package."""
+    """A module of the tests, which are not a package."""
     spec = importlib.util.spec_from_file_location(f"fuzz_{path.stem}", path)
     assert spec is not None
     assert spec.loader is not None

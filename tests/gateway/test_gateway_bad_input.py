@@ -138,7 +138,7 @@ class TestFraming:
         "a list of lengths": POST + b"Content-Length: 5, 6\r\n\r\n" + KNOWN,
         "a negative length": POST + b"Content-Length: -1\r\n\r\n" + KNOWN,
         "a signed length": POST + b"Content-Length: +5\r\n\r\n" + KNOWN,
-        "a length that is no number": POST + b"Content-Length: 5x\r\n\r\n" + KNOWN,
+        "a length that is not a number": POST + b"Content-Length: 5x\r\n\r\n" + KNOWN,
         "an unknown coding": POST + b"Transfer-Encoding: gzip\r\n\r\n" + KNOWN,
         "two codings": POST + b"Transfer-Encoding: gzip, chunked\r\n\r\n" + chunked(KNOWN),
         "chunked twice": POST + b"Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n" + chunked(KNOWN),
@@ -459,7 +459,7 @@ class TestWhereWeConnect:
             assert asks.post(unknown, **named).status_code == 500
             absolute = http.client.HTTPConnection(urlsplit(server.url).netloc, timeout=PATIENCE)
             absolute.request("POST", url, KNOWN, {"Content-Type": "text/xml"})
-            assert absolute.getresponse().status == 404, "it is no proxy"
+            assert absolute.getresponse().status == 404, "it is not a proxy"
             absolute.close()
             assert not was_asked()
 

@@ -12,7 +12,7 @@ import pytest
 
 @pytest.fixture(scope="session")
 def structure() -> ModuleType:
-    """The tool that reads the structure of the code; tests are no package."""
+    """The tool that reads the structure of the code; tests are not a package."""
     spec = importlib.util.spec_from_file_location("house_structure", Path(__file__).with_name("structure.py"))
     assert spec is not None
     assert spec.loader is not None

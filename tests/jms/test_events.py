@@ -302,7 +302,7 @@ def test_discovery_has_no_object_name() -> None:
         "MTOSI_EventType": "ObjectDiscovery",
         "MTOSI_osTime": "2024-05-06T07:08:09.25Z",
         "MTOSI_isEdgePointRelated": True,
-    }, "C32: discoveredName is no objectName"
+    }, "C32: discoveredName is not an objectName"
 
 
 @pytest.mark.parametrize("message_type", [MessageTypeType.NOTIFICATION, MessageTypeType.REQUEST, None])

@@ -78,7 +78,7 @@ def test_names_that_jms_does_not_allow(name: str) -> None:
 
 @pytest.mark.obligation("R15c", "R15d", "001-J3")
 def test_values_become_the_five_exact_types() -> None:
-    """R15: selectors and wires meet plain types; a bool is no int (R15d), an enumeration's member is its text."""
+    """R15: selectors and wires meet plain types; a bool is not an int (R15d), an enumeration's member is its text."""
     made = Properties({"s": Word.REQUEST, "i": Number.TWO, "b": True, "l": Long(2), "d": 2.0})
     assert [type(value) for value in made.values()] == [str, int, bool, Long, float]
     assert made["s"] == "REQUEST"

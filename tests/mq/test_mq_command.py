@@ -61,7 +61,7 @@ def test_what_becomes_of_invalid_properties(tmp_path: Path, capsys: pytest.Captu
     assert main(["mq", "read", *source, "--on-invalid", "warn"]) == 0
     assert (
         capsys.readouterr().err
-        == "note: property n is kept as text: DecodeError: '12345' is no i1: it is out of range\n"
+        == "note: property n is kept as text: DecodeError: '12345' is not of type i1: it is out of range\n"
     )
     assert [entry.message().properties for entry in entries(tmp_path / "landing")] == [{"n": "12345"}] * 2
 
@@ -94,7 +94,7 @@ def test_a_document_that_was_edited_badly(unloaded: Path, tmp_path: Path, capsys
     edited.write_text(edited.read_text().replace('dt="i4">1<', 'dt="i1">999<'))
     write = ["mq", "write", str(edited), "--out", str(back)]
     assert main(write) == 1
-    assert "n: '999' is no i1: it is out of range" in capsys.readouterr().err
+    assert "n: '999' is not of type i1: it is out of range" in capsys.readouterr().err
     assert main([*write, "--on-invalid", "ignore"]) == 0
     assert capsys.readouterr().err == ""
     assert main([*write, "--on-invalid", "warn"]) == 0

@@ -147,7 +147,7 @@ def test_alarms_of_envelopes_in_a_frame(spark: Any, envelopes: Any) -> None:
         (5, "MD=M/ME=a", "LOS", "MAJOR", True),
         (5, "MD=M/ME=b", "LOS", "CLEARED", False),
     ]
-    with pytest.raises(ConfigError, match="these are no alarms"):
+    with pytest.raises(ConfigError, match="these are not alarms"):
         alarm_table(frame)
 
 

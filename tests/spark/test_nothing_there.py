@@ -160,7 +160,7 @@ def test_many_rejects_are_told_in_few_lines(refused: Any, landing: Path, put: Pu
 
 
 def no_tables(folder: Path) -> dict[str, Path]:
-    """Folders that are no snapshot of anything, by what is wrong with them."""
+    """Folders that are not a snapshot of anything, by what is wrong with them."""
     made = {name: folder / name for name in ("missing", "empty", "without tables", "table without files", "a file")}
     for name in ("empty", "without tables", "table without files"):
         made[name].mkdir()

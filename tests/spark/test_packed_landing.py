@@ -346,7 +346,7 @@ def test_the_option_is_a_path_or_a_list() -> None:
     assert SourceOptions.parse({"path": "x"}).bulk_files == ()
     assert SourceOptions.parse({"path": "x", "bulkfiles": "/a,b"}).bulk_files == ("/a,b",)
     assert SourceOptions.parse({"path": "x", "bulkFiles": '["/a", "/b"]'}).bulk_files == ("/a", "/b")
-    with pytest.raises(ConfigError, match="bulkFiles is no JSON list"):
+    with pytest.raises(ConfigError, match="bulkFiles is not a JSON list"):
         SourceOptions.parse({"path": "x", "bulkFiles": "[/a"})
 
 

@@ -401,7 +401,7 @@ def test_the_receiver_waits_for_room(messages: Query, provider: Provider, spool:
 
 
 def test_others_fill_the_spool(spool: Path, envelopes: Any, open_query: Callable[..., Query]) -> None:
-    """Without a provider the stream reads what is there; what is no envelope is rejected."""
+    """Without a provider the stream reads what is there; what is not an envelope is rejected."""
     query = open_query(MessageStreamSource, path=str(spool), columnNameOfCorruptRecord="corrupt")
     assert query.batch() == []
     with mtosi.DurableLanding(spool) as landing:

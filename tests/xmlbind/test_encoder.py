@@ -261,6 +261,6 @@ def test_raw_xml_is_written_as_it_is() -> None:
 
 
 def test_an_element_of_an_object_has_no_bounds() -> None:
-    """What an application made is no document of a stranger's: limits on size and attributes are not for it."""
+    """What an application made is not a document of a stranger's: limits on size and attributes are not for it."""
     crowded = etree.Element("x", {f"a{number}": "y" for number in range(1_500)})
     assert len(xmlbind.to_element(xmlbind.RawXml.from_element(crowded)).attrib) == 1_500

@@ -180,7 +180,7 @@ def test_an_ambiguous_model_is_searched() -> None:
 
 def test_names_that_the_model_does_not_have() -> None:
     grammar = Grammar(("choice", 1, 1, ("a", "b")))
-    assert grammar.problem({"x": 1}) == "x is no part of the content; one of a, b is required"
+    assert grammar.problem({"x": 1}) == "x is not part of the content; one of a, b is required"
     assert grammar.problem({"a": 1, "x": 0}) is None
     assert grammar.order({"a": 1, "x": 2}) == ["a", "x", "x"]
 

@@ -1,4 +1,4 @@
-"""Lexical forms: what is written is read back equal and is valid for libxml2; what is no value raises ValueError."""
+"""Lexical forms: what is written is read back equal and is valid for libxml2; what is not a value raises ValueError."""
 
 from __future__ import annotations
 

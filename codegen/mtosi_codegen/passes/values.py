@@ -191,7 +191,7 @@ class Values:
         kind = builtin_of(base)
         for name, texts in component.facets.items():
             if name != "pattern" and not _is_sound(name, texts[-1].strip(), kind):
-                message = f"{name} {texts[-1]!r} is no value that the type can have"
+                message = f"{name} {texts[-1]!r} is not a value that the type can have"
                 self._model.findings.add("xsd-unsupported", *component.place, message, "not checked")
             elif name == "pattern":
                 facets["patterns"] = self._patterns(texts, component)

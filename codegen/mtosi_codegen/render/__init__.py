@@ -54,7 +54,7 @@ def _check(text: str, banner: str, path: str, template: str) -> None:
     try:
         ast.parse(text)
     except SyntaxError as error:
-        raise SchemaError(f"line {error.lineno} of {path} is no Python: {error.msg}", file=template) from None
+        raise SchemaError(f"line {error.lineno} of {path} is not Python: {error.msg}", file=template) from None
 
 
 def _files(model: Model) -> Iterator[tuple[str, str, dict[str, object]]]:

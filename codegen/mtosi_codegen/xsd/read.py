@@ -249,7 +249,7 @@ class SchemaReader:
             number = _number(most[1]) if most else _MOST + 1
             return Occurs(min(_number(least[1]), _MOST), number if number <= _MOST else None)
         shown = f"minOccurs {low[:_SHOWN]!r} or maxOccurs {high[:_SHOWN]!r}"
-        self._unsupported(element, f"{shown} is no number")
+        self._unsupported(element, f"{shown} is not a number")
         return Occurs()
 
     def _particle(self, local: str, element: etree._Element) -> Particle:

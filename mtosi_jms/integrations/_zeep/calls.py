@@ -52,7 +52,7 @@ class JmsCall:
     Args:
         client: that it is made with.
         binding: of the operation.
-        options: of the binding: `address`, and `destination` where that is no text.
+        options: of the binding: `address`, and `destination` where that is not text.
         name: of the operation.
         args, kwargs: as zeep's callers give them, with `_soapheaders`, and `_options` for what this call sets.
 

@@ -62,7 +62,7 @@ def checked_url(url: object) -> tuple[str, tuple[str, str] | None]:
     """An address without user and password, and these.
 
     Raises:
-        ConfigError: it is no HTTP URL.
+        ConfigError: it is not an HTTP URL.
     """
     try:
         parts = urlsplit(url) if isinstance(url, str) else None

@@ -131,7 +131,7 @@ def alarm_table(rows: DataFrame) -> DataFrame:
         ConfigError: the rows lack the column `object_name` or `perceived_severity`.
     """
     if not {"object_name", "perceived_severity"} <= set(rows.columns):
-        raise ConfigError("these are no alarms: they have no columns object_name and perceived_severity")
+        raise ConfigError("these are not alarms: they have no columns object_name and perceived_severity")
     named = rows.withColumn("object_name_text", name_text(f.col("object_name")))
     kept = [name for name in rows.columns if name not in _LEFT_OUT]
     return named.select(

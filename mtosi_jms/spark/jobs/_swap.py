@@ -205,7 +205,7 @@ def _plan(out: Path) -> dict[str, Any] | None:
         raise SpoolError(str(out / _JOURNAL), f"is damaged, so that the swap cannot be finished: {error}") from error
     wrong = [name for name in names if Path(name).name != name]
     if wrong:
-        raise SpoolError(str(out / _JOURNAL), f"is damaged: {wrong[0]!r} is no name of a table")
+        raise SpoolError(str(out / _JOURNAL), f"is damaged: {wrong[0]!r} is not a name of a table")
     return plan
 
 

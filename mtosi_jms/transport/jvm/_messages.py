@@ -138,7 +138,7 @@ class Messages:
         try:
             return text.encode()
         except UnicodeEncodeError:
-            raise ConfigError("a text holds half a surrogate pair, which is no character") from None
+            raise ConfigError("a text holds half a surrogate pair, which is not a character") from None
 
     def send(self, session: Any, producer: Any, target: Any, reply_to: Any, packed: tuple[Any, Any]) -> Any:
         """Makes a message of Java's and sends it.

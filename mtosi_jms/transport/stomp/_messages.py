@@ -170,7 +170,7 @@ def _properties(headers: Mapping[str, str]) -> Properties:
 
 @lru_cache(1024)
 def _kind(name: str) -> type | None:
-    """Tell how to read a header: None if it is no property, str if the text is the value, else the type to restore.
+    """Tell how to read a header: None if it is not a property, str if the text is the value, else the type to restore.
 
     Text that does not fit the type to restore remains text (see `restore`).
     """

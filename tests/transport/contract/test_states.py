@@ -163,7 +163,7 @@ def test_consumers(started: Any, queue: Queue, state: str, call: str, outcome: O
 def test_deliveries(started: Any, queue: Queue, state: str, mode: Any, outcome: Outcome) -> None:
     transacted = mode == "transacted"
     if transacted and Capability.TRANSACTED_RECEIVE not in started().capabilities:
-        pytest.skip("what a transacted session receives is no part of its transaction")
+        pytest.skip("what a transacted session receives is not part of its transaction")
     links = chain(started, queue, AckMode.CLIENT if transacted else mode, transacted=transacted)
     links.take()
     bring(links, state)
