@@ -169,7 +169,7 @@ def test_what_no_property_can_be_is_kept() -> None:
         (rfh2('<!DOCTYPE x [<!ENTITY a "b">]><usr/>'), "well-formed", 0),
         (rfh2("<usr/>", ccsid=500), "CodedCharSetId 500", 48),
         (rfh2("<usr/>", body=b"\xff"), "not in CCSID 1208", 48),
-        (rfh2("<mcd><Msd>jms_map</Msd></mcd>", body=b"<map>"), "no MapMessage", 72),
+        (rfh2("<mcd><Msd>jms_map</Msd></mcd>", body=b"<map>"), "not a MapMessage", 72),
         (rfh2("<jms><Pri>12</Pri></jms>"), "priority", 64),
         (rfh2("<jms><Dlv>x</Dlv></jms>"), "jms.Dlv", 64),
     ],

@@ -77,7 +77,10 @@ def test_something_else_for_a_requestor(pair: Pair) -> None:
         ([Ems], "Ems is a class; give an instance, Ems()"),
         (Ems, "give a list of them, not type"),
         (Ems(), "give a list of them, not Ems"),
-        ([ManagedElementRetrieval], "ManagedElementRetrieval is not a supplier class; derive it"),
+        (
+            [ManagedElementRetrieval],
+            "ManagedElementRetrieval is not a supplier class; derive it from the stub's Supplier",
+        ),
         ([None], "NoneType is not a supplier class; derive it from the stub's Supplier"),
     ],
 )

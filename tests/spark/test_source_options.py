@@ -58,7 +58,7 @@ def test_several_paths() -> None:
         ({"path": "x", "numPartitions": "many"}, "at least 1"),
         ({"path": "x", "objectType": " , "}, "objectType is empty"),
         ({"path": "x", "objectType": "ME,ALL"}, "stand alone"),
-        ({"paths": "a,b"}, "no JSON list"),
+        ({"paths": "a,b"}, "not a JSON list"),
     ],
 )
 def test_refusals_say_what_there_is(given: dict[str, str], words: str) -> None:
