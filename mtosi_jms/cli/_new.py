@@ -1,6 +1,7 @@
 """Makes a project that runs at once: a requestor, a supplier, a subscriber or a Spark job, with its tests.
 
-In the environment dev the program runs on an embedded provider with made-up data. The folder must be new or empty.
+In the environment dev the program runs on an embedded provider with made-up data; on a real provider it makes up
+nothing. The folder must be new or empty.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
     for file, text in texts.items():
         (folder / file).write_text(text, encoding="utf-8")
     console.say(f"made {folder}: {', '.join(sorted(texts))}", "good")
-    console.say(f"next: cd {folder}; python {kind.module}.py; python -m pytest")
+    console.say(f"next: cd {folder}; pip install -e '.[test]'; python {kind.module}.py; pytest")
     return 0
 
 

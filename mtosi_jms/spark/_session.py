@@ -11,13 +11,16 @@ job of an hour a quarter more if most of its work is in Java. Options of the cal
 from __future__ import annotations
 
 import importlib.util
+import logging
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import sysconfig
 import tempfile
+import threading
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -79,7 +82,11 @@ def local_session(
         raise ConfigError("Spark is active in this process: hand its session over instead of asking for another")
     folder = Path(tempfile.mkdtemp(prefix="mtosi-spark-"))
     try:
-        with warnings.catch_warnings(), _java(name, cores, folder, settings or {}) as (conf, gateway):
+        with (
+            warnings.catch_warnings(),
+            _quiet_interrupts(),
+            _java(name, cores, folder, settings or {}) as (conf, gateway),
+        ):
             warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
             from py4j.protocol import Py4JError  # type: ignore[import-untyped]
             from pyspark.errors.exceptions.captured import CapturedException
@@ -88,7 +95,8 @@ def local_session(
             from mtosi_jms.spark._message_stream import MessageStreamSource
             from mtosi_jms.spark._source import InventorySource
 
-            spark = SparkSession(SparkContext(conf=conf, gateway=gateway))
+            with _own_interrupts():
+                spark = SparkSession(SparkContext(conf=conf, gateway=gateway))
             spark.dataSource.register(InventorySource)
             spark.dataSource.register(MessageStreamSource)
             try:
@@ -99,6 +107,37 @@ def local_session(
                 spark.stop()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _own_interrupts() -> Iterator[None]:
+    """Keep the handler of SIGINT. A SparkContext sets one that calls Java from inside a call of Java, which fails."""
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def _quiet_interrupts() -> Iterator[None]:
+    """Keep the tracebacks that py4j logs for a KeyboardInterrupt out of the log: the exception itself follows."""
+    loggers = [logging.getLogger(name) for name in (None, "py4j.clientserver")]
+    for logger in loggers:
+        logger.addFilter(_is_no_interrupt)
+    try:
+        yield
+    finally:
+        for logger in loggers:
+            logger.removeFilter(_is_no_interrupt)
+
+
+def _is_no_interrupt(record: logging.LogRecord) -> bool:
+    error = record.exc_info[1] if record.exc_info else None
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__context__
+    return error is None
 
 
 def _detached(error: Exception) -> Exception:

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import os
+import runpy
 import subprocess
 import sys
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import mtosi_jms as mtosi
 from mtosi_jms.cli import main
 from mtosi_jms.cli._new import KINDS
+from mtosi_jms.stubs.fmw.nam import name
+from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
+from mtosi_jms.stubs.nrf.me import ManagedElementType
 
 ROOT = Path(__file__).resolve().parents[2]
 SHORT = [kind for kind in KINDS if kind != "spark-job"]
@@ -45,6 +52,29 @@ def test_a_project_runs_and_its_tests_pass(kind: str, tmp_path: Path, monkeypatc
         assert run(folder, f"{KINDS[kind].module}.py")
     monkeypatch.setenv("MTOSI_JMS_URL", "stomp://nobody.invalid:1")  # left over from another try
     assert " passed" in run(folder, "-m", "pytest", "-q", "-p", "no:cacheprovider")
+
+
+@pytest.mark.broker
+def test_on_a_real_provider_a_requestor_makes_nothing_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], activemq: Any
+) -> None:
+    """Else its simulator would answer requests of others."""
+
+    class Ems(ManagedElementRetrieval.Supplier):
+        def get_all_managed_elements(self, request: Any, context: Any) -> Iterator[ManagedElementType]:
+            yield ManagedElementType(name=name("MD=Real/ME=1"))
+
+    assert main(["new", "requestor", str(tmp_path)]) == 0
+    program = runpy.run_path(str(tmp_path / "requestor.py"))
+    made: list[object] = []
+    program["main"].__globals__["ManagedElementEms"] = lambda network: made.append(network) or Ems()
+    url = activemq.endpoints.url("stomp")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MTOSI_JMS_URL", url)
+    capsys.readouterr()
+    with mtosi.connect(url) as connection, mtosi.Supplier(connection, "queue:EMS.OS", [Ems()]):
+        assert program["main"]() == 0
+    assert (capsys.readouterr().out, made) == ("MD=Real/ME=1 None None\n", [])
 
 
 @pytest.mark.parametrize("kind", list(KINDS))

@@ -1,0 +1,38 @@
+"""Ctrl-C while Spark works: an exception, and nothing else."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyspark")
+
+pytestmark = pytest.mark.spark
+
+
+def test_an_interrupt_comes_as_an_exception_and_leaves_no_traceback(
+    spark: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    over = threading.Event()
+
+    def interrupt() -> None:
+        while not spark.sparkContext.statusTracker().getActiveJobsIds() and not over.wait(0.05):
+            pass
+        os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            spark.range(10**13).selectExpr("sum(id)").collect()
+    finally:
+        over.set()
+        thread.join()
+        spark.sparkContext.cancelAllJobs()
+    assert [record.getMessage() for record in caplog.records] == []
+    assert spark.range(3).count() == 3
