@@ -137,7 +137,8 @@ def provider_url(url: str, names: NamingContext) -> tuple[str, str]:
     scheme, colon, _ = _FAILOVER.sub("", url).partition(":")
     if scheme.lower() not in PROVIDERS or not colon:
         shown = f"scheme {scheme!r}" if colon else "a URL without a scheme"  # the rest may hold a password
-        raise ConfigError(f"{shown}: no provider serves it; use one of {', '.join(f'{name}:' for name in PROVIDERS)}")
+        known = ", ".join(f"{name}:" for name in PROVIDERS)
+        raise ConfigError(f"{shown}: no provider serves it; use one of {known}, such as stomp://HOST:PORT")
     return url, scheme.lower()
 
 
