@@ -46,7 +46,6 @@ RULES: Final[dict[str, str]] = {
     "operation-undefined": "a binding operation that the portType does not have",
     "operation-unbound": "a portType operation that the binding does not have",
     "operation-reversed": "an operation whose service speaks first: a notification or solicit-response",
-    "operation-unknown": "an operation asked for on the command line that no service has",
     "message-namespace": "a message found in another namespace than the one written",
     "message-undefined": "a message that nothing defines",
     "message-part": "a message without a body part, with several, or with a part that its style does not allow",

@@ -234,7 +234,7 @@ CASES: list[Case] = [
         "left out",
     ),
 ]
-COVERED_ELSEWHERE = {"unreadable", "operation-unknown", "too-large"}
+COVERED_ELSEWHERE = {"unreadable", "too-large"}
 
 
 @pytest.mark.parametrize(("rule", "files", "file", "line", "repair"), CASES, ids=[case[0] for case in CASES])

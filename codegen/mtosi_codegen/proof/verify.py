@@ -86,7 +86,8 @@ def verify(
         workers: number of processes; None for one per core.
 
     Raises:
-        SchemaError: no sources, no such operation, schemas that xmlschema or libxml2 refuses even after repair, or no
+        UnknownOperationError: no service has one of the operations.
+        SchemaError: no sources, schemas that xmlschema or libxml2 refuses even after repair, or no
             package in the folder.
         ConfigError: a process ended before its work was done.
     """
@@ -94,7 +95,7 @@ def verify(
         raise SchemaError("no generated package: run mtosi-codegen generate first", file=str(package))
     with tempfile.TemporaryDirectory(prefix="mtosi-codegen-") as folder:
         mended = mend(sources, folder, bindings=bindings)
-        messages = messages_of(mended.services, operations)
+        messages = messages_of(mended.services, operations, mended.findings)
         whole = Proof(tuple(messages), findings=mended.findings)
         tasks: list[tuple[Callable[[Sequence[Message]], Proof], Sequence[Message]]]
         tasks = [(partial(_compare, whole=operations is None), messages)]
