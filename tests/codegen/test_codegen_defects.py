@@ -250,6 +250,46 @@ def test_a_defect_is_reported_with_file_line_and_repair(
         compile(text, path, "exec")
 
 
+SHIPPED = "http://www.tmforum.org/mtop/fmw/xsd/hdr/v1"
+
+
+@pytest.mark.parametrize(
+    ("use", "subject"),
+    [
+        ("<x:element name='e' type='n:T'/>", "type {ns}T"),
+        ("<x:element name='e' substitutionGroup='n:T'/>", "substitution head {ns}T"),
+        ("<x:complexType name='C'><x:sequence><x:element ref='n:T'/></x:sequence></x:complexType>", "element {ns}T"),
+        ("<x:complexType name='C'><x:group ref='n:T'/></x:complexType>", "group {ns}T"),
+        ("<x:complexType name='C'><x:attribute ref='n:T'/></x:complexType>", "attribute {ns}T"),
+        ("<x:complexType name='C'><x:attributeGroup ref='n:T'/></x:complexType>", "attribute group {ns}T"),
+        (
+            "<x:complexType name='C'><x:complexContent><x:extension base='n:T'/></x:complexContent></x:complexType>",
+            "base type {ns}T",
+        ),
+    ],
+)
+def test_a_name_whose_namespace_nothing_imports(build: Callable[..., Result], use: str, subject: str) -> None:
+    for namespace, hint in (("urn:n", ""), (SHIPPED, "; the shipped xsd/fmw/hdr.xsd does")):
+        (finding,) = build({"a.xsd": _schema(use).replace("<x:schema", f'<x:schema xmlns:n="{namespace}"', 1)}).findings
+        name = subject.replace("ns", namespace)
+        assert finding.message == f"{name} is not defined: nothing that the sources import declares its namespace{hint}"
+
+
+def test_an_operation_whose_namespace_nothing_imports(
+    build: Callable[..., Result], wsdl: Any, ask: dict[str, str]
+) -> None:
+    findings = build({"a.wsdl": wsdl("".join({**ask, "types": ""}.values()))}).findings
+    what = "is not defined: nothing that the sources import declares its namespace"
+    assert [finding.message for finding in findings if finding.failed] == [
+        f"operation 'ask': element {{urn:m}}ask{role} {what}" for role in ("Request", "Response")
+    ]
+
+
+def test_a_name_of_a_namespace_that_is_declared(build: Callable[..., Result]) -> None:
+    (finding,) = build({"a.xsd": _schema("<x:element name='e' type='t:No'/>")}).findings
+    assert finding.message == "type {urn:t}No is not defined"
+
+
 def test_every_rule_has_a_case() -> None:
     assert {case[0] for case in CASES} | COVERED_ELSEWHERE == set(RULES)
 
