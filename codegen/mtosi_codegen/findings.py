@@ -23,6 +23,7 @@ RULES: Final[dict[str, str]] = {
     "location-missing": "a location that leads to no file",
     "import-namespace": "an import whose namespace is not that of the file",
     "import-without-location": "an import without a location, found by namespace among the sources",
+    "import-missing": "a namespace that a file uses and does not import, declared by another file of the sources",
     "rival-left-out": "a file that defines again what a file reached from a WSDL defines",
     "definition-conflict": "two definitions of one name in one namespace",
     "name-blanks": "blanks around a name",

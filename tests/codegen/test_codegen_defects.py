@@ -77,6 +77,7 @@ CASES: list[Case] = [
         2,
         "read o.xsd",
     ),
+    ("import-missing", {"a.xsd": _schema(USE, USE.replace('"e"', '"f"')), "o.xsd": OTHER}, "a.xsd", 2, "o.xsd is used"),
     ("rival-left-out", {"a.xsd": OTHER, "a-old.xsd": OTHER.replace("int", "string")}, "a-old.xsd", 0, "left out"),
     (
         "definition-conflict",
@@ -283,6 +284,33 @@ def test_an_operation_whose_namespace_nothing_imports(
     assert [finding.message for finding in findings if finding.failed] == [
         f"operation 'ask': element {{urn:m}}ask{role} {what}" for role in ("Request", "Response")
     ]
+
+
+def test_a_wsdl_whose_import_is_lost_takes_the_source_of_that_namespace(
+    build: Callable[..., Result], wsdl: Any, ask: dict[str, str], messages: str
+) -> None:
+    result = build({"a.wsdl": wsdl("".join({**ask, "types": ""}.values())), "messages.xsd": messages})
+    assert not result.failed
+    assert [str(finding) for finding in result.findings] == [
+        "a.wsdl:3: import-missing: namespace urn:m is used here, and the file does not import it; messages.xsd is used"
+    ]
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"a.xsd": _schema('<x:include schemaLocation="b.xsd"/>'), "b.xsd": _schema(USE.replace("o:S", "t:S"), ELEMENT)},
+        {
+            "a.xsd": _schema('<x:include schemaLocation="b.xsd"/>', '<x:element name="f" type="t:B"/>'),
+            "b.xsd": f'<x:schema {PREFIXES}><x:complexType name="B"><x:sequence><x:element ref="t:f"/></x:sequence>'
+            "</x:complexType></x:schema>",
+        },
+        {"a.xsd": _import("o.xsd", "urn:O"), "o.xsd": OTHER},
+    ],
+    ids=["include", "include without a namespace", "wrong namespace"],
+)
+def test_a_namespace_that_a_file_has_otherwise(build: Callable[..., Result], files: dict[str, str]) -> None:
+    assert "import-missing" not in {finding.rule for finding in build(files).findings}
 
 
 def test_a_name_of_a_namespace_that_is_declared(build: Callable[..., Result]) -> None:
