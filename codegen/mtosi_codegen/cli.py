@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mtosi_codegen import cli_deploy, cli_proof, cli_templates, report
 from mtosi_codegen.pipeline import Result, generate
-from mtosi_codegen.wanted import UnknownOperationError
+from mtosi_codegen.wanted import UNKNOWN
 from mtosi_codegen.write import compare, is_generated, outdated, write, write_pages
 from mtosi_jms.errors import MtosiError, SchemaError
 
@@ -60,9 +60,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("mtosi-codegen: interrupted", file=sys.stderr)
         return _INTERRUPTED
-    except UnknownOperationError as error:
-        return _report(error, f"--operations: {error}", _WRONG_USAGE)
     except (MtosiError, OSError) as error:
+        if isinstance(error, SchemaError) and error.rule == UNKNOWN:
+            return _report(error, f"--operations: {error}", _WRONG_USAGE)
         return _report(error, _one_line(error))
     except Exception as error:  # noqa: BLE001 - the last place that can report a defect without a traceback
         return _report(error, f"internal error, please report it: {type(error).__name__}: {error}")

@@ -55,8 +55,8 @@ def generate(
         templates: folder of templates that replace the built-in ones.
 
     Raises:
-        UnknownOperationError: no service has one of the operations.
-        SchemaError: there are no sources, a source does not exist, schemas are nested too deep, or a template is wrong.
+        SchemaError: there are no sources, a source does not exist, no service has one of the operations, schemas are
+            nested too deep, or a template is wrong.
         MissingExtraError: a library of the extra `codegen` is not installed.
     """
     findings = Findings()
@@ -86,7 +86,7 @@ def read_model(
         findings: gets all findings.
 
     Raises:
-        UnknownOperationError: no service has one of the operations.
+        SchemaError: no service has one of the operations.
     """
     read = load(sources, findings, bindings)
     schema = collect(read.units, findings)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 from mtosi_codegen.findings import Finding
 from mtosi_codegen.model import Service
 from mtosi_jms.errors import SchemaError
 
-
-class UnknownOperationError(SchemaError):
-    """A name that no service has; the text names similar ones."""
+UNKNOWN: Final = "operation-unknown"
+"""The rule of the error about a name that no service has."""
 
 
 def names_of(service: Service, operation: str) -> set[str]:
@@ -28,7 +28,7 @@ def require(wanted: Iterable[str], services: Sequence[Service], findings: Iterab
         findings: those of the sources; if parts of them were left out, the error says so.
 
     Raises:
-        UnknownOperationError: no service has one of them.
+        SchemaError: no service has one of them; the text names similar ones, and `rule` is `UNKNOWN`.
     """
     known: set[str] = set()
     for service in services:
@@ -38,7 +38,7 @@ def require(wanted: Iterable[str], services: Sequence[Service], findings: Iterab
     if unknown:
         text = "; ".join(f"no operation {name!r}{_hint(name, known)}" for name in unknown)
         lost = any(finding.failed for finding in findings)
-        raise UnknownOperationError(text + ("; mtosi-codegen inspect shows what the sources lack" if lost else ""))
+        raise SchemaError(text + ("; mtosi-codegen inspect shows what the sources lack" if lost else ""), rule=UNKNOWN)
 
 
 def _hint(name: str, known: Iterable[str]) -> str:

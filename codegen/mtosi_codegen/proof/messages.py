@@ -47,7 +47,7 @@ def messages_of(
         findings: those of the sources.
 
     Raises:
-        UnknownOperationError: no service has one of the operations.
+        SchemaError: no service has one of the operations.
     """
     require(wanted or (), services, findings)
     found: list[Message] = []

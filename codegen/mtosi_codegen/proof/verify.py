@@ -86,8 +86,7 @@ def verify(
         workers: number of processes; None for one per core.
 
     Raises:
-        UnknownOperationError: no service has one of the operations.
-        SchemaError: no sources, schemas that xmlschema or libxml2 refuses even after repair, or no
+        SchemaError: no sources, no such operation, schemas that xmlschema or libxml2 refuses even after repair, or no
             package in the folder.
         ConfigError: a process ended before its work was done.
     """
