@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mtosi_codegen import cli_deploy, cli_proof, cli_templates, report
 from mtosi_codegen.pipeline import Result, generate
-from mtosi_codegen.write import compare, is_generated, write, write_pages
+from mtosi_codegen.wanted import UNKNOWN
+from mtosi_codegen.write import compare, is_generated, outdated, write, write_pages
 from mtosi_jms.errors import MtosiError, SchemaError
 
 if TYPE_CHECKING:
@@ -60,6 +61,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("mtosi-codegen: interrupted", file=sys.stderr)
         return _INTERRUPTED
     except (MtosiError, OSError) as error:
+        if isinstance(error, SchemaError) and error.rule == UNKNOWN:
+            return _report(error, f"--operations: {error}", _WRONG_USAGE)
         return _report(error, _one_line(error))
     except Exception as error:  # noqa: BLE001 - the last place that can report a defect without a traceback
         return _report(error, f"internal error, please report it: {type(error).__name__}: {error}")
@@ -82,12 +85,12 @@ def _one_line(error: Exception) -> str:
     return str(error) or type(error).__name__
 
 
-def _report(error: Exception, text: str) -> int:
+def _report(error: Exception, text: str, code: int = _AT_FAULT) -> int:
     _discard_output()
     print(f"mtosi-codegen: {' '.join(text.split())}", file=sys.stderr)
     if os.environ.get("MTOSI_JMS_DEBUG"):
         raise error
-    return _AT_FAULT
+    return code
 
 
 def _discard_output() -> None:
@@ -198,9 +201,16 @@ def _generate(args: argparse.Namespace) -> int:
         return 1
     if _is_empty(result):  # a wrong path must not remove a package generated earlier
         return code
-    write(_folder(args), result.files)
+    _say_what_is_kept(result, args)
+    write(_folder(args), result.files, complete=not result.failed)
     print(f"{_folder(args)}: {report.summary(result, seconds)}")
     return code
+
+
+def _say_what_is_kept(result: Result, args: argparse.Namespace) -> None:
+    if result.failed and (kept := outdated(_folder(args), result.files)):
+        text = f"{report.counted(len(kept), 'file')} that may be outdated, because something could not be generated"
+        print(f"mtosi-codegen: {_folder(args)}: kept {text}", file=sys.stderr)
 
 
 def _write_report(path: Path, content: dict[str, Any]) -> None:
@@ -214,7 +224,8 @@ def _write_report(path: Path, content: dict[str, Any]) -> None:
 def _check(args: argparse.Namespace) -> int:
     result, seconds = _result(args)
     code = _problems(result, args)
-    differences = compare(_folder(args), result.files)
+    _say_what_is_kept(result, args)
+    differences = compare(_folder(args), result.files, complete=not result.failed)
     if args.json:
         pairs = [{"path": difference.path, "kind": difference.kind} for difference in differences]
         print(json.dumps({"fresh": not differences, "differences": pairs, "seconds": round(seconds, 3)}))
@@ -248,8 +259,8 @@ def _docs(args: argparse.Namespace) -> int:
     if (args.strict and result.findings) or _is_empty(result):
         return code
     files = pages(result, _examples(args) if result.model.services else None)
-    write_pages(args.out, files, MARK)
-    print(f"{args.out / 'index.html'}: {len(files)} files")
+    write_pages(args.out, files, MARK, complete=not result.failed)
+    print(f"{args.out / 'index.html'}: {report.counted(len(files), 'file')}")
     return code
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mtosi_codegen.deploy import deploy
+from mtosi_codegen.report import counted
 from mtosi_codegen.write import write_files
 from mtosi_jms.errors import MtosiError
 from mtosi_jms.jms import NamingContext, shown
@@ -70,7 +71,7 @@ def _run(args: argparse.Namespace) -> int:
         where = f" ({places[port.service]})" if names else ""
         port_added = ", port added" if port.added else ""
         print(f"{args.out / port.wsdl}: {port.service} at {shown(port.address)}{where}{port_added}")
-    print(f"{args.out}: {len(deployed.files)} files")
+    print(f"{args.out}: {counted(len(deployed.files), 'file')}")
     return 0
 
 

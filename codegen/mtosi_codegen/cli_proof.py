@@ -11,6 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
+from mtosi_codegen.report import counted
+
 _MOST_SHOWN: Final = 200
 """The most differences that the text output shows; JSON has all."""
 
@@ -110,12 +112,13 @@ def _verify(args: argparse.Namespace) -> int:
     for difference in proof.differences[:_MOST_SHOWN]:
         print(f"{difference.path}:\n    schema: {difference.schema}\n    stub:   {difference.stub}")
     if len(proof.differences) > _MOST_SHOWN:
-        print(f"and {len(proof.differences) - _MOST_SHOWN} more differences")
+        print(f"and {len(proof.differences) - _MOST_SHOWN} more")
     for message in proof.skipped:
         print(f"{message.path}: not compared: no schema declares the element {message.element}")
     print(
-        f"{package}: {len(proof.differences)} differences; {operation_counts.total()} operations, {len(proof.messages)}"
-        f" messages, {proof.types} types, {proof.instances} documents with {proof.elements} elements, {seconds} s"
+        f"{package}: {counted(len(proof.differences), 'difference')}; {counted(operation_counts.total(), 'operation')},"
+        f" {counted(len(proof.messages), 'message')}, {counted(proof.types, 'type')},"
+        f" {counted(proof.instances, 'document')} with {counted(proof.elements, 'element')}, {seconds} s"
     )
     return int(not verified)
 

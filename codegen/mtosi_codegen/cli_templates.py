@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from mtosi_codegen.render.templates import built_in
+from mtosi_codegen.report import counted
 from mtosi_codegen.write import write_files
 from mtosi_jms.errors import SchemaError
 
@@ -28,5 +29,5 @@ def _run(args: argparse.Namespace) -> int:
         if target.exists() and target.read_bytes() != data:
             raise SchemaError("exists, and differs from ours; move it, or choose another folder", file=str(target))
     write_files(args.out, files, {})
-    print(f"{args.out}: {len(files)} templates")
+    print(f"{args.out}: {counted(len(files), 'template')}")
     return 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ from mtosi_codegen.load import Bindings, Sources, load
 from mtosi_codegen.model import Model, Service
 from mtosi_codegen.passes.dedupe import collect
 from mtosi_codegen.render import render
+from mtosi_codegen.wanted import names_of, require
 from mtosi_codegen.wsdl.join import services_of
 from mtosi_jms.errors import SchemaError
 
@@ -55,7 +55,8 @@ def generate(
         templates: folder of templates that replace the built-in ones.
 
     Raises:
-        SchemaError: there are no sources, a source does not exist, schemas are nested too deep, or a template is wrong.
+        SchemaError: there are no sources, a source does not exist, no service has one of the operations, schemas are
+            nested too deep, or a template is wrong.
         MissingExtraError: a library of the extra `codegen` is not installed.
     """
     findings = Findings()
@@ -83,35 +84,26 @@ def read_model(
 
     Args:
         findings: gets all findings.
+
+    Raises:
+        SchemaError: no service has one of the operations.
     """
     read = load(sources, findings, bindings)
     schema = collect(read.units, findings)
     services = services_of(read, schema, findings, bindings)
     if operations is not None:
-        services = _chosen(services, operations, findings, ", ".join(str(source) for source in sources))
+        services = _chosen(services, operations, findings)
     model = Model(schema, services, findings, only_operations=operations is not None)
     passes.run(model)
     model.services = [service for service in services if service.operations]
     return read, services, model
 
 
-def _chosen(services: list[Service], wanted: Sequence[str], findings: Findings, sources: str) -> list[Service]:
+def _chosen(services: list[Service], wanted: Sequence[str], findings: Findings) -> list[Service]:
     """The services, reduced to the wanted operations."""
-    left = dict.fromkeys(name.strip() for name in wanted if name.strip())
-    known: list[str] = []
+    names = {name.strip() for name in wanted if name.strip()}
+    require(sorted(names), services, findings)
     for service in services:
-        kept = []
-        for operation in service.operations:
-            names = {operation.name, f"{service.name}.{operation.name}"}
-            known.extend(names)
-            if names & set(wanted):
-                kept.append(operation)
-                for name in names & set(left):
-                    del left[name]
-        service.operations = kept
-    for name in left:
-        near = difflib.get_close_matches(name, known, 3)
-        hint = f"; did you mean {', '.join(sorted(near))}?" if near else ""
-        message = f"no operation {name!r}{hint}"
-        findings.add("operation-unknown", sources, 0, message, "not generated: no such operation")
-    return [service for service in services if service.operations]
+        service.operations = [one for one in service.operations if names & names_of(service, one.name)]
+        service.failed = [name for name in service.failed if names & names_of(service, name)]
+    return [service for service in services if service.operations or service.failed]

@@ -71,15 +71,22 @@ def _operation(operation: Operation) -> dict[str, Any]:
     }
 
 
+def counted(count: int, one: str, many: str = "") -> str:
+    """A number with its noun; the plural is `many`, or `one` with an s."""
+    return f"{count} {one if count == 1 else many or f'{one}s'}"
+
+
 def summary(result: Result, seconds: float) -> str:
     """One line about a run."""
     services = result.services
     count = sum(len(service.operations) for service in services)
     states = Counter(status_of(service, findings_of(service, result)) for service in services)
-    text = f"{len(services)} services, {count} operations, {len(result.model.classes)} classes, "
-    text += f"{len(result.model.enums)} enumerations, {len(result.findings)} findings, {seconds:.1f} s"
+    text = f"{counted(len(services), 'service')}, {counted(count, 'operation')}, "
+    text += f"{counted(len(result.model.classes), 'class', 'classes')}, "
+    text += f"{counted(len(result.model.enums), 'enumeration')}, {counted(len(result.findings), 'finding')}, "
     lost = {"in part": states["partial"], "failed": states["failed"]}
-    return text + "".join(f"; {count} services {how}" for how, count in lost.items() if count)
+    text += f"{seconds:.1f} s"
+    return text + "".join(f"; {counted(count, 'service')} {how}" for how, count in lost.items() if count)
 
 
 def table(result: Result) -> Iterator[tuple[str, str, str, str, str]]:

@@ -25,20 +25,20 @@ class Difference:
     kind: str
 
 
-def write(package: Path, files: Mapping[str, str]) -> None:
+def write(package: Path, files: Mapping[str, str], *, complete: bool = True) -> None:
     """Write a package; remove generated files of an earlier run that are no longer wanted. Other files stay.
 
     Args:
         package: folder of the package; made if it does not exist.
         files: text by path below it, with `/`.
+        complete: False if something could not be generated; then nothing is removed.
 
     Raises:
         SchemaError: the folder cannot be written.
     """
     try:
-        for path in _extra(package, files):
-            if is_generated(package / path):
-                (package / path).unlink()
+        for path in outdated(package, files) if complete else ():
+            (package / path).unlink()
         for path, text in files.items():
             target = package / path
             data = text.encode()
@@ -71,18 +71,21 @@ def write_files(folder: Path, files: Mapping[str, bytes], originals: Mapping[str
         raise SchemaError(f"cannot be written: {error.strerror or error}", file=str(error.filename or folder)) from None
 
 
-def write_pages(folder: Path, files: Mapping[str, str], mark: str) -> None:
+def write_pages(folder: Path, files: Mapping[str, str], mark: str, *, complete: bool = True) -> None:
     """Write pages; remove pages of an earlier run in the same folders that are no longer wanted. Other files stay.
 
     Args:
         folder: made if it does not exist.
         files: text by path below it, with `/`.
         mark: first line of each page; it identifies generated pages.
+        complete: False if something could not be generated; then nothing is removed.
 
     Raises:
         SchemaError: the folder cannot be written.
     """
     write_files(folder, {path: text.encode() for path, text in files.items()}, {})
+    if not complete:
+        return
     try:
         for below in {path.rpartition("/")[0] for path in files if "/" in path}:
             for page in (folder / below).glob("*.html"):
@@ -92,13 +95,17 @@ def write_pages(folder: Path, files: Mapping[str, str], mark: str) -> None:
         raise SchemaError(f"cannot be written: {error.strerror or error}", file=str(error.filename or folder)) from None
 
 
-def compare(package: Path, files: Mapping[str, str]) -> list[Difference]:
+def compare(package: Path, files: Mapping[str, str], *, complete: bool = True) -> list[Difference]:
     """Every file that is missing, extra or changed; empty if `write` would change nothing.
+
+    Args:
+        package, files, complete: as for `write`.
 
     Raises:
         SchemaError: the folder cannot be read.
     """
-    found = [Difference(path, "extra") for path in _extra(package, files)]
+    kept = () if complete else outdated(package, files)
+    found = [Difference(path, "extra") for path in _extra(package, files) if path not in kept]
     try:
         for path, text in files.items():
             target = package / path
@@ -109,6 +116,11 @@ def compare(package: Path, files: Mapping[str, str]) -> list[Difference]:
     except OSError as error:
         raise SchemaError(f"cannot be read: {error.strerror or error}", file=str(error.filename or package)) from None
     return sorted(found)
+
+
+def outdated(package: Path, files: Mapping[str, str]) -> list[str]:
+    """The generated files of a package that are not among those to write; paths below it, with `/`."""
+    return [path for path in _extra(package, files) if is_generated(package / path)]
 
 
 def _extra(package: Path, files: Mapping[str, str]) -> Iterator[str]:

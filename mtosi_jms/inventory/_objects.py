@@ -6,7 +6,6 @@ name of MTOSI (ME, EQ, ...) if the class is in the namespace of that type; other
 
 from __future__ import annotations
 
-import importlib
 import re
 from collections.abc import Iterator, Sequence
 from functools import cache
@@ -14,7 +13,7 @@ from typing import Final
 
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.namespaces import COI, clark
-from mtosi_jms.xmlbind import ClassTable, XmlObject, module_of, modules_of, registered_packages
+from mtosi_jms.xmlbind import ClassTable, XmlObject, import_package, module_of, modules_of, registered_packages
 
 OBJECT_TYPES: Final = ("ME", "EQ", "EH", "PTP", "CTP", "FTP", "TL", "OS", "MD", "TMD")
 MESSAGE: Final = "MESSAGE"
@@ -38,10 +37,7 @@ def load_stubs(stubs: Sequence[str]) -> None:
         ConfigError: a package cannot be imported, or was not generated.
     """
     for name in (SHIPPED, *reversed(stubs)):
-        try:
-            importlib.import_module(name)
-        except ImportError as error:
-            raise ConfigError(f"stubs package {name!r} cannot be imported: {error}") from error
+        import_package(name)
         if name not in registered_packages():
             raise ConfigError(f"{name!r} is not a package that mtosi-codegen generated")
 

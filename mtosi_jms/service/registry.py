@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-from mtosi_jms.errors import ConfigError
 from mtosi_jms.service import OperationInfo, ServiceInfo
-from mtosi_jms.xmlbind import find_element, registered_packages
+from mtosi_jms.xmlbind import find_element, import_package, registered_packages
 
 __all__ = ["Role", "Usage", "find_operations", "services_of"]
 
@@ -39,12 +37,8 @@ def services_of(package: str) -> tuple[ServiceInfo, ...]:
     Raises:
         ConfigError: the package cannot be imported.
     """
-    try:
-        load = importlib.import_module
-        places = [path.split(":") for path in getattr(load(package), "__services__", {})]
-        return tuple(getattr(load(f"{package}.{module}"), name).__service__ for module, name in places)
-    except (ImportError, TypeError, ValueError) as error:  # a relative name is a TypeError, an empty one a ValueError
-        raise ConfigError(f"stubs package {package!r} cannot be imported: {error}") from error
+    places = [path.split(":") for path in getattr(import_package(package), "__services__", {})]
+    return tuple(getattr(import_package(f"{package}.{module}"), name).__service__ for module, name in places)
 
 
 @lru_cache(maxsize=16)

@@ -43,6 +43,7 @@ from mtosi_jms.xmlbind._reader import decode_root, without_comments
 from mtosi_jms.xmlbind._registry import (
     XSI_NIL,
     XSI_TYPE,
+    import_package,
     known_prefix,
     module_of,
     modules_of,
@@ -127,6 +128,7 @@ __all__ = [
     "find_type",
     "forbidden_character",
     "format_date_time",
+    "import_package",
     "is_text",
     "iter_decode",
     "iter_placed",

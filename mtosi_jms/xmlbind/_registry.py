@@ -72,6 +72,23 @@ def find_class(tag: Any, table: str, root: str | None) -> Any:
     return None
 
 
+def import_package(name: str) -> ModuleType:
+    """Import a generated package, which registers it, or a module of one.
+
+    Args:
+        name: its dotted name.
+
+    Raises:
+        ConfigError: it cannot be imported; where Python does not find it, the text says what to do.
+    """
+    try:
+        return importlib.import_module(name)
+    except (ImportError, TypeError, ValueError) as error:  # a relative name is a TypeError, an empty one a ValueError
+        lost = isinstance(error, ModuleNotFoundError) and error.name == name.partition(".")[0]
+        hint = "; put the folder that contains it on PYTHONPATH, such as PYTHONPATH=src" if lost else ""
+        raise ConfigError(f"stubs package {name!r} cannot be imported: {error}{hint}") from error
+
+
 def module_of(namespace: str, root: str) -> ModuleType | None:
     """Return the module of a namespace in a package; None if the package has none.
 

@@ -70,7 +70,7 @@ def test_each_problem_is_a_line(file: Path, tmp_path: Path, capsys: pytest.Captu
     [
         (["gone.toml"], "the deployment cannot be read"),
         (["os.toml", "--names", "gone.properties"], "the names cannot be read"),
-        (["os.toml", "--stubs", "no_such_package"], "cannot be imported"),
+        (["os.toml", "--stubs", "no_such_package"], "put the folder that contains it on PYTHONPATH"),
     ],
 )
 def test_what_cannot_be_read_is_one_line(

@@ -160,7 +160,8 @@ def test_an_operation_that_is_not_there(operation: str, text: str, capsys: Captu
         (["--set", "meRef.rdn=X"], "no value can be given here"),
         (["--set", "meRef=MD=A", "--set", "meRef=MD=B"], "assigned twice"),
         (["--set", "meRef.rdn[0].type=MD"], "meRef.rdn: value is needed"),
-        (["--stubs", "no_such_package"], "no_such_package"),
+        (["--stubs", "no_such_package"], "put the folder that contains it on PYTHONPATH, such as PYTHONPATH=src"),
+        (["--stubs", "..stubs"], "stubs package '..stubs' cannot be imported"),
     ],
 )
 def test_a_field_that_cannot_be_set(words: list[str], text: str, capsys: Capture) -> None:

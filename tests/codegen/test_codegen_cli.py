@@ -41,7 +41,8 @@ def test_generate_then_check(run: Run, tmp_path: Path) -> None:
     place = ("--package", "acme.shop", "--out", str(tmp_path))
     code, out, err = run("generate", SOURCES, *place)
     assert code == 0
-    assert "1 services, 2 operations" in out
+    assert "1 service, 2 operations" in out
+    assert " 1 finding, " in out
     assert "messages.xsd:21: name-blanks" in err
     assert (tmp_path / "acme/shop/__init__.py").is_file()
     assert run("check", SOURCES, *place)[0] == 0
@@ -121,9 +122,79 @@ def test_operations(run: Run, tmp_path: Path) -> None:
     text = (tmp_path / "p/com_example/shop.py").read_text(encoding="utf-8")
     assert "notify" in text
     assert "list_orders" not in text
-    code, _, err = run("generate", SOURCES, *place, "--operations", "Shop.notify,lstOrders")
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    """Every file below a folder."""
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("command", ["generate", "check", "docs", "inspect"])
+def test_an_operation_that_no_service_has_is_wrong_usage(run: Run, tmp_path: Path, command: str) -> None:
+    out = ("--out", str(tmp_path))
+    assert run("generate", SOURCES, "--package", "p", *out)[0] == 0
+    before = content(tmp_path)
+    more = {"docs": out, "inspect": ()}.get(command, ("--package", "p", *out))
+    code, printed, err = run(command, SOURCES, *more, "--operations", "Shop.notify,lstOrders")
+    assert (code, printed) == (2, "")
+    assert err == "mtosi-codegen: --operations: no operation 'lstOrders'; did you mean listOrders, Shop.listOrders?\n"
+    assert content(tmp_path) == before
+
+
+def test_an_operation_of_a_file_that_is_left_out_is_said_to_lack_its_file(run: Run, tree: Any) -> None:
+    code, _, err = run("inspect", str(tree({"bad.wsdl": "<w:definitions"})), "--operations", "ask")
+    assert code == 2
+    assert err == (
+        "mtosi-codegen: --operations: no operation 'ask'; mtosi-codegen inspect shows what the sources lack\n"
+    )
+
+
+def test_an_operation_without_its_port_type_is_at_fault_not_wrong_usage(
+    run: Run, tree: Any, wsdl: Any, ask: dict[str, str], messages: str
+) -> None:
+    pieces = "".join(text for name, text in ask.items() if name != "port")
+    folder = tree({"a.wsdl": wsdl(pieces), "messages.xsd": messages})
+    code, out, err = run("inspect", str(folder), "--operations", "ask")
     assert code == 1
-    assert f"{SOURCES}: operation-unknown: no operation 'lstOrders'; did you mean" in err
+    assert "a.wsdl:" in out
+    assert "; 1 service failed" in out
+    assert "no operation" not in err
+
+
+def test_a_run_that_lacks_something_removes_nothing(
+    run: Run, tree: Any, wsdl: Any, xsd: Any, ask: dict[str, str], messages: str, tmp_path: Path
+) -> None:
+    place = ("--package", "p", "--out", str(tmp_path / "out"))
+    pages = ("--out", str(tmp_path / "pages"))
+    folder = tree(
+        {
+            "a.wsdl": wsdl("".join(ask.values())),
+            "messages.xsd": messages,
+            "e.xsd": xsd('<x:element name="e" type="x:int"/>'),
+        }
+    )
+    sources = (str(folder / "a.wsdl"), str(folder / "e.xsd"))
+    assert run("generate", *sources, *place)[0] == 0
+    assert run("docs", *sources, *pages)[0] == 0
+    package = tmp_path / "out" / "p"
+    before, pages_before = content(package), content(tmp_path / "pages")
+    (folder / "a.wsdl").write_text(wsdl("".join({**ask, "types": ""}.values())))
+    code, out, err = run("generate", *sources, *place)
+    assert code == 1
+    assert "; 1 service failed" in out
+    kept = f"mtosi-codegen: {package}: kept 4 files that may be outdated, because something could not be generated\n"
+    assert err.endswith(kept)
+    assert content(package).keys() == before.keys()
+    assert content(package)["urn_m/types.py"] == before["urn_m/types.py"]
+    code, out, err = run("check", *sources, *place)
+    assert code == 1
+    assert "up to date" in out, "generate would change nothing"
+    assert err.endswith(kept)
+    assert run("docs", *sources, *pages)[0] == 1
+    assert content(tmp_path / "pages").keys() >= pages_before.keys()
+    (folder / "a.wsdl").write_text(wsdl("".join(ask.values())))
+    assert run("generate", *sources, *place)[0] == 0
+    assert content(package) == before
 
 
 def test_an_http_service_needs_to_be_asked_for(

@@ -77,6 +77,7 @@ CASES: list[Case] = [
         2,
         "read o.xsd",
     ),
+    ("import-missing", {"a.xsd": _schema(USE, USE.replace('"e"', '"f"')), "o.xsd": OTHER}, "a.xsd", 2, "o.xsd is used"),
     ("rival-left-out", {"a.xsd": OTHER, "a-old.xsd": OTHER.replace("int", "string")}, "a-old.xsd", 0, "left out"),
     (
         "definition-conflict",
@@ -234,7 +235,7 @@ CASES: list[Case] = [
         "left out",
     ),
 ]
-COVERED_ELSEWHERE = {"unreadable", "operation-unknown", "too-large"}
+COVERED_ELSEWHERE = {"unreadable", "too-large"}
 
 
 @pytest.mark.parametrize(("rule", "files", "file", "line", "repair"), CASES, ids=[case[0] for case in CASES])
@@ -248,6 +249,73 @@ def test_a_defect_is_reported_with_file_line_and_repair(
     assert found[0].message
     for path, text in result.files.items():
         compile(text, path, "exec")
+
+
+SHIPPED = "http://www.tmforum.org/mtop/fmw/xsd/hdr/v1"
+
+
+@pytest.mark.parametrize(
+    ("use", "subject"),
+    [
+        ("<x:element name='e' type='n:T'/>", "type {ns}T"),
+        ("<x:element name='e' substitutionGroup='n:T'/>", "substitution head {ns}T"),
+        ("<x:complexType name='C'><x:sequence><x:element ref='n:T'/></x:sequence></x:complexType>", "element {ns}T"),
+        ("<x:complexType name='C'><x:group ref='n:T'/></x:complexType>", "group {ns}T"),
+        ("<x:complexType name='C'><x:attribute ref='n:T'/></x:complexType>", "attribute {ns}T"),
+        ("<x:complexType name='C'><x:attributeGroup ref='n:T'/></x:complexType>", "attribute group {ns}T"),
+        (
+            "<x:complexType name='C'><x:complexContent><x:extension base='n:T'/></x:complexContent></x:complexType>",
+            "base type {ns}T",
+        ),
+    ],
+)
+def test_a_name_whose_namespace_nothing_imports(build: Callable[..., Result], use: str, subject: str) -> None:
+    for namespace, hint in (("urn:n", ""), (SHIPPED, "; the shipped xsd/fmw/hdr.xsd does")):
+        (finding,) = build({"a.xsd": _schema(use).replace("<x:schema", f'<x:schema xmlns:n="{namespace}"', 1)}).findings
+        name = subject.replace("ns", namespace)
+        assert finding.message == f"{name} is not defined: nothing that the sources import declares its namespace{hint}"
+
+
+def test_an_operation_whose_namespace_nothing_imports(
+    build: Callable[..., Result], wsdl: Any, ask: dict[str, str]
+) -> None:
+    findings = build({"a.wsdl": wsdl("".join({**ask, "types": ""}.values()))}).findings
+    what = "is not defined: nothing that the sources import declares its namespace"
+    assert [finding.message for finding in findings if finding.failed] == [
+        f"operation 'ask': element {{urn:m}}ask{role} {what}" for role in ("Request", "Response")
+    ]
+
+
+def test_a_wsdl_whose_import_is_lost_takes_the_source_of_that_namespace(
+    build: Callable[..., Result], wsdl: Any, ask: dict[str, str], messages: str
+) -> None:
+    result = build({"a.wsdl": wsdl("".join({**ask, "types": ""}.values())), "messages.xsd": messages})
+    assert not result.failed
+    assert [str(finding) for finding in result.findings] == [
+        "a.wsdl:3: import-missing: namespace urn:m is used here, and the file does not import it; messages.xsd is used"
+    ]
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"a.xsd": _schema('<x:include schemaLocation="b.xsd"/>'), "b.xsd": _schema(USE.replace("o:S", "t:S"), ELEMENT)},
+        {
+            "a.xsd": _schema('<x:include schemaLocation="b.xsd"/>', '<x:element name="f" type="t:B"/>'),
+            "b.xsd": f'<x:schema {PREFIXES}><x:complexType name="B"><x:sequence><x:element ref="t:f"/></x:sequence>'
+            "</x:complexType></x:schema>",
+        },
+        {"a.xsd": _import("o.xsd", "urn:O"), "o.xsd": OTHER},
+    ],
+    ids=["include", "include without a namespace", "wrong namespace"],
+)
+def test_a_namespace_that_a_file_has_otherwise(build: Callable[..., Result], files: dict[str, str]) -> None:
+    assert "import-missing" not in {finding.rule for finding in build(files).findings}
+
+
+def test_a_name_of_a_namespace_that_is_declared(build: Callable[..., Result]) -> None:
+    (finding,) = build({"a.xsd": _schema("<x:element name='e' type='t:No'/>")}).findings
+    assert finding.message == "type {urn:t}No is not defined"
 
 
 def test_every_rule_has_a_case() -> None:

@@ -266,7 +266,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
 
 
 @pytest.mark.parametrize(
-    ("more", "code", "made"), [((), 1, True), (("--strict",), 1, False), (("--operations", "no"), 1, False)]
+    ("more", "code", "made"), [((), 1, True), (("--strict",), 1, False), (("--operations", "no"), 2, False)]
 )
 def test_exit_codes(tree: Any, xsd: Any, tmp_path: Path, more: tuple[str, ...], code: int, made: bool) -> None:
     folder = tree({"good.xsd": xsd('<x:element name="e" type="x:int"/>'), "bad.xsd": "<x:schema"})

@@ -90,7 +90,7 @@ def test_a_service_that_lost_an_operation_is_partial() -> None:
         "partial",
         ["getSubnetworkModeOfOperationConnection"],
     )
-    assert report.summary(generate([FOLDER / "other-words.wsdl"]), 0).endswith("; 1 services in part")
+    assert report.summary(generate([FOLDER / "other-words.wsdl"]), 0).endswith("; 1 service in part")
 
 
 def test_the_only_operations_left_are_one_only_if_their_words_agree(tree: Any, rules: Any) -> None:

@@ -19,6 +19,7 @@ from mtosi_codegen.findings import Findings
 from mtosi_codegen.load.documents import Document, Reader, foreign_kind
 from mtosi_codegen.load.locate import Locator, links_of, schemas_of
 from mtosi_codegen.load.rivals import Component, components, looks_stale
+from mtosi_codegen.load.unimported import report_unimported
 from mtosi_jms.errors import SchemaError
 from mtosi_jms.namespaces import WSDL, WSDL_SOAP11, WSDL_SOAP12
 
@@ -138,7 +139,12 @@ class _Loader:
         ordered = sorted(self._reached, key=lambda document: document.name)
         for document in ordered:
             document.aliases = self._aliases(document)
-        return Sources(_by_name(roots), tuple(ordered), self._units(), _by_name(abstract))
+        units = self._units()
+        declared: dict[str, dict[Document, None]] = {}
+        for unit in units:
+            declared.setdefault(unit.namespace, {})[unit.document] = None
+        report_unimported(ordered, declared, self._findings)
+        return Sources(_by_name(roots), tuple(ordered), units, _by_name(abstract))
 
     def _is_root(self, document: Document) -> bool:
         return document.kind == "wsdl" and has_binding(document.root, self._bindings)

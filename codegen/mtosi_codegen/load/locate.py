@@ -20,7 +20,7 @@ from mtosi_jms.namespaces import WSDL, XML, XSD
 
 _SCHEME: Final = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]+):")
 _NO_FILE_NAME: Final = re.compile(r"[^\w.-]+")
-_BUILT_IN: Final = {XML, XSD, "http://www.w3.org/2001/XMLSchema-instance", *ENCODINGS}
+BUILT_IN: Final = {XML, XSD, "http://www.w3.org/2001/XMLSchema-instance", *ENCODINGS}
 _LINK_KINDS: Final[dict[str, LinkKind]] = {
     f"{{{XSD}}}import": "import",
     f"{{{XSD}}}include": "include",
@@ -47,7 +47,7 @@ class Locator:
         """The document to which a link of a document leads; None if there is nothing to read."""
         wanted = (link.element.get("namespace") or "").strip()
         location = (link.element.get("schemaLocation") or link.element.get("location") or "").strip()
-        if link.kind == "import" and wanted in _BUILT_IN:
+        if link.kind == "import" and wanted in BUILT_IN:
             return None
         if not location:
             return self._by_namespace(document, link, wanted)

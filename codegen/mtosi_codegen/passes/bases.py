@@ -6,6 +6,7 @@ from typing import Final
 
 from mtosi_codegen.model import RAW, ClassDef, Field, Model, ObjectValue
 from mtosi_codegen.passes.values import Values, given
+from mtosi_codegen.undefined import undefined
 from mtosi_codegen.xsd.model import ComplexType, Element, QName, SimpleType
 
 MAX_BASES: Final = 100
@@ -39,7 +40,7 @@ def _derive(model: Model, values: Values, cls: ClassDef, source: ComplexType) ->
     elif source.simple_content:
         cls.fields.append(_text(cls, values, source.simple or source.base))
     elif source.base is not None:
-        message = f"base type {source.base} " + ("is simple" if base else "is not defined")
+        message = "base type " + (f"{source.base} is simple" if base else undefined(source.base, model.schema))
         model.findings.add("base-unresolved", *source.place, message, "derived from nothing; the rest is kept as XML")
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from mtosi_codegen.model import RAW, ClassDef, Field, Model, ModelGroup, ModelItem, ObjectValue, Value
 from mtosi_codegen.passes.values import ANY_SIMPLE, Values, given
+from mtosi_codegen.undefined import undefined
 from mtosi_codegen.xsd.model import (
     ONCE,
     AnyAttribute,
@@ -85,7 +86,7 @@ class _Builder:
     def _element_value(self, leaf: ElementUse) -> Value:
         cls = self._model.elements.get(leaf.name)
         if cls is None:
-            message = f"element {leaf.name} is not defined"
+            message = f"element {undefined(leaf.name, self._model.schema)}"
             self._model.findings.add("element-unresolved", *leaf.place, message, "typed as raw XML")
             return RAW
         return ObjectValue(cls)
@@ -111,7 +112,7 @@ class _Builder:
         if attribute.name.namespace == XML and attribute.name.local in _XML_ATTRIBUTES:
             builtin = QName("http://www.w3.org/2001/XMLSchema", _XML_ATTRIBUTES[attribute.name.local])
             return self._values.named(builtin, attribute.place)
-        message = f"attribute {attribute.name} is not defined"
+        message = f"attribute {undefined(attribute.name, self._model.schema)}"
         self._model.findings.add("attribute-unresolved", *attribute.place, message, "typed as text")
         return ANY_SIMPLE
 

@@ -11,6 +11,7 @@ from typing import Final
 
 from mtosi_codegen.findings import Findings
 from mtosi_codegen.model import Model
+from mtosi_codegen.undefined import undefined
 from mtosi_codegen.xsd.model import (
     AnyAttribute,
     Attribute,
@@ -106,8 +107,8 @@ class _Expander:
         group = self._schema.groups.get(particle.name)
         if group is None or particle.name in path:
             rule = "cycle" if group else "group-unresolved"
-            message = f"group {particle.name} " + ("contains itself" if group else "is not defined")
-            self._findings.add(rule, *particle.place, message, "left out; what stands there is kept as XML")
+            problem = f"{particle.name} contains itself" if group else undefined(particle.name, self._schema)
+            self._findings.add(rule, *particle.place, f"group {problem}", "left out; what stands there is kept as XML")
             return None
         if group.content is None:
             return None
@@ -138,9 +139,14 @@ class _Expander:
                 continue
             elif attribute.name in met or attribute.name not in self._schema.attribute_groups:
                 rule = "cycle" if attribute.name in met else "group-unresolved"
-                problem = "contains itself" if attribute.name in met else "is not defined"
-                message = f"attribute group {attribute.name} {problem}"
-                self._findings.add(rule, *attribute.place, message, "left out; its attributes are kept as they come")
+                name = attribute.name
+                problem = f"{name} contains itself" if name in met else undefined(name, self._schema)
+                self._findings.add(
+                    rule,
+                    *attribute.place,
+                    f"attribute group {problem}",
+                    "left out; its attributes are kept as they come",
+                )
             else:
                 met.add(attribute.name)
                 opened.append((attribute.name, iter(self._schema.attribute_groups[attribute.name].attributes)))

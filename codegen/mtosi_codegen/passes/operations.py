@@ -10,6 +10,7 @@ from difflib import SequenceMatcher
 from typing import Final
 
 from mtosi_codegen.model import ClassDef, Model, Operation, Service
+from mtosi_codegen.undefined import undefined
 from mtosi_codegen.xsd.model import QName
 
 _CLOSE: Final = 0.75
@@ -54,7 +55,7 @@ class _Linker:
         if found is not None:
             return found
         near = self._near(name)
-        message = f"element {name} of operation {operation.name!r} is not defined"
+        message = f"operation {operation.name!r}: element {undefined(name, self._model.schema)}"
         lost = "left out; such a fault stays XML" if fault else "not generated: operation left out"
         rule = "fault-undefined" if fault else "element-unresolved"
         self._model.findings.add(rule, *operation.place, message, f"{near} is used" if near else lost)

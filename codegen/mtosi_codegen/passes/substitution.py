@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mtosi_codegen.model import ClassDef, Model, ObjectValue
+from mtosi_codegen.undefined import undefined
 from mtosi_codegen.xsd.model import ComplexType, Element, QName
 
 
@@ -18,7 +19,7 @@ def run(model: Model) -> None:
                 cls = model.elements[name]
                 cls.substitutes = cls.substitutes or model.elements[head]
             elif head != name:
-                message = f"substitution head {head} is not defined"
+                message = f"substitution head {undefined(head, model.schema)}"
                 model.findings.add("element-unresolved", *element.place, message, "the element substitutes for nothing")
     for cls in model.classes:
         for field in cls.fields:

@@ -19,6 +19,7 @@ from mtosi_codegen.model import (
     UnionValue,
     Value,
 )
+from mtosi_codegen.undefined import undefined
 from mtosi_codegen.xsd.model import ComplexType, Given, Place, QName, SimpleType
 from mtosi_codegen.xsd.soap_encoding import ENCODINGS, in_schema, is_array
 from mtosi_jms import xmlbind
@@ -130,7 +131,7 @@ class Values:
         if isinstance(component, ComplexType):
             return ObjectValue(self._model.types[name])
         if component is None or name in self._open:
-            message = f"type {name} " + ("is defined by itself" if component else "is not defined")
+            message = "type " + (f"{name} is defined by itself" if component else undefined(name, self._model.schema))
             rule = "cycle" if component else "type-unresolved"
             self._model.findings.add(rule, *place, message, "typed as raw XML")
             return RAW

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from mtosi_codegen.findings import Finding
 from mtosi_codegen.model import Operation, Service
-from mtosi_jms.errors import SchemaError
+from mtosi_codegen.wanted import names_of, require
 
 Role = Literal["request", "response", "fault"]
 
@@ -37,27 +37,24 @@ class Message:
         return f"{self.service}.{self.operation} {self.role}"
 
 
-def messages_of(services: Iterable[Service], wanted: Sequence[str] | None = None) -> list[Message]:
+def messages_of(
+    services: Sequence[Service], wanted: Sequence[str] | None = None, findings: Sequence[Finding] = ()
+) -> list[Message]:
     """The messages of operations, in the order of services.
 
     Args:
         wanted: names of operations, as `Service.operation` or `operation`; None for all.
+        findings: those of the sources.
 
     Raises:
-        SchemaError: there is no such operation; the message names similar ones.
+        SchemaError: no service has one of the operations.
     """
+    require(wanted or (), services, findings)
     found: list[Message] = []
-    names: set[str] = set()
     for service in services:
         for operation in service.operations:
-            known = {operation.name, f"{service.name}.{operation.name}"}
-            names |= known
-            if wanted is None or known & set(wanted):
+            if wanted is None or names_of(service, operation.name) & set(wanted):
                 found += _messages(service, operation)
-    for name in wanted or ():
-        if name not in names:
-            near = difflib.get_close_matches(name, sorted(names), 3)
-            raise SchemaError(f"no operation {name!r}" + (f"; did you mean {', '.join(near)}?" if near else ""))
     return found
 
 

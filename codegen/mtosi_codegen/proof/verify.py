@@ -94,7 +94,7 @@ def verify(
         raise SchemaError("no generated package: run mtosi-codegen generate first", file=str(package))
     with tempfile.TemporaryDirectory(prefix="mtosi-codegen-") as folder:
         mended = mend(sources, folder, bindings=bindings)
-        messages = messages_of(mended.services, operations)
+        messages = messages_of(mended.services, operations, mended.findings)
         whole = Proof(tuple(messages), findings=mended.findings)
         tasks: list[tuple[Callable[[Sequence[Message]], Proof], Sequence[Message]]]
         tasks = [(partial(_compare, whole=operations is None), messages)]
