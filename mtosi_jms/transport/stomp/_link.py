@@ -176,7 +176,8 @@ class Link:
                 raise TransportError(f"{self.address}: no answer within {waited}; is it a STOMP port?")
             refused = self._connected.refused
             if isinstance(refused, AuthenticationError):
-                raise LoginRefusedError(str(refused))
+                hint = "" if self._options.user else "; no user was given: name one in the URL or in MTOSI_JMS_USER"
+                raise LoginRefusedError(f"{refused}{hint}")
             if refused is not None:
                 raise refused
             if self._connected.lost:

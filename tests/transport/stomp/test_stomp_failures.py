@@ -231,7 +231,7 @@ class TestConnecting:
 
     def test_no_login_at_all(self, broker: Any, open_stomp: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv("MTOSI_JMS_USER", raising=False)
-        with pytest.raises(AuthenticationError):
+        with pytest.raises(AuthenticationError, match="no user was given"):
             open_stomp(f"stomp://127.0.0.1:{broker.endpoints.ports['stomp']}")
 
     def test_nothing_secret_is_logged_or_shown(self, broker: Any, open_stomp: Any, caplog: Any, queue: Queue) -> None:

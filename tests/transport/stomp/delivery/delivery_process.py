@@ -76,6 +76,10 @@ def go_on(step: Callable[[], object]) -> None:
                 step()
         except KeyboardInterrupt:
             news = "interrupted"
+        except RuntimeError as error:  # a Ctrl-C in Condition.wait, after which `with` finds no lock
+            if not isinstance(error.__context__, KeyboardInterrupt):
+                raise
+            news = "interrupted"
 
 
 class Party:
