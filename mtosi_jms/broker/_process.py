@@ -8,6 +8,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -226,8 +227,13 @@ class BrokerProcess:
         self._process.wait()
 
     def pause(self) -> None:
-        """Pauses it: its connections stay open, and nothing answers."""
+        """Pauses it: its connections stay open, and nothing answers, from the moment when this returns.
+
+        The signal alone stops the threads of a Java machine one by one: on Linux it waits until the last one stands.
+        """
         self._process.send_signal(signal.SIGSTOP)
+        if sys.platform == "linux":
+            os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
 
     def resume(self) -> None:
         """Resumes it after `pause`."""
