@@ -113,6 +113,13 @@ def _shares_spark(file: str) -> bool:
 
 
 @pytest.fixture(autouse=True, scope="module")
+def what_is_there_is_settled() -> None:
+    """Keep what earlier modules made, such as generated packages, out of the garbage collections of later ones."""
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.fixture(autouse=True, scope="module")
 def packages_are_forgotten() -> Iterator[None]:
     """Forget packages that a module's tests generated and imported, so that other modules' tests do not find them."""
     registry = import_module("mtosi_jms.xmlbind._registry")
@@ -202,11 +209,15 @@ def spark_java() -> str:
 
 @pytest.fixture(scope="session")
 def interpreted() -> dict[str, str]:
-    """Settings of Spark that interpret plans: for a few rows that is faster than compiling them.
+    """Settings of Spark that interpret plans and keep to them: faster for a few rows than to compile and plan again.
 
-    Commands and examples that tests run as processes compile their plans.
+    Commands and examples that tests run as processes have Spark's own settings, and so have tests with `own_plans`.
     """
-    return {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+    return {
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        "spark.sql.adaptive.enabled": "false",
+    }
 
 
 @pytest.fixture(scope="session")
@@ -246,6 +257,17 @@ def spark(
     java = {"spark.driver.extraJavaOptions": SPARK_JAVA}
     with local_session("tests", cores=2, settings={**interpreted, **lake_formats[0], **java}) as session:
         yield session
+
+
+@pytest.fixture
+def own_plans(spark: Any, interpreted: dict[str, str]) -> Iterator[None]:
+    """Let Spark compile its plans, and change them as it goes, as it does by itself."""
+    own = ("true", "FALLBACK", "true")
+    for name, value in zip(interpreted, own, strict=True):
+        spark.conf.set(name, value)
+    yield
+    for name in interpreted:
+        spark.conf.unset(name)
 
 
 @pytest.fixture

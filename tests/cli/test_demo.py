@@ -54,6 +54,7 @@ def by_process(arguments: list[str], capsys: Any) -> str:
 
 
 @pytest.mark.spark
+@pytest.mark.usefixtures("own_plans")
 @pytest.mark.parametrize("run", [by_call, pytest.param(by_process, marks=pytest.mark.endurance)])
 def test_the_demo_brings_what_was_asked_for(
     tmp_path: Path,

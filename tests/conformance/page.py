@@ -146,7 +146,8 @@ def _calls(parent: ast.AST) -> Iterator[ast.Call]:
 
 
 def _is_marker(call: ast.Call) -> bool:
-    return ast.unparse(call.func) == "pytest.mark.obligation"
+    named = isinstance(call.func, ast.Attribute) and call.func.attr == "obligation"
+    return named and ast.unparse(call.func) == "pytest.mark.obligation"
 
 
 def problems(known: Sequence[Document], found: Markers) -> list[str]:

@@ -8,6 +8,7 @@ import re
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -24,13 +25,19 @@ def page() -> ModuleType:
     return module
 
 
-def test_every_obligation_has_a_test_or_a_reason(page: ModuleType) -> None:
-    assert page.problems(page.documents(), page.markers()) == []
+@pytest.fixture(scope="module")
+def markers(page: ModuleType) -> Any:
+    """The markers of all tests."""
+    return page.markers()
 
 
-def test_the_page_is_fresh(page: ModuleType) -> None:
+def test_every_obligation_has_a_test_or_a_reason(page: ModuleType, markers: Any) -> None:
+    assert page.problems(page.documents(), markers) == []
+
+
+def test_the_page_is_fresh(page: ModuleType, markers: Any) -> None:
     """After a change: python tests/conformance/page.py."""
-    assert page.PAGE.read_text(encoding="utf-8") == page.render(page.documents(), page.markers())
+    assert page.PAGE.read_text(encoding="utf-8") == page.render(page.documents(), markers)
 
 
 def test_no_number_is_left_out(page: ModuleType) -> None:
@@ -58,9 +65,9 @@ def test_no_number_is_left_out(page: ModuleType) -> None:
 PEERS = re.compile(r"tests/bridge/(contract/test_channels|test_\w*corba\w*|test_bridge_command)\.py::")
 
 
-def test_a_third_of_the_lines_of_the_bridge_is_held_with_jacorb(page: ModuleType) -> None:
+def test_a_third_of_the_lines_of_the_bridge_is_held_with_jacorb(page: ModuleType, markers: Any) -> None:
     """In these files JacORB takes part: its service, or its objects in a process of their own."""
-    held = {identifier for identifier, tests in page.markers().tests.items() if any(map(PEERS.match, tests))}
+    held = {identifier for identifier, tests in markers.tests.items() if any(map(PEERS.match, tests))}
     (bridge,) = (one for one in page.documents() if "000-JE1" in one.obligations)
     assert len(bridge.obligations) == 126
     assert len(held & set(bridge.obligations)) >= 42

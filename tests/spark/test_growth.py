@@ -181,6 +181,7 @@ def names(network: Network) -> list[str]:
     return sorted(row["name_text"].rpartition("=")[2] for row in rows)
 
 
+@pytest.mark.usefixtures("own_plans")
 def test_a_change_merges_into_the_row_that_is_there(spark: Any, envelopes: Any, landing: Path) -> None:
     network = Network(envelopes, landing, spark)
     network.put(answer("one", 1, 1, "a", "b"))

@@ -92,7 +92,7 @@ def test_loads_that_add_up_from_there_are_those_from_here(server: Server, here: 
         assert found[1] == found[0]
     assert told[-1]["rows"] == told[-2]["rows"] == {}
     assert told[-1]["waiting"] == 1
-    assert streamed == [3012, 1]
+    assert streamed == [1212, 1]
 
 
 STREAM = """

@@ -41,7 +41,7 @@ def troubled_landing(put: Put, envelopes: Any, other_prefixes: Any) -> None:
     put("notification.xml", envelopes.envelope(envelopes.header(msgType="NOTIFICATION"), "<v:notify/>"))
     named = {"communicationPattern": "BulkResponse", "fileLocationURI": "file:///elsewhere.xml"}
     put("bulk.xml", envelopes.envelope(envelopes.header(msgType="RESPONSE", correlationId="b", **named), ""))
-    put("large.xml", batch("large", 1, True, "".join(me(f"l{number}") for number in range(3000))))
+    put("large.xml", batch("large", 1, True, "".join(me(f"l{number}") for number in range(1200))))
     put("bad/soap.xml", "<x/>")
     put("bad/empty.xml", "")
     put("bad/early.xml", batch("early", 1, True, me("e"))[:-40])

@@ -60,7 +60,9 @@ def run(tmp_path: Path, root: Path) -> Run:
         (theirs / "test_theirs.py").write_text(test)
         if conftest:
             (theirs / "conftest.py").write_text(conftest)
-        command = [sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider", "-W", "error", *arguments, "."]
+        # Hypothesis is the largest part of what pytest imports here, and no part of this.
+        off = ("-p", "no:cacheprovider", "-p", "no:hypothesispytest")
+        command = [sys.executable, "-m", "pytest", "-v", *off, "-W", "error", *arguments, "."]
         environment = {"PYTHONPATH": f"{root}:{installed.parent}", "PYTHONDONTWRITEBYTECODE": "1"}
         return subprocess.run(command, cwd=theirs, env=environment, capture_output=True, text=True)
 

@@ -41,7 +41,10 @@ def test_what_no_test_shows_is_told() -> None:
     assert unheld(declared, []) == ["`memory:` lacks BROWSE, and no test shows it"]
 
 
-@pytest.mark.parametrize("option", ["-n3", "--numprocesses=auto", "--dist=load"])
+@pytest.mark.parametrize(
+    "option",
+    ["-n3", *(pytest.param(one, marks=pytest.mark.endurance) for one in ("--numprocesses=auto", "--dist=load"))],
+)
 def test_several_processes_are_refused_at_once(root: Path, option: str) -> None:
     """Their outcomes would not be counted."""
     before = PAGE.stat().st_mtime_ns
