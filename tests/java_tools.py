@@ -70,11 +70,15 @@ class JavaTools:
         out = self._compiled.get((source, path))
         if out is None:
             out = self._compiled[source, path] = self._folder / f"{source.stem}-{len(self._compiled)}"
-            command = ["javac", "-encoding", "UTF-8", "-proc:none", "-cp", path, "-sourcepath", source.parent]
-            done = subprocess.run([*command, "-d", out, source], capture_output=True, text=True)
-            assert done.returncode == 0, done.stderr
+            self.javac("-cp", path, "-sourcepath", source.parent, "-d", out, source)
         # The program is short: the second compiler would start when it is over.
         return ["java", "-XX:TieredStopAtLevel=1", "-cp", f"{path}{os.pathsep}{out}", source.stem]
+
+    def javac(self, *arguments: str | Path) -> None:
+        """Run the compiler, which is over before its own Java is worth the second compiler."""
+        quick = ("-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC", "-encoding", "UTF-8", "-proc:none")
+        done = subprocess.run(["javac", *quick, *arguments], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
 
 
 def _cache() -> Path:

@@ -29,25 +29,10 @@ def compiled_ems(java: Any, jacorb: Path, folder: Path) -> list[str]:
     compiler = os.pathsep.join([*map(str, java.jars(*COMPILER)), *jars])
     stubs, classes = folder / "stubs", folder / "classes"
     classes.mkdir()
-    subprocess.run(
-        ["java", "-cp", compiler, "org.jacorb.idl.parser", "-d", str(stubs), str(HERE / "mtnm.idl")],
-        check=True,
-        capture_output=True,
-    )
+    parser = ["java", "-XX:TieredStopAtLevel=1", "-cp", compiler, "org.jacorb.idl.parser"]
+    subprocess.run([*parser, "-d", str(stubs), str(HERE / "mtnm.idl")], check=True, capture_output=True)
     path = os.pathsep.join(jars)
-    options = [
-        "-encoding",
-        "UTF-8",
-        "-proc:none",
-        "-nowarn",
-        "-cp",
-        path,
-        "-sourcepath",
-        str(stubs),
-        "-d",
-        str(classes),
-    ]
-    subprocess.run(["javac", *options, str(HERE / "Ems.java")], check=True, capture_output=True)
+    java.javac("-nowarn", "-cp", path, "-sourcepath", stubs, "-d", classes, HERE / "Ems.java")
     defined = [f"-Dorg.omg.CORBA.{one}" for one in ORB]
     return [
         *("java", "-XX:TieredStopAtLevel=1", *defined, "-DOAIAddr=127.0.0.1", "-Djacorb.log.default.verbosity=0"),

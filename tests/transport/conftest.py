@@ -47,8 +47,8 @@ class ProviderUnderTest(Protocol):
     """What the suite wants of a provider.
 
     Attributes:
-        quiet: seconds of silence, before and after `settle`, by which a message is known not to come; 0 where nothing
-            is ever under way.
+        quiet: seconds of silence after `settle`, by which a message is known not to come; 0 where nothing is ever under
+            way.
     """
 
     quiet: float

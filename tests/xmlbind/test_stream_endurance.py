@@ -35,7 +35,7 @@ def _stream(root: Path, way: str, form: str, size: int) -> dict[str, Any]:
 
 
 @needs_proc
-@pytest.mark.parametrize("form", ["plain", "gzip"])
+@pytest.mark.parametrize("form", [pytest.param("plain", marks=pytest.mark.endurance), "gzip"])
 def test_surroundings_cost_no_memory(root: Path, form: str) -> None:
     found = _stream(root, "iter_placed", form, 6 * MEGABYTE)
     assert found["peak_mb"] < MOST_MB / 2

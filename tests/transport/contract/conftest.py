@@ -81,7 +81,7 @@ def more(provider: Any) -> Callable[[Consumer], Delivery | None]:
     """The next message; None where none comes any more."""
 
     def next_one(consumer: Consumer) -> Delivery | None:
-        delivery = consumer.receive(provider.quiet)
+        delivery = consumer.receive(0)
         if delivery is None and provider.quiet:
             provider.settle()
             delivery = consumer.receive(provider.quiet)
