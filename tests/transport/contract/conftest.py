@@ -25,6 +25,8 @@ ESSENTIAL = {
     "test_transactions",
 }
 """What `make test` runs on the Java clients; `make endurance` runs the rest."""
+BY_BROKERS = {"test_selectors"}
+"""What brokers do, whichever client asks: of the Java clients, `make test` has one."""
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -33,7 +35,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         callspec = getattr(item, "callspec", None)
         provider = callspec.params.get("provider", "") if callspec is not None else ""
-        if provider.startswith("jvm-") and item.path.stem not in ESSENTIAL:
+        if not provider.startswith("jvm-"):
+            continue
+        if item.path.stem not in ESSENTIAL or (item.path.stem in BY_BROKERS and provider != "jvm-artemis"):
             item.add_marker(pytest.mark.endurance)
 
 

@@ -42,7 +42,10 @@ class Broker:
         self._process = self._start(endpoints=self._process.endpoints)
 
 
-@pytest.fixture(params=["activemq", "artemis", *(pytest.param(one, marks=pytest.mark.endurance) for one in BY_JAVA)])
+LONG = [pytest.param(kind, marks=pytest.mark.endurance) for kind in ("artemis", *BY_JAVA)]
+
+
+@pytest.fixture(params=["activemq", *LONG])
 def kind(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
