@@ -44,7 +44,7 @@ SPARK_TOO = ("cli/test_demo.py", "bridge/test_ten_lines.py")
 """Files elsewhere that share the Spark session."""
 LONG = (*SPARK_ALONE, "transport/stomp", "transport/soak", "transport/contract", "interop", "cli", "benchmarks")
 """Files and folders that run first: they wait for brokers and processes more than they compute."""
-SPARK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+SPARK_JAVA = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
 """Spark's Java processes are short: the second compiler would start only when they end."""
 
 settings.register_profile("ci", settings.get_profile("ci"), max_examples=30)
