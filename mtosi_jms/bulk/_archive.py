@@ -62,7 +62,8 @@ class UnpackBounds:
     Attributes:
         max_bytes: most bytes that a file may unpack to.
         max_ratio: most bytes for each packed byte, beyond `free_bytes`. XML inventory shrinks to a twentieth or a
-            fiftieth; deflate can shrink zeros to a thousandth.
+            fiftieth, to a 130th if it is very regular and Zstandard takes its time; deflate can shrink zeros to a
+            thousandth, Zstandard to a ten-thousandth.
         free_bytes: bytes that any file may unpack to, whatever its ratio.
         max_members: most members of an archive.
     """

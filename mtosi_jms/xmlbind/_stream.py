@@ -179,7 +179,8 @@ def _walk(source: Source, walker: Walker, stream: Any) -> Iterator[Any]:
             yield from walker.found()  # objects that ended before the syntax error
             raise syntax_error(error, name) from None
         except damages() as error:
-            raise MalformedXmlError(f"{DAMAGED}: {error}", source=name, line=walker.line) from None
+            line = walker.line if stream is None or walker.line is not None else stream.open()[1]
+            raise MalformedXmlError(f"{DAMAGED}: {error}", source=name, line=line) from None
         yield from walker.found()
 
 
