@@ -172,8 +172,7 @@ def _walk(source: Source, walker: Walker, stream: Any) -> Iterator[Any]:
                     return
                 chunks = chain(rest, chunks)
             for chunk in chunks:
-                parser.feed(chunk)
-                yield from walker.found()
+                yield from walker.feed(chunk)
             parser.close()
         except etree.XMLSyntaxError as error:
             yield from walker.found()  # objects that ended before the syntax error
