@@ -60,7 +60,8 @@ def iter_decode(
         cls: class of the objects, or a tuple of classes; includes derived classes.
         warnings: list that receives the deviations from the schema, each one once.
         strict: raise the first warning as an error instead.
-        limits: maximum depth and text length; the size of the document has no limit.
+        limits: maximum depth and text length. The size of the document has no limit, but an element must begin or end
+            within 32 MiB, unless the limits are `huge`.
 
     Raises:
         MalformedXmlError, ForbiddenXmlError: the parser found an error; the objects before it were already yielded.
