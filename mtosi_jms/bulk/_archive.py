@@ -88,7 +88,7 @@ def damage(path: str) -> Iterator[None]:
         yield
     except MtosiError:
         raise
-    except (*_DAMAGE, *damages()) as error:
+    except _DAMAGE + damages() as error:
         text = str(error) or type(error).__name__
         raise ArchiveError(path, f"damaged archive: {text}") from None
 
