@@ -269,7 +269,7 @@ class Archive(Closeable):
         unpacked = decompress(self._file)
         head = unpacked.read(_HEAD)
         if unpacked is not self._file and _is_archive(head):
-            self._file = stack.enter_context(self._spooled(head, unpacked))
+            self._file = self._spooled(stack, head, unpacked)
         if head.startswith(_ZIP_MAGIC):
             careful = cast("IO[bytes]", CarefulFile(self._file, self.path))
             self._zip = stack.enter_context(zipfile.ZipFile(careful))
@@ -285,20 +285,18 @@ class Archive(Closeable):
         if not self.members:
             raise ArchiveError(self.path, f"an archive without any document ({DOCUMENT_NAMES})")
 
-    def _spooled(self, head: bytes, unpacked: IO[bytes]) -> IO[bytes]:
+    def _spooled(self, stack: ExitStack, head: bytes, unpacked: IO[bytes]) -> IO[bytes]:
         """Unpack a compressed archive into a temporary file."""
         stream = BoundedStream(unpacked, self.path, self._bounds.allowed(self._packed))
-        with ExitStack() as stack:
-            spool = stack.enter_context(tempfile.TemporaryFile(prefix="mtosi-bulk-"))
-            data = head
-            while data:
-                try:
-                    spool.write(data)
-                except OSError as error:
-                    raise SpoolError(self.path, f"no room to unpack it: {error.strerror}") from error
-                data = stream.read(_CHUNK)
-            spool.seek(0)
-            stack.pop_all()
+        spool = stack.enter_context(tempfile.TemporaryFile(prefix="mtosi-bulk-"))  # noqa: SIM115 - the stack closes it
+        data = head
+        while data:
+            try:
+                spool.write(data)
+            except OSError as error:
+                raise SpoolError(self.path, f"no room to unpack it: {error.strerror}") from error
+            data = stream.read(_CHUNK)
+        spool.seek(0)
         return cast("IO[bytes]", spool)
 
     def _list_zip(self, archive: zipfile.ZipFile) -> None:

@@ -146,27 +146,20 @@ def _open(source: Source) -> Any:
     if isinstance(source, (bytes, bytearray, memoryview)):
         return io.BytesIO(source)
     if isinstance(source, str | Path):
-        return _opened(source)
+        try:
+            return Path(source).open("rb")
+        except ValueError as error:
+            raise ConfigError(f"{str(source)!r:.60} is not a file name: {error}") from None
     if not hasattr(source, "read"):
         raise ConfigError(f"a file name, an open file or bytes are needed, not {type(source).__name__}")
     return contextlib.nullcontext(source)
-
-
-@contextlib.contextmanager
-def _opened(path: str | Path) -> Iterator[IO[bytes]]:
-    try:
-        file = Path(path).open("rb")  # noqa: SIM115 - closed below
-    except ValueError as error:
-        raise ConfigError(f"{str(path)!r:.60} is not a file name: {error}") from None
-    with file as stream:
-        yield decompress(stream)
 
 
 def _walk(source: Source, walker: Walker, stream: Any) -> Iterator[Any]:
     parser, name = walker.parser, _name(source)
     with _open(source) as file:
         try:
-            chunks = _chunks(file, name)
+            chunks = _chunks(decompress(file) if isinstance(source, str | Path) else file, name)
             if stream is not None:
                 rest = yield from _natively(stream, chunks, walker)
                 if rest is None:
