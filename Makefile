@@ -4,7 +4,7 @@
 VENV := .venv
 BIN := $(VENV)/bin
 SPARK_TESTS := $(addprefix tests/spark/test_,source.py derived_frames.py growth.py pyspark_version.py)
-LOCK_EXTRAS := cli codegen console docs http jvm otel stomp spark test zeep
+LOCK_EXTRAS := cli codegen console docs http jvm otel stomp spark test zeep zstd
 PIP_TOOLS := pip-tools==7.6.2
 MATURIN := maturin==1.16.0
 ARGS ?=

@@ -7,13 +7,11 @@ reading and writing of packed files. It handles only `file:` URIs; the SDK does 
 
 from mtosi_jms.bulk._archive import (
     DEFAULT_BOUNDS,
-    GZIP_MAGIC,
     SEPARATOR,
     Archive,
     BoundedStream,
     Document,
     UnpackBounds,
-    is_document_name,
 )
 from mtosi_jms.bulk._location import Folders, bulk_files, new_file
 from mtosi_jms.bulk._reply import BulkReply
@@ -22,7 +20,6 @@ from mtosi_jms.bulk._writer import BulkFile
 
 __all__ = [
     "DEFAULT_BOUNDS",
-    "GZIP_MAGIC",
     "SEPARATOR",
     "Archive",
     "BoundedStream",
@@ -35,6 +32,5 @@ __all__ = [
     "Packing",
     "UnpackBounds",
     "bulk_files",
-    "is_document_name",
     "new_file",
 ]

@@ -1,14 +1,13 @@
-"""Reads packed files: plain, GZIP, ZIP, TAR, and the latter two inside GZIP. The bytes of a file show what it is.
+"""Reads packed files: plain, GZIP, Zstandard, ZIP, TAR, and the latter two compressed. The bytes show what a file is.
 
 A whole archive is refused if any member has an unsafe name, is a link or a device, is encrypted, differs from the
 directory of a ZIP archive, or is too large. No file is created under a name from the archive. Members are read one at a
-time as streams. Archives inside gzip can only be read from the beginning, so they are unpacked once into an anonymous
+time as streams. Compressed archives can only be read from the beginning, so they are unpacked once into an anonymous
 temporary file.
 """
 
 from __future__ import annotations
 
-import gzip
 import io
 import lzma
 import stat
@@ -16,7 +15,6 @@ import struct
 import tarfile
 import tempfile
 import zipfile
-import zlib
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -25,12 +23,12 @@ from typing import IO, Final, cast
 
 from mtosi_jms.bulk._zipheaders import check_headers
 from mtosi_jms.closing import Closeable
+from mtosi_jms.compression import DOCUMENT_NAMES, damages, decompress, is_document_name
 from mtosi_jms.errors import ArchiveError, MtosiError, SpoolError
 
 SEPARATOR: Final = "!/"
 """Separates the path of an archive from the name of a member: `/landing/a.zip!/1.xml`."""
 
-GZIP_MAGIC: Final = b"\x1f\x8b"
 _ZIP_MAGIC: Final = (b"PK\x03\x04", b"PK\x05\x06")
 _TAR_MAGIC: Final = b"ustar"
 _TAR_MAGIC_AT: Final = 257
@@ -42,7 +40,6 @@ _CHUNK: Final = 64 * 1024
 _AT_ONCE: Final = 64 * 1024 * 1024
 
 _DAMAGE: Final = (
-    EOFError,
     LookupError,
     NotImplementedError,
     OSError,
@@ -54,9 +51,8 @@ _DAMAGE: Final = (
     struct.error,
     tarfile.TarError,
     zipfile.BadZipFile,
-    zlib.error,
 )
-"""The exceptions that the standard library raises for damaged archives."""
+"""The exceptions that the standard library raises for damaged archives, besides those for damaged compressed data."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +62,8 @@ class UnpackBounds:
     Attributes:
         max_bytes: most bytes that a file may unpack to.
         max_ratio: most bytes for each packed byte, beyond `free_bytes`. XML inventory shrinks to a twentieth or a
-            fiftieth; deflate can shrink zeros to a thousandth.
+            fiftieth, to a 130th if it is very regular and Zstandard takes its time; deflate can shrink zeros to a
+            thousandth, Zstandard to a ten-thousandth.
         free_bytes: bytes that any file may unpack to, whatever its ratio.
         max_members: most members of an archive.
     """
@@ -91,7 +88,7 @@ def damage(path: str) -> Iterator[None]:
         yield
     except MtosiError:
         raise
-    except _DAMAGE as error:
+    except _DAMAGE + damages() as error:
         text = str(error) or type(error).__name__
         raise ArchiveError(path, f"damaged archive: {text}") from None
 
@@ -198,11 +195,12 @@ class Archive(Closeable):
     Attributes:
         path: the file.
         members: size in bytes of each document by its name, in the archive's order; empty if the file is not an
-            archive. Only members named `*.xml` or `*.xml.gz` are documents, as in a folder.
+            archive. Only members named `*.xml`, `*.xml.gz` or `*.xml.zst` are documents, as in a folder.
 
     Raises:
         ArchiveError: the file is damaged, unsafe or too large.
         SpoolError: the file cannot be read.
+        MissingExtraError: the file is Zstandard, and this Python lacks the library.
     """
 
     def __init__(self, path: str | Path, bounds: UnpackBounds = DEFAULT_BOUNDS) -> None:
@@ -239,7 +237,7 @@ class Archive(Closeable):
                 yield Document(shown, stream)
 
     def open(self, member: str = "") -> IO[bytes]:
-        """The bytes of one document, unpacked if the document itself is gzip.
+        """The bytes of one document, unpacked if the document itself is compressed.
 
         Args:
             member: its name; empty for a file that is not an archive.
@@ -261,23 +259,17 @@ class Archive(Closeable):
             return self._unpacked(stream, name, size)
 
     def _unpacked(self, stream: IO[bytes], name: str, size: int) -> IO[bytes]:
-        magic = stream.read(len(GZIP_MAGIC))
-        stream.seek(0)
-        if magic != GZIP_MAGIC:
+        unpacked = decompress(stream)
+        if unpacked is stream:
             return cast("IO[bytes]", _Reading(name, stream))
-        unpacked = cast("IO[bytes]", gzip.GzipFile(fileobj=stream))
         most = min(self._bounds.allowed(size), self._bounds.allowed(self._packed))
         return cast("IO[bytes]", _Reading(name, stream, cast("IO[bytes]", BoundedStream(unpacked, name, most))))
 
     def _look(self, stack: ExitStack) -> None:
-        head = self._file.read(_HEAD)
-        if head.startswith(GZIP_MAGIC):
-            self._file.seek(0)
-            with gzip.GzipFile(fileobj=self._file) as unpacked:
-                head = unpacked.read(_HEAD)
-                if not _is_archive(head):
-                    return
-                self._file = stack.enter_context(self._spooled(head, cast("IO[bytes]", unpacked)))
+        unpacked = decompress(self._file)
+        head = unpacked.read(_HEAD)
+        if unpacked is not self._file and _is_archive(head):
+            self._file = self._spooled(stack, head, unpacked)
         if head.startswith(_ZIP_MAGIC):
             careful = cast("IO[bytes]", CarefulFile(self._file, self.path))
             self._zip = stack.enter_context(zipfile.ZipFile(careful))
@@ -291,22 +283,20 @@ class Archive(Closeable):
         else:
             return
         if not self.members:
-            raise ArchiveError(self.path, "an archive without any *.xml or *.xml.gz")
+            raise ArchiveError(self.path, f"an archive without any document ({DOCUMENT_NAMES})")
 
-    def _spooled(self, head: bytes, unpacked: IO[bytes]) -> IO[bytes]:
-        """Unpack an archive inside gzip into a temporary file."""
+    def _spooled(self, stack: ExitStack, head: bytes, unpacked: IO[bytes]) -> IO[bytes]:
+        """Unpack a compressed archive into a temporary file."""
         stream = BoundedStream(unpacked, self.path, self._bounds.allowed(self._packed))
-        with ExitStack() as stack:
-            spool = stack.enter_context(tempfile.TemporaryFile(prefix="mtosi-bulk-"))
-            data = head
-            while data:
-                try:
-                    spool.write(data)
-                except OSError as error:
-                    raise SpoolError(self.path, f"no room to unpack it: {error.strerror}") from error
-                data = stream.read(_CHUNK)
-            spool.seek(0)
-            stack.pop_all()
+        spool = stack.enter_context(tempfile.TemporaryFile(prefix="mtosi-bulk-"))  # noqa: SIM115 - the stack closes it
+        data = head
+        while data:
+            try:
+                spool.write(data)
+            except OSError as error:
+                raise SpoolError(self.path, f"no room to unpack it: {error.strerror}") from error
+            data = stream.read(_CHUNK)
+        spool.seek(0)
         return cast("IO[bytes]", spool)
 
     def _list_zip(self, archive: zipfile.ZipFile) -> None:
@@ -414,12 +404,6 @@ class _Reading(_Readable):
             for stream in reversed(self._streams):
                 stream.close()
         super().close()
-
-
-def is_document_name(path: str) -> bool:
-    """Whether a file of this name in a folder or archive is a document."""
-    name = path.rpartition("/")[2]
-    return name.lower().endswith((".xml", ".xml.gz")) and not name.startswith(".")
 
 
 def _is_archive(head: bytes) -> bool:

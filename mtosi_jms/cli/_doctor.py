@@ -25,6 +25,7 @@ from mtosi_jms.broker import find_java
 from mtosi_jms.cli import _console as console
 from mtosi_jms.cli._arguments import add_json
 from mtosi_jms.cli._providers import mask_url
+from mtosi_jms.compression import ZSTD
 from mtosi_jms.errors import ConfigError, MtosiError
 from mtosi_jms.transport import login, settings
 from mtosi_jms.validation import SchemaSet
@@ -78,6 +79,7 @@ EXTRAS: Final[dict[str, tuple[str, tuple[tuple[str, str], ...]]]] = {
     ),
     "native": ("the native XML core", (("mtosi_jms_native", "mtosi-jms-native"),)),
     "zeep": ("calls without stubs, from a WSDL", (("zeep", "zeep"), ("elementpath", "elementpath"))),
+    "zstd": ("documents compressed with Zstandard", ((ZSTD, "backports.zstd"),)),
     "test": ("the test suite", (("pytest", "pytest"), ("hypothesis", "hypothesis"))),
 }
 
@@ -228,7 +230,8 @@ def check_extra(extra: str) -> Check:
         if not _importable(module):
             missing.append(distribution)
         else:
-            present.append(f"{distribution} {_version(distribution)}".strip())
+            version = _version(distribution)
+            present.append(f"{distribution} {version}" if version else module)
     if not missing:
         return Check(extra, "ok", f"{purpose}: {', '.join(present)}")
     return Check(extra, "missing", f"{purpose}: no {', '.join(missing)}", f"pip install 'mtosi-jms[{extra}]'")

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from lxml import etree
 
+from mtosi_jms.compression import DOCUMENT_NAMES, is_document_name
 from mtosi_jms.errors import ConfigError, EnvelopeError, ForbiddenXmlError, MalformedXmlError, XmlError
 from mtosi_jms.jms.binding import HeaderMapping, is_notification, map_header
 from mtosi_jms.jms.profile import BindingProfile
@@ -22,8 +23,6 @@ from mtosi_jms.soap import Envelope, Header, header_text, parse
 from mtosi_jms.xmlbind import ElementPaths, RawXml, XmlWarning, parse_xml, read_document
 
 _HEADER: Final = clark(HDR, "header")
-DOCUMENTS: Final = (".xml", ".xml.gz")
-"""Names of documents in a folder end so."""
 _SHOWN: Final = 200
 """Characters of a value that a table has room for."""
 _BODIES: Final = (clark(SOAP11, "Body"), clark(SOAP12, "Body"))
@@ -83,7 +82,9 @@ class Document:
 
 def add_files(parser: argparse.ArgumentParser, what: str) -> None:
     """The argument `files`: documents, or folders of them; `files_in` finds them."""
-    parser.add_argument("files", nargs="+", metavar="FILE", help=f"{what}, gzip or not, or a folder of such files")
+    parser.add_argument(
+        "files", nargs="+", metavar="FILE", help=f"{what}, compressed or not, or a folder of such files"
+    )
 
 
 def files_in(sources: Iterable[str]) -> list[str]:
@@ -105,25 +106,24 @@ def _files_below(folder: str) -> list[str]:
     found: list[str] = []
     for place, folders, names in os.walk(folder, onerror=_unreadable):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
-        shown = (name for name in sorted(names) if not name.startswith("."))
-        found += [str(Path(place, name)) for name in shown if name.lower().endswith(DOCUMENTS)]
+        found += [str(Path(place, name)) for name in sorted(names) if is_document_name(name)]
     if not found:
-        raise ConfigError(f"{folder}: holds no document ({', '.join(f'*{suffix}' for suffix in DOCUMENTS)})")
+        raise ConfigError(f"{folder}: holds no document ({DOCUMENT_NAMES})")
     return found
 
 
 def load(file: str) -> Document:
-    """Read one file, gzip or not.
+    """Read one file, compressed or not.
 
     Raises:
-        OSError: it cannot be read.
-        XmlError: damaged gzip, or what is in it is not a SOAP envelope.
+        OSError: it cannot be read, or not without a library that is missing.
+        XmlError: damaged compressed data, or what is in it is not a SOAP envelope.
     """
     try:
         data = read_document(file)
     except XmlError:
         raise
-    except ValueError as error:  # a name with a null character in it
+    except ValueError as error:  # a name with a null character in it, or a missing library
         raise OSError(errno.EINVAL, str(error), file) from error
     return Document(file, data, parse(data, source=file))
 

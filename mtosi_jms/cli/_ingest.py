@@ -1,8 +1,8 @@
 """Turns landed envelopes into Parquet, one table for each object type, with a ledger of complete and incomplete
 sequences.
 
-Reads a landing, or any folder of envelopes (*.xml, *.xml.gz, also inside *.zip, *.tar, *.tar.gz, *.tgz), and writes
-OUT/objectType=X/*.parquet and OUT/_report/. Rejected files do not fail the job; they are listed.
+Reads a landing, or any folder of envelopes (*.xml, *.xml.gz, *.xml.zst, also inside *.zip, *.tar, *.tar.gz, *.tgz,
+*.tar.zst), and writes OUT/objectType=X/*.parquet and OUT/_report/. Rejected files do not fail the job; they are listed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Sends the messages of landings, or of any folders of envelopes (*.xml, *.xml.gz), again.
+"""Sends the messages of landings, or of any folders of envelopes (*.xml, *.xml.gz, *.xml.zst), again.
 
 Each landing is sent in the order of its file names, which is the order of arrival. Headers and typed properties come
 from the side car. So a PERSISTENT message keeps its MTOSIX_messageId, by which a receiver recognizes a resend. For an
@@ -22,6 +22,7 @@ from mtosi_jms.cli._messages import counted
 from mtosi_jms.cli._monitoring import add_monitor, monitored, reached
 from mtosi_jms.cli._providers import add_provider, open_connection
 from mtosi_jms.cli._stopping import Stop, until_signalled
+from mtosi_jms.compression import DOCUMENT_NAMES
 from mtosi_jms.errors import ConfigError, MtosiError, NamingError, SpoolError, TransportError
 from mtosi_jms.jms import DUPLICATE_ID, BindingProfile, JmsMessage, NamingContext
 from mtosi_jms.jms.selector import parse
@@ -29,7 +30,7 @@ from mtosi_jms.soap import header_text
 from mtosi_jms.spool import open_entry, scan
 from mtosi_jms.transport import Connection, publish
 
-_PACKED: Final = ".xml.gz"
+_ENVELOPE: Final = ".xml"
 _PROVIDERS_OWN: Final = ("JMSX", "JMS_")
 _SENDERS_OWN: Final = ("JMSXGroupID", "JMSXGroupSeq")
 _SHOWN_PROPERTIES: Final = ("MTOSI_msgType", "MTOSI_msgName", "MTOSI_correlationId", "MTOSI_batchSequenceNumber")
@@ -66,10 +67,8 @@ def landed_files(landing: Path) -> list[Path]:
     listing = scan(landing)
     for leftover in listing.leftovers:
         console.note(f"{leftover.path}: {leftover.reason}: not sent")
-    packed = [path for path in listing.others if path.name.endswith(_PACKED)]
-    found = sorted([*listing.envelopes, *packed], key=lambda path: path.name)
-    if not found:
-        raise ConfigError(f"{landing}: holds no envelope (*.xml, *{_PACKED})")
+    if not (found := listing.documents):
+        raise ConfigError(f"{landing}: holds no envelope ({DOCUMENT_NAMES})")
     return found
 
 
@@ -112,7 +111,7 @@ def _messages(files: list[Path], names: NamingContext, bad: list[Path]) -> Itera
 
 
 def _message(path: Path, names: NamingContext) -> JmsMessage:
-    if path.name.endswith(_PACKED) or not path.with_suffix(".json").exists():
+    if path.suffix != _ENVELOPE or not path.with_suffix(".json").exists():
         return _from_envelope(path, names)
     entry = open_entry(path, strict=True)
     if damage := entry.damage():

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from lxml import etree
 
+from mtosi_jms.compression import DOCUMENT_NAMES
 from mtosi_jms.errors import ConfigError, EncodeError, MtosiError, XmlError
 from mtosi_jms.inventory import Routes, find_objects, is_object, type_class
 from mtosi_jms.namespaces import SOAP11, SOAP12, clark, split_clark
@@ -27,7 +28,6 @@ from mtosi_jms.stubs.nrf.me import ManagedElementType
 from mtosi_jms.xmlbind import decode, iter_decode, parse_xml, read_document
 
 _BODIES: Final = (clark(SOAP11, "Body"), clark(SOAP12, "Body"))
-_PACKED: Final = ".xml.gz"
 _IN_ELEMENT: Final = 2
 """Steps of the name of a managed element: MD and ME."""
 
@@ -59,7 +59,7 @@ class Recording:
     def read(
         cls, folder: str | Path, on_problem: Callable[[str, MtosiError | OSError], object] | None = None
     ) -> Recording:
-        """Read every envelope and document of a folder (`*.xml`, `*.xml.gz`), in the order of their names.
+        """Read every envelope and document of a folder (`*.xml`, `*.xml.gz`, `*.xml.zst`), in the order of their names.
 
         Args:
             folder: a landing, or any folder of files.
@@ -116,10 +116,8 @@ class Recording:
 
 
 def _files(folder: Path) -> list[Path]:
-    listing = scan(folder)
-    packed = [path for path in listing.others if path.name.endswith(_PACKED)]
-    if not (found := sorted([*listing.envelopes, *packed])):
-        raise ConfigError(f"{folder}: holds no envelope (*.xml, *{_PACKED})")
+    if not (found := scan(folder).documents):
+        raise ConfigError(f"{folder}: holds no envelope ({DOCUMENT_NAMES})")
     return found
 
 

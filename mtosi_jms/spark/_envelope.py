@@ -17,6 +17,7 @@ from typing import IO, Final
 
 from lxml import etree
 
+from mtosi_jms.compression import DAMAGED
 from mtosi_jms.errors import EnvelopeError, MalformedXmlError, MtosiError, SpoolError, XmlError
 from mtosi_jms.namespaces import HDR, SOAP11, SOAP12, clark, split_clark
 from mtosi_jms.spark._files import CHUNK, Reject, opened, read_whole, unreadable
@@ -37,7 +38,7 @@ _TAIL: Final = 1024
 _END_TAG = re.compile(
     rb"</(?:[^\s<>/:]+:)?Envelope\s*>\s*(?:<!--(?:(?!-->).)*-->\s*|<\?(?:(?!\?>).)*\?>\s*)*", re.DOTALL
 )
-_PLAIN: Final = ("empty", "damaged gzip", "no element")
+_PLAIN: Final = ("empty", DAMAGED, "no element")
 """The beginnings of error texts that are not about the XML itself."""
 _DIGITS = re.compile(r"\d{1,18}", re.ASCII)
 _TRUTH: Final = {"true": True, "1": True, "false": False, "0": False}

@@ -1,9 +1,9 @@
 """The files of a landing: finding them in spools, folders, files or globs, and opening them by path.
 
-A folder is read recursively. Its input are `*.xml` and `*.xml.gz` files, and those inside `*.zip`, `*.tar`, `*.tar.gz`
-and `*.tgz`, in upper or lower case. All other files are ignored: sidecars, acknowledgement logs and half-written files
-of a spool have other endings or begin with a dot. A path that names a file directly is input with any name. A document
-in an archive is a file of its own, called `ARCHIVE!/MEMBER`.
+A folder is read recursively. Its input are `*.xml`, `*.xml.gz` and `*.xml.zst` files, and those inside `*.zip`,
+`*.tar`, `*.tar.gz`, `*.tgz` and `*.tar.zst`, in upper or lower case. All other files are ignored: sidecars,
+acknowledgement logs and half-written files of a spool have other endings or begin with a dot. A path that names a file
+directly is input with any name. A document in an archive is a file of its own, called `ARCHIVE!/MEMBER`.
 
 On a Hadoop file system Spark lists and reads the files (`_hadoop`). It lends each file to this module under its name;
 everything else is the same.
@@ -16,12 +16,10 @@ lead to further files.
 from __future__ import annotations
 
 import glob
-import gzip
 import io
 import os
 import re
 import threading
-import zlib
 from collections.abc import Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -29,12 +27,20 @@ from pathlib import Path
 from typing import IO, Final, cast
 from urllib.parse import unquote, urlsplit
 
-from mtosi_jms.bulk import DEFAULT_BOUNDS, GZIP_MAGIC, SEPARATOR, Archive, BoundedStream, bulk_files, is_document_name
-from mtosi_jms.errors import ArchiveError, ConfigError, FileLocationError, MalformedXmlError, MtosiError, SpoolError
+from mtosi_jms.bulk import DEFAULT_BOUNDS, SEPARATOR, Archive, BoundedStream, bulk_files
+from mtosi_jms.compression import ARCHIVES, DAMAGED, damages, decompress, is_document_name
+from mtosi_jms.errors import (
+    ArchiveError,
+    ConfigError,
+    FileLocationError,
+    MalformedXmlError,
+    MissingExtraError,
+    MtosiError,
+    SpoolError,
+)
 
 CHUNK: Final = 64 * 1024
 """Bytes that are read at once from a file that is not read as a whole."""
-_ARCHIVES: Final = (".zip", ".tar", ".tar.gz", ".tgz")
 NOT_THERE: Final = "no such file or folder"
 _NOT_ALLOWED: Final = "names a file that is not read: the option bulkFiles does not allow any"
 
@@ -199,6 +205,8 @@ def documents_of(path: str, rejects: list[Reject]) -> dict[str, int]:
             return {f"{path}{SEPARATOR}{name}": size for name, size in archive.members.items()}
     except SpoolError as error:
         rejects.append(unreadable(error, path))
+    except MissingExtraError as error:
+        rejects.append(Reject(path, None, f"cannot be read: {error}"))
     except OSError as error:
         rejects.append(Reject(path, None, f"cannot be read: {error.strerror or error}"))
     return {}
@@ -242,7 +250,7 @@ def _folder(path: str, rejects: list[Reject], sieve: Sieve) -> Iterator[str]:
 
 def _is_input_name(name: str) -> bool:
     """Whether a file with this name is input if it is found in a folder."""
-    return is_document_name(name) or (name.lower().endswith(_ARCHIVES) and not name.startswith("."))
+    return is_document_name(name) or (name.lower().endswith(ARCHIVES) and not name.startswith("."))
 
 
 def split_member(path: str) -> tuple[str, str]:
@@ -267,10 +275,10 @@ def disk_file(path: str, files: Container[str]) -> str | None:
 
 @contextmanager
 def opened(path: str) -> Iterator[IO[bytes]]:
-    """Open a document, `FILE` or `ARCHIVE!/MEMBER`, for reading; gzip is decompressed whatever the name is.
+    """Open a document, `FILE` or `ARCHIVE!/MEMBER`, for reading; compressed data is decompressed whatever the name is.
 
     Raises:
-        SpoolError: the document cannot be read.
+        SpoolError: the document cannot be read, or not without a library that is missing.
         ArchiveError: the archive is damaged or unsafe, or its content is larger than allowed.
         MalformedXmlError: the compressed data is damaged or ends early.
     """
@@ -281,11 +289,14 @@ def opened(path: str) -> Iterator[IO[bytes]]:
                 yield stream
             return
         with raw_bytes(file) as raw:
-            magic = raw.read(2)
+            most = DEFAULT_BOUNDS.allowed(raw.seek(0, io.SEEK_END))
             raw.seek(0)
-            yield _unzipped(raw, path) if magic == GZIP_MAGIC else raw
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise MalformedXmlError(f"damaged gzip: {error}", source=path) from None
+            data = decompress(raw)
+            yield raw if data is raw else cast("IO[bytes]", BoundedStream(data, path, most))
+    except damages() as error:
+        raise MalformedXmlError(f"{DAMAGED}: {error}", source=path) from None
+    except MissingExtraError as error:
+        raise SpoolError(path, str(error)) from error
     except MtosiError:
         raise
     except OSError as error:
@@ -338,14 +349,6 @@ def raw_bytes(path: str) -> IO[bytes]:
     if found is not None and isinstance(found.content, bytes):
         return io.BytesIO(found.content)
     return Path(_on_disk(path)).open("rb")
-
-
-def _unzipped(raw: IO[bytes], path: str) -> IO[bytes]:
-    size = raw.seek(0, io.SEEK_END)
-    raw.seek(0)
-    unpacked = cast("IO[bytes]", gzip.GzipFile(fileobj=raw))
-    most = DEFAULT_BOUNDS.allowed(size)
-    return cast("IO[bytes]", BoundedStream(unpacked, path, most))
 
 
 def read_whole(path: str, limit: int) -> bytes | None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from mtosi_jms.closing import Closeable
+from mtosi_jms.compression import is_document_name
 from mtosi_jms.errors import ConfigError, JournalDamageError, SpoolError
 from mtosi_jms.jms.message import JmsMessage
 from mtosi_jms.spool import _format_0_1 as format_0_1
@@ -139,7 +140,7 @@ def check_kind(folder: Path) -> None:
     if format_0_1.is_there(names):
         reason = "holds journals of version 0.1; an Outbox or Inbox that opens it takes their messages over"
         raise SpoolError(str(folder), reason)
-    if any(name.endswith((".xml", ".xml.gz")) for name in names):
+    if any(map(is_document_name, names)):
         reason = "holds no outbox or inbox but envelopes, as a landing does; see mtosi-jms inspect and replay"
         raise SpoolError(str(folder), reason)
     raise SpoolError(str(folder), "holds no outbox or inbox")

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from mtosi_jms.closing import Closeable
+from mtosi_jms.compression import is_document_name
 from mtosi_jms.errors import ConfigError, SpoolError
 from mtosi_jms.jms.message import JmsMessage
 from mtosi_jms.spool._files import make_folder, remove, reporting, sync_folder, write_all, write_synced
@@ -215,6 +216,11 @@ class Listing:
     envelopes: tuple[Path, ...]
     leftovers: tuple[Leftover, ...]
     others: tuple[Path, ...]
+
+    @property
+    def documents(self) -> list[Path]:
+        """The envelopes, and the others that are compressed documents by their names, in the order of the names."""
+        return sorted([*self.envelopes, *(path for path in self.others if is_document_name(path.name))])
 
 
 def scan(folder: str | os.PathLike[str]) -> Listing:

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 
 from lxml import etree
 
-from mtosi_jms.errors import MalformedXmlError, XmlError
+from mtosi_jms.errors import MalformedXmlError, MissingExtraError, XmlError
 from mtosi_jms.validation._envelope import body_parts, envelope_breaches, parts
 from mtosi_jms.validation._judge import LARGE, Finding, judge
 from mtosi_jms.validation._messages import is_undeclared, readable, undeclared
@@ -28,7 +28,7 @@ class Issue:
     """One thing that is wrong with a document.
 
     Attributes:
-        kind: `unreadable` (the file could not be opened), `malformed` (not well-formed, empty, ending early, wrong
+        kind: `unreadable` (the file could not be read), `malformed` (not well-formed, empty, ending early, wrong
             encoding), `forbidden` (DTD, too deep, too large), `envelope` (SOAP 1.1 or P36), `undeclared` (no schema
             declares the element), `schema` (libxml2's finding), `more` (further findings that were not listed).
         line: line of the document, from 1, or None.
@@ -94,13 +94,13 @@ class Validator:
     large: int = LARGE
 
     def validate_file(self, path: Path | str) -> Report:
-        """Validate one file, gzip or not. Never raises for anything that is wrong with the file or in it."""
+        """Validate one file, compressed or not. Never raises for anything that is wrong with the file or in it."""
         try:
             data = read_document(path, limits=self.limits)
         except MalformedXmlError as error:
             return Report(str(path), well_formed=False, issues=(Issue("malformed", None, "", error.message),))
-        except OSError as error:
-            issue = Issue("unreadable", None, "", f"cannot be read: {error.strerror or error}")
+        except (MissingExtraError, OSError) as error:
+            issue = Issue("unreadable", None, "", f"cannot be read: {getattr(error, 'strerror', None) or error}")
             return Report(str(path), well_formed=False, issues=(issue,))
         return self.validate_bytes(data, str(path))
 

@@ -249,4 +249,4 @@ def read_xml(path: str | Path, *, limits: Limits = DEFAULT_LIMITS) -> etree._Ele
         MalformedXmlError, ForbiddenXmlError: with file and line.
         OSError: the file cannot be read.
     """
-    return parse_xml(Path(path).read_bytes(), source=str(path), limits=limits)
+    return parse_xml(read_document(path, limits=limits), source=str(path), limits=limits)

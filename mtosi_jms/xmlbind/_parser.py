@@ -5,15 +5,14 @@ A document that is not well-formed or ends early is always an error; the parser 
 
 from __future__ import annotations
 
-import gzip
 import re
-import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from lxml import etree
 
+from mtosi_jms.compression import DAMAGED, damages, decompress
 from mtosi_jms.errors import ConfigError, ForbiddenXmlError, MalformedXmlError
 
 
@@ -83,7 +82,7 @@ def make_pull_parser(limits: Limits = DEFAULT_LIMITS) -> etree.XMLPullParser:
 
 
 def read_document(path: str | Path, *, limits: Limits = DEFAULT_LIMITS) -> bytes:
-    """Return the bytes of a file; gzip is decompressed whatever the name is.
+    """Return the bytes of a file; gzip and Zstandard are decompressed whatever the name is.
 
     Args:
         path: the file.
@@ -91,17 +90,15 @@ def read_document(path: str | Path, *, limits: Limits = DEFAULT_LIMITS) -> bytes
             it also stops at devices without end.
 
     Raises:
-        MalformedXmlError: damaged gzip.
+        MalformedXmlError: damaged compressed data.
+        MissingExtraError: the file is Zstandard, and this Python lacks the library.
         OSError: the file cannot be read.
     """
     with Path(path).open("rb") as stream:
-        if not stream.peek(2).startswith(b"\x1f\x8b"):
-            return stream.read(limits.max_bytes + 1)
         try:
-            with gzip.GzipFile(fileobj=stream) as unpacked:
-                return unpacked.read(limits.max_bytes + 1)
-        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-            raise MalformedXmlError(f"damaged gzip file: {error}", source=str(path)) from None
+            return decompress(stream).read(limits.max_bytes + 1)
+        except damages() as error:
+            raise MalformedXmlError(f"{DAMAGED}: {error}", source=str(path)) from None
 
 
 def parse_xml(

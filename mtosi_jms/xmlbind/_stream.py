@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import gzip
 import io
-import zlib
 from collections.abc import Generator, Iterator
 from itertools import chain
 from pathlib import Path
-from typing import IO, Any, Final, TypeVar, cast
+from typing import IO, Any, Final, TypeVar
 
 from lxml import etree
 
+from mtosi_jms.compression import DAMAGED, damages, decompress
 from mtosi_jms.errors import ConfigError, MalformedXmlError
 from mtosi_jms.xmlbind._issues import Once, XmlWarning
 from mtosi_jms.xmlbind._native import native_stream
@@ -56,18 +55,20 @@ def iter_decode(
     The iterator skips nil objects (`xsi:nil`).
 
     Args:
-        source: a file name, an open binary file, or the document as bytes. A file name may refer to a gzip file, with
-            or without the suffix `.gz`.
+        source: a file name, an open binary file, or the document as bytes. A file name may refer to a gzip or Zstandard
+            file, whatever its suffix is.
         cls: class of the objects, or a tuple of classes; includes derived classes.
         warnings: list that receives the deviations from the schema, each one once.
         strict: raise the first warning as an error instead.
-        limits: maximum depth and text length; the size of the document has no limit.
+        limits: maximum depth and text length. The size of the document has no limit, but an element must begin or end
+            within 32 MiB, unless the limits are `huge`.
 
     Raises:
         MalformedXmlError, ForbiddenXmlError: the parser found an error; the objects before it were already yielded.
         DecodeError: in strict mode, the document deviates from the schema.
         ConfigError: the file was opened in text mode, `source` has the wrong type or is not a valid file name, or
             `cls` contains no generated class.
+        MissingExtraError: the file is Zstandard, and this Python lacks the library.
         OSError: the file cannot be read.
     """
     return _read_objects(source, cls, warnings, strict, limits, placed=False)
@@ -145,45 +146,34 @@ def _open(source: Source) -> Any:
     if isinstance(source, (bytes, bytearray, memoryview)):
         return io.BytesIO(source)
     if isinstance(source, str | Path):
-        return _opened(source)
+        try:
+            return Path(source).open("rb")
+        except ValueError as error:
+            raise ConfigError(f"{str(source)!r:.60} is not a file name: {error}") from None
     if not hasattr(source, "read"):
         raise ConfigError(f"a file name, an open file or bytes are needed, not {type(source).__name__}")
     return contextlib.nullcontext(source)
-
-
-@contextlib.contextmanager
-def _opened(path: str | Path) -> Iterator[IO[bytes]]:
-    try:
-        file = Path(path).open("rb")  # noqa: SIM115 - closed below
-    except ValueError as error:
-        raise ConfigError(f"{str(path)!r:.60} is not a file name: {error}") from None
-    with file as stream:
-        if str(path).endswith(".gz") or stream.peek(2).startswith(b"\x1f\x8b"):
-            with gzip.GzipFile(fileobj=stream) as unpacked:
-                yield cast("IO[bytes]", unpacked)
-        else:
-            yield stream
 
 
 def _walk(source: Source, walker: Walker, stream: Any) -> Iterator[Any]:
     parser, name = walker.parser, _name(source)
     with _open(source) as file:
         try:
-            chunks = _chunks(file, name)
+            chunks = _chunks(decompress(file) if isinstance(source, str | Path) else file, name)
             if stream is not None:
                 rest = yield from _natively(stream, chunks, walker)
                 if rest is None:
                     return
                 chunks = chain(rest, chunks)
             for chunk in chunks:
-                parser.feed(chunk)
-                yield from walker.found()
+                yield from walker.feed(chunk)
             parser.close()
         except etree.XMLSyntaxError as error:
             yield from walker.found()  # objects that ended before the syntax error
             raise syntax_error(error, name) from None
-        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-            raise MalformedXmlError(f"damaged gzip file: {error}", source=name, line=walker.line) from None
+        except damages() as error:
+            line = walker.line if stream is None or walker.line is not None else stream.open()[1]
+            raise MalformedXmlError(f"{DAMAGED}: {error}", source=name, line=line) from None
         yield from walker.found()
 
 

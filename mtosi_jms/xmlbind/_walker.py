@@ -17,7 +17,7 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from lxml import etree
 
-from mtosi_jms.errors import DecodeError
+from mtosi_jms.errors import DecodeError, ForbiddenXmlError
 from mtosi_jms.namespaces import SOAP11, SOAP12, split_clark
 from mtosi_jms.xmlbind._issues import Issues, Once
 from mtosi_jms.xmlbind._objects import DistinguishedNameMixin, XmlObject, find_element
@@ -102,6 +102,8 @@ LARGEST_PART: Final = 10_000
 """The most elements in a part; a larger part is left out, because memory would grow with it."""
 
 _MOST_KNOWN: Final = 4096
+_MOST_QUIET: Final = 32 * 1024 * 1024
+"""Octets in which an element must begin or end: libxml2 holds a comment or tag whole before it sees that it is long."""
 _WRAPPERS: Final = {f"{{{space}}}{name}" for space in (SOAP11, SOAP12) for name in ("Envelope", "Body")}
 
 
@@ -204,6 +206,7 @@ class Walker:
         self._holds: dict[ClassTable, bool] = {}
         self._large: _Frame | None = None  # the outermost open element that is held only because it is a part
         self._size = 0
+        self._quiet = 0
 
     def go_on(self, above: Sequence[tuple[str, dict[str, int]]]) -> None:
         """Set the facts about the open elements; the parser has only got their start tags.
@@ -248,10 +251,25 @@ class Walker:
         self._issues.lines_before = 0
         return value if isinstance(value, self._classes) else None
 
+    def feed(self, chunk: bytes) -> Iterator[Any]:
+        """Parse more of the document, and yield the objects that end in it.
+
+        Raises:
+            ForbiddenXmlError: the parser holds too much of the document in which no element begins or ends, such as a
+                comment without end. The limit `huge` lifts this bound.
+        """
+        self.parser.feed(chunk)
+        self._quiet += len(chunk)
+        yield from self.found()
+        if self._quiet > _MOST_QUIET and not self._limits.huge:
+            text = f"no element begins or ends within {_MOST_QUIET} bytes"
+            raise ForbiddenXmlError(text, source=self._issues.source, line=self.line)
+
     def found(self) -> Iterator[Any]:
         """Yield the objects that have ended since the last call."""
         depth = self._limits.max_depth
         for event, element in self.parser.read_events():
+            self._quiet = 0
             if event != "end" and (event != "start" or self._is_declaring):
                 self._is_declaring = event == "start-ns"
                 self._declared.note(event, element)

@@ -10,6 +10,7 @@ import tempfile
 import tracemalloc
 import zipfile
 from collections.abc import Callable, Iterable, Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +20,13 @@ from hypothesis import strategies as st
 
 from mtosi_jms.bulk import Archive, BulkFile, BulkReply, Compression, Packing, UnpackBounds
 from mtosi_jms.bulk._archive import CarefulFile
+from mtosi_jms.compression import ZSTD
 from mtosi_jms.errors import ArchiveError, ConfigError, SpoolError
 from mtosi_jms.stubs.nrf.me import ManagedElementType
 
 pytestmark = pytest.mark.obligation("C18")
 
+zstd = import_module(ZSTD).compress
 A, B = b"<a>" + b"x" * 1000 + b"</a>", b"<b/>"
 BOUNDS = UnpackBounds(free_bytes=100_000, max_ratio=100)
 MTOP = "http://www.tmforum.org/mtop/"
@@ -77,13 +80,18 @@ BOTH = {"!/1.xml": A, "!/sub/2.xml": B}
         pytest.param(gzip.compress(A), {"": A}, id="gzip"),
         pytest.param(zipped(("1.xml", A), ("sub/2.xml", B)), BOTH, id="zip"),
         pytest.param(zipped(("1.xml", A), ("sub/2.xml", B), method=zipfile.ZIP_STORED), BOTH, id="zip-stored"),
+        pytest.param(zstd(A), {"": A}, id="zstd"),
         pytest.param(gzip.compress(zipped(("1.xml", A), ("sub/2.xml", B))), BOTH, id="zip-in-gzip"),
+        pytest.param(zstd(zipped(("1.xml", A), ("sub/2.xml", B))), BOTH, id="zip-in-zstd"),
         pytest.param(tarred(("1.xml", A), ("sub/2.xml", B)), BOTH, id="tar"),
         pytest.param(tarred(("1.xml", A), ("sub/2.xml", B), format=tarfile.GNU_FORMAT), BOTH, id="tar-gnu"),
         pytest.param(tarred(("1.xml", A), ("sub/2.xml", B), format=tarfile.USTAR_FORMAT), BOTH, id="tar-ustar"),
         pytest.param(tarred(("1.xml", A), ("sub/2.xml", B), mode="w:gz"), BOTH, id="tar-in-gzip"),
+        pytest.param(zstd(tarred(("1.xml", A), ("sub/2.xml", B))), BOTH, id="tar-in-zstd"),
         pytest.param(zipped(("1.xml.gz", gzip.compress(A))), {"!/1.xml.gz": A}, id="gzip-in-zip"),
+        pytest.param(zipped(("1.xml.zst", zstd(A))), {"!/1.xml.zst": A}, id="zstd-in-zip"),
         pytest.param(tarred(("1.XML.gz", gzip.compress(A))), {"!/1.XML.gz": A}, id="gzip-in-tar"),
+        pytest.param(tarred(("1.XML.zst", zstd(A))), {"!/1.XML.zst": A}, id="zstd-in-tar"),
         pytest.param(zipped(("1.xml", A), ("readme.txt", B), (".2.xml", B), ("d/", b"")), {"!/1.xml": A}, id="others"),
     ],
 )
@@ -137,9 +145,12 @@ HOSTILE = {
     "tar bomb": (tarred(("1.xml", bytes(2_000_000))), None),
     "zip bomb": (zipped(("1.xml", bytes(2_000_000))), "too many for its size"),
     "tar.gz bomb": (tarred(("1.xml", bytes(2_000_000)), mode="w:gz"), "too many for its size"),
+    "tar.zst bomb": (zstd(tarred(("1.xml", bytes(2_000_000)))), "too many for its size"),
     "zip in gzip bomb": (gzip.compress(zipped(("1.xml", bytes(2_000_000)), method=zipfile.ZIP_STORED)), "too many"),
     "gzip bomb": (gzip.compress(bytes(2_000_000)), "too many for its size"),
+    "zstd bomb": (zstd(bytes(2_000_000)), "too many for its size"),
     "gzip bomb in zip": (zipped(("1.xml.gz", gzip.compress(bytes(2_000_000)))), "too many for its size"),
+    "zstd bomb in zip": (zipped(("1.xml.zst", zstd(bytes(2_000_000)))), "too many for its size"),
     "gzip bomb in tar": (tarred(("1.xml.gz", gzip.compress(bytes(2_000_000)))), "too many for its size"),
     "nothing in it": (zipped(("readme.txt", B)), "without any"),
     "no member": (zipped(), "without any"),
@@ -149,7 +160,9 @@ HOSTILE = {
     "cut tar between members": (tarred(("1.xml", A), ("2.xml", B))[:1536], "damaged"),
     "damaged header in tar": (tarred(("1.xml", A), ("2.xml", B)).replace(b"2.xml", b"3.xml"), "damaged"),
     "cut tar.gz": (tarred(("1.xml", A), mode="w:gz")[:-20], "damaged"),
+    "cut tar.zst": (zstd(tarred(("1.xml", A)))[:-20], "damaged"),
     "cut gzip": (gzip.compress(A)[:-12], "damaged"),
+    "cut zstd": (zstd(A)[:-2], "damaged"),
     "wrong checksum in zip": (zipped(("1.xml", A), method=zipfile.ZIP_STORED).replace(b"<a>", b"<b>"), "damaged"),
 }
 
@@ -267,6 +280,7 @@ SEEDS = [
     tarred(("1.xml", A), format=tarfile.GNU_FORMAT),
     tarred(("1.xml", A), mode="w:gz"),
     gzip.compress(A),
+    zstd(tarred(("1.xml", A), ("2.xml.zst", zstd(B)))),
 ]
 
 

@@ -8,12 +8,15 @@ import os
 import re
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 from mtosi_jms.cli import main
+from mtosi_jms.compression import ZSTD
 
+zstd = import_module(ZSTD).compress
 HDR = "http://www.tmforum.org/mtop/fmw/xsd/hdr/v1"
 SOAP = "http://schemas.xmlsoap.org/soap/envelope/"
 HEADER = f'<h:header xmlns:h="{HDR}"><h:msgType>REQUEST</h:msgType></h:header>'
@@ -31,8 +34,10 @@ BAD: dict[str, tuple[bytes, str]] = {
     "truncated at the end of an element": (GOOD[:-14].encode(), ":3: "),
     "wrong encoding": (GOOD.replace("REQUEST", "R\xe9Q").encode("latin-1"), ":2: "),
     "unknown encoding": (b'<?xml version="1.0" encoding="martian"?>' + GOOD.encode(), ":1: "),
-    "damaged gzip": (gzip.compress(GOOD.encode())[:-12], ": damaged gzip file: "),
+    "damaged gzip": (gzip.compress(GOOD.encode())[:-12], ": damaged compressed data: "),
     "gzip of nothing": (gzip.compress(b""), ":1: empty document"),
+    "damaged zstd": (zstd(GOOD.encode())[:-12], ": damaged compressed data: "),
+    "zstd of nothing": (zstd(b""), ":1: empty document"),
     "not soap": (b"<a>\n</a>", ":1: not a SOAP envelope: the root element is a; give a file with one SOAP envelope"),
     "other envelope": (b"<s:Envelope xmlns:s='urn:mail'/>", ":1: not a SOAP envelope"),
     "no body": (f'<s:Envelope xmlns:s="{SOAP}"/>'.encode(), ":1: a SOAP envelope without a Body"),
@@ -170,21 +175,21 @@ def test_a_reader_that_went_away_is_no_fault_of_the_file(command: str, tmp_path:
 
 
 @pytest.mark.parametrize("command", ["map", "inspect", "validate"])
-def test_gzip_is_unpacked_whatever_the_name(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    plain, packed = tmp_path / "a.xml", tmp_path / "b.xml"
-    plain.write_text(GOOD, encoding="utf-8")
-    packed.write_bytes(gzip.compress(GOOD.encode()))
+def test_files_are_unpacked_whatever_the_name(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     answers = []
-    for file in (plain, packed):
+    for number, data in enumerate((GOOD.encode(), gzip.compress(GOOD.encode()), zstd(GOOD.encode()))):
+        file = tmp_path / f"{number}.xml"
+        file.write_bytes(data)
         code = main([command, str(file), "--json"])
         told = json.loads(capsys.readouterr().out)
         answers.append((code, {key: value for key, value in told.items() if key != "file"}))
-    assert answers[0] == answers[1]
+    assert answers[0] == answers[1] == answers[2]
     assert answers[0][1]
 
 
-def test_damaged_gzip_is_not_valid(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file = tmp_path / "a.xml.gz"
-    file.write_bytes(gzip.compress(GOOD.encode())[:-12])
-    assert main(["validate", str(file)]) == 1
-    assert "damaged gzip file" in capsys.readouterr().out
+def test_damaged_data_is_not_valid(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for number, data in enumerate((gzip.compress(GOOD.encode()), zstd(GOOD.encode()))):
+        file = tmp_path / f"{number}.xml.gz"
+        file.write_bytes(data[:-12])
+        assert main(["validate", str(file)]) == 1
+        assert "damaged compressed data" in capsys.readouterr().out

@@ -6,11 +6,13 @@ import gzip
 import json
 import os
 import re
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 from mtosi_jms.cli import COMMANDS, main
+from mtosi_jms.compression import ZSTD
 from mtosi_jms.simulator import Network
 from mtosi_jms.soap import Envelope, Header
 from mtosi_jms.stubs.fmw.hdr import CommunicationPatternType, MessageTypeType
@@ -44,11 +46,12 @@ def notification(number: int) -> bytes:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Three notifications, one of them below and one packed, and what is not a document."""
+    """Three notifications, two of them packed, and what is not a document."""
     made = tmp_path / "made"
     (made / "below").mkdir(parents=True)
     (made / "1.xml").write_bytes(notification(1))
     (made / "2.xml.gz").write_bytes(gzip.compress(notification(2)))
+    (made / "3.xml.zst").write_bytes(import_module(ZSTD).compress(notification(3)))
     for other in ("other.json", ".hidden.xml", "notes.txt"):
         (made / other).write_text("no document", encoding="utf-8")
     return made
@@ -63,16 +66,16 @@ def told(capsys: Capture, command: str, *sources: object) -> list[str]:
 @pytest.mark.parametrize("command", OPTIONS)
 def test_a_folder_is_the_files_in_it(command: str, folder: Path, tmp_path: Path, capsys: Capture) -> None:
     alone = tmp_path / "alone.xml"
-    alone.write_bytes(notification(3))
-    files = [folder / "1.xml", folder / "2.xml.gz", alone]
+    alone.write_bytes(notification(4))
+    files = [folder / "1.xml", folder / "2.xml.gz", folder / "3.xml.zst", alone]
     assert told(capsys, command, folder, alone) == told(capsys, command, *files) != []
 
 
 @pytest.mark.parametrize("command", sorted(OPTIONS.keys() - {"replay"}))
 def test_folders_below_count_and_come_last(command: str, folder: Path, capsys: Capture) -> None:
-    (folder / "below" / "0.XML").write_bytes(notification(3))
+    (folder / "below" / "0.XML").write_bytes(notification(4))
     found = told(capsys, command, folder)
-    assert [os.path.relpath(file, folder) for file in found] == ["1.xml", "2.xml.gz", "below/0.XML"]
+    assert [os.path.relpath(file, folder) for file in found] == ["1.xml", "2.xml.gz", "3.xml.zst", "below/0.XML"]
 
 
 @pytest.mark.parametrize("command", OPTIONS)
@@ -80,7 +83,9 @@ def test_a_folder_without_documents_is_an_error(command: str, tmp_path: Path, ca
     assert main([command, str(tmp_path), *OPTIONS[command]]) == 1
     out, err = capsys.readouterr()
     assert out == ""
-    assert re.fullmatch(rf"error: {re.escape(str(tmp_path))}: holds no \w+ \(\*\.xml, \*\.xml\.gz\)\n", err)
+    assert re.fullmatch(
+        rf"error: {re.escape(str(tmp_path))}: holds no \w+ \(\*\.xml, \*\.xml\.gz, \*\.xml\.zst\)\n", err
+    )
 
 
 def test_every_command_that_takes_several_files_is_here(capsys: Capture) -> None:

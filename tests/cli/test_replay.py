@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import mtosi_jms as mtosi
 from mtosi_jms.cli import main
 from mtosi_jms.cli._replay import landed_files, replay
 from mtosi_jms.cli._stopping import Stop
+from mtosi_jms.compression import ZSTD
 from mtosi_jms.jms import DeliveryMode, JmsMessage, Queue, TemporaryQueue
 from mtosi_jms.jms.message import Long, MessageType
 from mtosi_jms.spool import Spool, entries
@@ -114,8 +116,10 @@ def test_an_envelope_without_a_side_car_gets_the_properties_of_its_header(
     before = [entry.message() for entry in entries(tmp_path, strict=True)]
     for side_car in tmp_path.glob("*.json"):
         side_car.unlink()
-    last = max(tmp_path.glob("*.xml"))
+    first, *_, last = sorted(tmp_path.glob("*.xml"))
     Path(f"{last}.gz").write_bytes(gzip.compress(last.read_bytes()))
+    Path(f"{first}.zst").write_bytes(import_module(ZSTD).compress(first.read_bytes()))
+    first.unlink()
     last.unlink()
     assert main(["replay", str(tmp_path), "--url", url, "--to", "queue:AGAIN"]) == 0
     again = received(connection)

@@ -14,7 +14,7 @@ from packaging.utils import canonicalize_name
 ROOT = Path(__file__).resolve().parents[2]
 LOCK = (ROOT / "requirements.lock").read_text(encoding="utf-8")
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-EXTRAS = ("cli", "codegen", "otel", "stomp", "spark", "test")
+EXTRAS = ("cli", "codegen", "otel", "stomp", "spark", "test", "zstd")
 
 ENTRIES = {
     match["name"]: (match["version"], re.findall(r"--hash=(\S+)", match["hashes"]))

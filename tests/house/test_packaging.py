@@ -16,6 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 # What importing the runtime must not load: everything that an extra brings, and the generator.
 OPTIONAL = {
+    "backports",
     "elementpath",
     "hypothesis",
     "jinja2",

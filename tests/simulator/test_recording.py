@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import gzip
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from mtosi_jms.cli._objects import plain
+from mtosi_jms.compression import ZSTD
 from mtosi_jms.errors import ConfigError, MtosiFault, SpoolError, XmlError
 from mtosi_jms.simulator import (
     AlarmEms,
@@ -196,8 +198,10 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "1.xml").write_text("<a>", encoding="utf-8")
     (tmp_path / "2.xml").write_bytes(response([0]))
     (tmp_path / "3.xml.gz").write_bytes(b"\x1f\x8b damaged")
+    (tmp_path / "4.xml.zst").write_bytes(import_module(ZSTD).compress(response([1])))
+    (tmp_path / "5.xml.zst").write_bytes(import_module(ZSTD).compress(response([2]))[:-3])
     with pytest.raises(XmlError):
         Recording.read(tmp_path)
     told: list[str] = []
-    assert len(Recording.read(tmp_path, lambda file, error: told.append(Path(file).name)).objects) == 1
-    assert told == ["1.xml", "3.xml.gz"]
+    assert len(Recording.read(tmp_path, lambda file, error: told.append(Path(file).name)).objects) == 2
+    assert told == ["1.xml", "3.xml.gz", "5.xml.zst"]

@@ -5,10 +5,13 @@ from __future__ import annotations
 import gzip
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from mtosi_jms.compression import ZSTD
 
 MTOP = "http://www.tmforum.org/mtop/"
 SPACES = {
@@ -149,7 +152,7 @@ def mounted(spark: Any, landing: Path) -> Iterator[str]:
 
 @pytest.fixture
 def put(landing: Path) -> Put:
-    """Writes a file of the landing; text or bytes, packed where the name ends in .gz."""
+    """Writes a file of the landing; text or bytes, compressed where the name ends in .gz or .zst."""
     return writer(landing)
 
 
@@ -160,7 +163,9 @@ def writer(landing: Path) -> Put:
         path = landing / name
         path.parent.mkdir(parents=True, exist_ok=True)
         data = content.encode() if isinstance(content, str) else content
-        path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+        if name.endswith((".gz", ".zst")):
+            data = gzip.compress(data) if name.endswith(".gz") else import_module(ZSTD).compress(data)
+        path.write_bytes(data)
         return path
 
     return write

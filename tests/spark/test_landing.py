@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -34,12 +33,12 @@ def rejected(landing: Plan) -> dict[str, tuple[int | None, str]]:
 
 def test_only_envelopes_are_input(put: Put, landing: Path, envelopes: Any) -> None:
     text = envelopes.batch("c", 1, True, envelopes.me("a"))
-    for name in ("b.xml", "a.xml.gz", "deep/er/C.XML"):
+    for name in ("b.xml", "a.xml.gz", "a.xml.zst", "deep/er/C.XML"):
         put(name, text if name == "b.xml" else text.replace(">c<", f">{name}<"))
     for name in ("b.json", "acks.log", ".b.xml", "b.xml.part", "notes.txt"):
         put(name, "no xml")
     found = plan(landing)
-    assert names(found) == ["a.xml.gz", "b.xml", "C.XML"]
+    assert names(found) == ["a.xml.gz", "a.xml.zst", "b.xml", "C.XML"]
     assert found.rejects == ()
 
 
@@ -73,8 +72,9 @@ def test_rejects_have_file_line_and_reason(put: Put, landing: Path, envelopes: A
     put("blank.xml", " \n ")
     put("truncated.xml", good[: good.index("</me:me>")])
     put("cut-in-header.xml", good[: good.index("<hdr:senderURI>")])
-    put("cut-gzip.xml.gz", b"")
-    (landing / "cut-gzip.xml.gz").write_bytes(gzip.compress(good.encode())[:-20])
+    for name in ("cut.xml.gz", "cut.xml.zst"):
+        path = put(name, good)
+        path.write_bytes(path.read_bytes()[:-20])
     put("stranger.xml", "<?xml version='1.0'?>\n\n<order xmlns='urn:shop'><item/></order>")
     put("text.xml", "just words")
     put("headless.xml", envelopes.envelope("", "<v:hello/>"))
@@ -90,7 +90,8 @@ def test_rejects_have_file_line_and_reason(put: Put, landing: Path, envelopes: A
     assert reasons["truncated.xml"][0] == 4
     assert reasons["truncated.xml"][1].startswith("ends early (truncated)")
     assert reasons["cut-in-header.xml"][1].startswith("ends early (truncated)")
-    assert reasons["cut-gzip.xml.gz"][1].startswith("damaged gzip")
+    assert reasons["cut.xml.gz"][1].startswith("damaged compressed data")
+    assert reasons["cut.xml.zst"][1].startswith("damaged compressed data")
     assert reasons["stranger.xml"] == (3, "not SOAP: the root element is {urn:shop}order")
     assert reasons["text.xml"][1].startswith("not well-formed")
     assert reasons["headless.xml"] == (2, "no MTOSI header in the SOAP header")
@@ -98,7 +99,7 @@ def test_rejects_have_file_line_and_reason(put: Put, landing: Path, envelopes: A
     assert reasons["bodyless.xml"][1] == "wrong kind: a response with an empty body"
     assert "DTD" in reasons["dtd.xml"][1]
     assert reasons["binary.xml"][1]
-    assert len(reasons) == 12
+    assert len(reasons) == 13
 
 
 def test_damage_in_the_middle_is_found_by_full_verification(put: Put, landing: Path, envelopes: Any) -> None:

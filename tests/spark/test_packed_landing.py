@@ -6,11 +6,13 @@ import gzip
 import io
 import json
 import logging
+import sys
 import tarfile
 import threading
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ import pytest
 pytest.importorskip("pyarrow")
 
 from mtosi_jms.bulk import Archive
+from mtosi_jms.compression import ZSTD
 from mtosi_jms.errors import ArchiveError, ConfigError, SpoolError
 from mtosi_jms.inventory import MESSAGE
 from mtosi_jms.spark import SourceOptions
@@ -51,11 +54,13 @@ def tarred(members: dict[str, bytes], mode: Any = "w") -> bytes:
     return out.getvalue()
 
 
+zstd = import_module(ZSTD).compress
 PACKERS: dict[str, Callable[[dict[str, bytes]], bytes]] = {
     "a.zip": zipped,
     "a.tar": tarred,
     "a.TAR.GZ": lambda members: tarred(members, "w:gz"),
     "a.tgz": lambda members: tarred(members, "w:gz"),
+    "a.tar.zst": lambda members: zstd(tarred(members)),
 }
 
 
@@ -121,6 +126,8 @@ HOSTILE = {
     "traversal.tar.gz": (tarred({"/1.xml": b"<a/>"}, "w:gz"), "unsafe name"),
     "bomb.zip": (BOMB, "too many for its size"),
     "bomb.tar.gz": (gzip.compress(tarred({"1.xml": bytes(70_000_000)})), "too many for its size"),
+    "bomb.tar.zst": (zstd(tarred({"1.xml": bytes(70_000_000)})), "too many for its size"),
+    "cut.tar.zst": (zstd(tarred({"1.xml": b"<a/>"}))[:-20], "damaged archive"),
     "cut.tgz": (tarred({"1.xml": b"<a/>"}, "w:gz")[:-20], "damaged archive"),
     "cut.zip": (zipped({"1.xml": b"<a/>"})[:-5], "damaged archive"),
     "none.zip": (zipped({"1.txt": b"<a/>"}), "without any"),
@@ -130,7 +137,11 @@ HOSTILE = {
 
 def test_hostile_archives_are_rejected_with_a_reason(landing: Path, save: Any, members: Any, envelopes: Any) -> None:
     bomb = envelopes.batch("bomb", 1, True, " " * 70_000_000).encode()
-    hostile = {**HOSTILE, "bomb.xml.gz": (gzip.compress(bomb), "too many for its size")}
+    hostile = {
+        **HOSTILE,
+        "bomb.xml.gz": (gzip.compress(bomb), "too many for its size"),
+        "bomb.xml.zst": (zstd(bomb), "too many for its size"),
+    }
     for name, (data, _) in hostile.items():
         save(name, data)
     bad = {**members, "1.xml": b"<order/>", "3.xml": members["3.xml"][:-40]}
@@ -143,6 +154,22 @@ def test_hostile_archives_are_rejected_with_a_reason(landing: Path, save: Any, m
         assert reason in reasons[name], name
     assert "not SOAP" in reasons["mixed.zip!/1.xml"]
     assert "ends early" in reasons["mixed.zip!/3.xml"]
+
+
+def test_without_the_library_a_file_is_rejected_with_what_to_install(
+    landing: Path, save: Any, members: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save("plain.xml", members["1.xml"])
+    save("a.xml.zst", zstd(members["3.xml"]))
+    save("b.tar.zst", zstd(tarred(members)))
+    save("c.zip", zipped({"1.xml.zst": zstd(members["3.xml"])}))
+    monkeypatch.setitem(sys.modules, ZSTD, None)
+    found = rows(landing)
+    assert len([row for row in found if not row[CORRUPT]]) == 5
+    reasons = {row["source_file"].removeprefix(f"{landing}/"): row[CORRUPT] for row in found if row[CORRUPT]}
+    assert set(reasons) == {"a.xml.zst", "b.tar.zst", "c.zip!/1.xml.zst"}
+    for reason in reasons.values():
+        assert reason.endswith(f"cannot be read: {ZSTD} is not installed: pip install 'mtosi-jms[zstd]'")
 
 
 @pytest.mark.parametrize("whole", ["8388608", "100"], ids=["whole", "streamed"])

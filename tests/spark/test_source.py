@@ -40,7 +40,7 @@ def troubled(put: Put, landing: Path, envelopes: Any, other_prefixes: Any) -> Pa
         (".xml.gz", batch("whole", 4, False)),
         (".xml", batch("whole", 5, True)),
         (".xml", batch("whole", 1, False)),
-        (".xml.gz", batch("whole", 2, False)),
+        (".xml.zst", batch("whole", 2, False)),
         (".xml", batch("whole", 3, False)),
         (".xml", batch("gap", 1, False)),
         (".xml", batch("gap", 3, True)),

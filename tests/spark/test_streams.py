@@ -112,7 +112,7 @@ def test_a_landing_that_grows(query: Query, put: Put, envelopes: Any) -> None:
     assert query.names() == ["2"]
     late = put("a.xml", envelopes.batch("c", 1, False, envelopes.me("1")))
     os.utime(late, (1, 1))
-    put("deep/er/c.xml.gz", envelopes.batch("c", 3, True, envelopes.me("3")))
+    put("deep/er/c.xml.zst", envelopes.batch("c", 3, True, envelopes.me("3")))
     assert query.names() == ["1", "3"]
     assert query.batch() == []
     query.restart()

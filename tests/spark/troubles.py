@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import io
 import json
 import tarfile
@@ -28,7 +27,7 @@ def troubled_landing(put: Put, envelopes: Any, other_prefixes: Any) -> None:
     put("whole/2.xml.gz", batch("whole", 2, False, me("w2")))
     put("whole/3 ä%20#.xml", batch("whole", 3, True, me("w3")))
     put("whole/copy/3.xml", batch("whole", 3, True, me("w3")))
-    put("whole/copy/3.xml.gz", other_prefixes.batch("whole", 3, True, other_prefixes.me("w3")))
+    put("whole/copy/3.xml.zst", other_prefixes.batch("whole", 3, True, other_prefixes.me("w3")))
     put("gap/1.xml", batch("gap", 1, False, me("g1")))
     put("gap/3.xml", batch("gap", 3, True, me("g3")))
     put("conflict/1.xml", batch("conflict", 1, True, me("one")))
@@ -46,7 +45,9 @@ def troubled_landing(put: Put, envelopes: Any, other_prefixes: Any) -> None:
     put("bad/empty.xml", "")
     put("bad/early.xml", batch("early", 1, True, me("e"))[:-40])
     put("bad/packed.xml.gz", b"")
-    put("bad/damaged.xml.gz", "").write_bytes(gzip.compress(envelopes.request().encode())[:-20])
+    for name in ("bad/damaged.xml.gz", "bad/damaged.xml.zst"):
+        path = put(name, envelopes.request())
+        path.write_bytes(path.read_bytes()[:-20])
     put("bad/damaged.zip", b"PK\3\4 and no more")
     put("notes.txt", "no input")
     put(".hidden.xml", "no input")

@@ -9,6 +9,7 @@ import socketserver
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from mtosi_jms import soap, xmlbind
+from mtosi_jms.compression import ZSTD
 from mtosi_jms.errors import ConfigError, EnvelopeError, ForbiddenXmlError, MalformedXmlError, XmlError
 from mtosi_jms.stubs.fmw.hdr import Header
 from mtosi_jms.xmlbind import Limits
@@ -310,12 +312,13 @@ def test_files(tmp_path: Path) -> None:
         xmlbind.read_xml(tmp_path / "none.xml")
 
 
-def test_damaged_gzip_files(tmp_path: Path) -> None:
-    whole = gzip.compress(ENVELOPE)
-    damages = [whole[:-1], whole[:30], whole[:-9] + b"\0" * 9, b"\x1f\x8b" + b"x" * 50, ENVELOPE, b"",
+@pytest.mark.parametrize("compress", [gzip.compress, import_module(ZSTD).compress])
+def test_damaged_compressed_files(compress: Callable[[bytes], bytes], tmp_path: Path) -> None:
+    whole = compress(ENVELOPE)
+    damages = [whole[:-1], whole[:30], whole[:-9] + b"\0" * 9, whole[:4] + b"x" * 50, b"",
                whole[:20] + b"\xff" * 10 + whole[30:]]  # fmt: skip
     for number, data in enumerate(damages):
-        file = tmp_path / f"{number}.xml.gz"
+        file = tmp_path / f"{number}.xml.packed"
         file.write_bytes(data)
         with pytest.raises(MalformedXmlError) as caught:
             list(xmlbind.iter_decode(file, Header))

@@ -8,12 +8,14 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 from mtosi_jms import soap, xmlbind
+from mtosi_jms.compression import ZSTD
 from mtosi_jms.errors import ConfigError, DecodeError, MalformedXmlError
 from mtosi_jms.stubs.fmw.nam import NamingAttributeType
 from mtosi_jms.stubs.mri.mer import GetAllManagedElementsResponse
@@ -49,11 +51,12 @@ def _elements(data: bytes) -> list[ManagedElementType]:
 
 def test_the_same_objects_from_any_source(reply: bytes, tmp_path: Path) -> None:
     expected = _elements(reply)
-    plain, packed = tmp_path / "reply.xml", tmp_path / "reply.xml.gz"
+    plain, packed, packed_too = (tmp_path / f"reply.xml{suffix}" for suffix in ("", ".gz", ".zst"))
     plain.write_bytes(reply)
     packed.write_bytes(gzip.compress(reply))
+    packed_too.write_bytes(import_module(ZSTD).compress(reply))
     with plain.open("rb") as opened:
-        for source in (reply, bytearray(reply), plain, str(plain), packed, str(packed), io.BytesIO(reply), opened):
+        for source in (reply, bytearray(reply), plain, str(plain), packed, str(packed_too), io.BytesIO(reply), opened):
             assert list(xmlbind.iter_decode(source, ManagedElementType, strict=False)) == expected  # type: ignore[arg-type]
 
 

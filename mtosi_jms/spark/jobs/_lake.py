@@ -6,7 +6,6 @@ Delta and Iceberg need a jar in the session that is made for its version of Spar
 
 from __future__ import annotations
 
-import gzip
 import json
 import re
 import zlib
@@ -15,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from mtosi_jms.bulk import GZIP_MAGIC
+from mtosi_jms.compression import decompress
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.inventory import ALL, OBJECT_TYPES, class_for, label_of
 
@@ -324,8 +323,8 @@ def _iceberg_snapshot(table: Path, key: str) -> str:
         for path in (table / _FOLDERS[ICEBERG]).glob("v*.metadata.json")
         if (match := re.fullmatch(r"v(\d+)(\.gz)?\.metadata\.json", path.name))
     }
-    data = found[max(found)].read_bytes()
-    metadata = json.loads(gzip.decompress(data) if data.startswith(GZIP_MAGIC) else data)
+    with found[max(found)].open("rb") as file:
+        metadata = json.load(decompress(file))
     now = metadata.get("current-snapshot-id")
     return next((str(one.get(key)) for one in metadata.get("snapshots", ()) if one["snapshot-id"] == now), "")
 

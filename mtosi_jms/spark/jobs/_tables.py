@@ -23,6 +23,7 @@ from pyarrow import parquet
 from pyspark.sql import Observation
 from pyspark.sql import functions as f
 
+from mtosi_jms.compression import COMPRESSED
 from mtosi_jms.inventory import ALL, MESSAGE, Routes, class_for, is_object, label_of
 from mtosi_jms.report import Table
 from mtosi_jms.spark._columns import arrow_schema, full_schema, row_schema, shown_names, struct_name
@@ -229,8 +230,7 @@ def _files(folder: Path) -> int:
 
 def few_bytes(files: Sequence[PlannedFile]) -> bool:
     """Whether files are so small that this process reads them sooner than Spark would."""
-    packed = (".gz", ".tgz", ".zip")
-    sizes = (file.size * (_PACKED if split_member(file.path)[0].endswith(packed) else 1) for file in files)
+    sizes = (file.size * (_PACKED if split_member(file.path)[0].endswith(COMPRESSED) else 1) for file in files)
     return sum(sizes) < _FEW_BYTES
 
 

@@ -1,0 +1,87 @@
+"""Compressed files: gzip and Zstandard, recognized by their first octets; and the names of documents and archives."""
+
+from __future__ import annotations
+
+import gzip
+import importlib
+import io
+import re
+import sys
+import zlib
+from typing import IO, Any, Final, cast
+
+from mtosi_jms.errors import MissingExtraError
+
+__all__ = [
+    "ARCHIVES",
+    "COMPRESSED",
+    "DAMAGED",
+    "DOCUMENTS",
+    "DOCUMENT_NAMES",
+    "ZSTD",
+    "damages",
+    "decompress",
+    "is_document_name",
+]
+
+DOCUMENTS: Final = (".xml", ".xml.gz", ".xml.zst")
+"""The names of documents in folders and archives end so, in upper or lower case."""
+DOCUMENT_NAMES: Final = ", ".join(f"*{suffix}" for suffix in DOCUMENTS)
+"""The same as text, for messages."""
+ARCHIVES: Final = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.zst")
+"""The names of archives in folders end so, in upper or lower case."""
+COMPRESSED: Final = (".gz", ".tgz", ".zip", ".zst")
+"""The names of files that are smaller than what is in them end so."""
+DAMAGED: Final = "damaged compressed data"
+"""What the text of an error about one of `damages` begins with."""
+ZSTD: Final = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
+"""The module for Zstandard: Python's own from 3.14 on, before that of the extra `zstd`."""
+
+_GZIP: Final = b"\x1f\x8b"
+_ZSTANDARD = re.compile(rb"\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18")
+"""The beginnings of a frame with data, and of a skippable frame."""
+_HEAD: Final = 4
+
+
+def decompress(stream: IO[bytes]) -> IO[bytes]:
+    """Return a stream of the decompressed data; the stream itself if its first octets show no known compression.
+
+    Several gzip members or Zstandard frames are read as one, skippable frames are skipped. Memory is bounded: a frame
+    of Zstandard whose window is larger than 128 MiB counts as damaged, as libzstd has it.
+
+    Args:
+        stream: a file at its beginning, buffered or seekable. Closing the result leaves it open.
+
+    Raises:
+        MissingExtraError: the data is Zstandard, and this Python lacks the library.
+        one of `damages`: when the result is read, if the data is damaged or ends early.
+    """
+    if isinstance(stream, io.BufferedReader):  # a pipe cannot seek
+        head = stream.peek(_HEAD)[:_HEAD]
+    else:
+        head = stream.read(_HEAD)
+        stream.seek(0)
+    if head.startswith(_GZIP):
+        return cast("IO[bytes]", gzip.GzipFile(fileobj=stream))
+    if _ZSTANDARD.match(head):
+        return cast("IO[bytes]", _zstd().ZstdFile(stream))
+    return stream
+
+
+def damages() -> tuple[type[Exception], ...]:
+    """The exceptions that reading compressed data raises if the data is damaged or ends early; for `except`."""
+    zstd = sys.modules.get(ZSTD)
+    return EOFError, gzip.BadGzipFile, zlib.error, *([zstd.ZstdError] if zstd is not None else [])
+
+
+def _zstd() -> Any:
+    try:
+        return importlib.import_module(ZSTD)
+    except ImportError as error:
+        raise MissingExtraError(ZSTD, "zstd") from error
+
+
+def is_document_name(path: str) -> bool:
+    """Whether a file of this name in a folder or archive is a document."""
+    name = path.rpartition("/")[2]
+    return name.lower().endswith(DOCUMENTS) and not name.startswith(".")
