@@ -85,7 +85,8 @@ spark: java $(NATIVE) ## the short Spark tests on the newest PySpark, or on SPAR
 	@PYTHONPATH=out/spark $(BIN)/python -c 'import pyspark; print("PySpark", pyspark.__version__)'
 	@PYTHONPATH=out/spark $(BIN)/python -m pytest -q -m "not endurance" $(SPARK_TESTS) $(ARGS)
 
-endurance: java $(NATIVE) ## what is too long for CI: soaks, kill rounds, fuzzing, files of gigabytes
+endurance: java $(NATIVE) ## what is too long for CI: the suite with the Python core, soaks, kill rounds, fuzzing, files of gigabytes
+	@$(if $(ARGS),,MTOSI_JMS_CORE=python $(BIN)/python -m pytest $(WORKERS))
 	@$(BIN)/python -m pytest -m "endurance or hypothesis" --hypothesis-profile=endurance $(ARGS)
 
 stubs: $(READY) ## generate mtosi_jms/stubs again from wsdl and xsd

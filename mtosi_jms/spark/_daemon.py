@@ -16,12 +16,20 @@ from pathlib import Path
 
 
 def leave_archives_out() -> None:
-    """Take archives off the search path, unless PySpark or py4j is in no folder of it."""
+    """Take Spark's own archives off the search path, unless PySpark or py4j is in no folder of it.
+
+    Archives of the user stay.
+    """
     before = list(sys.path)
-    sys.path[:] = [entry for entry in before if not Path(entry).is_file()]
+    sys.path[:] = [entry for entry in before if not _is_of_spark(Path(entry))]
     sys.path_importer_cache.clear()
     if any(importlib.util.find_spec(name) is None for name in ("pyspark", "py4j")):
         sys.path[:] = before
+
+
+def _is_of_spark(entry: Path) -> bool:
+    """Whether an entry of the search path is one of pyspark.zip, py4j-VERSION-src.zip, and Spark's jar."""
+    return entry.is_file() and entry.name.startswith(("pyspark", "py4j-", "spark-core_"))
 
 
 if __name__ == "__main__":

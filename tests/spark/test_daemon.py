@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -41,6 +43,23 @@ def test_a_worker_searches_folders(spark: Any) -> None:
     place, *entries = (row.entry for row in spark.range(1).mapInArrow(searched, "entry string").collect())
     assert place == pyspark.__file__
     assert [entry for entry in entries if Path(entry).suffix in (".zip", ".jar") and Path(entry).exists()] == []
+
+
+def test_an_archive_of_the_user_stays(root: Path, tmp_path: Path) -> None:
+    archive = tmp_path / "own.zip"
+    with zipfile.ZipFile(archive, "w") as file:
+        file.writestr("own.py", "")
+    code = (
+        "from mtosi_jms.spark._daemon import leave_archives_out; leave_archives_out(); import own; print(own.__file__)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=root,
+        env={**os.environ, "PYTHONPATH": str(archive)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout.startswith(str(archive)), done.stderr
 
 
 @pytest.mark.skipif(not (ARCHIVES / "pyspark.zip").is_file(), reason="this PySpark is no distribution of Spark")

@@ -58,9 +58,13 @@ def test_attributes_that_no_class_knows_are_read_natively(doc: Doc, cores: Modul
     assert cores.is_read_natively(data)
 
 
-@pytest.mark.parametrize("many", [3_000, pytest.param(10_000_000, marks=pytest.mark.endurance)])
-def test_changed_documents_are_read_alike(many: int, seeds: list[bytes], cores: ModuleType) -> None:
-    chance = random.Random(many)
+@pytest.mark.parametrize(
+    ("many", "part"),
+    [(3_000, 0), *(pytest.param(500_000, part, marks=pytest.mark.endurance) for part in range(20))],
+)
+def test_changed_documents_are_read_alike(many: int, part: int, seeds: list[bytes], cores: ModuleType) -> None:
+    """Ten million in `make endurance`, in parts that can run on several cores."""
+    chance = random.Random(many + part)
     natively = 0
     for number in range(many):
         data = cores.changed(chance.choice(seeds), chance, seeds)
