@@ -35,11 +35,10 @@ from mtosi_jms.xmlbind._writeplan import PLAIN, SIMPLE, Out, write_plan
 VARIABLE: Final = "MTOSI_JMS_CORE"
 """The environment variable that chooses the core: `python` or `native`."""
 
-CONTRACT: Final = 3
+CONTRACT: Final = 4
 """The version of the interface between the two sides; a native core with another number is not used."""
 
 _MODULE: Final = "mtosi_jms_native"
-_ELEMENTS, _TEXT, _OTHER = range(3)
 _NONE, _LIST, _ODD = range(3)
 _CODES: Final = {STRING: 0, LEAF: 0, OBJECT: 1, KEEP: 2}
 _EXTRAS: Final[Any] = XmlObject.__dict__["extras"]
@@ -78,12 +77,10 @@ class _Bridge:
         cls = table.cls
         names = _names(cls)
         numbers = {name: number for number, name in enumerate(names)}
-        absent = _absent(cls, plan, names)
-        form = _OTHER
-        if absent is not None and plan.mixed is None:
-            form = _TEXT if plan.text is not None else _ELEMENTS
+        is_readable = plan.mixed is None and not table.abstract
+        absent = _absent(cls, plan, names) if is_readable else None
         counted = {name for name, _, _ in plan.bounded} - {wild.name for wild in plan.wildcards}
-        head = (cls, form, table.abstract, plan.ordered, plan.grammar is not None or bool(counted))
+        head = (cls, plan.ordered, plan.grammar is not None or bool(counted))
         slots = [(*split_clark(tag), *_slot_data(tag, slot, numbers)) for tag, slot in plan.slots.items()]
         attributes = [
             (*split_clark(tag), numbers[slot.name], _kind(slot))
@@ -91,7 +88,7 @@ class _Bridge:
             if slot.field.max
         ]
         text = (numbers[plan.text.name], _kind(plan.text)) if plan.text is not None else None
-        return head, absent or [], slots, attributes, text
+        return head, absent, slots, attributes, text
 
     def describe_writing(self, table: ClassTable) -> tuple[Any, ...]:
         """Return a class as data for writing; `writer.rs` describes the form."""

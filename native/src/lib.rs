@@ -26,9 +26,11 @@ use crate::stream::Stream;
 use crate::tokens::Bounds;
 use crate::writer::Writers;
 
-/// Why a document is not read to its end.
+/// Why something is not taken.
 pub enum Stop {
-    /// Only libxml2 and the lenient reader can say what it is.
+    /// The innermost object or value is for Python, and the document goes on.
+    Odd,
+    /// Only libxml2 and the lenient reader can say what the document is.
     GiveUp,
     /// Python raised something.
     Python(PyErr),
@@ -37,19 +39,6 @@ pub enum Stop {
 impl From<PyErr> for Stop {
     fn from(error: PyErr) -> Stop {
         Stop::Python(error)
-    }
-}
-
-/// Why an element or an object is not taken.
-pub enum Fail {
-    /// It is for Python.
-    Odd,
-    Stop(Stop),
-}
-
-impl<E: Into<Stop>> From<E> for Fail {
-    fn from(error: E) -> Fail {
-        Fail::Stop(error.into())
     }
 }
 
@@ -65,11 +54,21 @@ fn give_up_if(is_doubtful: bool) -> Result<(), Stop> {
 
 /// Leaves something to Python.
 #[inline]
-fn odd_if(is_odd: bool) -> Result<(), Fail> {
+fn odd_if(is_odd: bool) -> Result<(), Stop> {
     if is_odd {
-        Err(Fail::Odd)
+        Err(Stop::Odd)
     } else {
         Ok(())
+    }
+}
+
+/// What was found, None where that is odd.
+#[inline]
+fn unless_odd<T>(found: Result<T, Stop>) -> Result<Option<T>, Stop> {
+    match found {
+        Ok(value) => Ok(Some(value)),
+        Err(Stop::Odd) => Ok(None),
+        Err(stop) => Err(stop),
     }
 }
 
@@ -82,7 +81,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 fn settled<T>(found: Result<T, Stop>) -> PyResult<Option<T>> {
     match found {
         Ok(value) => Ok(Some(value)),
-        Err(Stop::GiveUp) => Ok(None),
+        Err(Stop::Odd | Stop::GiveUp) => Ok(None),
         Err(Stop::Python(error)) => Err(error),
     }
 }
@@ -196,7 +195,7 @@ mod mtosi_jms_native {
     use super::paths::paths;
     /// What the two sides agree upon.
     #[pymodule_export]
-    const CONTRACT: u32 = 3;
+    const CONTRACT: u32 = 4;
     #[pymodule_export]
     use super::rows::Rows;
     #[pymodule_export]

@@ -14,16 +14,6 @@ use crate::Stop;
 pub type ClassId = u32;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Form {
-    /// Elements, of which each has a field.
-    Elements,
-    /// Simple content.
-    Text,
-    /// Only the lenient reader can make its objects.
-    Other,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Code {
     Simple(Kind),
     Object(ClassId),
@@ -84,7 +74,7 @@ impl Children {
         let Some(index) = self.by_tag.get(&tokens.tag(&start)?).copied() else {
             return Ok((start, None));
         };
-        let name = &tokens.data[start.name.clone()];
+        let name = tokens.raw(&start);
         let habit = &mut self.habits[index];
         if start.scope == scope && habit.scope != scope || *habit.name != *name {
             (habit.name, habit.scope) = (name.into(), start.scope);
@@ -98,28 +88,28 @@ impl Children {
 }
 
 pub struct Class {
-    pub form: Form,
-    pub is_abstract: bool,
     /// Whether elements come in the order of their slots.
     pub ordered: bool,
     /// Whether Python has to be asked about the order of elements, or how many there are.
     pub checked: bool,
+    /// None: only the lenient reader can make its objects.
     pub shape: Option<Shape>,
     pub slots: Vec<Slot>,
     /// The slots as Python has them.
     pub sources: Vec<Py<PyAny>>,
     pub children: Children,
     pub attributes: HashMap<Tag, (usize, Kind)>,
+    /// The field of simple content; without one, each element has a field.
     pub text: Option<(usize, Kind)>,
     /// Orders of fields that were asked about.
     pub verdicts: HashMap<Box<[u16]>, bool>,
 }
 
-type Fields<'py> = Vec<(Bound<'py, PyAny>, u8)>;
+type Fields<'py> = Option<Vec<(Bound<'py, PyAny>, u8)>>;
 type SlotData<'py> = (String, String, usize, u8, bool, i32, bool, bool, Bound<'py, PyAny>, Bound<'py, PyAny>);
 type AttributeData<'py> = (String, String, usize, Bound<'py, PyAny>);
 type ClassData<'py> = (
-    (Bound<'py, PyType>, u8, bool, bool, bool),
+    (Bound<'py, PyType>, bool, bool),
     Fields<'py>,
     Vec<SlotData<'py>>,
     Vec<AttributeData<'py>>,
@@ -161,6 +151,12 @@ impl Plans {
         self.classes[id as usize].as_mut().expect("a class is described before its objects are read")
     }
 
+    /// How the objects of a class are laid out, of which one was made.
+    #[inline]
+    pub fn shape(&mut self, id: ClassId) -> &Shape {
+        self.class(id).shape.as_ref().expect("it made the object")
+    }
+
     /// Sees that a class is described.
     pub fn meet(
         &mut self,
@@ -178,17 +174,11 @@ impl Plans {
     }
 
     fn described(&mut self, data: ClassData<'_>, names: &mut Names, values: &mut Values) -> PyResult<Class> {
-        let ((class, form, is_abstract, ordered, checked), fields, slots, attributes, text) = data;
-        let fields: Vec<_> = fields.into_iter().map(|(descriptor, absent)| (descriptor, absent_of(absent))).collect();
-        let shape = if form < 2 { Shape::of(&class, &fields)? } else { None };
-        let form = match (form, &shape) {
-            (0, Some(_)) => Form::Elements,
-            (1, Some(_)) => Form::Text,
-            _ => Form::Other,
-        };
+        let ((class, ordered, checked), fields, slots, attributes, text) = data;
+        let absent = |fields: Vec<(_, u8)>| fields.into_iter().map(|(one, code)| (one, absent_of(code))).collect();
+        let fields: Option<Vec<_>> = fields.map(absent);
+        let shape = fields.map(|fields| Shape::of(&class, &fields)).transpose()?.flatten();
         let mut made = Class {
-            form,
-            is_abstract,
             ordered,
             checked,
             shape,

@@ -10,7 +10,7 @@ use memchr::memrchr;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::names::Tag;
+use crate::names::{Tag, TYPE};
 use crate::outline::{Event, Outline};
 use crate::reader::{State, Walk};
 use crate::tokens::{newlines, Bounds, Start};
@@ -65,8 +65,8 @@ impl Stream {
         if state.names.is_worn() {
             return Ok(None);
         }
-        let Some(walk) = settled(state.walk(bridge.bind(py), &octets[..end], *bounds))? else { return Ok(None) };
-        outline.settled = 0;
+        let Some(mut walk) = settled(state.walk(bridge.bind(py), &octets[..end], *bounds))? else { return Ok(None) };
+        outline.begin(&mut walk.tokens);
         let mut reading = Reading { walk, lookup: lookup.bind(py), outline, known, found: Vec::new() };
         let ended = settled(reading.read())?.is_some();
         let found = take(&mut reading.found);
@@ -101,18 +101,19 @@ impl Reading<'_, '_, '_, '_> {
         loop {
             match self.outline.next(&mut self.walk.tokens)? {
                 Event::Done => return Ok(()),
-                Event::Start(at, start) => self.element(at, &start)?,
-                Event::End(_) => drop(self.outline.levels.pop()),
+                Event::Start(start) => self.element(&start)?,
+                Event::End => drop(self.outline.levels.pop()),
             }
             self.outline.settle(&self.walk.tokens);
         }
     }
 
-    fn element(&mut self, at: usize, start: &Start) -> Result<(), Stop> {
+    fn element(&mut self, start: &Start) -> Result<(), Stop> {
+        let at = start.at();
         let tag = self.walk.tokens.tag(start)?;
         let (table, is_object) = self.known(tag)?;
-        give_up_if(self.walk.has_type() && !is_object && !table.is_none(self.walk.py))?;
-        let object = if is_object { self.object(at, start, &table)? } else { None };
+        give_up_if(self.walk.tokens.attribute(TYPE).is_some() && !is_object && !table.is_none(self.walk.py))?;
+        let object = if is_object { self.object(start, &table)? } else { None };
         let local = self.walk.tokens.names.local(tag);
         let path = match self.outline.levels.last_mut() {
             Some(level) => {
@@ -162,20 +163,16 @@ impl Reading<'_, '_, '_, '_> {
     }
 
     /// The object of an element whose start tag was read; None where it is odd and was passed.
-    fn object(&mut self, at: usize, start: &Start, table: &Py<PyAny>) -> Result<Option<Py<PyAny>>, Stop> {
-        self.walk.around = self.outline.levels.len();
-        let after = self.walk.tokens.at;
+    fn object(&mut self, start: &Start, table: &Py<PyAny>) -> Result<Option<Py<PyAny>>, Stop> {
         let table = table.bind(self.walk.py);
-        match self.walk.root(Some(table), None, at, start) {
-            Ok(object) if self.walk.is_clean() => return Ok(Some(object.unbind())),
-            Ok(_) => {}
-            Err(Stop::GiveUp) => {
-                self.walk.tokens.at = after;
-                self.walk.tokens.pass(start, self.outline.depth())?;
-            }
-            Err(error) => return Err(error),
+        match self.walk.root(Some(table), None, start) {
+            Ok(object) if self.walk.records.is_empty() => return Ok(Some(object.unbind())),
+            Err(Stop::Python(error)) => return Err(error.into()),
+            _ => {}
         }
         self.walk.forget();
+        self.walk.tokens.go_back(start);
+        self.walk.tokens.pass(start)?;
         Ok(None)
     }
 }

@@ -10,8 +10,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDate, PyDateTime, PyDict, PyInt, PyList, PySet, PyString, PyType, PyTzInfo};
 
 use crate::objects::{Absent, Shape};
-use crate::values::is_refusal;
-use crate::{lock, odd_if, Fail, Stop};
+use crate::values::refusal;
+use crate::{lock, odd_if, settled, unless_odd, Stop};
 
 /// Objects in objects; deeper ones are for Python, which knows where its stack ends.
 const DEEPEST: usize = 100;
@@ -19,7 +19,7 @@ const DEEPEST: usize = 100;
 const MOST_KNOWN: usize = 512;
 const LONGEST_KNOWN: usize = 64;
 /// What leaves the document to the Python writer: something is wrong, and it says where; or it is too deep.
-const WRONG: Fail = Fail::Stop(Stop::GiveUp);
+const WRONG: Stop = Stop::GiveUp;
 /// Counts of fields whose order each class remembers.
 const MOST_ORDERS: usize = 256;
 
@@ -123,20 +123,17 @@ impl Writers {
         let class = self.class(bridge, table)?;
         let mut writing = Writing { writers: self, bridge, writer, text: Vec::new(), used: Vec::new() };
         let (start, end) = (format!("<{}{}>", tag.0, tag.1), format!("</{}>", tag.0));
-        match writing.object(class, object, (&start, &end), depth) {
-            Ok(()) => {
-                for class in writing.used.iter().flatten() {
-                    plans.add(class.plan.bind(object.py()))?;
-                }
-                Ok(Some(PyBytes::new(object.py(), &writing.text)))
-            }
-            Err(Fail::Odd) => Ok(None),
-            Err(Fail::Stop(Stop::GiveUp)) => {
-                writer.call_method0("leave_to_python")?;
-                Ok(None)
-            }
-            Err(Fail::Stop(Stop::Python(error))) => Err(error),
+        let written = writing.object(class, object, (&start, &end), depth);
+        if let Err(Stop::GiveUp) = written {
+            writer.call_method0("leave_to_python")?;
         }
+        if settled(written)?.is_none() {
+            return Ok(None);
+        }
+        for class in writing.used.iter().flatten() {
+            plans.add(class.plan.bind(object.py()))?;
+        }
+        Ok(Some(PyBytes::new(object.py(), &writing.text)))
     }
 
     fn class(&self, bridge: &Bound<'_, PyAny>, table: &Bound<'_, PyAny>) -> PyResult<ClassRef> {
@@ -235,11 +232,11 @@ impl<'py> Writing<'_, 'py> {
         object: &Bound<'py, PyAny>,
         (start, end): (&str, &str),
         depth: usize,
-    ) -> Result<(), Fail> {
+    ) -> Result<(), Stop> {
         if depth > DEEPEST {
             return Err(WRONG);
         }
-        let Some(shape) = &class.shape else { return Err(Fail::Odd) };
+        let Some(shape) = &class.shape else { return Err(Stop::Odd) };
         odd_if(!shape.fits(object))?;
         let order = self.order(class, shape, object)?;
         if self.used.len() <= class.number {
@@ -248,7 +245,7 @@ impl<'py> Writing<'_, 'py> {
         self.used[class.number] = Some(class);
         self.text.extend_from_slice(&start.as_bytes()[..start.len() - 1]);
         for out in &class.attributes {
-            let value = shape.get(object, out.field).ok_or(Fail::Odd)?;
+            let value = shape.get(object, out.field).ok_or(Stop::Odd)?;
             if !value.is_none() {
                 self.text.push(b' ');
                 self.text.extend_from_slice(&out.start.as_bytes()[1..out.start.len() - 1]);
@@ -260,7 +257,7 @@ impl<'py> Writing<'_, 'py> {
         self.text.push(b'>');
         let before = self.text.len();
         if let Some(out) = &class.text {
-            self.simple(out, &shape.get(object, out.field).ok_or(Fail::Odd)?, false)?;
+            self.simple(out, &shape.get(object, out.field).ok_or(Stop::Odd)?, false)?;
         } else if let Some(order) = order {
             let mut used = vec![0; class.outs.len()];
             for at in order {
@@ -304,8 +301,8 @@ impl<'py> Writing<'_, 'py> {
 
     /// The order of the fields, where a content model gives it. Whatever makes the object as a whole odd is found here,
     /// but for texts of attributes and of simple content, which have nothing in them.
-    fn order(&self, class: ClassRef, shape: &Shape, object: &Bound<'py, PyAny>) -> Result<Order, Fail> {
-        let held = |field| shape.get(object, field).ok_or(Fail::Odd);
+    fn order(&self, class: ClassRef, shape: &Shape, object: &Bound<'py, PyAny>) -> Result<Order, Stop> {
+        let held = |field| shape.get(object, field).ok_or(Stop::Odd);
         odd_if(!held(0)?.is_none())?;
         for out in class.attributes.iter().chain(&class.text) {
             let is_other = matches!(out.content, Content::Other);
@@ -316,7 +313,7 @@ impl<'py> Writing<'_, 'py> {
             let value = held(out.field)?;
             let mut count = usize::from(!value.is_none());
             if count > 0 && out.many {
-                count = value.cast_exact::<PyList>().map_err(|_| Fail::Odd)?.len();
+                count = value.cast_exact::<PyList>().map_err(|_| Stop::Odd)?.len();
                 odd_if(count < out.least || count > out.most)?;
             }
             odd_if(value.is_none() && out.required)?;
@@ -341,15 +338,15 @@ impl<'py> Writing<'_, 'py> {
                 order
             }
         };
-        order.map(Some).ok_or(Fail::Odd)
+        order.map(Some).ok_or(Stop::Odd)
     }
 
     /// The element of one value.
     #[inline]
-    fn value(&mut self, out: &Out, value: &Bound<'py, PyAny>, depth: usize) -> Result<(), Fail> {
+    fn value(&mut self, out: &Out, value: &Bound<'py, PyAny>, depth: usize) -> Result<(), Stop> {
         let start = self.text.len();
         let written = match &out.content {
-            Content::Other => Err(Fail::Odd),
+            Content::Other => Err(Stop::Odd),
             Content::Object(table, target) => {
                 let class = match target.get() {
                     Some(class) => class,
@@ -366,15 +363,15 @@ impl<'py> Writing<'_, 'py> {
                 self.simple(out, value, false).map(|()| self.close(before, &out.end))
             }
         };
-        if let Err(Fail::Odd) = written {
+        if unless_odd(written)?.is_none() {
             self.text.truncate(start);
-            return self.piece(out, value, depth + 1);
+            self.piece(out, value, depth + 1)?;
         }
-        written
+        Ok(())
     }
 
     /// What the Python writer makes of a value.
-    fn piece(&mut self, out: &Out, value: &Bound<'py, PyAny>, depth: usize) -> Result<(), Fail> {
+    fn piece(&mut self, out: &Out, value: &Bound<'py, PyAny>, depth: usize) -> Result<(), Stop> {
         let made = self.writer.call_method1("piece", (out.source.bind(value.py()), value, depth))?;
         let made = made.cast::<PyBytes>().map_err(|_| WRONG)?;
         self.text.extend_from_slice(made.as_bytes());
@@ -383,12 +380,12 @@ impl<'py> Writing<'_, 'py> {
 
     /// The text of a value.
     #[inline]
-    fn simple(&mut self, out: &Out, value: &Bound<'py, PyAny>, attribute: bool) -> Result<(), Fail> {
+    fn simple(&mut self, out: &Out, value: &Bound<'py, PyAny>, attribute: bool) -> Result<(), Stop> {
         let py = value.py();
         let kind = match &out.content {
-            Content::Text => return self.string(value.cast_exact().map_err(|_| Fail::Odd)?, attribute),
+            Content::Text => return self.string(value.cast_exact().map_err(|_| Stop::Odd)?, attribute),
             Content::Simple(kind) => *kind,
-            _ => return Err(Fail::Odd),
+            _ => return Err(Stop::Odd),
         };
         match &kind.form {
             Form::Boolean => {
@@ -420,11 +417,8 @@ impl<'py> Writing<'_, 'py> {
                 return self.string(text.cast().map_err(PyErr::from)?, attribute);
             }
         }
-        let text = match kind.format.bind(py).call1((value,)) {
-            Ok(text) => text.cast_into::<PyString>().map_err(|_| Fail::Odd)?,
-            Err(error) if is_refusal(py, &error) => return Err(Fail::Odd),
-            Err(error) => return Err(error.into()),
-        };
+        let text = kind.format.bind(py).call1((value,)).map_err(|error| refusal(py, error))?;
+        let text = text.cast_into::<PyString>().map_err(|_| Stop::Odd)?;
         let known = kind.known.bind(py);
         if repeated && known.len() < MOST_KNOWN && text.len()? <= LONGEST_KNOWN {
             known.set_item(value, &text)?;
@@ -434,8 +428,8 @@ impl<'py> Writing<'_, 'py> {
 
     /// Character data, escaped.
     #[inline]
-    fn string(&mut self, text: &Bound<'py, PyString>, attribute: bool) -> Result<(), Fail> {
-        let text = text.to_str().map_err(|_| Fail::Odd)?.as_bytes(); // surrogates
+    fn string(&mut self, text: &Bound<'py, PyString>, attribute: bool) -> Result<(), Stop> {
+        let text = text.to_str().map_err(|_| Stop::Odd)?.as_bytes(); // surrogates
         let is_plain = |octet: u8| !matches!(octet, 0..=31 | b'"' | b'&' | b'<' | b'>' | 0xef);
         if text.iter().fold(true, |plain, octet| plain & is_plain(*octet)) {
             self.text.extend_from_slice(text);
@@ -452,8 +446,8 @@ impl<'py> Writing<'_, 'py> {
                 b'\t' if attribute => b"&#9;",
                 b'\n' if attribute => b"&#10;",
                 b'\t' | b'\n' => continue,
-                0..=31 => return Err(Fail::Odd),
-                0xef if matches!(text[at + 1..], [0xbf, 0xbe | 0xbf, ..]) => return Err(Fail::Odd), // none of XML's
+                0..=31 => return Err(Stop::Odd),
+                0xef if matches!(text[at + 1..], [0xbf, 0xbe | 0xbf, ..]) => return Err(Stop::Odd), // none of XML's
                 _ => continue,
             };
             self.text.extend_from_slice(&text[done..at]);
