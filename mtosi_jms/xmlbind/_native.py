@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 import os
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import MISSING, fields
 from operator import itemgetter
 from types import MemberDescriptorType
@@ -211,6 +211,42 @@ def _kind(slot: Slot) -> SimpleType | None:
     return None if slot.kind == STRING else slot.target
 
 
+_OddElement = tuple[int, int, tuple[bytes, bytes, int], Slot, Any, int | None]
+
+_BATCH: Final = 1 << 16
+"""Octets of odd elements that are parsed together."""
+
+
+def _batches(elements: Sequence[_OddElement]) -> Iterator[list[_OddElement]]:
+    """Yield neighbours with the same elements and scopes around them, which share a small document."""
+    batch: list[_OddElement] = []
+    octets = 0
+    for element in elements:
+        start, end, around = element[:3]
+        if batch and (around != batch[0][2] or octets + end - start > _BATCH):
+            yield batch
+            batch, octets = [], 0
+        batch.append(element)
+        octets += end - start
+    if batch:
+        yield batch
+
+
+class _Lines:
+    """Tells the lines of places in a document, in ascending order."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._place = 0
+        self._line = 1
+
+    def at(self, place: int) -> int:
+        """Return the line of a place."""
+        self._line += self._data.count(b"\n", self._place, place)
+        self._place = place
+        return self._line
+
+
 class _Again:
     """Reads the odd elements of one document.
 
@@ -231,44 +267,47 @@ class _Again:
 
     def __call__(
         self,
-        batches: Sequence[tuple[bytes, int, Sequence[tuple[int, int, Slot]]]],
+        elements: Sequence[_OddElement],
         attributes: Sequence[tuple[int, int, ClassTable, Sequence[str]]],
-    ) -> list[Any] | None:
-        """Return the values of odd elements; None if the whole document has to be read from its tree.
+    ) -> bool:
+        """Put the values of odd elements in their places; return False if the document has to be read from its tree.
 
         `reader.rs` describes the form of the arguments.
         """
-        values: list[Any] = []
         issues = Issues()
         reported: list[tuple[int, list[XmlWarning]]] = []
-        for line, place, table, names in attributes:
+        lines = _Lines(self._data)
+        for place, end, table, names in attributes:
             issues.found = []
             for message in filter(None, map(plan_of(table).unknown_attribute, names)):
-                issues.tell("unknown-attribute", message, "", line)
+                issues.tell("unknown-attribute", message, "", lines.at(end))
             if issues.found:
                 reported.append((place, issues.found))
+        lines = _Lines(self._data)
         reader = Reader(issues)
-        for document, depth, elements in batches:
-            try:
-                around = etree.fromstring(document, make_parser(self._limits))
-            except etree.XMLSyntaxError:
-                return None
-            for _ in range(depth - 1):
-                around = around[0]
+        for batch in _batches(elements):
+            around = self._parsed(batch)
+            if around is None:
+                return False
             reader.scopes = Scopes()
-            for element, (lines_before, place, slot) in zip(around, elements, strict=True):
-                issues.lines_before = lines_before
+            line = 1
+            for element, (start, end, _, slot, holder, index) in zip(around, batch, strict=True):
+                issues.lines_before = lines.at(start) - line
+                line += self._data.count(b"\n", start, end)
                 issues.paths.start_at(element, "")
                 issues.found = []
                 try:
                     value = reader.child(element, slot)
                 except (RecursionError, MtosiError):
-                    return None
+                    return False
                 if value is None:
-                    return None
-                values.append(value)
+                    return False
+                if index is None:
+                    setattr(holder, slot.name, value)
+                else:
+                    holder[index] = value
                 if issues.found:
-                    reported.append((place, issues.found))
+                    reported.append((start, issues.found))
         if reported:
             reported.sort(key=itemgetter(0))
             paths = self._native.paths(self._data, [place for place, _ in reported])
@@ -277,7 +316,19 @@ class _Again:
                 for path, (_, found) in zip(paths, reported, strict=True)
                 for warning in found
             ]
-        return values
+        return True
+
+    def _parsed(self, batch: Sequence[_OddElement]) -> etree._Element | None:
+        """Return an element with the odd elements of a batch in it; None if libxml2 refuses them."""
+        before, after, depth = batch[0][2]
+        octets = b"".join(self._data[start:end] for start, end, *_ in batch)
+        try:
+            around = etree.fromstring(before + octets + after, make_parser(self._limits))
+        except etree.XMLSyntaxError:
+            return None
+        for _ in range(depth - 1):
+            around = around[0]
+        return around
 
     def report(self, warnings: list[XmlWarning] | None, *, strict: bool, source: str | None) -> None:
         """Append the warnings to a list.

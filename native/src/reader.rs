@@ -14,12 +14,10 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 use crate::names::{Names, ScopeId, Tag, NIL, NOWHERE, NO_SPACE, SOAP, TYPE, XSI_SPACE};
 use crate::objects::Nursery;
 use crate::plans::{ClassId, Code, Plans, Slot};
-use crate::tokens::{newlines, Bounds, Start, Tokens};
+use crate::tokens::{Bounds, Start, Tokens};
 use crate::values::Values;
 use crate::{give_up_if, odd_if, unless_odd, Stop};
 
-/// Octets of odd elements that are parsed together.
-const BATCH: usize = 1 << 16;
 /// Fields of an object whose order is remembered.
 const SHORT_ORDER: usize = 48;
 const MOST_ORDERS: usize = 1024;
@@ -48,12 +46,6 @@ struct Frame<'py> {
     order: usize,
 }
 
-/// Where a value goes that is made at the end.
-enum Place<'py> {
-    Field(ClassId, Bound<'py, PyAny>, usize),
-    Item(Bound<'py, PyList>, usize),
-}
-
 /// What Python has a say in, at some octets of the document.
 pub struct Record<'py> {
     octets: Range<usize>,
@@ -61,8 +53,9 @@ pub struct Record<'py> {
 }
 
 enum Asked<'py> {
-    /// The value of an odd element: its slot, the scope around it, the names of the elements around it, where it goes.
-    Value(Py<PyAny>, ScopeId, Vec<Range<usize>>, Place<'py>),
+    /// The value of an odd element: its slot, the scope around it, the names of the elements around it, and what takes the
+    /// value: an object, or a list at an index.
+    Value(Py<PyAny>, ScopeId, Vec<Range<usize>>, Bound<'py, PyAny>, Option<usize>),
     /// What is to be said of attributes that a class does not know.
     Attributes(ClassId, Vec<Tag>),
 }
@@ -298,6 +291,7 @@ impl<'py> Walk<'_, '_, 'py> {
     }
 
     /// Reads a child of an object's element, whose start tag was read; odd where that makes the object odd.
+    #[inline]
     fn child(&mut self, frame: &mut Frame<'py>, start: &Start, index: Option<usize>) -> Result<(), Stop> {
         let index = index.ok_or(Stop::Odd)?;
         let class = self.plans.class(frame.class);
@@ -444,97 +438,43 @@ impl<'py> Walk<'_, '_, 'py> {
         let (slot, source) = (class.slots[index], class.sources[index].clone_ref(self.py));
         let none = self.none.clone();
         self.store(frame, slot, none);
-        let place = match &frame.list {
-            Some((_, list)) if slot.many => Place::Item(list.clone(), list.len() - 1),
-            _ => Place::Field(frame.class, frame.object.clone(), slot.field),
+        let (holder, at) = match &frame.list {
+            Some((_, list)) if slot.many => (list.clone().into_any(), Some(list.len() - 1)),
+            _ => (frame.object.clone(), None),
         };
-        let asked = Asked::Value(source, frame.scope, self.above.clone(), place);
+        let asked = Asked::Value(source, frame.scope, self.above.clone(), holder, at);
         self.records.push(Record { octets: start..self.tokens.at, asked });
     }
 
-    /// Lets Python read the odd elements, and puts what it makes of them in their places.
+    /// Lets Python read the odd elements and put their values in their places, and look at attributes that are not known.
+    ///
+    /// Python gets both in document order. An element comes with where it begins and ends, what stands before and behind it
+    /// in a document of its own, its depth there, its slot, and what takes its value. Attributes come with where their start
+    /// tag begins and ends, the table of the class, and their names.
     fn settle(&mut self, again: &Bound<'py, PyAny>) -> Result<(), Stop> {
         if self.records.is_empty() {
             return Ok(());
         }
-        let values = again.call1(self.questions()?)?;
-        give_up_if(values.is_none())?;
-        let mut values = values.try_iter()?;
-        for record in take(&mut self.records) {
-            let Asked::Value(.., place) = record.asked else { continue };
-            let value = values.next().ok_or(Stop::GiveUp)??;
-            match place {
-                Place::Item(list, index) => list.set_item(index, value)?,
-                Place::Field(class, object, field) => self.plans.shape(class).put(&object, field, value),
-            }
-        }
-        Ok(())
-    }
-
-    /// What Python is asked: the odd elements as documents, each as it stands, inside elements with the names of those
-    /// around it; and the attributes that are not known.
-    ///
-    /// Neighbours that have scope and names in common share a document. A document comes with the depth of its elements
-    /// and, for each, how many lines later it stands in the real document, where it begins there, and its slot. Attributes
-    /// come with their line, the place of their element, the table of its class, and their names.
-    #[allow(clippy::type_complexity)]
-    fn questions(&mut self) -> PyResult<(Bound<'py, PyList>, Bound<'py, PyList>)> {
-        let (batches, attributes) = (PyList::empty(self.py), PyList::empty(self.py));
-        let data = self.tokens.data;
-        let (mut line, mut counted) = (1, 0);
-        let mut batch: Option<Batch> = None;
-        for Record { octets, asked } in &self.records {
-            line += newlines(&data[counted..octets.start]);
-            counted = octets.start;
+        let (elements, attributes) = (PyList::empty(self.py), PyList::empty(self.py));
+        let (mut shared, mut surroundings) = (Vec::new(), self.none.clone()); // neighbours have them in common
+        for Record { octets: Range { start, end }, asked } in take(&mut self.records) {
             match asked {
                 Asked::Attributes(class, tags) => {
-                    let line = line + newlines(&data[octets.clone()]);
                     let names: Vec<_> = tags.iter().map(|tag| self.tokens.names.clark(self.py, *tag)).collect();
-                    let table = self.plans.table(self.py, *class);
-                    attributes.append((line, octets.start, table, names))?;
+                    attributes.append((start, end, self.plans.table(self.py, class), names))?;
                 }
-                Asked::Value(source, scope, above, _) => {
-                    let (before, after) = self.tokens.around(above.iter().map(|name| &data[name.clone()]), *scope);
-                    let fits = |batch: &Batch| {
-                        batch.scope == *scope && batch.after == after && batch.document.len() + octets.len() <= BATCH
-                    };
-                    if !batch.as_ref().is_some_and(fits) {
-                        if let Some(batch) = batch.take() {
-                            batches.append(batch.whole(self.py))?;
-                        }
-                        let (depth, scope) = (above.len(), *scope);
-                        batch = Some(Batch { document: before, after, depth, scope, line: 1, elements: Vec::new() });
+                Asked::Value(slot, scope, above, holder, at) => {
+                    let names = above.iter().map(|name| &self.tokens.data[name.clone()]);
+                    let (before, after) = self.tokens.around(names, scope);
+                    if before != shared {
+                        let (head, tail) = (PyBytes::new(self.py, &before), PyBytes::new(self.py, &after));
+                        surroundings = (head, tail, above.len()).into_pyobject(self.py)?.into_any();
+                        shared = before;
                     }
-                    let batch = batch.as_mut().expect("it was made");
-                    let lines_before = line as isize - batch.line as isize;
-                    batch.elements.push((lines_before, octets.start, source.clone_ref(self.py)));
-                    batch.document.extend_from_slice(&data[octets.clone()]);
-                    batch.line += newlines(&data[octets.clone()]);
+                    elements.append((start, end, &surroundings, slot, holder, at))?;
                 }
             }
         }
-        if let Some(batch) = batch {
-            batches.append(batch.whole(self.py))?;
-        }
-        Ok((batches, attributes))
-    }
-}
-
-/// Odd elements that share a document.
-struct Batch {
-    document: Vec<u8>,
-    after: Vec<u8>,
-    depth: usize,
-    scope: ScopeId,
-    /// The line of the document's end.
-    line: usize,
-    elements: Vec<(isize, usize, Py<PyAny>)>,
-}
-
-impl Batch {
-    #[allow(clippy::type_complexity)]
-    fn whole(mut self, py: Python<'_>) -> (Bound<'_, PyBytes>, usize, Vec<(isize, usize, Py<PyAny>)>) {
-        self.document.append(&mut self.after);
-        (PyBytes::new(py, &self.document), self.depth, self.elements)
+        give_up_if(!again.call1((elements, attributes))?.is_truthy()?)
     }
 }

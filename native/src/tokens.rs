@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use memchr::{memchr, memchr2, memchr_iter, memmem};
+use memchr::{memchr, memchr2, memchr3, memchr_iter, memmem};
 use pyo3::FromPyObject;
 
 use crate::names::{Names, ScopeId, Tag, NIL};
@@ -439,6 +439,15 @@ impl<'d, 'n> Tokens<'d, 'n> {
     pub fn content(&mut self, start: &Start) -> Result<Cow<'d, str>, Stop> {
         if start.is_empty {
             return Ok(Cow::Borrowed(""));
+        }
+        // Most texts are one run without references.
+        let begin = self.at;
+        let end = begin + memchr3(b'<', b'&', b'\r', &self.data[begin..]).ok_or(Stop::GiveUp)?;
+        if self.data[end..].starts_with(b"</") {
+            self.at = end;
+            self.check_run(begin..end)?;
+            self.end_tag(self.raw(start))?;
+            return Ok(Cow::Borrowed(&self.text[begin..end]));
         }
         let mut text = Cow::Borrowed("");
         loop {
