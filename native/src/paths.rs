@@ -7,9 +7,8 @@ use std::rc::Rc;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use crate::names::{Names, Tag};
-use crate::outline::{Event, Outline};
-use crate::tokens::{Bounds, Tokens};
+use crate::names::{Names, Tag, NOWHERE};
+use crate::tokens::{Bounds, Start, Tokens};
 use crate::Stop;
 
 /// How many children of each name an element has; it grows up to the end of the element.
@@ -39,26 +38,28 @@ pub fn paths(data: &[u8], places: Vec<usize>) -> PyResult<Vec<String>> {
 fn ways(data: &[u8], places: &[usize], names: &mut Names) -> Result<Vec<Vec<Step>>, Stop> {
     let bounds = Bounds { depth: usize::MAX, attributes: usize::MAX, namespaces: usize::MAX };
     let mut tokens = Tokens::new(data, names, bounds)?;
-    let mut outline: Outline<(Step, Counts)> = Outline::default();
+    let mut open: Vec<(Start, Step, Counts)> = Vec::new();
     let mut found: Vec<Vec<Step>> = Vec::new();
+    tokens.prolog()?;
+    let mut next = Some(tokens.start_tag(NOWHERE)?);
     loop {
-        match outline.next(&mut tokens)? {
-            Event::Done => return Ok(found),
-            Event::End => drop(outline.levels.pop()),
-            Event::Start(start) => {
+        match next {
+            None => drop(open.pop()),
+            Some(start) => {
                 let tag = tokens.tag(&start)?;
-                let counts = outline.levels.last().map_or_else(Counts::default, |level| level.about.1.clone());
+                let counts = open.last().map_or_else(Counts::default, |(_, _, counts)| counts.clone());
                 let position = *counts.borrow_mut().entry(tag).and_modify(|count| *count += 1).or_insert(1);
                 let step = (counts, tag, position);
                 if places.get(found.len()) == Some(&start.at()) {
-                    let above = outline.levels.iter().map(|level| &level.about.0);
+                    let above = open.iter().map(|(_, step, _)| step);
                     found.push(above.chain([&step]).cloned().collect());
                 }
                 if !start.is_empty {
-                    outline.open(&tokens, &start, (step, Counts::default()));
+                    open.push((start, step, Counts::default()));
                 }
             }
         }
-        outline.settle(&tokens);
+        let Some((innermost, ..)) = open.last() else { return Ok(found) };
+        next = tokens.inside(tokens.raw(innermost), innermost.scope)?;
     }
 }

@@ -264,9 +264,15 @@ impl<'py> Walk<'_, '_, 'py> {
     /// Reads the children of an object's element and its end tag.
     fn children(&mut self, frame: &mut Frame<'py>, start: &Start) -> Result<(), Stop> {
         while self.tokens.next_tag()? {
-            let children = &mut self.plans.class(frame.class).children;
-            let (child, index) = children.read(&mut self.tokens, frame.scope, frame.previous)?;
-            let taken = self.child(frame, &child, index);
+            let class = self.plans.class(frame.class);
+            let (child, index) = class.children.read(&mut self.tokens, frame.scope, frame.previous)?;
+            let slot = index.map(|index| (index, class.slots[index]));
+            let slot = slot.filter(|(_, slot)| !class.ordered || slot.order > frame.last);
+            let is_checked = class.checked;
+            let taken = match slot {
+                Some((index, slot)) => self.child(frame, &child, index, slot, is_checked),
+                None => Err(Stop::Odd),
+            };
             if let Err(Stop::Odd) = taken {
                 self.tokens.pass(&child)?;
             }
@@ -292,14 +298,17 @@ impl<'py> Walk<'_, '_, 'py> {
 
     /// Reads a child of an object's element, whose start tag was read; odd where that makes the object odd.
     #[inline]
-    fn child(&mut self, frame: &mut Frame<'py>, start: &Start, index: Option<usize>) -> Result<(), Stop> {
-        let index = index.ok_or(Stop::Odd)?;
-        let class = self.plans.class(frame.class);
-        let slot = class.slots[index];
-        odd_if(class.ordered && slot.order <= frame.last)?;
+    fn child(
+        &mut self,
+        frame: &mut Frame<'py>,
+        start: &Start,
+        index: usize,
+        slot: Slot,
+        is_checked: bool,
+    ) -> Result<(), Stop> {
         frame.last = if slot.many { slot.order - 1 } else { slot.order };
         frame.previous = Some(index);
-        if class.checked {
+        if is_checked {
             let field = slot.field as u16;
             odd_if(!slot.many && self.order[frame.order..].contains(&field))?;
             self.order.push(field);
@@ -456,7 +465,7 @@ impl<'py> Walk<'_, '_, 'py> {
             return Ok(());
         }
         let (elements, attributes) = (PyList::empty(self.py), PyList::empty(self.py));
-        let (mut shared, mut surroundings) = (Vec::new(), self.none.clone()); // neighbours have them in common
+        let (mut shared, mut surroundings) = (None, self.none.clone()); // neighbours have them in common
         for Record { octets: Range { start, end }, asked } in take(&mut self.records) {
             match asked {
                 Asked::Attributes(class, tags) => {
@@ -466,10 +475,11 @@ impl<'py> Walk<'_, '_, 'py> {
                 Asked::Value(slot, scope, above, holder, at) => {
                     let names = above.iter().map(|name| &self.tokens.data[name.clone()]);
                     let (before, after) = self.tokens.around(names, scope);
-                    if before != shared {
-                        let (head, tail) = (PyBytes::new(self.py, &before), PyBytes::new(self.py, &after));
+                    let common = (scope, after);
+                    if shared.as_ref() != Some(&common) {
+                        let (head, tail) = (PyBytes::new(self.py, &before), PyBytes::new(self.py, &common.1));
                         surroundings = (head, tail, above.len()).into_pyobject(self.py)?.into_any();
-                        shared = before;
+                        shared = Some(common);
                     }
                     elements.append((start, end, &surroundings, slot, holder, at))?;
                 }

@@ -409,10 +409,13 @@ impl<'d, 'n> Tokens<'d, 'n> {
 
     /// The characters that a piece of text, or the value of an attribute, stands for.
     fn characters(&self, span: Range<usize>, is_attribute: bool) -> Result<Cow<'d, str>, Stop> {
-        let is_special = |octet: u8| matches!(octet, b'&' | b'\r') || (is_attribute && matches!(octet, b'\t' | b'\n'));
+        let special = |rest: &str| match is_attribute {
+            true => rest.bytes().position(|octet| matches!(octet, b'&' | b'\t' | b'\n' | b'\r')),
+            false => memchr2(b'&', b'\r', rest.as_bytes()),
+        };
         let text = &self.text[span];
         let (mut made, mut rest) = (String::new(), text);
-        while let Some(at) = rest.bytes().position(is_special) {
+        while let Some(at) = special(rest) {
             made.push_str(&rest[..at]);
             let octet = rest.as_bytes()[at];
             rest = &rest[at + 1..];
