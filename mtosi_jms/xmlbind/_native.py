@@ -80,7 +80,8 @@ class _Bridge:
         is_readable = plan.mixed is None and not table.abstract
         absent = _absent(cls, plan, names) if is_readable else None
         counted = {name for name, _, _ in plan.bounded} - {wild.name for wild in plan.wildcards}
-        head = (cls, plan.ordered, plan.grammar is not None or bool(counted))
+        shape = (cls, absent) if absent is not None else None
+        head = (shape, plan.ordered, plan.grammar is not None or bool(counted))
         slots = [(*split_clark(tag), *_slot_data(tag, slot, numbers)) for tag, slot in plan.slots.items()]
         attributes = [
             (*split_clark(tag), numbers[slot.name], _kind(slot))
@@ -88,32 +89,35 @@ class _Bridge:
             if slot.field.max
         ]
         text = (numbers[plan.text.name], _kind(plan.text)) if plan.text is not None else None
-        return head, absent, slots, attributes, text
+        return head, slots, attributes, text
 
-    def describe_writing(self, table: ClassTable) -> tuple[Any, ...]:
-        """Return a class as data for writing; `writer.rs` describes the form."""
+    def describe_writing(self, table: ClassTable) -> dict[str, Any]:
+        """Return a class as data for writing; `Class` of `writer.rs` describes the form."""
         plan = write_plan(table)
         names = _names(table.cls)
         numbers = {name: number for number, name in enumerate(names)}
-        text = _out_data(plan.text, numbers) if plan.text is not None else None
-        attributes = [_out_data(out, numbers) for out in plan.attributes]
-        outs = [_out_data(out, numbers) for out in plan.outs]
         descriptors = _descriptors(table.cls, names) if plan.mixed is None else None
-        return table.cls, plan, descriptors, attributes, text, outs, plan.reading.grammar is not None
+        return {
+            "plan": plan,
+            "table": table,
+            "shape": (table.cls, [(one, _NONE) for one in descriptors]) if descriptors is not None else None,
+            "attributes": [_out_data(out, numbers) for out in plan.attributes],
+            "text": _out_data(plan.text, numbers) if plan.text is not None else None,
+            "outs": [_out_data(out, numbers) for out in plan.outs],
+            "modelled": plan.reading.grammar is not None,
+        }
 
-    def describe_kind(self, kind: SimpleType) -> tuple[Any, ...]:
-        """Return a simple type as data for writing: the form that the native core may write itself, the class and the
-        members of an enumeration, and the function that writes other values."""
+    def describe_kind(self, kind: SimpleType) -> dict[str, Any]:
+        """Return a simple type as data for writing; `Kind` of `writer.rs` describes the form."""
+        members: dict[int, str] = {}
+        bounds = None
         if isinstance(kind, EnumType):
-            return (
-                None,
-                (kind.cls, {text: member for text, member in kind.known.items() if text is not None}),
-                kind.format,
-            )
-        form = None
-        if type(kind) is SimpleType:
-            form = ("boolean", 0, 0) if kind.arrow == "boolean" and kind.facets is None else kind.canonical
-        return form, None, kind.format
+            members = {id(member): text for text, member in kind.known.items() if text is not None}
+        elif type(kind) is SimpleType and kind.arrow == "boolean" and kind.facets is None:
+            members = {id(True): "true", id(False): "false"}
+        elif type(kind) is SimpleType and kind.canonical is not None and kind.canonical[0] == "integer":
+            bounds = kind.canonical[1:]
+        return {"members": members, "bounds": bounds, "format": kind.format, "known": {}, "source": kind}
 
     def order(self, table: ClassTable, counts: Sequence[int]) -> list[int] | None:
         """Return the order of fields in a content model; None if the model does not allow these numbers of each."""
@@ -189,14 +193,23 @@ def _absent(cls: Any, plan: Plan, names: Sequence[str]) -> list[tuple[Any, int]]
     return found
 
 
-_CONTENTS: Final = {PLAIN: 1, SIMPLE: 2, WRITTEN_OBJECT: 3}
-
-
-def _out_data(out: Out, numbers: dict[str, int]) -> tuple[Any, ...]:
-    odd = (isinstance(out.target, SimpleType) and out.target.qualified) or out.field.max == 0
+def _out_data(out: Out, numbers: dict[str, int]) -> dict[str, Any]:
+    qualified = isinstance(out.target, SimpleType) and out.target.qualified
     abstract = out.kind == WRITTEN_OBJECT and out.target.abstract
-    code = 0 if odd or abstract else _CONTENTS.get(out.kind, 0)
-    return numbers[out.name], out.tag, out.many, out.required, out.field.min, out.field.max, code, out.target, out
+    known = out.kind in (PLAIN, SIMPLE, WRITTEN_OBJECT)
+    return {
+        "field": numbers[out.name],
+        "start": f"<{out.tag}>",
+        "end": f"</{out.tag}>",
+        "many": out.many,
+        "required": out.required,
+        "least": out.field.min,
+        "most": out.field.max,
+        "is_odd": not known or qualified or abstract or out.field.max == 0,
+        "simple": out.target if out.kind == SIMPLE else None,
+        "object": out.target if out.kind == WRITTEN_OBJECT else None,
+        "source": out,
+    }
 
 
 def _slot_data(tag: str, slot: Slot, numbers: dict[str, int]) -> tuple[Any, ...]:
@@ -345,7 +358,9 @@ class _Again:
 
 class _Native(NamedTuple):
     module: Any
+    bridge: _Bridge
     reader: Any
+    writer: Any
 
 
 _CHOSEN: tuple[Core, _Native | None] | None = None
@@ -395,13 +410,14 @@ def _choose(requested: str) -> tuple[Core, _Native | None]:
             raise ConfigError(f"{VARIABLE} asks for the native core, but mtosi-jms-native is of another release")
         return Core("python", "mtosi-jms-native is of another release"), None
     reason = f"{VARIABLE} asks for it" if requested else "mtosi-jms-native is installed"
-    return Core("native", reason), _Native(module, module.Core(_Bridge()))
+    bridge = _Bridge()
+    return Core("native", reason), _Native(module, bridge, module.Core(bridge), module.Writer(bridge))
 
 
 def native_writer() -> Any:
-    """Return the function that writes objects natively, `Core.encode`; None without the native core."""
+    """Return the function that writes objects natively, `Writer.encode`; None without the native core."""
     native = _chosen()[1]
-    return native.reader.encode if native is not None else None
+    return native.writer.encode if native is not None else None
 
 
 def native_stream(lookup: Callable[[ClassTable | None, str], tuple[ClassTable | None, bool]], limits: Limits) -> Any:
@@ -413,7 +429,7 @@ def native_stream(lookup: Callable[[ClassTable | None, str], tuple[ClassTable | 
         limits: bounds on the document.
     """
     native = _chosen()[1]
-    return native.reader.stream(lookup, _bounds(limits)) if native is not None else None
+    return native.module.Stream(native.bridge, lookup, _bounds(limits)) if native is not None else None
 
 
 def read_natively(

@@ -19,12 +19,10 @@ mod writer;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PySet};
+use pyo3::types::PyBytes;
 
 use crate::reader::{Envelope, State, Walk};
-use crate::stream::Stream;
 use crate::tokens::Bounds;
-use crate::writer::Writers;
 
 /// Why something is not taken.
 pub enum Stop {
@@ -94,7 +92,6 @@ fn settled<T>(found: Result<T, Stop>) -> PyResult<Option<T>> {
 struct Core {
     bridge: Py<PyAny>,
     states: Mutex<Vec<State>>,
-    writers: Writers,
 }
 
 /// States that are kept for later.
@@ -104,7 +101,7 @@ const MOST_STATES: usize = 4;
 impl Core {
     #[new]
     fn new(bridge: Py<PyAny>) -> Core {
-        Core { bridge, states: Mutex::new(Vec::new()), writers: Writers::default() }
+        Core { bridge, states: Mutex::default() }
     }
 
     /// The object of a document; None where it has to be read from the tree.
@@ -139,34 +136,6 @@ impl Core {
     ) -> PyResult<Option<Envelope<'py>>> {
         self.read(py, data, again, bounds, |walk| walk.envelope(table, package))
     }
-
-    /// What reads a document piece by piece.
-    ///
-    /// Args: what tells of an element, by the table of the class above it or None and its name, the table of its class or None
-    /// and whether it is an object asked for; and the bounds.
-    fn stream(&self, py: Python<'_>, lookup: Py<PyAny>, bounds: Bounds) -> Stream {
-        Stream::new(self.bridge.clone_ref(py), lookup, bounds)
-    }
-
-    /// The element of an object, in octets; None where the Python writer has to write it.
-    ///
-    /// Args: the Python writer, the object and its table, tag and attributes of the element, the depth of the object, and a
-    /// set that gets the plans whose namespaces are needed.
-    #[allow(clippy::too_many_arguments)]
-    fn encode<'py>(
-        &self,
-        py: Python<'py>,
-        writer: &Bound<'py, PyAny>,
-        object: &Bound<'py, PyAny>,
-        table: &Bound<'py, PyAny>,
-        tag: &str,
-        attributes: &str,
-        depth: usize,
-        plans: &Bound<'py, PySet>,
-    ) -> PyResult<Option<Bound<'py, PyBytes>>> {
-        let bridge = self.bridge.bind(py);
-        self.writers.element(bridge, writer, object, table, (tag, attributes), depth, plans)
-    }
 }
 
 impl Core {
@@ -199,7 +168,9 @@ mod mtosi_jms_native {
     #[pymodule_export]
     use super::rows::Rows;
     #[pymodule_export]
-    use super::Core;
+    use super::stream::Stream;
     #[pymodule_export]
-    use super::Stream;
+    use super::writer::Writer;
+    #[pymodule_export]
+    use super::Core;
 }

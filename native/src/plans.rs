@@ -3,10 +3,9 @@
 use std::collections::HashMap;
 
 use pyo3::prelude::*;
-use pyo3::types::PyType;
 
 use crate::names::{Names, ScopeId, Tag};
-use crate::objects::{Absent, Shape};
+use crate::objects::Shape;
 use crate::tokens::{Start, Tokens};
 use crate::values::{Kind, Values};
 use crate::Stop;
@@ -105,16 +104,10 @@ pub struct Class {
     pub verdicts: HashMap<Box<[u16]>, bool>,
 }
 
-type Fields<'py> = Option<Vec<(Bound<'py, PyAny>, u8)>>;
 type SlotData<'py> = (String, String, usize, u8, bool, i32, bool, bool, Bound<'py, PyAny>, Bound<'py, PyAny>);
 type AttributeData<'py> = (String, String, usize, Bound<'py, PyAny>);
-type ClassData<'py> = (
-    (Bound<'py, PyType>, bool, bool),
-    Fields<'py>,
-    Vec<SlotData<'py>>,
-    Vec<AttributeData<'py>>,
-    Option<(usize, Bound<'py, PyAny>)>,
-);
+type ClassData<'py> =
+    ((Bound<'py, PyAny>, bool, bool), Vec<SlotData<'py>>, Vec<AttributeData<'py>>, Option<(usize, Bound<'py, PyAny>)>);
 
 /// The classes that were met, by number; their data comes when one is needed.
 pub struct Plans {
@@ -174,14 +167,11 @@ impl Plans {
     }
 
     fn described(&mut self, data: ClassData<'_>, names: &mut Names, values: &mut Values) -> PyResult<Class> {
-        let ((class, ordered, checked), fields, slots, attributes, text) = data;
-        let absent = |fields: Vec<(_, u8)>| fields.into_iter().map(|(one, code)| (one, absent_of(code))).collect();
-        let fields: Option<Vec<_>> = fields.map(absent);
-        let shape = fields.map(|fields| Shape::of(&class, &fields)).transpose()?.flatten();
+        let ((shape, ordered, checked), slots, attributes, text) = data;
         let mut made = Class {
             ordered,
             checked,
-            shape,
+            shape: Shape::of(&shape)?,
             slots: Vec::new(),
             sources: Vec::new(),
             children: Children::new(std::iter::empty()),
@@ -208,13 +198,5 @@ impl Plans {
             made.text = Some((field, values.kind(&kind)?));
         }
         Ok(made)
-    }
-}
-
-fn absent_of(code: u8) -> Absent {
-    match code {
-        0 => Absent::None,
-        1 => Absent::List,
-        _ => Absent::Odd,
     }
 }

@@ -5,7 +5,7 @@
 //! own octets. Python is asked too what an unusual text stands for. Else the interpreter's lock is not held.
 
 use std::collections::HashMap;
-use std::mem::take;
+use std::mem::{replace, take};
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyInt, PyString};
@@ -222,6 +222,8 @@ pub struct Rows {
     names: Names,
     state: State,
     message: Message,
+    /// The columns without rows.
+    blank: Columns,
 }
 
 #[pymethods]
@@ -239,9 +241,10 @@ impl Rows {
             let required = class.attributes.iter().filter(|one| one.2).count();
             attributes.push(Attributes(known.collect(), required));
         }
+        let blank = Columns::new(columns);
         let state = State {
             bridge,
-            columns: Columns::new(columns),
+            columns: blank.clone(),
             rows: 0,
             known: plan.leaves.iter().map(|_| HashMap::new()).collect(),
             plan,
@@ -252,7 +255,7 @@ impl Rows {
             bodies: HashMap::new(),
             envelopes,
         };
-        Rows { names, state, message: Message::default() }
+        Rows { names, state, message: Message::default(), blank }
     }
 
     /// Reads on in a message; None where it has to be read from its tree.
@@ -269,7 +272,7 @@ impl Rows {
         bounds: Bounds,
     ) -> PyResult<Option<Found>> {
         let octets = data.as_bytes();
-        let Rows { names, state, message } = self;
+        let Rows { names, state, message, .. } = self;
         let read = py.detach(|| {
             if is_first {
                 names.begin();
@@ -294,9 +297,8 @@ impl Rows {
     /// Takes columns out, by number, and forgets all rows.
     fn take<'py>(&mut self, py: Python<'py>, ids: Vec<usize>) -> PyResult<Vec<Taken<'py>>> {
         let rows = take(&mut self.state.rows);
-        let taken = ids.into_iter().map(|id| self.state.columns.take(py, id, rows)).collect();
-        self.state.columns.clear();
-        taken
+        let mut columns = replace(&mut self.state.columns, self.blank.clone());
+        ids.into_iter().map(|id| columns.take(py, id, rows)).collect()
     }
 }
 

@@ -46,15 +46,16 @@ type Fed = (usize, Vec<Py<PyAny>>, bool);
 /// The octets of the start tag, the line, the path, and how many children of each name there were.
 type Open<'py> = (Bound<'py, PyBytes>, usize, String, HashMap<String, u32>);
 
+#[pymethods]
 impl Stream {
-    pub fn new(bridge: Py<PyAny>, lookup: Py<PyAny>, bounds: Bounds) -> Stream {
+    /// Args: what is asked about classes; what tells of an element, by the table of the class above it or None and its name, the
+    /// table of its class or None and whether it is an object asked for; and the bounds.
+    #[new]
+    fn new(bridge: Py<PyAny>, lookup: Py<PyAny>, bounds: Bounds) -> Stream {
         let (outline, known) = (Outline::default(), HashMap::new());
         Stream { bridge, lookup, bounds, state: State::new(), outline, known }
     }
-}
 
-#[pymethods]
-impl Stream {
     /// How many octets were taken, the objects in them, and whether the document ended with them; None where no more can be
     /// taken here. An odd object is a tuple: a document with its octets below those around it, how deep it is in that,
     /// its path, how many lines later it stands in the real document, and the table of its class.
