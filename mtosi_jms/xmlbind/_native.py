@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 import os
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import MISSING, fields
 from operator import itemgetter
 from types import MemberDescriptorType
@@ -35,11 +35,10 @@ from mtosi_jms.xmlbind._writeplan import PLAIN, SIMPLE, Out, write_plan
 VARIABLE: Final = "MTOSI_JMS_CORE"
 """The environment variable that chooses the core: `python` or `native`."""
 
-CONTRACT: Final = 3
+CONTRACT: Final = 4
 """The version of the interface between the two sides; a native core with another number is not used."""
 
 _MODULE: Final = "mtosi_jms_native"
-_ELEMENTS, _TEXT, _OTHER = range(3)
 _NONE, _LIST, _ODD = range(3)
 _CODES: Final = {STRING: 0, LEAF: 0, OBJECT: 1, KEEP: 2}
 _EXTRAS: Final[Any] = XmlObject.__dict__["extras"]
@@ -78,12 +77,11 @@ class _Bridge:
         cls = table.cls
         names = _names(cls)
         numbers = {name: number for number, name in enumerate(names)}
-        absent = _absent(cls, plan, names)
-        form = _OTHER
-        if absent is not None and plan.mixed is None:
-            form = _TEXT if plan.text is not None else _ELEMENTS
+        is_readable = plan.mixed is None and not table.abstract
+        absent = _absent(cls, plan, names) if is_readable else None
         counted = {name for name, _, _ in plan.bounded} - {wild.name for wild in plan.wildcards}
-        head = (cls, form, table.abstract, plan.ordered, plan.grammar is not None or bool(counted))
+        shape = (cls, absent) if absent is not None else None
+        head = (shape, plan.ordered, plan.grammar is not None or bool(counted))
         slots = [(*split_clark(tag), *_slot_data(tag, slot, numbers)) for tag, slot in plan.slots.items()]
         attributes = [
             (*split_clark(tag), numbers[slot.name], _kind(slot))
@@ -91,32 +89,35 @@ class _Bridge:
             if slot.field.max
         ]
         text = (numbers[plan.text.name], _kind(plan.text)) if plan.text is not None else None
-        return head, absent or [], slots, attributes, text
+        return head, slots, attributes, text
 
-    def describe_writing(self, table: ClassTable) -> tuple[Any, ...]:
-        """Return a class as data for writing; `writer.rs` describes the form."""
+    def describe_writing(self, table: ClassTable) -> dict[str, Any]:
+        """Return a class as data for writing; `Class` of `writer.rs` describes the form."""
         plan = write_plan(table)
         names = _names(table.cls)
         numbers = {name: number for number, name in enumerate(names)}
-        text = _out_data(plan.text, numbers) if plan.text is not None else None
-        attributes = [_out_data(out, numbers) for out in plan.attributes]
-        outs = [_out_data(out, numbers) for out in plan.outs]
         descriptors = _descriptors(table.cls, names) if plan.mixed is None else None
-        return table.cls, plan, descriptors, attributes, text, outs, plan.reading.grammar is not None
+        return {
+            "plan": plan,
+            "table": table,
+            "shape": (table.cls, [(one, _NONE) for one in descriptors]) if descriptors is not None else None,
+            "attributes": [_out_data(out, numbers) for out in plan.attributes],
+            "text": _out_data(plan.text, numbers) if plan.text is not None else None,
+            "outs": [_out_data(out, numbers) for out in plan.outs],
+            "modelled": plan.reading.grammar is not None,
+        }
 
-    def describe_kind(self, kind: SimpleType) -> tuple[Any, ...]:
-        """Return a simple type as data for writing: the form that the native core may write itself, the class and the
-        members of an enumeration, and the function that writes other values."""
+    def describe_kind(self, kind: SimpleType) -> dict[str, Any]:
+        """Return a simple type as data for writing; `Kind` of `writer.rs` describes the form."""
+        members: dict[int, str] = {}
+        bounds = None
         if isinstance(kind, EnumType):
-            return (
-                None,
-                (kind.cls, {text: member for text, member in kind.known.items() if text is not None}),
-                kind.format,
-            )
-        form = None
-        if type(kind) is SimpleType:
-            form = ("boolean", 0, 0) if kind.arrow == "boolean" and kind.facets is None else kind.canonical
-        return form, None, kind.format
+            members = {id(member): text for text, member in kind.known.items() if text is not None}
+        elif type(kind) is SimpleType and kind.arrow == "boolean" and kind.facets is None:
+            members = {id(True): "true", id(False): "false"}
+        elif type(kind) is SimpleType and kind.canonical is not None and kind.canonical[0] == "integer":
+            bounds = kind.canonical[1:]
+        return {"members": members, "bounds": bounds, "format": kind.format, "known": {}, "source": kind}
 
     def order(self, table: ClassTable, counts: Sequence[int]) -> list[int] | None:
         """Return the order of fields in a content model; None if the model does not allow these numbers of each."""
@@ -192,14 +193,23 @@ def _absent(cls: Any, plan: Plan, names: Sequence[str]) -> list[tuple[Any, int]]
     return found
 
 
-_CONTENTS: Final = {PLAIN: 1, SIMPLE: 2, WRITTEN_OBJECT: 3}
-
-
-def _out_data(out: Out, numbers: dict[str, int]) -> tuple[Any, ...]:
-    odd = (isinstance(out.target, SimpleType) and out.target.qualified) or out.field.max == 0
+def _out_data(out: Out, numbers: dict[str, int]) -> dict[str, Any]:
+    qualified = isinstance(out.target, SimpleType) and out.target.qualified
     abstract = out.kind == WRITTEN_OBJECT and out.target.abstract
-    code = 0 if odd or abstract else _CONTENTS.get(out.kind, 0)
-    return numbers[out.name], out.tag, out.many, out.required, out.field.min, out.field.max, code, out.target, out
+    known = out.kind in (PLAIN, SIMPLE, WRITTEN_OBJECT)
+    return {
+        "field": numbers[out.name],
+        "start": f"<{out.tag}>",
+        "end": f"</{out.tag}>",
+        "many": out.many,
+        "required": out.required,
+        "least": out.field.min,
+        "most": out.field.max,
+        "is_odd": not known or qualified or abstract or out.field.max == 0,
+        "simple": out.target if out.kind == SIMPLE else None,
+        "object": out.target if out.kind == WRITTEN_OBJECT else None,
+        "source": out,
+    }
 
 
 def _slot_data(tag: str, slot: Slot, numbers: dict[str, int]) -> tuple[Any, ...]:
@@ -212,6 +222,42 @@ def _slot_data(tag: str, slot: Slot, numbers: dict[str, int]) -> tuple[Any, ...]
 def _kind(slot: Slot) -> SimpleType | None:
     """Return the simple type of a field; None if a text is its own value."""
     return None if slot.kind == STRING else slot.target
+
+
+_OddElement = tuple[int, int, tuple[bytes, bytes, int], Slot, Any, int | None]
+
+_BATCH: Final = 1 << 16
+"""Octets of odd elements that are parsed together."""
+
+
+def _batches(elements: Sequence[_OddElement]) -> Iterator[list[_OddElement]]:
+    """Yield neighbours with the same elements and scopes around them, which share a small document."""
+    batch: list[_OddElement] = []
+    octets = 0
+    for element in elements:
+        start, end, around = element[:3]
+        if batch and (around != batch[0][2] or octets + end - start > _BATCH):
+            yield batch
+            batch, octets = [], 0
+        batch.append(element)
+        octets += end - start
+    if batch:
+        yield batch
+
+
+class _Lines:
+    """Tells the lines of places in a document, in ascending order."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._place = 0
+        self._line = 1
+
+    def at(self, place: int) -> int:
+        """Return the line of a place."""
+        self._line += self._data.count(b"\n", self._place, place)
+        self._place = place
+        return self._line
 
 
 class _Again:
@@ -234,44 +280,47 @@ class _Again:
 
     def __call__(
         self,
-        batches: Sequence[tuple[bytes, int, Sequence[tuple[int, int, Slot]]]],
+        elements: Sequence[_OddElement],
         attributes: Sequence[tuple[int, int, ClassTable, Sequence[str]]],
-    ) -> list[Any] | None:
-        """Return the values of odd elements; None if the whole document has to be read from its tree.
+    ) -> bool:
+        """Put the values of odd elements in their places; return False if the document has to be read from its tree.
 
         `reader.rs` describes the form of the arguments.
         """
-        values: list[Any] = []
         issues = Issues()
         reported: list[tuple[int, list[XmlWarning]]] = []
-        for line, place, table, names in attributes:
+        lines = _Lines(self._data)
+        for place, end, table, names in attributes:
             issues.found = []
             for message in filter(None, map(plan_of(table).unknown_attribute, names)):
-                issues.tell("unknown-attribute", message, "", line)
+                issues.tell("unknown-attribute", message, "", lines.at(end))
             if issues.found:
                 reported.append((place, issues.found))
+        lines = _Lines(self._data)
         reader = Reader(issues)
-        for document, depth, elements in batches:
-            try:
-                around = etree.fromstring(document, make_parser(self._limits))
-            except etree.XMLSyntaxError:
-                return None
-            for _ in range(depth - 1):
-                around = around[0]
+        for batch in _batches(elements):
+            around = self._parsed(batch)
+            if around is None:
+                return False
             reader.scopes = Scopes()
-            for element, (lines_before, place, slot) in zip(around, elements, strict=True):
-                issues.lines_before = lines_before
+            line = 1
+            for element, (start, end, _, slot, holder, index) in zip(around, batch, strict=True):
+                issues.lines_before = lines.at(start) - line
+                line += self._data.count(b"\n", start, end)
                 issues.paths.start_at(element, "")
                 issues.found = []
                 try:
                     value = reader.child(element, slot)
                 except (RecursionError, MtosiError):
-                    return None
+                    return False
                 if value is None:
-                    return None
-                values.append(value)
+                    return False
+                if index is None:
+                    setattr(holder, slot.name, value)
+                else:
+                    holder[index] = value
                 if issues.found:
-                    reported.append((place, issues.found))
+                    reported.append((start, issues.found))
         if reported:
             reported.sort(key=itemgetter(0))
             paths = self._native.paths(self._data, [place for place, _ in reported])
@@ -280,7 +329,19 @@ class _Again:
                 for path, (_, found) in zip(paths, reported, strict=True)
                 for warning in found
             ]
-        return values
+        return True
+
+    def _parsed(self, batch: Sequence[_OddElement]) -> etree._Element | None:
+        """Return an element with the odd elements of a batch in it; None if libxml2 refuses them."""
+        before, after, depth = batch[0][2]
+        octets = b"".join(self._data[start:end] for start, end, *_ in batch)
+        try:
+            around = etree.fromstring(before + octets + after, make_parser(self._limits))
+        except etree.XMLSyntaxError:
+            return None
+        for _ in range(depth - 1):
+            around = around[0]
+        return around
 
     def report(self, warnings: list[XmlWarning] | None, *, strict: bool, source: str | None) -> None:
         """Append the warnings to a list.
@@ -297,7 +358,9 @@ class _Again:
 
 class _Native(NamedTuple):
     module: Any
+    bridge: _Bridge
     reader: Any
+    writer: Any
 
 
 _CHOSEN: tuple[Core, _Native | None] | None = None
@@ -347,13 +410,14 @@ def _choose(requested: str) -> tuple[Core, _Native | None]:
             raise ConfigError(f"{VARIABLE} asks for the native core, but mtosi-jms-native is of another release")
         return Core("python", "mtosi-jms-native is of another release"), None
     reason = f"{VARIABLE} asks for it" if requested else "mtosi-jms-native is installed"
-    return Core("native", reason), _Native(module, module.Core(_Bridge()))
+    bridge = _Bridge()
+    return Core("native", reason), _Native(module, bridge, module.Core(bridge), module.Writer(bridge))
 
 
 def native_writer() -> Any:
-    """Return the function that writes objects natively, `Core.encode`; None without the native core."""
+    """Return the function that writes objects natively, `Writer.encode`; None without the native core."""
     native = _chosen()[1]
-    return native.reader.encode if native is not None else None
+    return native.writer.encode if native is not None else None
 
 
 def native_stream(lookup: Callable[[ClassTable | None, str], tuple[ClassTable | None, bool]], limits: Limits) -> Any:
@@ -365,7 +429,7 @@ def native_stream(lookup: Callable[[ClassTable | None, str], tuple[ClassTable | 
         limits: bounds on the document.
     """
     native = _chosen()[1]
-    return native.reader.stream(lookup, _bounds(limits)) if native is not None else None
+    return native.module.Stream(native.bridge, lookup, _bounds(limits)) if native is not None else None
 
 
 def read_natively(

@@ -5,16 +5,18 @@ use pyo3::types::{PyBytes, PyList};
 
 pub type ColumnId = usize;
 
+#[derive(Clone)]
 enum Layout {
-    /// Strings and octets: where each ends, and all of them.
+    /// Strings and octets: where the first begins and where each ends, and all of them.
     Text(Vec<i32>, Vec<u8>),
     /// Numbers of so many octets; booleans have one here and a bit once they are done.
     Fixed(usize, Vec<u8>),
-    /// Lists: where each ends, and the column of the items. Those that are absent are null, or else empty.
+    /// Lists: where the first begins and where each ends, and the column of the items. Those that are absent are null, or else empty.
     List(Vec<i32>, ColumnId, bool),
     Struct(Vec<ColumnId>),
 }
 
+#[derive(Clone)]
 struct Column {
     layout: Layout,
     /// One octet a row: whether there is a value. Rows behind it have none.
@@ -32,6 +34,7 @@ pub enum Stored {
 const MOST_OCTETS: usize = 1 << 28;
 
 /// All columns of a reader, by number.
+#[derive(Clone)]
 pub struct Columns {
     columns: Vec<Column>,
     /// Whether a text found no room.
@@ -43,10 +46,10 @@ impl Columns {
     pub fn new(described: Vec<(String, Vec<usize>)>) -> Columns {
         let made = described.into_iter().map(|(kind, of)| {
             let layout = match &*kind {
-                "text" => Layout::Text(Vec::new(), Vec::new()),
+                "text" => Layout::Text(vec![0], Vec::new()),
                 "fixed" => Layout::Fixed(of[0], Vec::new()),
                 "struct" => Layout::Struct(of),
-                kind => Layout::List(Vec::new(), of[0], kind == "map"),
+                kind => Layout::List(vec![0], of[0], kind == "map"),
             };
             Column { layout, valid: Vec::new() }
         });
@@ -98,8 +101,8 @@ impl Columns {
         let column = &mut self.columns[id];
         column.pad(row);
         let Layout::List(ends, ..) = &mut column.layout else { unreachable!("a column of lists") };
-        if ends.len() == row {
-            ends.push(ends.last().copied().unwrap_or(0));
+        if ends.len() == row + 1 {
+            ends.push(ends[row]);
             column.valid.push(1);
         }
     }
@@ -117,16 +120,13 @@ impl Columns {
     /// The items of a row's list, which is the last one.
     pub fn items(&self, id: ColumnId, row: usize) -> std::ops::Range<usize> {
         let Layout::List(ends, ..) = &self.columns[id].layout else { return 0..0 };
-        let start = if row == 0 { 0 } else { ends.get(row - 1).copied().unwrap_or(0) };
-        start as usize..ends.get(row).copied().unwrap_or(start) as usize
+        extent(ends, row)
     }
 
     /// The text at a row; nothing where there is none.
     pub fn text_at(&self, id: ColumnId, row: usize) -> &str {
         let Layout::Text(ends, octets) = &self.columns[id].layout else { return "" };
-        let start = if row == 0 { 0 } else { ends.get(row - 1).copied().unwrap_or(0) };
-        let end = ends.get(row).copied().unwrap_or(start);
-        std::str::from_utf8(&octets[start as usize..end as usize]).unwrap_or("")
+        std::str::from_utf8(&octets[extent(ends, row)]).unwrap_or("")
     }
 
     /// About how much memory they take, in octets.
@@ -144,22 +144,18 @@ impl Columns {
     pub fn take<'py>(&mut self, py: Python<'py>, id: ColumnId, rows: usize) -> PyResult<Taken<'py>> {
         let column = &mut self.columns[id];
         column.pad(rows);
-        let valid = std::mem::take(&mut column.valid);
-        let present = valid.iter().map(|one| usize::from(*one)).sum::<usize>();
+        let present = column.valid.iter().map(|one| usize::from(*one)).sum::<usize>();
         let octets = |octets: &[u8]| Some(PyBytes::new(py, octets));
-        let mut buffers = vec![if present == rows { None } else { octets(&bits(&valid)) }];
+        let offsets = |ends: &[i32]| octets(&ends.iter().flat_map(|end| end.to_le_bytes()).collect::<Vec<u8>>());
+        let mut buffers = vec![if present == rows { None } else { octets(&bits(&column.valid)) }];
         let mut inside = Vec::new();
-        match &mut column.layout {
-            Layout::Text(ends, held) => {
-                buffers.extend([octets(&offsets(ends)), octets(held)]);
-                (*ends, *held) = (Vec::new(), Vec::new());
-            }
-            Layout::Fixed(1, held) => buffers.push(octets(&bits(&std::mem::take(held)))),
-            Layout::Fixed(_, held) => buffers.push(octets(&std::mem::take(held))),
+        match &column.layout {
+            Layout::Text(ends, held) => buffers.extend([offsets(ends), octets(held)]),
+            Layout::Fixed(1, held) => buffers.push(octets(&bits(held))),
+            Layout::Fixed(_, held) => buffers.push(octets(held)),
             Layout::List(ends, item, _) => {
-                buffers.push(octets(&offsets(ends)));
-                inside.push((*item, ends.last().copied().unwrap_or(0) as usize));
-                *ends = Vec::new();
+                buffers.push(offsets(ends));
+                inside.push((*item, ends[rows] as usize));
             }
             Layout::Struct(fields) => inside.extend(fields.iter().map(|field| (*field, rows))),
         }
@@ -168,20 +164,6 @@ impl Columns {
             children.append(self.take(py, id, rows)?)?;
         }
         Ok((rows, rows - present, buffers, children))
-    }
-
-    /// Forgets all rows.
-    pub fn clear(&mut self) {
-        self.is_full = false;
-        for column in &mut self.columns {
-            column.valid.clear();
-            match &mut column.layout {
-                Layout::Text(ends, octets) => (*ends, *octets) = (Vec::new(), Vec::new()),
-                Layout::Fixed(_, octets) => octets.clear(),
-                Layout::List(ends, ..) => ends.clear(),
-                Layout::Struct(_) => {}
-            }
-        }
     }
 }
 
@@ -197,10 +179,10 @@ impl Column {
         }
         let mut absent = 0;
         match &mut self.layout {
-            Layout::Text(ends, _) => ends.resize(row, ends.last().copied().unwrap_or(0)),
+            Layout::Text(ends, _) => ends.resize(row + 1, ends[ends.len() - 1]),
             Layout::Fixed(width, octets) => octets.resize(row * *width, 0),
             Layout::List(ends, _, is_nullable) => {
-                ends.resize(row, ends.last().copied().unwrap_or(0));
+                ends.resize(row + 1, ends[ends.len() - 1]);
                 absent = u8::from(!*is_nullable);
             }
             Layout::Struct(_) => {}
@@ -209,14 +191,12 @@ impl Column {
     }
 }
 
-/// Offsets as Arrow has them: where the first begins, and where each ends.
-fn offsets(ends: &[i32]) -> Vec<u8> {
-    let mut made = Vec::with_capacity(4 * ends.len() + 4);
-    made.extend_from_slice(&[0; 4]);
-    for end in ends {
-        made.extend_from_slice(&end.to_le_bytes());
+/// What belongs to a row, which is the last one; nothing where there is no value yet.
+fn extent(ends: &[i32], row: usize) -> std::ops::Range<usize> {
+    match ends.get(row..row + 2) {
+        Some(ends) => ends[0] as usize..ends[1] as usize,
+        None => 0..0,
     }
-    made
 }
 
 /// One bit for each octet.

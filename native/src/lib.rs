@@ -19,16 +19,16 @@ mod writer;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PySet};
+use pyo3::types::PyBytes;
 
 use crate::reader::{Envelope, State, Walk};
-use crate::stream::Stream;
 use crate::tokens::Bounds;
-use crate::writer::Writers;
 
-/// Why a document is not read to its end.
+/// Why something is not taken.
 pub enum Stop {
-    /// Only libxml2 and the lenient reader can say what it is.
+    /// The innermost object or value is for Python, and the document goes on.
+    Odd,
+    /// Only libxml2 and the lenient reader can say what the document is.
     GiveUp,
     /// Python raised something.
     Python(PyErr),
@@ -37,19 +37,6 @@ pub enum Stop {
 impl From<PyErr> for Stop {
     fn from(error: PyErr) -> Stop {
         Stop::Python(error)
-    }
-}
-
-/// Why an element or an object is not taken.
-pub enum Fail {
-    /// It is for Python.
-    Odd,
-    Stop(Stop),
-}
-
-impl<E: Into<Stop>> From<E> for Fail {
-    fn from(error: E) -> Fail {
-        Fail::Stop(error.into())
     }
 }
 
@@ -65,11 +52,21 @@ fn give_up_if(is_doubtful: bool) -> Result<(), Stop> {
 
 /// Leaves something to Python.
 #[inline]
-fn odd_if(is_odd: bool) -> Result<(), Fail> {
+fn odd_if(is_odd: bool) -> Result<(), Stop> {
     if is_odd {
-        Err(Fail::Odd)
+        Err(Stop::Odd)
     } else {
         Ok(())
+    }
+}
+
+/// What was found, None where that is odd.
+#[inline]
+fn unless_odd<T>(found: Result<T, Stop>) -> Result<Option<T>, Stop> {
+    match found {
+        Ok(value) => Ok(Some(value)),
+        Err(Stop::Odd) => Ok(None),
+        Err(stop) => Err(stop),
     }
 }
 
@@ -82,7 +79,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 fn settled<T>(found: Result<T, Stop>) -> PyResult<Option<T>> {
     match found {
         Ok(value) => Ok(Some(value)),
-        Err(Stop::GiveUp) => Ok(None),
+        Err(Stop::Odd | Stop::GiveUp) => Ok(None),
         Err(Stop::Python(error)) => Err(error),
     }
 }
@@ -95,7 +92,6 @@ fn settled<T>(found: Result<T, Stop>) -> PyResult<Option<T>> {
 struct Core {
     bridge: Py<PyAny>,
     states: Mutex<Vec<State>>,
-    writers: Writers,
 }
 
 /// States that are kept for later.
@@ -105,7 +101,7 @@ const MOST_STATES: usize = 4;
 impl Core {
     #[new]
     fn new(bridge: Py<PyAny>) -> Core {
-        Core { bridge, states: Mutex::new(Vec::new()), writers: Writers::default() }
+        Core { bridge, states: Mutex::default() }
     }
 
     /// The object of a document; None where it has to be read from the tree.
@@ -140,34 +136,6 @@ impl Core {
     ) -> PyResult<Option<Envelope<'py>>> {
         self.read(py, data, again, bounds, |walk| walk.envelope(table, package))
     }
-
-    /// What reads a document piece by piece.
-    ///
-    /// Args: what tells of an element, by the table of the class above it or None and its name, the table of its class or None
-    /// and whether it is an object asked for; and the bounds.
-    fn stream(&self, py: Python<'_>, lookup: Py<PyAny>, bounds: Bounds) -> Stream {
-        Stream::new(self.bridge.clone_ref(py), lookup, bounds)
-    }
-
-    /// The element of an object, in octets; None where the Python writer has to write it.
-    ///
-    /// Args: the Python writer, the object and its table, tag and attributes of the element, the depth of the object, and a
-    /// set that gets the plans whose namespaces are needed.
-    #[allow(clippy::too_many_arguments)]
-    fn encode<'py>(
-        &self,
-        py: Python<'py>,
-        writer: &Bound<'py, PyAny>,
-        object: &Bound<'py, PyAny>,
-        table: &Bound<'py, PyAny>,
-        tag: &str,
-        attributes: &str,
-        depth: usize,
-        plans: &Bound<'py, PySet>,
-    ) -> PyResult<Option<Bound<'py, PyBytes>>> {
-        let bridge = self.bridge.bind(py);
-        self.writers.element(bridge, writer, object, table, (tag, attributes), depth, plans)
-    }
 }
 
 impl Core {
@@ -196,11 +164,13 @@ mod mtosi_jms_native {
     use super::paths::paths;
     /// What the two sides agree upon.
     #[pymodule_export]
-    const CONTRACT: u32 = 3;
+    const CONTRACT: u32 = 4;
     #[pymodule_export]
     use super::rows::Rows;
     #[pymodule_export]
-    use super::Core;
+    use super::stream::Stream;
     #[pymodule_export]
-    use super::Stream;
+    use super::writer::Writer;
+    #[pymodule_export]
+    use super::Core;
 }

@@ -28,6 +28,10 @@ pub type Space = u32;
 /// The scope in which nothing is declared.
 pub const NOWHERE: ScopeId = 0;
 pub const NO_SPACE: Space = 0;
+/// The namespace of xsi:nil and xsi:type, and their names.
+pub const XSI_SPACE: Space = 1;
+pub const NIL: Tag = 0;
+pub const TYPE: Tag = 1;
 
 struct Scope {
     outer: ScopeId,
@@ -37,15 +41,13 @@ struct Scope {
     count: u32,
     /// Names of attributes as they are written, and of elements.
     known: [HashMap<Box<[u8]>, Tag>; 2],
-    inner: HashMap<(Box<[u8]>, Space), ScopeId>,
-    /// The declaration that was last met in it: of many objects each may declare the same.
-    last: Option<(Box<[u8]>, Box<str>, ScopeId)>,
+    /// Declarations in it as they are written: of many objects each may declare the same.
+    inner: HashMap<Box<[u8]>, ScopeId>,
 }
 
 impl Scope {
     fn new(outer: ScopeId, prefix: &[u8], space: Space, count: u32) -> Scope {
-        let (known, inner) = (Default::default(), HashMap::new());
-        Scope { outer, prefix: prefix.into(), space, count, known, inner, last: None }
+        Scope { outer, prefix: prefix.into(), space, count, known: Default::default(), inner: HashMap::new() }
     }
 }
 
@@ -76,7 +78,10 @@ impl Names {
             octets: 0,
             before: 0,
         };
+        // In the order of the constants.
         names.space("");
+        names.known(XSI, "nil");
+        names.known(XSI, "type");
         names
     }
 
@@ -164,31 +169,21 @@ impl Names {
     }
 
     /// The scope inside another one that a declaration makes.
-    pub fn declare(&mut self, outer: ScopeId, prefix: &[u8], uri: &str) -> Result<ScopeId, Stop> {
-        if let Some((known, space, id)) = &self.scopes[outer as usize].last {
-            if **known == *prefix && **space == *uri {
-                return Ok(*id);
-            }
-        }
-        let id = self.declared(outer, prefix, uri)?;
-        self.scopes[outer as usize].last = Some((prefix.into(), uri.into(), id));
-        Ok(id)
-    }
-
-    fn declared(&mut self, outer: ScopeId, prefix: &[u8], uri: &str) -> Result<ScopeId, Stop> {
-        let reserved = prefix == b"xml" || prefix == b"xmlns" || uri == XML || uri == XMLNS;
-        give_up_if(reserved || !(is_plain_uri(uri) || (uri.is_empty() && prefix.is_empty())))?;
-        let space = self.space(uri);
-        let key = (Box::from(prefix), space);
-        if let Some(found) = self.scopes[outer as usize].inner.get(&key) {
+    ///
+    /// Args: the declaration as it is written, and its parts.
+    pub fn declare(&mut self, outer: ScopeId, raw: &[u8], prefix: &[u8], uri: &str) -> Result<ScopeId, Stop> {
+        if let Some(found) = self.scopes[outer as usize].inner.get(raw) {
             return Ok(*found);
         }
+        let reserved = prefix == b"xml" || prefix == b"xmlns" || uri == XML || uri == XMLNS;
+        give_up_if(reserved || !(is_plain_uri(uri) || (uri.is_empty() && prefix.is_empty())))?;
         let count = self.count(outer) + 1;
         give_up_if(count > MOST_IN_SCOPE)?;
-        self.grow(2 * prefix.len() + size_of::<Scope>())?;
+        self.grow(raw.len() + prefix.len() + size_of::<Scope>())?;
         let id = self.scopes.len() as ScopeId;
+        let space = self.space(uri);
         self.scopes.push(Scope::new(outer, prefix, space, count));
-        self.scopes[outer as usize].inner.insert(key, id);
+        self.scopes[outer as usize].inner.insert(raw.into(), id);
         Ok(id)
     }
 

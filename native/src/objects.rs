@@ -25,15 +25,20 @@ pub struct Shape {
     fields: Vec<(isize, Absent)>,
 }
 
+/// A class, and for each field its member descriptor and what it is where it is absent.
+type Described<'py> = (Bound<'py, PyType>, Vec<(Bound<'py, PyAny>, u8)>);
+
 const WORD: usize = size_of::<*mut ffi::PyObject>();
 /// The reference count and the class.
 const HEAD: usize = size_of::<ffi::PyObject>();
 
 impl Shape {
-    /// Finds the places of the fields of a class; None where one of them is not a slot.
+    /// Finds the places of the fields of a class; None where one of them is not a slot, or Python describes none.
     ///
-    /// Args: the class, and for each field its member descriptor and what it is where it is absent.
-    pub fn of(class: &Bound<'_, PyType>, fields: &[(Bound<'_, PyAny>, Absent)]) -> PyResult<Option<Shape>> {
+    /// Args: the class and its fields as Python describes them, or None.
+    pub fn of(described: &Bound<'_, PyAny>) -> PyResult<Option<Shape>> {
+        let described: Option<Described<'_>> = described.extract()?;
+        let Some((class, fields)) = &described else { return Ok(None) };
         let py = class.py();
         let size: usize = class.getattr("__basicsize__")?.extract()?;
         if class.getattr("__itemsize__")?.extract::<usize>()? != 0 {
@@ -50,8 +55,13 @@ impl Shape {
                 .step_by(WORD)
                 .filter(|at| unsafe { start.add(*at).cast::<*mut ffi::PyObject>().read() } == mark.as_ptr())
                 .collect();
+            let absent = match absent {
+                0 => Absent::None,
+                1 => Absent::List,
+                _ => Absent::Odd,
+            };
             match places[..] {
-                [place] => found.push((isize::try_from(place)?, *absent)),
+                [place] => found.push((isize::try_from(place)?, absent)),
                 _ => return Ok(None),
             }
         }
@@ -90,11 +100,8 @@ impl Shape {
     /// Sets all fields that are unset; false where one of them has to be there.
     pub fn complete<'py>(&self, object: &Bound<'py, PyAny>, nursery: &mut Nursery<'py>) -> PyResult<bool> {
         let py = object.py();
-        assert!(object.get_type_ptr() == self.class.as_ptr().cast());
-        let start = object.as_ptr().cast::<u8>();
-        for (offset, absent) in &self.fields {
-            // SAFETY: as in `place`.
-            let place: *mut *mut ffi::PyObject = unsafe { start.offset(*offset).cast() };
+        for (field, (_, absent)) in self.fields.iter().enumerate() {
+            let place = self.place(object, field);
             // SAFETY: the place holds null or a reference that the object owns.
             if unsafe { place.read() }.is_null() {
                 let value = match absent {

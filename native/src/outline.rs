@@ -2,7 +2,7 @@
 
 use crate::names::{ScopeId, NOWHERE};
 use crate::tokens::{newlines, Start, Tokens};
-use crate::{give_up_if, Stop};
+use crate::Stop;
 
 /// An open element outside of objects.
 pub struct Level<T> {
@@ -11,11 +11,11 @@ pub struct Level<T> {
     pub about: T,
 }
 
-/// What comes next outside of objects, and where it begins.
+/// What comes next outside of objects.
 pub enum Event {
-    Start(usize, Start),
+    Start(Start),
     /// The end tag of the innermost element.
-    End(usize),
+    End,
     /// The end of the document.
     Done,
 }
@@ -43,21 +43,20 @@ impl<T> Outline<T> {
                 return tokens.epilog().map(|()| Event::Done);
             }
             tokens.prolog()?;
-            return Ok(Event::Start(tokens.at, tokens.start_tag(NOWHERE)?));
+            return tokens.start_tag(NOWHERE).map(Event::Start);
         };
-        match tokens.inside(&level.name, level.scope)? {
-            (at, None) => Ok(Event::End(at)),
-            (at, Some(start)) => {
-                give_up_if(self.depth() > tokens.bounds.depth)?;
-                Ok(Event::Start(at, start))
-            }
-        }
+        Ok(tokens.inside(&level.name, level.scope)?.map_or(Event::End, Event::Start))
+    }
+
+    /// Prepares for the next piece.
+    pub fn begin(&mut self, tokens: &mut Tokens<'_, '_>) {
+        self.settled = 0;
+        tokens.depth = self.levels.len();
     }
 
     /// Notes that an element is open whose start tag was read.
     pub fn open(&mut self, tokens: &Tokens<'_, '_>, start: &Start, about: T) {
-        let name = tokens.data[start.name.clone()].into();
-        self.levels.push(Level { name, scope: start.scope, about });
+        self.levels.push(Level { name: tokens.raw(start).into(), scope: start.scope, about });
     }
 
     /// Notes that all was taken up to this place.
@@ -70,11 +69,6 @@ impl<T> Outline<T> {
     /// The line of a place that is not settled.
     pub fn line_of(&self, tokens: &Tokens<'_, '_>, at: usize) -> usize {
         self.line + newlines(&tokens.data[self.settled..at])
-    }
-
-    /// The depth of a child of the innermost element.
-    pub fn depth(&self) -> usize {
-        self.levels.len() + 1
     }
 
     /// The scope in the innermost element.

@@ -3,25 +3,14 @@
 use std::collections::HashMap;
 
 use pyo3::prelude::*;
-use pyo3::types::PyType;
 
 use crate::names::{Names, ScopeId, Tag};
-use crate::objects::{Absent, Shape};
+use crate::objects::Shape;
 use crate::tokens::{Start, Tokens};
 use crate::values::{Kind, Values};
 use crate::Stop;
 
 pub type ClassId = u32;
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Form {
-    /// Elements, of which each has a field.
-    Elements,
-    /// Simple content.
-    Text,
-    /// Only the lenient reader can make its objects.
-    Other,
-}
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Code {
@@ -84,7 +73,7 @@ impl Children {
         let Some(index) = self.by_tag.get(&tokens.tag(&start)?).copied() else {
             return Ok((start, None));
         };
-        let name = &tokens.data[start.name.clone()];
+        let name = tokens.raw(&start);
         let habit = &mut self.habits[index];
         if start.scope == scope && habit.scope != scope || *habit.name != *name {
             (habit.name, habit.scope) = (name.into(), start.scope);
@@ -98,33 +87,27 @@ impl Children {
 }
 
 pub struct Class {
-    pub form: Form,
-    pub is_abstract: bool,
     /// Whether elements come in the order of their slots.
     pub ordered: bool,
     /// Whether Python has to be asked about the order of elements, or how many there are.
     pub checked: bool,
+    /// None: only the lenient reader can make its objects.
     pub shape: Option<Shape>,
     pub slots: Vec<Slot>,
     /// The slots as Python has them.
     pub sources: Vec<Py<PyAny>>,
     pub children: Children,
     pub attributes: HashMap<Tag, (usize, Kind)>,
+    /// The field of simple content; without one, each element has a field.
     pub text: Option<(usize, Kind)>,
     /// Orders of fields that were asked about.
     pub verdicts: HashMap<Box<[u16]>, bool>,
 }
 
-type Fields<'py> = Vec<(Bound<'py, PyAny>, u8)>;
 type SlotData<'py> = (String, String, usize, u8, bool, i32, bool, bool, Bound<'py, PyAny>, Bound<'py, PyAny>);
 type AttributeData<'py> = (String, String, usize, Bound<'py, PyAny>);
-type ClassData<'py> = (
-    (Bound<'py, PyType>, u8, bool, bool, bool),
-    Fields<'py>,
-    Vec<SlotData<'py>>,
-    Vec<AttributeData<'py>>,
-    Option<(usize, Bound<'py, PyAny>)>,
-);
+type ClassData<'py> =
+    ((Bound<'py, PyAny>, bool, bool), Vec<SlotData<'py>>, Vec<AttributeData<'py>>, Option<(usize, Bound<'py, PyAny>)>);
 
 /// The classes that were met, by number; their data comes when one is needed.
 pub struct Plans {
@@ -161,6 +144,12 @@ impl Plans {
         self.classes[id as usize].as_mut().expect("a class is described before its objects are read")
     }
 
+    /// How the objects of a class are laid out, of which one was made.
+    #[inline]
+    pub fn shape(&mut self, id: ClassId) -> &Shape {
+        self.class(id).shape.as_ref().expect("it made the object")
+    }
+
     /// Sees that a class is described.
     pub fn meet(
         &mut self,
@@ -178,20 +167,11 @@ impl Plans {
     }
 
     fn described(&mut self, data: ClassData<'_>, names: &mut Names, values: &mut Values) -> PyResult<Class> {
-        let ((class, form, is_abstract, ordered, checked), fields, slots, attributes, text) = data;
-        let fields: Vec<_> = fields.into_iter().map(|(descriptor, absent)| (descriptor, absent_of(absent))).collect();
-        let shape = if form < 2 { Shape::of(&class, &fields)? } else { None };
-        let form = match (form, &shape) {
-            (0, Some(_)) => Form::Elements,
-            (1, Some(_)) => Form::Text,
-            _ => Form::Other,
-        };
+        let ((shape, ordered, checked), slots, attributes, text) = data;
         let mut made = Class {
-            form,
-            is_abstract,
             ordered,
             checked,
-            shape,
+            shape: Shape::of(&shape)?,
             slots: Vec::new(),
             sources: Vec::new(),
             children: Children::new(std::iter::empty()),
@@ -218,13 +198,5 @@ impl Plans {
             made.text = Some((field, values.kind(&kind)?));
         }
         Ok(made)
-    }
-}
-
-fn absent_of(code: u8) -> Absent {
-    match code {
-        0 => Absent::None,
-        1 => Absent::List,
-        _ => Absent::Odd,
     }
 }

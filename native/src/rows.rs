@@ -5,18 +5,18 @@
 //! own octets. Python is asked too what an unusual text stands for. Else the interpreter's lock is not held.
 
 use std::collections::HashMap;
-use std::mem::take;
+use std::mem::{replace, take};
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyInt, PyString};
 
 use crate::columns::{ColumnId, Columns, Stored, Taken};
-use crate::names::{Name, Names, ScopeId, Tag, SOAP, XSI};
+use crate::names::{Name, Names, ScopeId, Tag, NIL, SOAP};
 use crate::outline::{Event, Outline};
 use crate::plans::Children;
-use crate::tokens::{all_blank, newlines, Bounds, Start, Token, Tokens};
+use crate::tokens::{all_blank, Bounds, Start, Tokens};
 use crate::values::{date, integer, moment};
-use crate::{give_up_if, odd_if, settled, Fail, Stop};
+use crate::{give_up_if, odd_if, settled, unless_odd, Stop};
 
 /// Texts of a simple type that are remembered, and their octets.
 const MOST_KNOWN: usize = 4096;
@@ -117,6 +117,9 @@ struct Plan {
     opens: Vec<[ColumnId; 5]>,
 }
 
+/// The leaves of a class's attributes, with whether each has to be there; and how many have to be.
+struct Attributes(HashMap<Tag, (usize, bool)>, usize);
+
 /// The plan, and the rows so far.
 struct State {
     bridge: Py<PyAny>,
@@ -127,14 +130,12 @@ struct State {
     known: Vec<HashMap<Box<str>, Option<Stored>>>,
     /// For each class.
     children: Vec<Children>,
-    attributes: Vec<HashMap<Tag, usize>>,
-    must: Vec<Vec<Tag>>,
+    attributes: Vec<Attributes>,
     kinds: Vec<Kind>,
     routes: Vec<Route>,
     /// Routes of elements of bodies, as far as one was met.
     bodies: HashMap<Tag, Option<usize>>,
     envelopes: [(Tag, Tag); 2],
-    nil: Tag,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -221,6 +222,8 @@ pub struct Rows {
     names: Names,
     state: State,
     message: Message,
+    /// The columns without rows.
+    blank: Columns,
 }
 
 #[pymethods]
@@ -229,34 +232,30 @@ impl Rows {
     #[new]
     fn new(bridge: Py<PyAny>, columns: Vec<(String, Vec<usize>)>, plan: Plan) -> Rows {
         let mut names = Names::new();
-        let nil = names.known(XSI, "nil");
         let envelopes = SOAP.map(|soap| (names.known(soap, "Envelope"), names.known(soap, "Body")));
-        let mut children = Vec::new();
-        let (mut attributes, mut must) = (Vec::new(), Vec::new());
+        let (mut children, mut attributes) = (Vec::new(), Vec::new());
         for class in &plan.classes {
             children.push(Children::new(class.names.iter().map(|name| names.known(&name.0, &name.1))));
-            let tagged =
-                class.attributes.iter().map(|(name, leaf, must)| (names.known(&name.0, &name.1), *leaf, *must));
-            let tagged: Vec<_> = tagged.collect();
-            must.push(tagged.iter().filter(|one| one.2).map(|one| one.0).collect());
-            attributes.push(tagged.iter().map(|one| (one.0, one.1)).collect());
+            let known =
+                class.attributes.iter().map(|(name, leaf, must)| (names.known(&name.0, &name.1), (*leaf, *must)));
+            let required = class.attributes.iter().filter(|one| one.2).count();
+            attributes.push(Attributes(known.collect(), required));
         }
+        let blank = Columns::new(columns);
         let state = State {
             bridge,
-            columns: Columns::new(columns),
+            columns: blank.clone(),
             rows: 0,
             known: plan.leaves.iter().map(|_| HashMap::new()).collect(),
             plan,
             children,
             attributes,
-            must,
             kinds: Vec::new(),
             routes: Vec::new(),
             bodies: HashMap::new(),
             envelopes,
-            nil,
         };
-        Rows { names, state, message: Message::default() }
+        Rows { names, state, message: Message::default(), blank }
     }
 
     /// Reads on in a message; None where it has to be read from its tree.
@@ -273,14 +272,14 @@ impl Rows {
         bounds: Bounds,
     ) -> PyResult<Option<Found>> {
         let octets = data.as_bytes();
-        let Rows { names, state, message } = self;
+        let Rows { names, state, message, .. } = self;
         let read = py.detach(|| {
             if is_first {
                 names.begin();
                 *message = Message { is_dry, ..Message::default() };
             }
-            message.outline.settled = 0;
-            let tokens = Tokens::new(octets, names, bounds)?;
+            let mut tokens = Tokens::new(octets, names, bounds)?;
+            message.outline.begin(&mut tokens);
             let done = Walk { state, message, tokens }.run(is_last)?;
             let content = message.found.content;
             let found = Found { done, ..take(&mut message.found) };
@@ -298,9 +297,8 @@ impl Rows {
     /// Takes columns out, by number, and forgets all rows.
     fn take<'py>(&mut self, py: Python<'py>, ids: Vec<usize>) -> PyResult<Vec<Taken<'py>>> {
         let rows = take(&mut self.state.rows);
-        let taken = ids.into_iter().map(|id| self.state.columns.take(py, id, rows)).collect();
-        self.state.columns.clear();
-        taken
+        let mut columns = replace(&mut self.state.columns, self.blank.clone());
+        ids.into_iter().map(|id| columns.take(py, id, rows)).collect()
     }
 }
 
@@ -360,7 +358,7 @@ impl State {
 
     /// Puts a text into the column of its type.
     #[inline]
-    fn store(&mut self, id: usize, row: usize, text: &str) -> Result<(), Fail> {
+    fn store(&mut self, id: usize, row: usize, text: &str) -> Result<(), Stop> {
         let Leaf { column, form, least, most, .. } = self.plan.leaves[id];
         let number = match form {
             PLAIN => {
@@ -377,14 +375,14 @@ impl State {
             return Ok(());
         }
         if let Some(known) = self.known[id].get(text) {
-            self.columns.store(column, row, known.as_ref().ok_or(Fail::Odd)?);
+            self.columns.store(column, row, known.as_ref().ok_or(Stop::Odd)?);
             return Ok(());
         }
         let stored = Python::attach(|py| stored(self.bridge.bind(py), id, text))?;
         if self.known[id].len() < MOST_KNOWN && text.len() <= LONGEST_KNOWN {
             self.known[id].insert(text.into(), stored.clone());
         }
-        self.columns.store(column, row, &stored.ok_or(Fail::Odd)?);
+        self.columns.store(column, row, &stored.ok_or(Stop::Odd)?);
         Ok(())
     }
 }
@@ -408,7 +406,7 @@ impl Walk<'_, '_> {
                         return Ok(self.tokens.at);
                     }
                 }
-                Err(Stop::GiveUp) if !is_last => {
+                Err(Stop::Odd | Stop::GiveUp) if !is_last => {
                     if self.state.rows > row {
                         self.message.found.dropped.push((row, self.state.rows));
                     }
@@ -426,20 +424,10 @@ impl Walk<'_, '_> {
         give_up_if(self.state.columns.is_full)?;
         match self.message.outline.next(&mut self.tokens)? {
             Event::Done => return Ok(true),
-            Event::End(at) => self.close(at),
-            Event::Start(at, start) => self.child(&start, at)?,
+            Event::End => self.close(self.tokens.last_tag),
+            Event::Start(start) => self.child(&start)?,
         }
         Ok(false)
-    }
-
-    /// The depth of a child of the innermost element.
-    fn depth(&self) -> usize {
-        self.message.outline.depth()
-    }
-
-    /// The text of an element; elements in it are more than this reader knows.
-    fn text(&mut self, start: &Start, depth: usize) -> Result<String, Stop> {
-        self.tokens.content(start, depth)?.map(Into::into).ok_or(Stop::GiveUp)
     }
 
     /// What is known of the innermost element.
@@ -471,8 +459,8 @@ impl Walk<'_, '_> {
         }
     }
 
-    fn child(&mut self, start: &Start, at: usize) -> Result<(), Stop> {
-        let (tag, depth) = (self.tokens.tag(start)?, self.depth());
+    fn child(&mut self, start: &Start) -> Result<(), Stop> {
+        let tag = self.tokens.tag(start)?;
         let Some(place) = self.spot().map(|spot| spot.place) else {
             let soap = self.state.envelopes.iter().position(|(envelope, _)| *envelope == tag);
             self.message.soap = soap.ok_or(Stop::GiveUp)?;
@@ -495,42 +483,37 @@ impl Walk<'_, '_> {
             PASS => self.open(start, Place::Nowhere, None),
             OBJECT => {
                 self.settle();
-                let (begun, before) = self.begin(at);
-                let name = if self.fill(start, at, to, begun.row)? {
-                    self.state.name_at(to, begun.row)
-                } else {
-                    self.note(at, to, begun, before);
-                    String::new()
-                };
+                let begun = self.begin(start);
+                let name = if self.fill(start, to, begun)? { self.state.name_at(to, begun.row) } else { String::new() };
                 let parents = name.match_indices('/').map(|(end, _)| &name[..end]);
                 self.state.facts(to, begun, &name, parents, false);
             }
             ENTER => {
                 self.settle();
                 let node = self.state.routes[to].node.clone().map(|(rdn, kind)| {
-                    let begun = self.state.kinds[kind].is_wanted.then(|| self.begin(at).0);
+                    let begun = self.state.kinds[kind].is_wanted.then(|| self.begin(start));
                     Node { kind, rdn, begun, short: None, given: None, is_settled: false }
                 });
                 self.open(start, Place::Route(to), node);
             }
             SHORT_NAME => {
-                let text = self.text(start, depth)?;
+                let text = self.tokens.content(start)?.into_owned();
                 let node = self.node()?;
                 give_up_if(node.short.is_none() && node.is_settled)?;
                 node.short.get_or_insert(text);
             }
-            ATTRIBUTES => self.attributes_of_node(start, at)?,
+            ATTRIBUTES => self.attributes_of_node(start)?,
             REFERENCES => {
                 let begun = self.node()?.begun;
                 let mut found = Vec::new();
                 while let Some((child, _)) = self.inside(start)? {
-                    found.push(self.name(&child, depth + 1)?);
+                    found.push(self.name(&child)?);
                 }
                 self.message.found.related.extend(begun.map(|begun| (begun.row, to, found)));
             }
             QUALITY => {
                 let begun = self.node()?.begun;
-                let parts = self.parts(start, depth)?;
+                let parts = self.parts(start)?;
                 self.message.found.quality.extend(begun.map(|begun| (begun.row, parts)));
             }
             _ => return Err(Stop::GiveUp),
@@ -538,44 +521,33 @@ impl Walk<'_, '_> {
         Ok(())
     }
 
-    /// Begins an object whose start tag was read, in a new row; and the lines before it.
-    fn begin(&mut self, at: usize) -> (Begun, usize) {
-        let before = self.message.outline.line_of(&self.tokens, at) - 1;
-        let line = before + 1 + newlines(&self.tokens.data[at..self.tokens.at]);
+    /// Begins an object whose start tag was read, in a new row.
+    fn begin(&mut self, start: &Start) -> Begun {
+        let line = self.message.outline.line_of(&self.tokens, start.end);
         self.message.position += 1;
         self.state.rows += 1;
-        (Begun { row: self.state.rows - 1, position: self.message.position, line }, before)
+        Begun { row: self.state.rows - 1, position: self.message.position, line }
     }
 
-    /// Puts an object into its columns; false where it is odd, and was passed.
-    fn fill(&mut self, start: &Start, at: usize, kind: usize, row: usize) -> Result<bool, Stop> {
-        let depth = self.depth();
-        let class = self.state.kinds[kind].class;
-        match class.map_or(Err(Fail::Odd), |class| self.element(class, row, start, depth)) {
-            Ok(()) => Ok(true),
-            Err(Fail::Stop(stop)) => Err(stop),
-            Err(Fail::Odd) => {
-                let start = self.again(at)?;
-                self.tokens.pass(&start, depth)?;
-                Ok(false)
-            }
+    /// Puts an object into its columns; false where it is odd, and was passed and noted.
+    fn fill(&mut self, start: &Start, kind: usize, begun: Begun) -> Result<bool, Stop> {
+        let filled = match self.state.kinds[kind].class {
+            Some(class) => self.element(class, begun.row, start),
+            None => Err(Stop::Odd),
+        };
+        if unless_odd(filled)?.is_some() {
+            return Ok(true);
         }
-    }
-
-    /// Reads the start tag of a child of the innermost element once more.
-    fn again(&mut self, at: usize) -> Result<Start, Stop> {
-        self.tokens.at = at;
-        self.tokens.start_tag(self.message.outline.scope())
-    }
-
-    /// Notes an odd object, which ends here.
-    fn note(&mut self, at: usize, kind: usize, begun: Begun, lines_before: usize) {
+        self.tokens.go_back(start);
+        self.tokens.pass(start)?;
         let Begun { row, position, line } = begun;
         let outline = &self.message.outline;
+        let lines_before = outline.line_of(&self.tokens, start.at()) - 1;
         let (around, depth) = (self.tokens.around(outline.names(), outline.scope()), outline.levels.len());
-        let octets = (at, self.tokens.at);
+        let octets = (start.at(), self.tokens.at);
         let odd = Odd { row, position, line, kind, octets, lines_before, around, depth, node: None };
         self.message.found.odd.push(odd);
+        Ok(false)
     }
 }
 
@@ -587,22 +559,15 @@ impl Walk<'_, '_> {
     }
 
     /// Reads the attributes of the innermost node; those after the first ones do not count.
-    fn attributes_of_node(&mut self, start: &Start, at: usize) -> Result<(), Stop> {
-        let depth = self.depth();
+    fn attributes_of_node(&mut self, start: &Start) -> Result<(), Stop> {
         let Node { kind, begun, .. } = *self.node()?;
         if self.node()?.given.is_some() {
-            return self.tokens.pass(start, depth);
+            return self.tokens.pass(start);
         }
         give_up_if(self.node()?.is_settled)?;
         let given = match begun {
-            Some(begun) if self.fill(start, at, kind, begun.row)? => self.state.name_at(kind, begun.row),
-            Some(begun) => {
-                let before = self.message.outline.line_of(&self.tokens, at) - 1;
-                self.note(at, kind, begun, before);
-                let start = self.again(at)?;
-                self.named(&start, kind, depth)?
-            }
-            None => self.named(start, kind, depth)?,
+            Some(begun) if self.fill(start, kind, begun)? => self.state.name_at(kind, begun.row),
+            _ => self.named(start, kind)?,
         };
         self.node()?.given = Some(given);
         Ok(())
@@ -635,31 +600,32 @@ impl Walk<'_, '_> {
         if open.is_empty {
             return Ok(None);
         }
-        let (_, found) = self.tokens.inside(&self.tokens.data[open.name.clone()], open.scope)?;
+        let found = self.tokens.inside(self.tokens.raw(open), open.scope)?;
         found.map(|start| self.tokens.tag(&start).map(|tag| (start, tag))).transpose()
     }
 
     /// The name in an object that is not in columns.
-    fn named(&mut self, start: &Start, kind: usize, depth: usize) -> Result<String, Stop> {
+    fn named(&mut self, start: &Start, kind: usize) -> Result<String, Stop> {
+        self.tokens.go_back(start); // an odd one was passed
         let name = self.state.kinds[kind].name.as_ref();
         let mut wanted = name.map(|name| self.tokens.names.known(&name.0, &name.1));
         let mut found = String::new();
         while let Some((child, tag)) = self.inside(start)? {
             if wanted == Some(tag) {
-                found = self.name(&child, depth + 1)?;
+                found = self.name(&child)?;
                 wanted = None;
             } else {
-                self.tokens.pass(&child, depth + 1)?;
+                self.tokens.pass(&child)?;
             }
         }
         Ok(found)
     }
 
     /// The text form of a name.
-    fn name(&mut self, start: &Start, depth: usize) -> Result<String, Stop> {
+    fn name(&mut self, start: &Start) -> Result<String, Stop> {
         let mut made = String::new();
         while let Some((rdn, _)) = self.inside(start)? {
-            let parts = self.parts(&rdn, depth + 1)?;
+            let parts = self.parts(&rdn)?;
             let part = |local: &str| parts.iter().rev().find(|part| part.0 == local).map_or("", |part| &part.1);
             add_part(&mut made, part("type"), part("value"));
         }
@@ -667,11 +633,10 @@ impl Walk<'_, '_> {
     }
 
     /// Local names and texts of the elements in an element.
-    fn parts(&mut self, start: &Start, depth: usize) -> Result<Vec<Name>, Stop> {
+    fn parts(&mut self, start: &Start) -> Result<Vec<Name>, Stop> {
         let mut found = Vec::new();
-        give_up_if(depth >= self.tokens.bounds.depth)?;
         while let Some((part, tag)) = self.inside(start)? {
-            let text = self.text(&part, depth + 1)?;
+            let text = self.tokens.content(&part)?.into_owned();
             found.push((self.tokens.names.local(tag).to_owned(), text));
         }
         Ok(found)
@@ -681,135 +646,89 @@ impl Walk<'_, '_> {
 /// What is inside objects.
 impl Walk<'_, '_> {
     /// Puts an element of a class into its columns.
-    fn element(&mut self, id: usize, row: usize, start: &Start, depth: usize) -> Result<(), Fail> {
+    fn element(&mut self, id: usize, row: usize, start: &Start) -> Result<(), Stop> {
         let Class { column, is_odd, nillable, text, .. } = self.state.plan.classes[id];
-        if !(self.tokens.attributes.is_empty() && self.state.must[id].is_empty()) {
-            if nillable && self.is_nil(start, depth)? {
-                return Ok(());
-            }
-            self.attributes(id, row)?;
+        if nillable && self.tokens.attribute(NIL).is_some() {
+            return self.tokens.nil(start);
         }
-        odd_if(is_odd)?;
+        let mut missing = self.state.attributes[id].1;
+        for index in 0..self.tokens.attributes.len() {
+            let known = &self.state.attributes[id].0;
+            let (leaf, must) = *known.get(&self.tokens.attributes[index].tag).ok_or(Stop::Odd)?;
+            let text = self.tokens.value(index)?;
+            self.state.store(leaf, row, &text)?;
+            missing -= usize::from(must);
+        }
+        odd_if(is_odd || missing > 0)?;
         self.state.columns.mark(column, row);
         match text {
             Some(leaf) => {
-                let text = self.tokens.content(start, depth)?.ok_or(Fail::Odd)?;
+                let text = self.tokens.content(start)?;
                 self.state.store(leaf, row, &text)
             }
-            None => self.children(id, row, start, depth),
+            None => self.children(id, row, start),
         }
     }
 
-    /// Whether the last start tag says that its element is nil; it then has no content.
-    fn is_nil(&mut self, start: &Start, depth: usize) -> Result<bool, Fail> {
-        if !self.tokens.attributes.iter().any(|one| one.tag == self.state.nil) {
-            return Ok(false);
-        }
-        let is_plain = self.tokens.attributes.len() == 1 && matches!(&*self.tokens.value(0)?, "true" | "1");
-        let text = self.tokens.content(start, depth)?;
-        if is_plain && text.is_some_and(|text| text.is_empty()) {
-            Ok(true)
-        } else {
-            Err(Fail::Odd)
-        }
-    }
-
-    fn attributes(&mut self, id: usize, row: usize) -> Result<(), Fail> {
-        for index in 0..self.tokens.attributes.len() {
-            let leaf = *self.state.attributes[id].get(&self.tokens.attributes[index].tag).ok_or(Fail::Odd)?;
-            let text = self.tokens.value(index)?;
-            self.state.store(leaf, row, &text)?;
-        }
-        let has = |tag: &Tag| self.tokens.attributes.iter().any(|one| one.tag == *tag);
-        let is_whole = self.state.must[id].iter().all(has);
-        odd_if(!is_whole)
-    }
-
-    fn children(&mut self, id: usize, row: usize, start: &Start, depth: usize) -> Result<(), Fail> {
+    fn children(&mut self, id: usize, row: usize, start: &Start) -> Result<(), Stop> {
         let (mut last, mut found, mut previous) = (-1, 0, None);
-        if depth >= self.tokens.bounds.depth {
-            return Err(Stop::GiveUp.into());
-        }
-        let required = self.state.plan.classes[id].required;
-        if start.is_empty {
-            return odd_if(required != 0);
-        }
-        loop {
-            let run = self.tokens.run()?;
-            odd_if(!all_blank(&self.tokens.data[run]))?;
-            match self.tokens.markup()? {
-                Token::Start => {}
-                Token::Aside => continue,
-                Token::Section(span) if all_blank(&self.tokens.data[span.clone()]) => continue,
-                Token::Section(_) => return Err(Fail::Odd),
-                Token::End => {
-                    self.tokens.end_tag(&start.name)?;
-                    return odd_if(found != required);
-                }
-            }
-            let at = self.tokens.at;
+        while !start.is_empty && self.tokens.next_tag()? {
             let State { children, plan, columns, .. } = &mut *self.state;
             let (child, index) = children[id].read(&mut self.tokens, start.scope, previous)?;
-            let index = index.ok_or(Fail::Odd)?;
+            let index = index.ok_or(Stop::Odd)?;
             let step = plan.classes[id].steps[index];
             previous = Some(index);
             if step.order > last {
                 last = step.order;
                 found += usize::from(step.required);
-            } else if !step.many || step.order != last {
-                return Err(Fail::Odd);
+            } else {
+                odd_if(!step.many || step.order != last)?;
             }
             let row = step.list.map_or(row, |list| columns.item(list, row));
-            let depth = depth + 1;
             match step.target {
-                TO_LEAF => self.leaf(step.at, row, &child, depth)?,
-                TO_OBJECT => self.element(step.at, row, &child, depth)?,
-                TO_NOTHING => self.tokens.pass(&child, depth)?,
+                TO_LEAF => self.leaf(step.at, row, &child)?,
+                TO_OBJECT => self.element(step.at, row, &child)?,
+                TO_NOTHING => self.tokens.pass(&child)?,
                 TO_MARK => {
-                    let is_bare = self.tokens.attributes.is_empty();
-                    let text = self.tokens.content(&child, depth)?;
-                    odd_if(!is_bare || !text.is_some_and(|text| all_blank(text.as_bytes())))?;
+                    odd_if(!self.tokens.attributes.is_empty())?;
+                    odd_if(!all_blank(self.tokens.content(&child)?.as_bytes()))?;
                     columns.number(step.at, row, 1);
                 }
-                TO_OPEN => self.open_content(step.at, row, &child, at, start.scope, depth)?,
-                _ => return Err(Fail::Odd),
+                TO_OPEN => self.open_content(step.at, row, &child, start.scope)?,
+                _ => return Err(Stop::Odd),
             }
         }
+        if !start.is_empty {
+            self.tokens.end_tag(self.tokens.raw(start))?;
+        }
+        odd_if(found != self.state.plan.classes[id].required)
     }
 
     /// Puts an element of simple type into its column; nothing where it is nil.
     #[inline]
-    fn leaf(&mut self, leaf: usize, row: usize, start: &Start, depth: usize) -> Result<(), Fail> {
+    fn leaf(&mut self, leaf: usize, row: usize, start: &Start) -> Result<(), Stop> {
         if !self.tokens.attributes.is_empty() {
-            let is_nil = self.state.plan.leaves[leaf].nillable && self.is_nil(start, depth)?;
-            return odd_if(!is_nil);
+            odd_if(!self.state.plan.leaves[leaf].nillable)?;
+            return self.tokens.nil(start);
         }
-        let text = self.tokens.content(start, depth)?.ok_or(Fail::Odd)?;
+        let text = self.tokens.content(start)?;
         self.state.store(leaf, row, &text)
     }
 
     /// Puts open content into its columns: Python is asked for the texts in it, and for the XML.
-    fn open_content(
-        &mut self,
-        open: usize,
-        row: usize,
-        start: &Start,
-        at: usize,
-        scope: ScopeId,
-        depth: usize,
-    ) -> Result<(), Fail> {
+    fn open_content(&mut self, open: usize, row: usize, start: &Start, scope: ScopeId) -> Result<(), Stop> {
         odd_if(!self.tokens.attributes.is_empty())?;
-        self.tokens.pass(start, depth)?;
+        self.tokens.pass(start)?;
         let mut found = Some((Vec::<Name>::new(), String::new()));
         if !start.is_empty {
             let (before, after) = self.tokens.around(std::iter::once(&b"around"[..]), scope);
-            let document = [&before, &self.tokens.data[at..self.tokens.at], &after].concat();
+            let document = [&before, &self.tokens.data[start.at()..self.tokens.at], &after].concat();
             found = Python::attach(|py| {
                 let document = PyBytes::new(py, &document);
                 self.state.bridge.call_method1(py, "open", (document,))?.extract(py)
             })?;
         }
-        let (pairs, xml) = found.ok_or(Fail::Odd)?;
+        let (pairs, xml) = found.ok_or(Stop::Odd)?;
         let [map, entry, key, value, raw] = self.state.plan.opens[open];
         let columns = &mut self.state.columns;
         columns.list(map, row);

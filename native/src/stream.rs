@@ -10,7 +10,7 @@ use memchr::memrchr;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::names::Tag;
+use crate::names::{Tag, TYPE};
 use crate::outline::{Event, Outline};
 use crate::reader::{State, Walk};
 use crate::tokens::{newlines, Bounds, Start};
@@ -46,15 +46,16 @@ type Fed = (usize, Vec<Py<PyAny>>, bool);
 /// The octets of the start tag, the line, the path, and how many children of each name there were.
 type Open<'py> = (Bound<'py, PyBytes>, usize, String, HashMap<String, u32>);
 
+#[pymethods]
 impl Stream {
-    pub fn new(bridge: Py<PyAny>, lookup: Py<PyAny>, bounds: Bounds) -> Stream {
+    /// Args: what is asked about classes; what tells of an element, by the table of the class above it or None and its name, the
+    /// table of its class or None and whether it is an object asked for; and the bounds.
+    #[new]
+    fn new(bridge: Py<PyAny>, lookup: Py<PyAny>, bounds: Bounds) -> Stream {
         let (outline, known) = (Outline::default(), HashMap::new());
         Stream { bridge, lookup, bounds, state: State::new(), outline, known }
     }
-}
 
-#[pymethods]
-impl Stream {
     /// How many octets were taken, the objects in them, and whether the document ended with them; None where no more can be
     /// taken here. An odd object is a tuple: a document with its octets below those around it, how deep it is in that,
     /// its path, how many lines later it stands in the real document, and the table of its class.
@@ -65,8 +66,8 @@ impl Stream {
         if state.names.is_worn() {
             return Ok(None);
         }
-        let Some(walk) = settled(state.walk(bridge.bind(py), &octets[..end], *bounds))? else { return Ok(None) };
-        outline.settled = 0;
+        let Some(mut walk) = settled(state.walk(bridge.bind(py), &octets[..end], *bounds))? else { return Ok(None) };
+        outline.begin(&mut walk.tokens);
         let mut reading = Reading { walk, lookup: lookup.bind(py), outline, known, found: Vec::new() };
         let ended = settled(reading.read())?.is_some();
         let found = take(&mut reading.found);
@@ -101,18 +102,19 @@ impl Reading<'_, '_, '_, '_> {
         loop {
             match self.outline.next(&mut self.walk.tokens)? {
                 Event::Done => return Ok(()),
-                Event::Start(at, start) => self.element(at, &start)?,
-                Event::End(_) => drop(self.outline.levels.pop()),
+                Event::Start(start) => self.element(&start)?,
+                Event::End => drop(self.outline.levels.pop()),
             }
             self.outline.settle(&self.walk.tokens);
         }
     }
 
-    fn element(&mut self, at: usize, start: &Start) -> Result<(), Stop> {
+    fn element(&mut self, start: &Start) -> Result<(), Stop> {
+        let at = start.at();
         let tag = self.walk.tokens.tag(start)?;
         let (table, is_object) = self.known(tag)?;
-        give_up_if(self.walk.has_type() && !is_object && !table.is_none(self.walk.py))?;
-        let object = if is_object { self.object(at, start, &table)? } else { None };
+        give_up_if(self.walk.tokens.attribute(TYPE).is_some() && !is_object && !table.is_none(self.walk.py))?;
+        let object = if is_object { self.object(start, &table)? } else { None };
         let local = self.walk.tokens.names.local(tag);
         let path = match self.outline.levels.last_mut() {
             Some(level) => {
@@ -162,20 +164,16 @@ impl Reading<'_, '_, '_, '_> {
     }
 
     /// The object of an element whose start tag was read; None where it is odd and was passed.
-    fn object(&mut self, at: usize, start: &Start, table: &Py<PyAny>) -> Result<Option<Py<PyAny>>, Stop> {
-        self.walk.around = self.outline.levels.len();
-        let after = self.walk.tokens.at;
+    fn object(&mut self, start: &Start, table: &Py<PyAny>) -> Result<Option<Py<PyAny>>, Stop> {
         let table = table.bind(self.walk.py);
-        match self.walk.root(Some(table), None, at, start) {
-            Ok(object) if self.walk.is_clean() => return Ok(Some(object.unbind())),
-            Ok(_) => {}
-            Err(Stop::GiveUp) => {
-                self.walk.tokens.at = after;
-                self.walk.tokens.pass(start, self.outline.depth())?;
-            }
-            Err(error) => return Err(error),
+        match self.walk.root(Some(table), None, start) {
+            Ok(object) if self.walk.records.is_empty() => return Ok(Some(object.unbind())),
+            Err(Stop::Python(error)) => return Err(error.into()),
+            _ => {}
         }
         self.walk.forget();
+        self.walk.tokens.go_back(start);
+        self.walk.tokens.pass(start)?;
         Ok(None)
     }
 }

@@ -6,8 +6,8 @@ use std::ops::Range;
 use memchr::{memchr, memchr2, memchr3, memchr_iter, memmem};
 use pyo3::FromPyObject;
 
-use crate::names::{Names, ScopeId, Tag};
-use crate::{give_up_if, Stop};
+use crate::names::{Names, ScopeId, Tag, NIL};
+use crate::{give_up_if, odd_if, Stop};
 
 /// Octets between two tags from which libxml2 may refuse a text; it does at ten million.
 const LONGEST_TEXT: usize = 9_000_000;
@@ -31,15 +31,28 @@ pub struct Bounds {
 /// An attribute that is not a declaration.
 pub struct Attribute {
     pub tag: Tag,
-    pub value: Range<usize>,
+    name: Range<usize>,
+    value: Range<usize>,
 }
 
 /// A start tag that was read.
+#[derive(Clone)]
 pub struct Start {
     pub name: Range<usize>,
+    /// Where the tag ends.
+    pub end: usize,
     /// The scope inside it.
     pub scope: ScopeId,
+    /// How deep the element is; that of the root is 1.
+    pub depth: usize,
     pub is_empty: bool,
+}
+
+impl Start {
+    /// Where the tag begins.
+    pub fn at(&self) -> usize {
+        self.name.start - 1
+    }
 }
 
 /// What comes next in the content of an element.
@@ -59,14 +72,15 @@ pub struct Tokens<'d, 'n> {
     pub text: &'d str,
     pub data: &'d [u8],
     pub at: usize,
-    pub bounds: Bounds,
-    has_returns: bool,
+    /// Elements that are open.
+    pub depth: usize,
+    bounds: Bounds,
     has_section_ends: bool,
     is_long: bool,
-    last_tag: usize,
+    /// Where the last tag begins.
+    pub last_tag: usize,
     /// The attributes of the last start tag.
     pub attributes: Vec<Attribute>,
-    spans: Vec<(Range<usize>, Range<usize>)>,
 }
 
 pub fn is_blank(octet: u8) -> bool {
@@ -101,13 +115,12 @@ impl<'d, 'n> Tokens<'d, 'n> {
             text,
             data,
             at,
+            depth: 0,
             bounds,
-            has_returns: memchr(b'\r', data).is_some(),
             has_section_ends: has(b"]]>"),
             is_long: data.len() > LONGEST_TEXT,
             last_tag: 0,
             attributes: Vec::new(),
-            spans: Vec::new(),
         })
     }
 
@@ -261,50 +274,66 @@ impl<'d, 'n> Tokens<'d, 'n> {
         }
     }
 
-    /// Reads the end tag of an element of a name.
+    /// Reads on to the next tag in an element that only holds elements; whether it is a start tag. Anything else than blanks
+    /// and comments before it is odd; whoever does not mind calls again.
     #[inline]
-    pub fn end_tag(&mut self, name: &Range<usize>) -> Result<(), Stop> {
-        self.end_tag_of(&self.data[name.clone()])
+    pub fn next_tag(&mut self) -> Result<bool, Stop> {
+        loop {
+            let run = self.run()?;
+            if !all_blank(&self.data[run.clone()]) {
+                self.characters(run, false)?; // its references have to be right
+                return Err(Stop::Odd);
+            }
+            match self.markup()? {
+                Token::Start => return Ok(true),
+                Token::End => return Ok(false),
+                Token::Section(span) => odd_if(!all_blank(&self.data[span]))?,
+                Token::Aside => {}
+            }
+        }
     }
 
-    /// The same, where the name is at hand.
+    /// Reads the end tag of an element of a name.
     #[inline]
-    pub fn end_tag_of(&mut self, name: &[u8]) -> Result<(), Stop> {
-        let data = self.data;
+    pub fn end_tag(&mut self, name: &[u8]) -> Result<(), Stop> {
+        self.last_tag = self.at;
         let after = self.at + 2 + name.len();
-        give_up_if(data.get(self.at + 2..after) != Some(name))?;
+        give_up_if(self.data.get(self.at + 2..after) != Some(name))?;
         self.at = after;
-        if data.get(after) != Some(&b'>') {
+        if self.data.get(after) != Some(&b'>') {
             self.skip_blanks();
         }
-        self.expect(b">")?;
-        self.last_tag = self.at;
-        Ok(())
+        self.depth -= 1;
+        self.expect(b">")
     }
 
     /// Reads a start tag, its declarations and attributes.
     pub fn start_tag(&mut self, outer: ScopeId) -> Result<Start, Stop> {
+        self.last_tag = self.at;
         self.at += 1;
+        self.depth += 1;
+        give_up_if(self.depth > self.bounds.depth)?;
         let name = self.name()?;
         self.attributes.clear();
-        let mut scope = outer;
-        let mut is_empty = false;
+        let (mut scope, mut is_empty) = (outer, false);
         if self.data.get(self.at) == Some(&b'>') {
             self.at += 1;
         } else {
-            is_empty = self.spans()?;
-            if !self.spans.is_empty() {
-                scope = self.declare(outer)?;
-                self.resolve(scope)?;
-            }
+            (scope, is_empty) = self.attributes(outer)?;
         }
-        self.last_tag = self.at;
-        Ok(Start { name, scope, is_empty })
+        let start = Start { name, end: self.at, scope, depth: self.depth, is_empty };
+        self.depth -= usize::from(is_empty);
+        Ok(start)
     }
 
-    /// The name of an element whose start tag was read.
+    /// An element's name as it is written.
+    pub fn raw(&self, start: &Start) -> &'d [u8] {
+        &self.data[start.name.clone()]
+    }
+
+    /// The name of an element.
     pub fn tag(&mut self, start: &Start) -> Result<Tag, Stop> {
-        self.names.name(start.scope, &self.data[start.name.clone()], true)
+        self.names.name(start.scope, self.raw(start), true)
     }
 
     /// Takes a start tag without attributes whose name is foreseen; None where something else is there.
@@ -312,256 +341,177 @@ impl<'d, 'n> Tokens<'d, 'n> {
     pub fn foreseen(&mut self, name: &[u8], scope: ScopeId) -> Option<Start> {
         let start = self.at + 1;
         let end = start + name.len();
-        if name.is_empty() || self.data.get(start..end) != Some(name) || self.data.get(end) != Some(&b'>') {
+        let is_there = self.data.get(start..end) == Some(name) && self.data.get(end) == Some(&b'>');
+        if name.is_empty() || !is_there || self.depth >= self.bounds.depth {
             return None;
         }
         self.attributes.clear();
-        self.at = end + 1;
         self.last_tag = self.at;
-        Some(Start { name: start..end, scope, is_empty: false })
+        self.at = end + 1;
+        self.depth += 1;
+        Some(Start { name: start..end, end: self.at, scope, depth: self.depth, is_empty: false })
     }
 
-    /// Finds the attributes up to the end of the tag; whether that is `/>`.
-    fn spans(&mut self) -> Result<bool, Stop> {
-        self.spans.clear();
-        loop {
+    /// Reads the attributes up to the end of the tag, and sees that they differ; the scope that the declarations among them
+    /// make, and whether the tag ends with `/>`.
+    fn attributes(&mut self, outer: ScopeId) -> Result<(ScopeId, bool), Stop> {
+        let (data, mut scope) = (self.data, outer);
+        let mut prefixes: Vec<&[u8]> = Vec::new();
+        let is_empty = loop {
             let apart = self.skip_blanks();
-            match self.octet()? {
-                b'>' => {
-                    self.at += 1;
-                    return Ok(false);
-                }
-                b'/' => {
-                    self.expect(b"/>")?;
-                    return Ok(true);
-                }
-                _ if !apart || self.spans.len() >= MOST_ATTRIBUTES + self.bounds.namespaces => {
-                    return Err(Stop::GiveUp);
-                }
-                _ => {
-                    let name = self.name()?;
-                    self.skip_blanks();
-                    self.expect(b"=")?;
-                    self.skip_blanks();
-                    let quote = self.octet()?;
-                    give_up_if(quote != b'"' && quote != b'\'')?;
-                    let start = self.at + 1;
-                    let end = start + memchr2(quote, b'<', &self.data[start..]).ok_or(Stop::GiveUp)?;
-                    give_up_if(self.data[end] == b'<' || end - start > LONGEST_TEXT)?;
-                    self.at = end + 1;
-                    self.spans.push((name, start..end));
-                }
+            if matches!(self.octet()?, b'>' | b'/') {
+                break self.here(b"/");
             }
-        }
-    }
-
-    /// The scope that the declarations among the attributes make.
-    fn declare(&mut self, outer: ScopeId) -> Result<ScopeId, Stop> {
-        let mut scope = outer;
-        let mut seen: Vec<&[u8]> = Vec::new();
-        for (name, value) in &self.spans {
-            let name = &self.data[name.clone()];
-            let prefix = if name == b"xmlns" { b"" } else { name.strip_prefix(b"xmlns:").unwrap_or(b":") };
-            if prefix == b":" {
-                continue;
+            give_up_if(!apart)?;
+            let name = self.name()?;
+            self.skip_blanks();
+            self.expect(b"=")?;
+            self.skip_blanks();
+            let quote = self.octet()?;
+            give_up_if(quote != b'"' && quote != b'\'')?;
+            let start = self.at + 1;
+            let end = start + memchr2(quote, b'<', &data[start..]).ok_or(Stop::GiveUp)?;
+            give_up_if(data[end] == b'<' || end - start > LONGEST_TEXT)?;
+            self.at = end + 1;
+            let raw = &data[name.clone()];
+            let prefix = if raw == b"xmlns" { Some(&raw[..0]) } else { raw.strip_prefix(b"xmlns:") };
+            if let Some(prefix) = prefix {
+                give_up_if(prefixes.contains(&prefix))?;
+                prefixes.push(prefix);
+                scope = self.names.declare(scope, &data[name.start..end], prefix, &self.text[start..end])?;
+            } else {
+                give_up_if(self.attributes.len() >= self.bounds.attributes.min(MOST_ATTRIBUTES))?;
+                self.attributes.push(Attribute { tag: NIL, name, value: start..end });
             }
-            give_up_if(seen.contains(&prefix))?;
-            seen.push(prefix);
-            scope = self.names.declare(scope, prefix, &self.text[value.clone()])?;
-        }
+        };
+        self.expect(if is_empty { b"/>" } else { b">" })?;
         give_up_if(self.names.count(scope) as usize > self.bounds.namespaces)?;
-        Ok(scope)
+        for index in 0..self.attributes.len() {
+            let Attribute { name, value, .. } = &self.attributes[index];
+            let tag = self.names.name(scope, &data[name.clone()], false)?;
+            give_up_if(self.attributes[..index].iter().any(|other| other.tag == tag))?;
+            self.characters(value.clone(), true)?; // its references have to be right
+            self.attributes[index].tag = tag;
+        }
+        Ok((scope, is_empty))
     }
 
-    /// Names the attributes that are not declarations, and sees that they differ.
-    fn resolve(&mut self, scope: ScopeId) -> Result<(), Stop> {
-        for (name, value) in &self.spans {
-            let name = &self.data[name.clone()];
-            if name == b"xmlns" || name.starts_with(b"xmlns:") {
-                continue;
-            }
-            let tag = self.names.name(scope, name, false)?;
-            let most = self.attributes.len() >= self.bounds.attributes.min(MOST_ATTRIBUTES);
-            give_up_if(most || self.attributes.iter().any(|other| other.tag == tag))?;
-            if memchr(b'&', &self.data[value.clone()]).is_some() {
-                self.unescaped(value.clone(), true)?;
-            }
-            self.attributes.push(Attribute { tag, value: value.clone() });
-        }
-        Ok(())
+    /// Which attribute of the last start tag has a name.
+    #[inline]
+    pub fn attribute(&self, tag: Tag) -> Option<usize> {
+        self.attributes.iter().position(|one| one.tag == tag)
     }
 
     /// The value of an attribute of the last start tag.
     pub fn value(&self, index: usize) -> Result<Cow<'d, str>, Stop> {
-        let span = self.attributes[index].value.clone();
-        let plain = self.data[span.clone()].iter().all(|octet| !matches!(octet, b'&' | b'\t' | b'\n' | b'\r'));
-        if plain {
-            Ok(Cow::Borrowed(&self.text[span]))
-        } else {
-            self.unescaped(span, true).map(Cow::Owned)
-        }
+        self.characters(self.attributes[index].value.clone(), true)
     }
 
-    /// The characters that a piece of text stands for.
-    #[inline]
-    pub fn characters(&self, span: Range<usize>) -> Result<Cow<'d, str>, Stop> {
-        let octets = &self.data[span.clone()];
-        if memchr(b'&', octets).is_none() && !(self.has_returns && memchr(b'\r', octets).is_some()) {
-            return Ok(Cow::Borrowed(&self.text[span]));
-        }
-        self.unescaped(span, false).map(Cow::Owned)
-    }
-
-    /// The characters of a CDATA section.
-    pub fn section(&self, span: Range<usize>) -> Cow<'d, str> {
+    /// The characters that a piece of text, or the value of an attribute, stands for.
+    fn characters(&self, span: Range<usize>, is_attribute: bool) -> Result<Cow<'d, str>, Stop> {
+        let special = |rest: &str| match is_attribute {
+            true => rest.bytes().position(|octet| matches!(octet, b'&' | b'\t' | b'\n' | b'\r')),
+            false => memchr2(b'&', b'\r', rest.as_bytes()),
+        };
         let text = &self.text[span];
-        if self.has_returns && text.contains('\r') {
-            return Cow::Owned(text.replace("\r\n", "\n").replace('\r', "\n"));
-        }
-        Cow::Borrowed(text)
-    }
-
-    fn unescaped(&self, span: Range<usize>, is_attribute: bool) -> Result<String, Stop> {
-        let mut made = String::with_capacity(span.len());
-        let mut rest = &self.text[span];
-        while let Some(at) = rest.find(['&', '\r', '\n', '\t']) {
+        let (mut made, mut rest) = (String::new(), text);
+        while let Some(at) = special(rest) {
             made.push_str(&rest[..at]);
             let octet = rest.as_bytes()[at];
             rest = &rest[at + 1..];
-            match octet {
-                b'&' => {
-                    let (name, after) = rest.split_once(';').ok_or(Stop::GiveUp)?;
-                    made.push(referred(name).ok_or(Stop::GiveUp)?);
-                    rest = after;
-                }
-                b'\r' => {
-                    rest = rest.strip_prefix('\n').unwrap_or(rest);
-                    made.push(if is_attribute { ' ' } else { '\n' });
-                }
-                _ => made.push(if is_attribute { ' ' } else { char::from(octet) }),
+            if octet == b'&' {
+                let (name, after) = rest.split_once(';').ok_or(Stop::GiveUp)?;
+                made.push(referred(name).ok_or(Stop::GiveUp)?);
+                rest = after;
+                continue;
             }
+            if octet == b'\r' {
+                rest = rest.strip_prefix('\n').unwrap_or(rest);
+            }
+            made.push(if is_attribute { ' ' } else { '\n' });
+        }
+        if rest.len() == text.len() {
+            return Ok(Cow::Borrowed(text));
         }
         made.push_str(rest);
-        Ok(made)
+        Ok(Cow::Owned(made))
     }
 
-    /// Sees that the references of a text which nobody reads are what they should be.
-    pub fn check(&self, span: Range<usize>) -> Result<(), Stop> {
-        if memchr(b'&', &self.data[span.clone()]).is_some() {
-            self.unescaped(span, false)?;
-        }
-        Ok(())
-    }
-
-    /// The text of an element whose start tag was read, up to its end; None where there are elements in it.
-    pub fn content(&mut self, start: &Start, depth: usize) -> Result<Option<Cow<'d, str>>, Stop> {
+    /// The text of an element whose start tag was read, up to its end; odd where there are elements in it.
+    #[inline]
+    pub fn content(&mut self, start: &Start) -> Result<Cow<'d, str>, Stop> {
         if start.is_empty {
-            return Ok(Some(Cow::Borrowed("")));
+            return Ok(Cow::Borrowed(""));
         }
+        // Most texts are one run without references.
         let begin = self.at;
         let end = begin + memchr3(b'<', b'&', b'\r', &self.data[begin..]).ok_or(Stop::GiveUp)?;
         if self.data[end..].starts_with(b"</") {
             self.at = end;
             self.check_run(begin..end)?;
-            self.end_tag(&start.name)?;
-            return Ok(Some(Cow::Borrowed(&self.text[begin..end])));
+            self.end_tag(self.raw(start))?;
+            return Ok(Cow::Borrowed(&self.text[begin..end]));
         }
-        let run = self.run()?;
-        let mut made = self.characters(run)?.into_owned();
+        let mut text = Cow::Borrowed("");
         loop {
+            let run = self.run()?;
+            text += self.characters(run, false)?;
             match self.markup()? {
-                Token::Start => {
-                    self.pass(start, depth)?;
-                    return Ok(None);
+                Token::Start => return Err(Stop::Odd),
+                Token::End => return self.end_tag(self.raw(start)).map(|()| text),
+                Token::Section(span) => {
+                    text.to_mut().push_str(&self.text[span].replace("\r\n", "\n").replace('\r', "\n"))
                 }
-                Token::End => {
-                    self.end_tag(&start.name)?;
-                    return Ok(Some(Cow::Owned(made)));
-                }
-                Token::Section(span) => made += &self.section(span),
                 Token::Aside => {}
             }
-            let run = self.run()?;
-            made += &self.characters(run)?;
         }
     }
 
-    /// The start tag of the next element inside one that is open, None at its end tag, which is read too; and where it begins.
+    /// Reads an element that says that it is nil, and is odd unless it says nothing else.
+    pub fn nil(&mut self, start: &Start) -> Result<(), Stop> {
+        let is_nil = self.attributes.len() == 1 && self.attributes[0].tag == NIL && self.value(0)? == "true";
+        odd_if(!is_nil || !self.content(start)?.is_empty())
+    }
+
+    /// The start tag of the next element inside one that is open, None at its end tag, which is read too.
     ///
     /// Args: name and inner scope of the open element.
-    pub fn inside(&mut self, name: &[u8], scope: ScopeId) -> Result<(usize, Option<Start>), Stop> {
+    pub fn inside(&mut self, name: &[u8], scope: ScopeId) -> Result<Option<Start>, Stop> {
         loop {
-            let run = self.run()?;
-            self.check(run)?;
-            let at = self.at;
-            match self.markup()? {
-                Token::Section(_) | Token::Aside => {}
-                Token::End => return self.end_tag_of(name).map(|()| (at, None)),
-                Token::Start => return self.start_tag(scope).map(|start| (at, Some(start))),
+            match self.next_tag() {
+                Ok(true) => return self.start_tag(scope).map(Some),
+                Ok(false) => return self.end_tag(name).map(|()| None),
+                Err(Stop::Odd) => {} // a text that nobody reads
+                Err(stop) => return Err(stop),
             }
         }
     }
 
-    /// Reads on to the end of an element whose start tag was read, which nobody makes anything of.
-    pub fn pass(&mut self, start: &Start, depth: usize) -> Result<(), Stop> {
-        self.watch(start, depth, |_| true)
-    }
-
-    /// The same, but someone is told where each element inside begins and its name, and of the end of each. Whoever does not
-    /// look into one is not told of its end; the document must then be known to be well-formed.
-    pub fn watch(
-        &mut self,
-        start: &Start,
-        depth: usize,
-        mut told: impl FnMut(Option<(usize, Tag)>) -> bool,
-    ) -> Result<(), Stop> {
-        let data = self.data;
+    /// Reads on to the end of an element which nobody makes anything of, unless its end was read.
+    pub fn pass(&mut self, start: &Start) -> Result<(), Stop> {
         let mut open = Vec::new();
-        if !start.is_empty {
-            open.push((start.name.clone(), start.scope));
+        if self.depth >= start.depth {
+            open.push(start.clone());
         }
-        while let Some((name, scope)) = open.last() {
-            let (at, Some(start)) = self.inside(&data[name.clone()], *scope)? else {
-                open.pop();
-                told(None);
-                continue;
-            };
-            let looks_inside = told(Some((at, self.tag(&start)?)));
-            give_up_if(depth + open.len() > self.bounds.depth)?;
-            if !looks_inside {
-                self.skip(&start)?;
-            } else if start.is_empty {
-                told(None);
-            } else {
-                open.push((start.name, start.scope));
-            }
-        }
-        Ok(())
-    }
-
-    /// Goes behind the end of an element whose start tag was read, in a document that is known to be well-formed.
-    fn skip(&mut self, start: &Start) -> Result<(), Stop> {
-        let mut depth = usize::from(!start.is_empty);
-        while depth > 0 {
-            self.run()?;
-            let token = self.markup()?;
-            if token != Token::Start && token != Token::End {
-                continue;
-            }
-            loop {
-                self.at += memchr3(b'>', b'"', b'\'', &self.data[self.at..]).ok_or(Stop::GiveUp)? + 1;
-                match self.data[self.at - 1] {
-                    b'>' => break,
-                    quote => self.at += memchr(quote, &self.data[self.at..]).ok_or(Stop::GiveUp)? + 1,
+        while let Some(innermost) = open.last() {
+            match self.inside(self.raw(innermost), innermost.scope)? {
+                None => drop(open.pop()),
+                Some(start) => {
+                    self.tag(&start)?; // its prefix has to be declared
+                    if !start.is_empty {
+                        open.push(start);
+                    }
                 }
             }
-            self.last_tag = self.at;
-            match token {
-                Token::End => depth -= 1,
-                _ => depth += usize::from(self.data[self.at - 2] != b'/'),
-            }
         }
         Ok(())
+    }
+
+    /// Goes back to the content of an element.
+    pub fn go_back(&mut self, start: &Start) {
+        self.at = start.end;
+        self.last_tag = start.at();
+        self.depth = start.depth - usize::from(start.is_empty);
     }
 
     /// What stands before and behind elements that are read again by themselves: tags of those around them, which have their

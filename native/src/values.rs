@@ -6,6 +6,8 @@ use pyo3::exceptions::{PyArithmeticError, PyAttributeError, PyKeyError, PyTypeEr
 use pyo3::prelude::*;
 use pyo3::types::{PyDate, PyDateTime, PyInt, PyList, PyString, PyTzInfo};
 
+use crate::Stop;
+
 /// Octets of a text that is remembered, and of one that is its own value.
 const SHORT: usize = 46;
 const SHORT_STRING: usize = 22;
@@ -69,12 +71,12 @@ impl Values {
         Ok(kind)
     }
 
-    /// The value of a text; None where it is not valid, or not written as we would write it.
+    /// The value of a text; odd where it is not valid, or not written as we would write it.
     #[inline]
-    pub fn value<'py>(&mut self, py: Python<'py>, kind: Kind, text: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
+    pub fn value<'py>(&mut self, py: Python<'py>, kind: Kind, text: &str) -> Result<Bound<'py, PyAny>, Stop> {
         if kind != STRING {
             if let Some(made) = self.convert[kind as usize - 1].0.value(py, text) {
-                return Ok(Some(made));
+                return Ok(made);
             }
         }
         if text.len() > if kind == STRING { SHORT_STRING } else { SHORT } {
@@ -85,10 +87,10 @@ impl Values {
         let entry = &self.entries[at];
         if let Some(value) = &entry.value {
             if entry.kind == kind && entry.size as usize == octets.len() && &entry.octets[..octets.len()] == octets {
-                return Ok(Some(value.bind(py).clone()));
+                return Ok(value.bind(py).clone());
             }
         }
-        let Some(value) = self.convert(py, kind, text)? else { return Ok(None) };
+        let value = self.convert(py, kind, text)?;
         if !value.is_instance_of::<PyList>() {
             let entry = &mut self.entries[at];
             entry.kind = kind;
@@ -96,18 +98,14 @@ impl Values {
             entry.octets[..octets.len()].copy_from_slice(octets);
             entry.value = Some(value.clone().unbind());
         }
-        Ok(Some(value))
+        Ok(value)
     }
 
-    fn convert<'py>(&self, py: Python<'py>, kind: Kind, text: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
+    fn convert<'py>(&self, py: Python<'py>, kind: Kind, text: &str) -> Result<Bound<'py, PyAny>, Stop> {
         if kind == STRING {
-            return Ok(Some(PyString::new(py, text).into_any()));
+            return Ok(PyString::new(py, text).into_any());
         }
-        match self.convert[kind as usize - 1].1.bind(py).call1((text,)) {
-            Ok(value) => Ok(Some(value)),
-            Err(error) if is_refusal(py, &error) => Ok(None),
-            Err(error) => Err(error),
-        }
+        self.convert[kind as usize - 1].1.bind(py).call1((text,)).map_err(|error| refusal(py, error))
     }
 }
 
@@ -170,13 +168,18 @@ fn number(text: &str, digits: usize) -> Option<u32> {
     }
 }
 
-/// Whether Python says that a value is none of its type.
-pub fn is_refusal(py: Python<'_>, error: &PyErr) -> bool {
-    error.is_instance_of::<PyValueError>(py)
+/// An error of Python's; odd where it says that a value is none of its type.
+pub fn refusal(py: Python<'_>, error: PyErr) -> Stop {
+    let is_refusal = error.is_instance_of::<PyValueError>(py)
         || error.is_instance_of::<PyTypeError>(py)
         || error.is_instance_of::<PyArithmeticError>(py)
         || error.is_instance_of::<PyAttributeError>(py)
-        || error.is_instance_of::<PyKeyError>(py)
+        || error.is_instance_of::<PyKeyError>(py);
+    if is_refusal {
+        Stop::Odd
+    } else {
+        Stop::Python(error)
+    }
 }
 
 /// Where a text is remembered. Each place holds one, so texts that share it cost no more than those that are new.

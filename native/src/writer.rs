@@ -7,11 +7,11 @@ use std::collections::HashMap;
 use std::sync::{Mutex, OnceLock};
 
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyBytes, PyDate, PyDateTime, PyDict, PyInt, PyList, PySet, PyString, PyType, PyTzInfo};
+use pyo3::types::{PyBytes, PyDate, PyDateTime, PyDict, PyInt, PyList, PySet, PyString, PyTzInfo};
 
-use crate::objects::{Absent, Shape};
-use crate::values::is_refusal;
-use crate::{lock, odd_if, Fail, Stop};
+use crate::objects::Shape;
+use crate::values::refusal;
+use crate::{lock, odd_if, settled, unless_odd, Stop};
 
 /// Objects in objects; deeper ones are for Python, which knows where its stack ends.
 const DEEPEST: usize = 100;
@@ -19,7 +19,7 @@ const DEEPEST: usize = 100;
 const MOST_KNOWN: usize = 512;
 const LONGEST_KNOWN: usize = 64;
 /// What leaves the document to the Python writer: something is wrong, and it says where; or it is too deep.
-const WRONG: Fail = Fail::Stop(Stop::GiveUp);
+const WRONG: Stop = Stop::GiveUp;
 /// Counts of fields whose order each class remembers.
 const MOST_ORDERS: usize = 256;
 
@@ -27,18 +27,23 @@ const MOST_ORDERS: usize = 256;
 type ClassRef = &'static Class;
 
 /// How the objects of one class are written.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
 struct Class {
+    #[pyo3(default)]
     number: usize,
     /// The plan as Python has it.
     plan: Py<PyAny>,
     table: Py<PyAny>,
     /// None: each object is for Python.
+    #[pyo3(from_py_with = Shape::of)]
     shape: Option<Shape>,
     attributes: Vec<Out>,
     text: Option<Out>,
     outs: Vec<Out>,
     /// Whether Python has to be asked for the order of the fields.
     modelled: bool,
+    #[pyo3(default, from_py_with = fresh)]
     orders: Mutex<HashMap<Box<[usize]>, Order>>,
 }
 
@@ -46,181 +51,143 @@ struct Class {
 type Order = Option<&'static [usize]>;
 
 /// How one field is written.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
 struct Out {
     field: usize,
-    start: Box<str>,
-    end: Box<str>,
+    start: String,
+    end: String,
     many: bool,
     required: bool,
     least: usize,
-    most: usize,
-    content: Content,
+    most: Option<usize>,
+    /// Whether only Python knows its values, and else its simple type, or the table of its class; None for plain texts.
+    is_odd: bool,
+    simple: Option<Py<PyAny>>,
+    object: Option<Py<PyAny>>,
+    /// What is known of these, once it was needed.
+    #[pyo3(default, from_py_with = fresh)]
+    content: OnceLock<Content>,
     /// The field as Python has it.
     source: Py<PyAny>,
 }
 
 enum Content {
-    /// Only Python knows.
     Other,
     Text,
     Simple(&'static Kind),
-    Object(Py<PyAny>, OnceLock<ClassRef>),
+    Object(ClassRef),
 }
 
 /// A simple type.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
 struct Kind {
-    form: Form,
+    /// The texts of values of which there is one object each, by its address; the type keeps them.
+    members: HashMap<usize, Py<PyString>>,
+    /// Of integers that are written as they are.
+    bounds: Option<(i64, i64)>,
     format: Py<PyAny>,
+    /// Texts of values that were written.
     known: Py<PyDict>,
     /// The type itself: it stays, and so its address.
+    #[pyo3(item("source"))]
     _source: Py<PyAny>,
 }
 
-enum Form {
-    Any,
-    Boolean,
-    /// An integer and its bounds.
-    Integer(i64, i64),
-    /// The class, and the texts of its members by their addresses; the members stay.
-    Enumeration(Py<PyAny>, HashMap<usize, (Py<PyString>, Py<PyAny>)>),
+/// What Python does not send.
+fn fresh<T: Default>(_: &Bound<'_, PyAny>) -> PyResult<T> {
+    Ok(T::default())
 }
 
-type OutData<'py> = (usize, String, bool, bool, usize, Option<usize>, u8, Bound<'py, PyAny>, Bound<'py, PyAny>);
-type ClassData<'py> = (
-    Bound<'py, PyType>,
-    Bound<'py, PyAny>,
-    Option<Vec<Bound<'py, PyAny>>>,
-    Vec<OutData<'py>>,
-    Option<OutData<'py>>,
-    Vec<OutData<'py>>,
-    bool,
-);
-type KindData<'py> = (Option<(String, i64, i64)>, Option<(Bound<'py, PyAny>, Bound<'py, PyDict>)>, Bound<'py, PyAny>);
-
 /// What is known of classes and types. Both live as long as the process, as their counterparts in Python do.
-#[derive(Default)]
-pub struct Writers {
+#[pyclass(frozen)]
+pub struct Writer {
+    bridge: Py<PyAny>,
     classes: Mutex<HashMap<usize, ClassRef>>,
     kinds: Mutex<HashMap<usize, &'static Kind>>,
 }
 
-impl Writers {
-    /// The element of an object; None where the Python writer has to write it.
+#[pymethods]
+impl Writer {
+    #[new]
+    fn new(bridge: Py<PyAny>) -> Writer {
+        Writer { bridge, classes: Mutex::default(), kinds: Mutex::default() }
+    }
+
+    /// The element of an object, in octets; None where the Python writer has to write it.
     ///
-    /// Args: what tells of classes, the Python writer, the object and its table, tag and attributes of the element, the
-    /// depth of the object, the plans that the document needs the namespaces of.
+    /// Args: the Python writer, the object and its table, tag and attributes of the element, the depth of the object, and a
+    /// set that gets the plans whose namespaces are needed.
     #[allow(clippy::too_many_arguments)]
-    pub fn element<'py>(
+    fn encode<'py>(
         &self,
-        bridge: &Bound<'py, PyAny>,
+        py: Python<'py>,
         writer: &Bound<'py, PyAny>,
         object: &Bound<'py, PyAny>,
         table: &Bound<'py, PyAny>,
-        tag: (&str, &str),
+        tag: &str,
+        attributes: &str,
         depth: usize,
         plans: &Bound<'py, PySet>,
     ) -> PyResult<Option<Bound<'py, PyBytes>>> {
-        let class = self.class(bridge, table)?;
-        let mut writing = Writing { writers: self, bridge, writer, text: Vec::new(), used: Vec::new() };
-        let (start, end) = (format!("<{}{}>", tag.0, tag.1), format!("</{}>", tag.0));
-        match writing.object(class, object, (&start, &end), depth) {
-            Ok(()) => {
-                for class in writing.used.iter().flatten() {
-                    plans.add(class.plan.bind(object.py()))?;
-                }
-                Ok(Some(PyBytes::new(object.py(), &writing.text)))
-            }
-            Err(Fail::Odd) => Ok(None),
-            Err(Fail::Stop(Stop::GiveUp)) => {
-                writer.call_method0("leave_to_python")?;
-                Ok(None)
-            }
-            Err(Fail::Stop(Stop::Python(error))) => Err(error),
+        let class = self.class(table)?;
+        let mut writing = Writing { known: self, writer, text: Vec::new(), used: Vec::new() };
+        let (start, end) = (format!("<{tag}{attributes}>"), format!("</{tag}>"));
+        let written = writing.object(class, object, (&start, &end), depth);
+        if let Err(Stop::GiveUp) = written {
+            writer.call_method0("leave_to_python")?;
         }
+        if settled(written)?.is_none() {
+            return Ok(None);
+        }
+        for class in writing.used.iter().flatten() {
+            plans.add(class.plan.bind(py))?;
+        }
+        Ok(Some(PyBytes::new(py, &writing.text)))
     }
+}
 
-    fn class(&self, bridge: &Bound<'_, PyAny>, table: &Bound<'_, PyAny>) -> PyResult<ClassRef> {
+impl Writer {
+    fn class(&self, table: &Bound<'_, PyAny>) -> PyResult<ClassRef> {
         let address = table.as_ptr() as usize; // the table is kept, and so its address
         if let Some(found) = lock(&self.classes).get(&address) {
             return Ok(found);
         }
-        let (class, plan, descriptors, attributes, text, outs, modelled): ClassData<'_> =
-            bridge.call_method1("describe_writing", (table,))?.extract()?;
-        let shape = match descriptors {
-            Some(found) => {
-                let fields: Vec<_> = found.into_iter().map(|one| (one, Absent::None)).collect();
-                Shape::of(&class, &fields)?
-            }
-            None => None,
-        };
-        let outs_of = |data: Vec<OutData<'_>>| data.into_iter().map(|one| self.out(bridge, one)).collect();
-        let (attributes, outs): (PyResult<Vec<Out>>, PyResult<Vec<Out>>) = (outs_of(attributes), outs_of(outs));
-        let text = text.map(|one| self.out(bridge, one)).transpose()?;
+        let described: Class = self.bridge.bind(table.py()).call_method1("describe_writing", (table,))?.extract()?;
         let mut classes = lock(&self.classes);
         let number = classes.len();
-        Ok(classes.entry(address).or_insert(Box::leak(Box::new(Class {
-            number,
-            plan: plan.unbind(),
-            table: table.clone().unbind(),
-            shape,
-            attributes: attributes?,
-            text,
-            outs: outs?,
-            modelled,
-            orders: Mutex::default(),
-        }))))
+        Ok(classes.entry(address).or_insert_with(|| Box::leak(Box::new(Class { number, ..described }))))
     }
 
-    fn out(&self, bridge: &Bound<'_, PyAny>, data: OutData<'_>) -> PyResult<Out> {
-        let (field, tag, many, required, least, most, code, target, source) = data;
-        let content = match code {
-            0 => Content::Other,
-            1 => Content::Text,
-            2 => Content::Simple(self.kind(bridge, &target)?),
-            _ => Content::Object(target.unbind(), OnceLock::new()),
-        };
-        Ok(Out {
-            field,
-            start: format!("<{tag}>").into(),
-            end: format!("</{tag}>").into(),
-            many,
-            required,
-            least,
-            most: most.unwrap_or(usize::MAX),
-            content,
-            source: source.unbind(),
-        })
-    }
-
-    fn kind(&self, bridge: &Bound<'_, PyAny>, source: &Bound<'_, PyAny>) -> PyResult<&'static Kind> {
+    fn kind(&self, source: &Bound<'_, PyAny>) -> PyResult<&'static Kind> {
         let address = source.as_ptr() as usize;
         if let Some(found) = lock(&self.kinds).get(&address) {
             return Ok(found);
         }
-        let (form, members, format): KindData<'_> = bridge.call_method1("describe_kind", (source,))?.extract()?;
-        let form = match (form, members) {
-            (_, Some((class, members))) => {
-                let mut texts = HashMap::new();
-                for (text, member) in members {
-                    texts.insert(member.as_ptr() as usize, (text.cast_into()?.unbind(), member.unbind()));
-                }
-                Form::Enumeration(class.unbind(), texts)
-            }
-            (Some((name, ..)), _) if name == "boolean" => Form::Boolean,
-            (Some((name, least, most)), _) if name == "integer" => Form::Integer(least, most),
-            _ => Form::Any,
+        let described: Kind = self.bridge.bind(source.py()).call_method1("describe_kind", (source,))?.extract()?;
+        Ok(lock(&self.kinds).entry(address).or_insert_with(|| Box::leak(Box::new(described))))
+    }
+
+    /// What the values of a field are.
+    #[inline]
+    fn content<'o>(&self, py: Python<'_>, out: &'o Out) -> PyResult<&'o Content> {
+        if let Some(found) = out.content.get() {
+            return Ok(found);
+        }
+        let found = match (&out.simple, &out.object) {
+            _ if out.is_odd => Content::Other,
+            (Some(kind), _) => Content::Simple(self.kind(kind.bind(py))?),
+            (_, Some(table)) => Content::Object(self.class(table.bind(py))?),
+            _ => Content::Text,
         };
-        let known = PyDict::new(source.py()).unbind();
-        let made = Kind { form, format: format.unbind(), known, _source: source.clone().unbind() };
-        let mut kinds = lock(&self.kinds);
-        Ok(kinds.entry(address).or_insert(Box::leak(Box::new(made))))
+        Ok(out.content.get_or_init(|| found))
     }
 }
 
 /// One document, or a part of one.
 struct Writing<'a, 'py> {
-    writers: &'a Writers,
-    bridge: &'a Bound<'py, PyAny>,
+    known: &'a Writer,
     writer: &'a Bound<'py, PyAny>,
     text: Vec<u8>,
     /// The classes that were met, by number.
@@ -235,11 +202,11 @@ impl<'py> Writing<'_, 'py> {
         object: &Bound<'py, PyAny>,
         (start, end): (&str, &str),
         depth: usize,
-    ) -> Result<(), Fail> {
+    ) -> Result<(), Stop> {
         if depth > DEEPEST {
             return Err(WRONG);
         }
-        let Some(shape) = &class.shape else { return Err(Fail::Odd) };
+        let Some(shape) = &class.shape else { return Err(Stop::Odd) };
         odd_if(!shape.fits(object))?;
         let order = self.order(class, shape, object)?;
         if self.used.len() <= class.number {
@@ -248,7 +215,7 @@ impl<'py> Writing<'_, 'py> {
         self.used[class.number] = Some(class);
         self.text.extend_from_slice(&start.as_bytes()[..start.len() - 1]);
         for out in &class.attributes {
-            let value = shape.get(object, out.field).ok_or(Fail::Odd)?;
+            let value = shape.get(object, out.field).ok_or(Stop::Odd)?;
             if !value.is_none() {
                 self.text.push(b' ');
                 self.text.extend_from_slice(&out.start.as_bytes()[1..out.start.len() - 1]);
@@ -260,7 +227,7 @@ impl<'py> Writing<'_, 'py> {
         self.text.push(b'>');
         let before = self.text.len();
         if let Some(out) = &class.text {
-            self.simple(out, &shape.get(object, out.field).ok_or(Fail::Odd)?, false)?;
+            self.simple(out, &shape.get(object, out.field).ok_or(Stop::Odd)?, false)?;
         } else if let Some(order) = order {
             let mut used = vec![0; class.outs.len()];
             for at in order {
@@ -304,20 +271,19 @@ impl<'py> Writing<'_, 'py> {
 
     /// The order of the fields, where a content model gives it. Whatever makes the object as a whole odd is found here,
     /// but for texts of attributes and of simple content, which have nothing in them.
-    fn order(&self, class: ClassRef, shape: &Shape, object: &Bound<'py, PyAny>) -> Result<Order, Fail> {
-        let held = |field| shape.get(object, field).ok_or(Fail::Odd);
+    fn order(&self, class: ClassRef, shape: &Shape, object: &Bound<'py, PyAny>) -> Result<Order, Stop> {
+        let held = |field| shape.get(object, field).ok_or(Stop::Odd);
         odd_if(!held(0)?.is_none())?;
         for out in class.attributes.iter().chain(&class.text) {
-            let is_other = matches!(out.content, Content::Other);
-            odd_if(if held(out.field)?.is_none() { out.required } else { is_other })?;
+            odd_if(if held(out.field)?.is_none() { out.required } else { out.is_odd })?;
         }
         let mut counts = Vec::new();
         for out in &class.outs {
             let value = held(out.field)?;
             let mut count = usize::from(!value.is_none());
             if count > 0 && out.many {
-                count = value.cast_exact::<PyList>().map_err(|_| Fail::Odd)?.len();
-                odd_if(count < out.least || count > out.most)?;
+                count = value.cast_exact::<PyList>().map_err(|_| Stop::Odd)?.len();
+                odd_if(count < out.least || out.most.is_some_and(|most| count > most))?;
             }
             odd_if(value.is_none() && out.required)?;
             if class.modelled {
@@ -331,7 +297,11 @@ impl<'py> Writing<'_, 'py> {
         let order = match known {
             Some(order) => order,
             None => {
-                let asked = self.bridge.call_method1("order", (class.table.bind(object.py()), counts.clone()))?;
+                let asked = self
+                    .known
+                    .bridge
+                    .bind(object.py())
+                    .call_method1("order", (class.table.bind(object.py()), counts.clone()))?;
                 let order: Option<Vec<usize>> = asked.extract()?;
                 let order = order.map(|order| &*order.leak());
                 let mut orders = lock(&class.orders);
@@ -341,40 +311,31 @@ impl<'py> Writing<'_, 'py> {
                 order
             }
         };
-        order.map(Some).ok_or(Fail::Odd)
+        order.map(Some).ok_or(Stop::Odd)
     }
 
     /// The element of one value.
     #[inline]
-    fn value(&mut self, out: &Out, value: &Bound<'py, PyAny>, depth: usize) -> Result<(), Fail> {
+    fn value(&mut self, out: &Out, value: &Bound<'py, PyAny>, depth: usize) -> Result<(), Stop> {
         let start = self.text.len();
-        let written = match &out.content {
-            Content::Other => Err(Fail::Odd),
-            Content::Object(table, target) => {
-                let class = match target.get() {
-                    Some(class) => class,
-                    None => {
-                        let found = self.writers.class(self.bridge, table.bind(value.py()))?;
-                        target.get_or_init(|| found)
-                    }
-                };
-                self.object(class, value, (&out.start, &out.end), depth + 1)
-            }
+        let written = match self.known.content(value.py(), out)? {
+            Content::Other => Err(Stop::Odd),
+            Content::Object(class) => self.object(class, value, (&out.start, &out.end), depth + 1),
             Content::Text | Content::Simple(_) => {
                 self.text.extend_from_slice(out.start.as_bytes());
                 let before = self.text.len();
                 self.simple(out, value, false).map(|()| self.close(before, &out.end))
             }
         };
-        if let Err(Fail::Odd) = written {
+        if unless_odd(written)?.is_none() {
             self.text.truncate(start);
-            return self.piece(out, value, depth + 1);
+            self.piece(out, value, depth + 1)?;
         }
-        written
+        Ok(())
     }
 
     /// What the Python writer makes of a value.
-    fn piece(&mut self, out: &Out, value: &Bound<'py, PyAny>, depth: usize) -> Result<(), Fail> {
+    fn piece(&mut self, out: &Out, value: &Bound<'py, PyAny>, depth: usize) -> Result<(), Stop> {
         let made = self.writer.call_method1("piece", (out.source.bind(value.py()), value, depth))?;
         let made = made.cast::<PyBytes>().map_err(|_| WRONG)?;
         self.text.extend_from_slice(made.as_bytes());
@@ -383,36 +344,21 @@ impl<'py> Writing<'_, 'py> {
 
     /// The text of a value.
     #[inline]
-    fn simple(&mut self, out: &Out, value: &Bound<'py, PyAny>, attribute: bool) -> Result<(), Fail> {
+    fn simple(&mut self, out: &Out, value: &Bound<'py, PyAny>, attribute: bool) -> Result<(), Stop> {
         let py = value.py();
-        let kind = match &out.content {
-            Content::Text => return self.string(value.cast_exact().map_err(|_| Fail::Odd)?, attribute),
+        let kind = match self.known.content(py, out)? {
+            Content::Text => return self.string(value.cast_exact().map_err(|_| Stop::Odd)?, attribute),
             Content::Simple(kind) => *kind,
-            _ => return Err(Fail::Odd),
+            _ => return Err(Stop::Odd),
         };
-        match &kind.form {
-            Form::Boolean => {
-                if let Ok(value) = value.cast_exact::<PyBool>() {
-                    self.text.extend_from_slice(if value.is_true() { b"true" } else { b"false" });
-                    return Ok(());
-                }
+        if let Some(text) = kind.members.get(&(value.as_ptr() as usize)) {
+            return self.string(text.bind(py), attribute);
+        }
+        if let (Some((least, most)), Ok(number)) = (kind.bounds, value.cast_exact::<PyInt>()) {
+            if let Some(number) = number.extract::<i64>().ok().filter(|number| (least..=most).contains(number)) {
+                self.text.extend_from_slice(number.to_string().as_bytes());
+                return Ok(());
             }
-            Form::Integer(least, most) => {
-                if let Ok(Ok(number)) = value.cast_exact::<PyInt>().map(|value| value.extract::<i64>()) {
-                    if (*least..=*most).contains(&number) {
-                        self.text.extend_from_slice(number.to_string().as_bytes());
-                        return Ok(());
-                    }
-                }
-            }
-            Form::Enumeration(class, texts) => {
-                if std::ptr::eq(value.get_type_ptr().cast(), class.as_ptr()) {
-                    if let Some((text, _)) = texts.get(&(value.as_ptr() as usize)) {
-                        return self.string(text.bind(py), attribute);
-                    }
-                }
-            }
-            Form::Any => {}
         }
         let repeated = is_repeated(value)?;
         if repeated {
@@ -420,11 +366,8 @@ impl<'py> Writing<'_, 'py> {
                 return self.string(text.cast().map_err(PyErr::from)?, attribute);
             }
         }
-        let text = match kind.format.bind(py).call1((value,)) {
-            Ok(text) => text.cast_into::<PyString>().map_err(|_| Fail::Odd)?,
-            Err(error) if is_refusal(py, &error) => return Err(Fail::Odd),
-            Err(error) => return Err(error.into()),
-        };
+        let text = kind.format.bind(py).call1((value,)).map_err(|error| refusal(py, error))?;
+        let text = text.cast_into::<PyString>().map_err(|_| Stop::Odd)?;
         let known = kind.known.bind(py);
         if repeated && known.len() < MOST_KNOWN && text.len()? <= LONGEST_KNOWN {
             known.set_item(value, &text)?;
@@ -434,8 +377,8 @@ impl<'py> Writing<'_, 'py> {
 
     /// Character data, escaped.
     #[inline]
-    fn string(&mut self, text: &Bound<'py, PyString>, attribute: bool) -> Result<(), Fail> {
-        let text = text.to_str().map_err(|_| Fail::Odd)?.as_bytes(); // surrogates
+    fn string(&mut self, text: &Bound<'py, PyString>, attribute: bool) -> Result<(), Stop> {
+        let text = text.to_str().map_err(|_| Stop::Odd)?.as_bytes(); // surrogates
         let is_plain = |octet: u8| !matches!(octet, 0..=31 | b'"' | b'&' | b'<' | b'>' | 0xef);
         if text.iter().fold(true, |plain, octet| plain & is_plain(*octet)) {
             self.text.extend_from_slice(text);
@@ -452,8 +395,8 @@ impl<'py> Writing<'_, 'py> {
                 b'\t' if attribute => b"&#9;",
                 b'\n' if attribute => b"&#10;",
                 b'\t' | b'\n' => continue,
-                0..=31 => return Err(Fail::Odd),
-                0xef if matches!(text[at + 1..], [0xbf, 0xbe | 0xbf, ..]) => return Err(Fail::Odd), // none of XML's
+                0..=31 => return Err(Stop::Odd),
+                0xef if matches!(text[at + 1..], [0xbf, 0xbe | 0xbf, ..]) => return Err(Stop::Odd), // none of XML's
                 _ => continue,
             };
             self.text.extend_from_slice(&text[done..at]);
