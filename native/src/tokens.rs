@@ -438,7 +438,6 @@ impl<'d, 'n> Tokens<'d, 'n> {
     }
 
     /// The text of an element whose start tag was read, up to its end; odd where there are elements in it.
-    #[inline]
     pub fn content(&mut self, start: &Start) -> Result<Cow<'d, str>, Stop> {
         if start.is_empty {
             return Ok(Cow::Borrowed(""));

@@ -220,14 +220,16 @@ impl<'py> Writing<'_, 'py> {
                 self.text.push(b' ');
                 self.text.extend_from_slice(&out.start.as_bytes()[1..out.start.len() - 1]);
                 self.text.extend_from_slice(b"=\"");
-                self.simple(out, &value, true)?;
+                let content = self.known.content(object.py(), out)?;
+                self.simple(content, &value, true)?;
                 self.text.push(b'"');
             }
         }
         self.text.push(b'>');
         let before = self.text.len();
         if let Some(out) = &class.text {
-            self.simple(out, &shape.get(object, out.field).ok_or(Stop::Odd)?, false)?;
+            let content = self.known.content(object.py(), out)?;
+            self.simple(content, &shape.get(object, out.field).ok_or(Stop::Odd)?, false)?;
         } else if let Some(order) = order {
             let mut used = vec![0; class.outs.len()];
             for at in order {
@@ -319,12 +321,11 @@ impl<'py> Writing<'_, 'py> {
     fn value(&mut self, out: &Out, value: &Bound<'py, PyAny>, depth: usize) -> Result<(), Stop> {
         let start = self.text.len();
         let written = match self.known.content(value.py(), out)? {
-            Content::Other => Err(Stop::Odd),
             Content::Object(class) => self.object(class, value, (&out.start, &out.end), depth + 1),
-            Content::Text | Content::Simple(_) => {
+            content => {
                 self.text.extend_from_slice(out.start.as_bytes());
                 let before = self.text.len();
-                self.simple(out, value, false).map(|()| self.close(before, &out.end))
+                self.simple(content, value, false).map(|()| self.close(before, &out.end))
             }
         };
         if unless_odd(written)?.is_none() {
@@ -344,9 +345,9 @@ impl<'py> Writing<'_, 'py> {
 
     /// The text of a value.
     #[inline]
-    fn simple(&mut self, out: &Out, value: &Bound<'py, PyAny>, attribute: bool) -> Result<(), Stop> {
+    fn simple(&mut self, content: &Content, value: &Bound<'py, PyAny>, attribute: bool) -> Result<(), Stop> {
         let py = value.py();
-        let kind = match self.known.content(py, out)? {
+        let kind = match content {
             Content::Text => return self.string(value.cast_exact().map_err(|_| Stop::Odd)?, attribute),
             Content::Simple(kind) => *kind,
             _ => return Err(Stop::Odd),
@@ -354,8 +355,9 @@ impl<'py> Writing<'_, 'py> {
         if let Some(text) = kind.members.get(&(value.as_ptr() as usize)) {
             return self.string(text.bind(py), attribute);
         }
-        if let (Some((least, most)), Ok(number)) = (kind.bounds, value.cast_exact::<PyInt>()) {
-            if let Some(number) = number.extract::<i64>().ok().filter(|number| (least..=most).contains(number)) {
+        if let Some((least, most)) = kind.bounds {
+            let number = value.cast_exact::<PyInt>().ok().and_then(|value| value.extract::<i64>().ok());
+            if let Some(number) = number.filter(|number| (least..=most).contains(number)) {
                 self.text.extend_from_slice(number.to_string().as_bytes());
                 return Ok(());
             }
