@@ -146,7 +146,8 @@ impl Columns {
         column.pad(rows);
         let present = column.valid.iter().map(|one| usize::from(*one)).sum::<usize>();
         let octets = |octets: &[u8]| Some(PyBytes::new(py, octets));
-        let offsets = |ends: &[i32]| octets(&ends.iter().flat_map(|end| end.to_le_bytes()).collect::<Vec<u8>>());
+        let offsets =
+            |ends: &[i32]| octets(ends.iter().map(|end| end.to_le_bytes()).collect::<Vec<_>>().as_flattened());
         let mut buffers = vec![if present == rows { None } else { octets(&bits(&column.valid)) }];
         let mut inside = Vec::new();
         match &column.layout {
