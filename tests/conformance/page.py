@@ -4,7 +4,8 @@ Usage: python tests/conformance/page.py
 
 `obligations/` lists the lines, one file a document; tests name those that they hold with
 `@pytest.mark.obligation("R3a")`, for a function, some of its parameters, a class or, as `pytestmark`, a file. The
-markers are read from the sources: no test is imported or run. Writes docs/conformance.md.
+markers are read from the sources: no test is imported or run. Writes docs/conformance.md, and docs/wrong-peers.md with
+the promises alone, for those who want to know what happens and not which test holds it.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "conformance.md"
+PEERS_PAGE = ROOT / "docs" / "wrong-peers.md"
 SHOWN = 3
 """So many tests of a line are shown; of the others there is a count."""
 
@@ -30,6 +32,7 @@ TITLES = {
     "figure": "Figures",
     "wsdl": "WSDLs",
     "decision": "Decisions",
+    "promise": "Promises",
 }
 """The kinds of obligations, in the order of the page, and their headings."""
 
@@ -43,6 +46,15 @@ what was open or at odds with itself. Other pages link to a line by its id: `con
 of its parts.
 """
 
+PEERS_INTRODUCTION = """\
+# What is checked when a peer is wrong
+
+Written by `python tests/conformance/page.py` from `tests/conformance/obligations/5-peers.toml`: change that, not this
+page. Each row is a way in which a message, a reply, a file or a peer can depart from the rules, and what the SDK does
+then: it reads on with a warning that names the place, sets the thing aside by name, or raises a typed error. The id
+leads to the tests that hold the row.
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Obligation:
@@ -52,7 +64,8 @@ class Obligation:
         id: as markers and comments in the code cite it.
         kind: a key of `TITLES`.
         section: where the document has it.
-        text: what it asks for.
+        text: what it asks for; of a promise, what departs from the rules.
+        happens: of a promise, what the SDK does then.
         not_applicable: why no test holds it; empty where one does.
         pending: the work that brings its tests, or the rest of them; empty where all are there.
     """
@@ -61,6 +74,7 @@ class Obligation:
     kind: str
     section: str
     text: str
+    happens: str = ""
     not_applicable: str = ""
     pending: str = ""
 
@@ -160,6 +174,8 @@ def problems(known: Sequence[Document], found: Markers) -> list[str]:
         told.append(f"{identifier}: no obligation has this id; {', '.join(found.tests[identifier])}")
     for one in obligations:
         held = one.id in found.tests
+        if (one.kind == "promise") != bool(one.happens):
+            told.append(f"{one.id}: a promise, and nothing else, says what happens")
         if one.kind not in TITLES:
             told.append(f"{one.id}: {one.kind} is not a kind of obligation")
         if one.not_applicable and (held or one.pending):
@@ -204,7 +220,18 @@ def _row(one: Obligation, tests: Sequence[str], anchors: set[str]) -> str:
     names = [name for name in dict.fromkeys((one.id.lower(), one.id.lower().rstrip("abcdef"))) if name not in anchors]
     anchors.update(names)
     place = "".join(f'<a id="{name}"></a>' for name in names)
-    return f"| {place}{one.id} | {one.section} | {one.text} | {'<br>'.join(held) or 'nothing yet'} |\n"
+    text = f"{one.text}: {one.happens}" if one.happens else one.text
+    return f"| {place}{one.id} | {one.section} | {text} | {'<br>'.join(held) or 'nothing yet'} |\n"
+
+
+def render_peers(known: Sequence[Document]) -> str:
+    """The page of the promises: a table for each section, in the order in which the sections come first."""
+    tables: dict[str, list[str]] = {}
+    for one in (one for document in known for one in document.obligations.values() if one.happens):
+        row = f"| [{one.id}](conformance.md#{one.id.lower()}) | {one.text} | {one.happens} |\n"
+        tables.setdefault(one.section, []).append(row)
+    head = "| id | what is wrong | what happens |\n|---|---|---|\n"
+    return "\n".join([PEERS_INTRODUCTION, *(f"## {title}\n\n{head}{''.join(rows)}" for title, rows in tables.items())])
 
 
 def _link(test: str) -> str:
@@ -212,9 +239,10 @@ def _link(test: str) -> str:
 
 
 def main() -> int:
-    """Write the page; 1 where something must not be."""
+    """Write the pages; 1 where something must not be."""
     known, found = documents(), markers()
     PAGE.write_text(render(known, found), encoding="utf-8")
+    PEERS_PAGE.write_text(render_peers(known), encoding="utf-8")
     told = problems(known, found)
     for line in told:
         print(line, file=sys.stderr)
