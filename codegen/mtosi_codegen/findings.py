@@ -44,6 +44,7 @@ RULES: Final[dict[str, str]] = {
     "xsd-unsupported": "a construct of XML Schema that the generator leaves out",
     "binding-type-missing": "a binding whose portType cannot be found",
     "operation-drift": "a binding operation spelled otherwise in the portType",
+    "operation-overloaded": "an overloaded operation of a binding that names neither its input nor its output",
     "operation-undefined": "a binding operation that the portType does not have",
     "operation-unbound": "a portType operation that the binding does not have",
     "operation-reversed": "an operation whose service speaks first: a notification or solicit-response",

@@ -17,15 +17,9 @@ from mtosi_jms.xmlbind._encoder import DECLARATION, Writer, encode_object
 from mtosi_jms.xmlbind._grammar import names_of
 from mtosi_jms.xmlbind._issues import ElementPaths, Issues, XmlWarning
 from mtosi_jms.xmlbind._lexical import Duration, format_date_time, parse_date_time, parse_loose_date_time
+from mtosi_jms.xmlbind._names import DistinguishedNameMixin, as_name, escape_name_part
 from mtosi_jms.xmlbind._native import Core, core, read_natively
-from mtosi_jms.xmlbind._objects import (
-    DistinguishedNameMixin,
-    XmlObject,
-    as_name,
-    escape_name_part,
-    find_element,
-    find_type,
-)
+from mtosi_jms.xmlbind._objects import XmlObject, find_element, find_type
 from mtosi_jms.xmlbind._parser import (
     DEFAULT_LIMITS,
     HARDENED,

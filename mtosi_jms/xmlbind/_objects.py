@@ -1,4 +1,4 @@
-"""Bound objects: the base of generated classes, names of managed objects, and their form as plain Python values.
+"""Bound objects: the base of generated classes, and their form as plain Python values.
 
 The plain form only has the types of JSON: dicts, lists, str, int, float, bool and None. `from_dict` returns an object
 that equals the one on which `to_dict` was called, even if that has content that the schema does not know.
@@ -20,19 +20,16 @@ that equals the one on which `to_dict` was called, even if that has content that
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import total_ordering
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Self
 
 from mtosi_jms.errors import ConfigError, DecodeError, EncodeError, MtosiError
+from mtosi_jms.xmlbind._names import DistinguishedNameMixin
 from mtosi_jms.xmlbind._registry import find_class
 from mtosi_jms.xmlbind._simpletypes import STRING, SimpleType, builtin_type, simple_type
 from mtosi_jms.xmlbind._table import ClassTable, Field
 from mtosi_jms.xmlbind._values import Anchor, Extras, Kept, Leaf, Nil, RawXml
-
-N = TypeVar("N", bound="DistinguishedNameMixin")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -105,90 +102,6 @@ class XmlObject:
         if not isinstance(made, cls):
             raise DecodeError(f"an object of {type(made).__name__}", path=cls.__name__)
         return made
-
-
-@total_ordering
-class DistinguishedNameMixin:
-    """An MTOSI name. Its text form is `MD=EMS1/ME=NE-7`; `/`, `=` and `%` in a part are written `%2F`, `%3D`, `%25`.
-
-    Names are ordered by their parts, and can be keys of a dict as long as they are not changed.
-    """
-
-    __slots__ = ()
-
-    __xml__: ClassVar[ClassTable]
-    rdn: list[Any]
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        cls.__hash__ = DistinguishedNameMixin.__hash__  # type: ignore[method-assign]  # a dataclass would remove it
-
-    @classmethod
-    def parse(cls, text: str) -> Self:
-        """Return the name of a text form.
-
-        Args:
-            text: `TYPE=value` parts joined by `/`.
-
-        Raises:
-            EncodeError: not a text, a part without type or `=`, or a `%` that does not begin an escape.
-        """
-        if not isinstance(text, str):
-            raise EncodeError(f"a name is text, not {type(text).__name__}")
-        rdn_class = cls.__xml__.field("rdn").table().cls
-        parts = [part.partition("=") for part in text.split("/")]
-        if any(not kind or not equals for kind, equals, _ in parts):
-            raise EncodeError(f"{text!r} is not a name of the form TYPE=value/TYPE=value")
-        return cls(rdn=[rdn_class(type=_unescape(kind), value=_unescape(value)) for kind, _, value in parts])  # type: ignore[call-arg]
-
-    def __str__(self) -> str:
-        return "/".join(f"{escape_name_part(part.type)}={escape_name_part(part.value)}" for part in self.rdn)
-
-    def __format__(self, spec: str) -> str:
-        return format(str(self), spec)
-
-    def __hash__(self) -> int:
-        return hash(str(self))
-
-    def __lt__(self, other: object) -> bool:
-        return self._parts() < other._parts() if isinstance(other, DistinguishedNameMixin) else NotImplemented
-
-    def _parts(self) -> list[tuple[str, str]]:
-        return [(str(part.type or ""), str(part.value or "")) for part in self.rdn]
-
-
-def as_name(value: str | N, cls: type[N]) -> N:
-    """Return a distinguished name for a name or its text form.
-
-    Args:
-        value: a name of the class, which is returned unchanged, or text such as `MD=EMS1/ME=NE-7`.
-        cls: the class of the name, such as `NamingAttributeType`.
-
-    Raises:
-        EncodeError: `value` is neither of them, or text of another form.
-    """
-    if isinstance(value, cls):
-        return value
-    if isinstance(value, str):
-        return cls.parse(value)
-    raise EncodeError(f"a name is {cls.__name__} or text, not {type(value).__name__}")
-
-
-_ESCAPES = {"%": "%25", "/": "%2F", "=": "%3D"}
-_UNESCAPES = {code.lower(): char for char, code in _ESCAPES.items()}
-
-
-def escape_name_part(text: str | None) -> str:
-    """Return a part of the text form of a name, with `/`, `=` and `%` escaped."""
-    return "".join(_ESCAPES.get(char, char) for char in text or "")
-
-
-def _unescape(text: str) -> str:
-    pieces = re.split(r"(%.{0,2})", text, flags=re.DOTALL)
-    try:
-        return "".join(_UNESCAPES[piece.lower()] if piece.startswith("%") else piece for piece in pieces)
-    except KeyError as error:
-        raise EncodeError(f"{text!r}: {error.args[0]!r} is not an escape of a name; use %25, %2F and %3D") from None
 
 
 def find_element(tag: str, root: str | None = None) -> type[XmlObject] | None:

@@ -6,6 +6,7 @@ A document that is not well-formed or ends early is always an error; the parser 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -132,9 +133,10 @@ def parse_xml(
     try:
         root = etree.fromstring(raw, parser)
     except etree.XMLSyntaxError as error:
-        passed = _without_odd_prefixes(raw, parser.error_log, limits) if odd_prefixes is not None else None
+        log = list(parser.error_log)
+        passed = _without_odd_prefixes(raw, log, limits) if odd_prefixes is not None else None
         if passed is None or odd_prefixes is None:
-            raise syntax_error(error, source) from None
+            raise syntax_error(error, source, log) from None
         root, prefixes = passed
         odd_prefixes += prefixes
     except (ValueError, LookupError, UnicodeError) as error:
@@ -170,12 +172,13 @@ def may_have_attributes(raw: bytes, root: etree._Element) -> bool:
 
 
 def _without_odd_prefixes(
-    raw: bytes, log: etree._ListErrorLog, limits: Limits
+    raw: bytes, log: list[etree._LogEntry], limits: Limits
 ) -> tuple[etree._Element, list[str]] | None:
     """Return the tree of a document whose only fault are unused prefixes for names that are not URIs, and the prefixes.
 
     Figure 12 writes xmlns:schemaLocation for xsi:schemaLocation. Such a document is well-formed XML, and libxml2 makes
-    its whole tree in recovery mode. If either log has another entry, something else is wrong, and the result is None.
+    its whole tree in recovery mode. If either log has another entry, something else is wrong, and the result is None. A
+    prefix that is used comes first in `log` then, because it is the fault.
     """
     matches = [_ODD_PREFIX.match(entry.message or "") for entry in log]
     if not matches or None in matches:
@@ -186,7 +189,9 @@ def _without_odd_prefixes(
         return None
     prefixes = list(dict.fromkeys(match[1] for match in matches if match))
     etree.cleanup_namespaces(root, keep_ns_prefixes=sorted(_declared_prefixes(root) - {"", *prefixes}))
-    return None if _declared_prefixes(root) & set(prefixes) else (root, prefixes)
+    used = _declared_prefixes(root) & set(prefixes)
+    log.sort(key=lambda entry: not used & set(_ODD_PREFIX.findall(entry.message)))
+    return None if used else (root, prefixes)
 
 
 def _declared_prefixes(root: etree._Element) -> set[str]:
@@ -317,10 +322,22 @@ def _first_deeper_than(root: etree._Element, depth: int) -> etree._Element | Non
     return None
 
 
-def syntax_error(error: etree.XMLSyntaxError, source: str | None) -> MalformedXmlError | ForbiddenXmlError:
-    """Return our error for a syntax error of lxml, with its line."""
+def syntax_error(
+    error: etree.XMLSyntaxError, source: str | None, log: Iterable[etree._LogEntry] = ()
+) -> MalformedXmlError | ForbiddenXmlError:
+    """Return our error for a syntax error of lxml, with its line.
+
+    Args:
+        error: of lxml.
+        source: name of the document.
+        log: the errors that the parser found. A prefix for what is not a URI, which may be passed over, is named last.
+    """
     message = (error.msg or str(error)).strip()
     line = error.lineno
+    errors = [entry for entry in log if entry.level >= etree.ErrorLevels.ERROR]
+    errors.sort(key=lambda entry: _ODD_PREFIX.match(entry.message) is not None)
+    if errors:
+        message, line = errors[0].message, errors[0].line
     if not line and (logged := error.error_log.last_error) is not None:  # a fed parser's log says more than its error
         message, line = logged.message, logged.line
     message = re.sub(r", line \d+, column \d+.*$", "", message, flags=re.DOTALL)

@@ -61,6 +61,9 @@ def _service(
     )
 
 
+PORT_TYPE_ENDS = '<w:operation name="ask"><w:input name="again" message="t:m"/></w:operation></w:portType>'
+BINDING_ENDS = '<w:operation name="ask"/></w:binding>'
+
 CASES: list[Case] = [
     ("not-xml", {"a.xsd": "<x:schema"}, "a.xsd", 1, "not generated"),
     ("dtd", {"a.xsd": f'<!DOCTYPE x [<!ENTITY a "b">]>{_schema(USE)}'}, "a.xsd", 1, "not generated"),
@@ -193,6 +196,18 @@ CASES: list[Case] = [
     ),
     ("binding-type-missing", {"a.wsdl": _wsdl(port_type="t:No")}, "a.wsdl", 2, "not generated"),
     ("operation-drift", {"a.wsdl": _service(operation="aks_it", binding="asks_it")}, "a.wsdl", 10, "'aks_it'"),
+    (
+        "operation-overloaded",
+        {
+            "a.wsdl": _service()
+            .replace("<w:input", '<w:input name="first"')
+            .replace("</w:portType>", PORT_TYPE_ENDS)
+            .replace("</w:binding>", BINDING_ENDS)
+        },
+        "a.wsdl",
+        10,
+        "taken in the order of the port type",
+    ),
     ("operation-undefined", {"a.wsdl": _service(binding="whatever")}, "a.wsdl", 10, "not generated"),
     ("operation-unbound", {"a.wsdl": _service(binding="whatever")}, "a.wsdl", 7, "left out"),
     (

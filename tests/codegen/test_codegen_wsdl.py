@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
@@ -240,3 +240,76 @@ def test_an_operation_without_its_element_fails(build: Build, oracle: Any, messa
 )
 def test_interface_names(name: str, stripped: str) -> None:
     assert stripped_name(name) == stripped
+
+
+LOOKUPS = ("Id", "Name", "Place")
+
+
+def _lookups(wsdl: Callable[..., str], port: Mapping[str, str], bound: Mapping[str, str]) -> str:
+    """A WSDL whose operation `lookup` is there three times; the SOAP action of each is that of its message.
+
+    Args:
+        port: the attributes of input and output in the port type, by message.
+        bound: those of the binding, in its order.
+    """
+
+    def operation(names: str, one: str = "") -> str:
+        first, _, second = names.partition("|")
+        asked, found = (f'message="t:by{one}"', f'message="t:found{one}"') if one else ("", "")
+        body = '<s:body use="literal"/>'
+        return f"<w:input {first} {asked}>{body}</w:input><w:output {second} {found}>{body}</w:output>"
+
+    elements = "".join(
+        f'<x:element name="{kind}{one}" type="x:string"/>' for one in LOOKUPS for kind in ("by", "found")
+    )
+    messages = "".join(
+        f'<w:message name="{kind}{one}"><w:part name="b" element="t:{kind}{one}"/></w:message>'
+        for one in LOOKUPS
+        for kind in ("by", "found")
+    )
+    ports = "".join(f'<w:operation name="lookup">{operation(names, one)}</w:operation>' for one, names in port.items())
+    bindings = "".join(
+        f'<w:operation name="lookup"><s:operation soapAction="urn:{one}"/>{operation(names)}</w:operation>'
+        for one, names in bound.items()
+    )
+    return wsdl(
+        f'<w:types><x:schema targetNamespace="urn:w">{elements}</x:schema></w:types>{messages}'
+        f'<w:portType name="P">{ports}</w:portType><w:binding name="B" type="t:P">'
+        f'<s:binding transport="http://schemas.xmlsoap.org/soap/jms"/>{bindings}</w:binding>'
+    )
+
+
+NAMED = {one: f'name="in{one}"|name="out{one}"' for one in LOOKUPS}
+BACKWARDS = dict(reversed(NAMED.items()))
+
+
+@pytest.mark.obligation("GEN1")
+@pytest.mark.parametrize(
+    ("port", "bound"),
+    [
+        (NAMED, BACKWARDS),
+        (NAMED, {one: names.partition("|")[0] for one, names in BACKWARDS.items()}),
+        (NAMED, {one: f"|{names.partition('|')[2]}" for one, names in BACKWARDS.items()}),
+        ({**NAMED, "Id": "|"}, {**BACKWARDS, "Id": 'name="lookupRequest"|name="lookupResponse"'}),
+        ({**NAMED, "Id": 'name="lookupRequest"|name="lookupResponse"'}, {**BACKWARDS, "Id": "|"}),
+        (
+            {one: f'name="any"|name="out{one}"' for one in LOOKUPS},
+            {one: f'name="any"|name="out{one}"' for one in BACKWARDS},
+        ),
+    ],
+)
+def test_overloads_have_the_soap_action_of_their_input_and_output(
+    build: Callable[..., Result], wsdl: Any, port: dict[str, str], bound: dict[str, str]
+) -> None:
+    result = build({"a.wsdl": _lookups(wsdl, port, bound)})
+    assert result.findings == ()
+    found = {operation.request.local: operation.action for operation in result.services[0].operations}
+    assert found == {f"by{one}": f"urn:{one}" for one in LOOKUPS}
+
+
+@pytest.mark.obligation("GEN1")
+@pytest.mark.parametrize("names", ["|", 'name="in"|name="out"', 'name="x"|'])
+def test_overloads_that_nothing_tells_apart_are_a_finding(build: Callable[..., Result], wsdl: Any, names: str) -> None:
+    result = build({"a.wsdl": _lookups(wsdl, NAMED, dict.fromkeys(BACKWARDS, names))})
+    assert {finding.rule for finding in result.findings} == {"operation-overloaded"}
+    assert len(result.services[0].operations) == 3

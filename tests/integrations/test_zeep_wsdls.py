@@ -179,3 +179,44 @@ def test_rpc_style_wraps_the_parts(tmp_path: Path, paired: Paired) -> None:
     number, request = ordering(paired, wsdl, '<o:orderResponse xmlns:o="urn:shop"><number>7</number></o:orderResponse>')
     assert number == 7
     assert [one.tag for one in request.find(".//{urn:shop}order")] == ["part", "count"]
+
+
+HEADERS = """<wsdl:message name="sess"><wsdl:part name="session" type="t:Session"/>
+ <wsdl:part name="plain" element="t:trace"/></wsdl:message>"""
+SESSION = """<x:complexType name="Session"><x:sequence><x:element name="id" type="x:string"/></x:sequence>
+ </x:complexType><x:element name="trace" type="x:string"/></x:schema>"""
+
+
+@pytest.mark.obligation("GEN2")
+@pytest.mark.parametrize("namespace", ["urn:hdrs", ""])
+@pytest.mark.parametrize("over_http", [False, True])
+def test_a_header_part_with_a_type_is_in_the_namespace_of_its_header(
+    tmp_path: Path, paired: Paired, namespace: str, over_http: bool
+) -> None:
+    said = f' namespace="{namespace}"' if namespace else ""
+    blocks = "".join(
+        f'<soap:header message="t:sess" part="{part}" use="literal"{said}/>' for part in ("session", "plain")
+    )
+    text = definitions(transport=HTTP if over_http else MTOSI_JMS).replace("</x:schema>", SESSION, 1)
+    text = text.replace("<wsdl:portType", f"{HEADERS}<wsdl:portType", 1)
+    for direction in ("input", "output"):
+        text = text.replace(f"<wsdl:{direction}><soap:body", f"<wsdl:{direction}>{blocks}<soap:body")
+    wsdl = tmp_path / "shop.wsdl"
+    wsdl.write_text(text)
+    pair = paired()
+    caller = client(wsdl, url="http://127.0.0.1:9/") if over_http else client(wsdl, pair.requestor, pair.destination)
+    session = caller.get_type("{urn:shop}Session")(id="7")
+    given = {"session": session, "plain": "t"}
+    tag = f"{{{namespace}}}session" if namespace else "session"
+    made = caller.create_message(caller.service, "order", part="w", count=1, _soapheaders=given)
+    assert [(one.tag, "".join(one.itertext())) for one in made[0] if "tmforum" not in one.tag] == [
+        (tag, "7"),
+        ("{urn:shop}trace", "t"),
+    ]
+    answer = f"<e:Header><s:session xmlns:s='{namespace}'><id xmlns='urn:shop'>8</id></s:session></e:Header>"
+    answer = answer if namespace else answer.replace("s:session", "session").replace(" xmlns:s=''", "")
+    body = "<e:Body><ordered xmlns='urn:shop'><number>7</number></ordered></e:Body>"
+    envelope = etree.fromstring(
+        f"<e:Envelope xmlns:e='http://schemas.xmlsoap.org/soap/envelope/'>{answer}{body}</e:Envelope>"
+    )
+    assert caller.operation("order").output.deserialize(envelope).header.session.id == "8"

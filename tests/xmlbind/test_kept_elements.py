@@ -268,3 +268,26 @@ def test_unused_prefixes_for_what_is_no_uri_are_told_and_left_out(number: int) -
     assert found.body.xml == b'<a xmlns="urn:a">o0:x</a>'
     with pytest.raises(MalformedXmlError, match="not a valid URI"):
         soap.parse(document.replace(b"<a ", b"<o0:a ").replace(b"</a", b"</o0:a"))
+
+
+ODD = '<a xmlns:odd="no uri">\n'
+
+
+@pytest.mark.obligation("GEN3")
+@pytest.mark.parametrize(
+    ("inside", "line", "says"),
+    [
+        (f"{ODD}<b>\n</c></a>", 3, "tag mismatch"),
+        (f"{ODD}<b>", 2, "tag mismatch"),
+        (f"{ODD}<b x='1' x='2'/></a>", 2, "redefined"),
+        (f"{ODD}\n<b>a & b</b></a>", 3, "EntityRef"),
+        (f"{ODD}<x:b/></a>", 2, "prefix x"),
+        (f"{ODD}<used:b xmlns:used='b c'/></a>", 2, "xmlns:used"),
+        (f"<b>{ODD}</b></a>", 2, "tag mismatch"),
+        (f"{ODD}{'<b>' * 300}{'</b>' * 300}</a>", 2, "too deep"),
+    ],
+)
+def test_of_two_faults_the_one_that_is_not_passed_over_is_told(inside: str, line: int, says: str) -> None:
+    with pytest.raises((MalformedXmlError, ForbiddenXmlError), match=says) as caught:
+        soap.parse(envelope(b"<?xml?>" + inside.encode()))
+    assert caught.value.line == line

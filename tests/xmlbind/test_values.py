@@ -52,10 +52,70 @@ def test_names_survive_their_text(parts: list[tuple[str, str]]) -> None:
 
 def test_names_are_written_as_people_write_them() -> None:
     assert str(_name([("MD", "EMS1"), ("ME", "NE-7")])) == "MD=EMS1/ME=NE-7"
-    assert str(name("PTP=/rack=1/shelf=1")) == "PTP=/rack=1/shelf=1"
     assert str(_name([("PTP", "/rack=1%")])) == "PTP=%2Frack%3D1%25"
     assert name("a=%2f%3d%25").rdn[0].value == "/=%"
     assert escape_name_part(None) == ""
+
+
+TYPES = st.sampled_from(["MD", "ME", "EH", "PTP", "CTP", "rack", "Slot", "XX", "ehNm"])
+PLACES = st.sampled_from(["", "/", "/rack=1", "/rack=1/shelf=2", "/XX=1/ME=2", "a=b", "%2F", "%00", "=/", "a/b=c"])
+
+
+@given(st.lists(st.tuples(TYPES, TEXTS | PLACES), min_size=1, max_size=5))
+def test_names_of_any_values_come_from_pairs_and_survive_their_text(parts: list[tuple[str, str]]) -> None:
+    made = name(*parts)
+    assert [(part.type, part.value) for part in made.rdn] == parts
+    again = name(str(made))
+    assert (again, hash(again), str(again)) == (made, hash(made), str(made))
+    if all(value for _, value in parts):
+        assert str(made) == "/".join(f"{kind}={escape_name_part(value)}" for kind, value in parts)
+
+
+@pytest.mark.obligation("GEN4")
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("MD=E/ME=N/PTP=/rack=1/shelf=1", [("MD", "E"), ("ME", "N"), ("PTP", "/rack=1/shelf=1")]),
+        ("EH=/rack=1/EQ=2", [("EH", "/rack=1"), ("EQ", "2")]),
+        (
+            "PTP=/rack=1/shelf=a%2Fb/CTP=/sts3c_au4-j=1/vt2=2",
+            [("PTP", "/rack=1/shelf=a/b"), ("CTP", "/sts3c_au4-j=1/vt2=2")],
+        ),
+        ("ME=/CTP=x", [("ME", ""), ("CTP", "x")]),
+        ("ME=a=b/EQ=c=d", [("ME", "a=b"), ("EQ", "c=d")]),
+        ("rack=1/shelf=2", [("rack", "1"), ("shelf", "2")]),
+        ("PTP=%00/rack=1", [("PTP", ""), ("rack", "1")]),
+    ],
+)
+def test_places_of_ports_as_people_write_them(text: str, parts: list[tuple[str, str]]) -> None:
+    made = name(text)
+    assert made == _name(parts) == name(str(made))
+
+
+@pytest.mark.obligation("GEN4")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "PTP=/Rack=1",  # neither a type nor a step of a place
+        "PTP=/XX=1/YY=2",
+        "PTP=/rack=1/Slot=2",
+        "XPORT=/rack=1",  # a vendor's type
+        "PTP=rack=1/shelf=2",
+        "PTP=/rack=1/",
+        "PTP=/rack/shelf",
+    ],
+)
+def test_a_text_that_can_be_read_in_two_ways_says_how_to_write_it(text: str) -> None:
+    with pytest.raises(EncodeError, match=r"%2F.*pairs: name\(\("):
+        name(f"MD=E/ME=N/{text}")
+
+
+@pytest.mark.parametrize(
+    "parts", [[("MD",)], [("", "x")], [("MD", 1)], [("MD", None)], ["MD=E", ("ME", "N")], [("MD", "E"), "ME=N"], [None]]
+)
+def test_pairs_that_are_no_part_of_a_name(parts: list[Any]) -> None:
+    with pytest.raises(EncodeError, match="name is"):
+        name(*parts)
 
 
 @pytest.mark.parametrize(

@@ -86,7 +86,9 @@ def _abstract_bindings(definitions: Definitions, root: Document) -> list[Binding
             "",
             port_type.place,
             tuple(
-                BoundOperation(operation.name, operation.place, "", "", BoundMessage(), BoundMessage())
+                BoundOperation(
+                    operation.name, operation.place, "", "", BoundMessage(), BoundMessage(), labels=operation.labels
+                )
                 for operation in port_type.operations
             ),
         )
@@ -188,13 +190,8 @@ class _Joiner:
 
     def _pairs(self, port_type: PortType) -> Iterator[tuple[BoundOperation, PortOperation]]:
         """Pair binding operations with those of the port type: by name, by similarity, the last pair by its words."""
-        left = list(port_type.operations)
-        pairs: dict[BoundOperation, PortOperation] = {}
-        for bound in self._binding.operations:
-            same = [operation for operation in left if operation.name == bound.name]
-            if same:
-                pairs[bound] = same[0]
-                left.remove(same[0])
+        pairs = self._namesakes(port_type)
+        left = [operation for operation in port_type.operations if operation not in pairs.values()]
         lost: list[BoundOperation] = []
         for bound in (bound for bound in self._binding.operations if bound not in pairs):
             near = [(_closeness(bound.name, operation.name), operation) for operation in left]
@@ -218,6 +215,33 @@ class _Joiner:
             message = f"operation {operation.name!r} of the port type is not in binding {self._binding.name.local!r}"
             self.report("operation-unbound", operation.place, message, "left out: nothing says how to send it")
         return ((bound, pairs[bound]) for bound in self._binding.operations if bound in pairs)
+
+    def _namesakes(self, port_type: PortType) -> dict[BoundOperation, PortOperation]:
+        """Pair operations of one name. Overloads belong together by the names of input and output, then of one of them.
+
+        What no name tells apart is paired in its order, with a finding if more than one pair is left.
+        """
+        pairs: dict[BoundOperation, PortOperation] = {}
+        for name in dict.fromkeys(bound.name for bound in self._binding.operations):
+            bounds = [bound for bound in self._binding.operations if bound.name == name]
+            left = [operation for operation in port_type.operations if operation.name == name]
+            overloaded = len(left) > 1
+            for needed in (2, 1):
+                for bound in [bound for bound in bounds if bound not in pairs]:
+                    same = [operation for operation in left if _labels_alike(bound, operation) == needed]
+                    if overloaded and len(same) == 1:
+                        pairs[bound] = same[0]
+                        left.remove(same[0])
+            rest = dict(zip((bound for bound in bounds if bound not in pairs), left, strict=False))
+            for bound, operation in rest.items():
+                if overloaded and (len(left) > 1 or _labels_alike(bound, operation) < 0):
+                    message = (
+                        f"operation {name!r} is overloaded, and the names of input and output do not tell which it is"
+                    )
+                    repair = "taken in the order of the port type: the SOAP action may be that of another"
+                    self.report("operation-overloaded", bound.place, message, repair)
+            pairs.update(rest)
+        return pairs
 
     def _operation(self, bound: BoundOperation, operation: PortOperation) -> Operation | None:
         if operation.answers_first:
@@ -462,6 +486,22 @@ class _Bodies:
         if not self._made.typed(name, parts[0].type, parts[0].place, f"Fault {message.name.local}."):
             self._taken(name, message, "fault")
         return name
+
+
+def _labels_alike(bound: BoundOperation, operation: PortOperation) -> int:
+    """How many of input and output a binding and a port type name alike; -1 if they name one otherwise.
+
+    WSDL's default for a name that is not given (2.4.5) is the operation's, with `Request` or `Response` if it has both.
+    """
+    two_way = operation.input is not None and operation.output is not None
+    alike = 0
+    for given, own, suffix in zip(bound.labels, operation.labels, ("Request", "Response"), strict=True):
+        default = operation.name + suffix * two_way
+        if (given or default) == (own or default):
+            alike += 1
+        elif given:
+            return -1
+    return alike
 
 
 def _body_part(parts: list[Part]) -> Part | None:

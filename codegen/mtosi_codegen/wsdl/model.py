@@ -31,6 +31,7 @@ class PortOperation:
     """An operation of a port type; its faults are by name.
 
     Attributes:
+        labels: the names of its input and output, given or by WSDL's defaults; they tell overloads apart.
         answers_first: whether its output comes before its input or has no input: the service sends the first message.
     """
 
@@ -41,6 +42,7 @@ class PortOperation:
     faults: tuple[tuple[str, QName], ...]
     doc: str = ""
     answers_first: bool = False
+    labels: tuple[str, str] = ("", "")
 
 
 @dataclass(slots=True, eq=False)
@@ -85,7 +87,12 @@ class BoundMessage:
 
 @dataclass(slots=True, eq=False)
 class BoundOperation:
-    """An operation of a binding; `fault_spaces` has the namespaces of its faults by name."""
+    """An operation of a binding.
+
+    Attributes:
+        fault_spaces: the namespaces of its faults by name.
+        labels: the names of its input and output as given; empty where there is none.
+    """
 
     name: str
     place: Place
@@ -94,6 +101,7 @@ class BoundOperation:
     input: BoundMessage
     output: BoundMessage
     fault_spaces: dict[str, str] = field(default_factory=dict)
+    labels: tuple[str, str] = ("", "")
 
 
 @dataclass(slots=True, eq=False)

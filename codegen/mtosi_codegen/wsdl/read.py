@@ -128,6 +128,14 @@ class WsdlReader:
         child = next(self._children(operation, direction), None)
         return self._names.qname(child, "message") if child is not None else None
 
+    def _labels(self, operation: etree._Element) -> tuple[str, str]:
+        """The names of an operation's input and output; empty where none is given."""
+        inputs, outputs = (next(self._children(operation, direction), None) for direction in ("input", "output"))
+        return (
+            self._names.name(inputs) if inputs is not None else "",
+            self._names.name(outputs) if outputs is not None else "",
+        )
+
     def _port_operation(self, element: etree._Element) -> PortOperation:
         faults = tuple(
             (self._names.name(fault), self._names.qname(fault, "message")) for fault in self._children(element, "fault")
@@ -141,6 +149,7 @@ class WsdlReader:
             faults,
             self._doc(element),
             answers_first=first is not None and first.tag == f"{{{WSDL}}}output",
+            labels=self._labels(element),
         )
 
     def _binding(self, element: etree._Element, soap: etree._Element) -> Binding:
@@ -163,6 +172,7 @@ class WsdlReader:
             self._bound_message(element, "input"),
             self._bound_message(element, "output"),
             dict(self._fault_spaces(element)),
+            self._labels(element),
         )
 
     def _fault_spaces(self, operation: etree._Element) -> Iterator[tuple[str, str]]:

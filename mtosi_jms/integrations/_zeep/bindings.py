@@ -41,6 +41,18 @@ class _Binding(SoapBinding):
         made.transport = transport
         return made
 
+    def resolve(self, definitions: Any) -> None:
+        """Resolve the messages. A header part with a type gets the namespace of `soap:header`, which zeep ignores."""
+        messages = [one for found in self.all().values() for one in (found.input, found.output) if one is not None]
+        headers = [(message, message._resolve_info["header"]) for message in messages]
+        super().resolve(definitions)
+        for message, declared in headers:
+            blocks = message.header.type._element if message.header is not None else ()
+            for block, header in zip(blocks, declared, strict=False):
+                part = definitions.get("messages", header["message"].text).parts[header["part"]]
+                if part.element is None and header["namespace"]:
+                    block.qname = etree.QName(header["namespace"].strip(), header["part"])
+
     def process_service_port(self, xmlelement: etree._Element, force_https: bool = False) -> dict[str, str]:
         return super().process_service_port(xmlelement, force_https) or {"address": ""}
 

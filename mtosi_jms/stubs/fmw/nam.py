@@ -62,10 +62,10 @@ class NamingAttributeListType(_x.XmlObject):
     )
 
 
-def name(text: str) -> NamingAttributeType:
-    """The name that a text form such as `MD=EMS1/ME=NE-7` stands for."""
-    parsed: NamingAttributeType = NamingAttributeType.parse(text)
-    return parsed
+def name(text: str | tuple[str, str], *pairs: tuple[str, str]) -> NamingAttributeType:
+    """The name of a text form such as `MD=EMS1/ME=NE-7`, or of pairs: `name(("MD", "EMS1"), ("ME", "NE-7"))`."""
+    made: NamingAttributeType = NamingAttributeType.of(text, *pairs)
+    return made
 
 
 __elements__: dict[str, str] = {}
