@@ -107,11 +107,12 @@ class DistinguishedNameMixin:
         """
         if isinstance(text, str) and not pairs:
             return cls.parse(text)
-        for pair in (text, *pairs):
+        given: tuple[Any, ...] = (text, *pairs)
+        for pair in given:
             fits = isinstance(pair, (tuple, list)) and len(pair) == 2 and all(isinstance(part, str) for part in pair)
             if not fits or not pair[0]:
                 raise EncodeError(f"{pair!r:.80}: a part of a name is a pair of texts, type and value")
-        return cls._of((text, *pairs))  # type: ignore[arg-type]  # a single text has been parsed
+        return cls._of(given)
 
     @classmethod
     def _of(cls, pairs: Iterable[tuple[str, str]]) -> Self:
