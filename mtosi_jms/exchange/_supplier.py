@@ -11,7 +11,6 @@ import copy
 import logging
 import threading
 import time
-import weakref
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
@@ -47,7 +46,7 @@ from mtosi_jms.service import SupplierBase, check_count, check_seconds
 from mtosi_jms.soap import Header, correlation_id, header_text
 from mtosi_jms.spool import InboxReceiver, IncomingJournal, give_back, handed_out, watch_inbox
 from mtosi_jms.telemetry import Count, Role
-from mtosi_jms.transport import Connection, Consumer, Delivery, Session, dropped, is_open, redeliver
+from mtosi_jms.transport import Connection, Consumer, Delivery, Session, redeliver
 
 if TYPE_CHECKING:
     from mtosi_jms.exchange._aio_supplier import AsyncSupplier
@@ -65,7 +64,8 @@ class Supplier:
     """A supplier OS on one destination of one connection.
 
     Args:
-        connection: an open connection; the supplier starts it and does not close it.
+        connection: an open connection; the supplier starts it and does not close it. A started supplier belongs to it,
+            and serves until either is closed, also if the program does not keep the supplier.
         destination: an administered destination, or its name (R2a).
         services: instances of generated supplier classes, any number for one destination (O9); if several threads
             answer requests, they call the methods of these instances at the same time. Or a dispatcher, whose own
@@ -202,17 +202,17 @@ class Supplier:
 
         try:
             with aside(lambda again: self.drain()) as drain, on_signals(on_signal):
-                _answer_all(weakref.ref(self), *self._open())
+                self._answer_requests(*self._open())
         except (KeyboardInterrupt, IllegalStateError) as error:
             if not signalled:
                 raise
             log.warning("%s: ended by a signal: %s", self.destination, type(error).__name__)
 
     def start(self, threads: int = 1) -> Self:
-        """Answer requests in background threads, until `stop` or the end of the `with` block.
+        """Answer requests in background threads, until `stop`, the end of the `with` block, or of the connection.
 
-        The consumers exist when this returns: a request sent from now on is received, also on a topic. The threads do
-        not keep the supplier alive: it ends with a ResourceWarning when nobody refers to it any more.
+        The consumers exist when this returns: a request sent from now on is received, also on a topic. The threads keep
+        the supplier: the program need not.
 
         Raises:
             ConfigError: a handler is asynchronous, or `threads` is below 1.
@@ -225,8 +225,8 @@ class Supplier:
             with self._lock:
                 number = len(self._threads) + 1
                 name = f"supplier-{self.destination.name}-{number}"
-                work = (weakref.ref(self), session, consumer)
-                thread = threading.Thread(target=_answer_in_background, args=work, name=name, daemon=True)
+                work = (session, consumer)
+                thread = threading.Thread(target=self._answer_in_background, args=work, name=name, daemon=True)
                 self._threads.append(thread)
                 thread.start()
         return self
@@ -247,6 +247,43 @@ class Supplier:
             self._end(session)
             raise
         return session, consumer if self._inbox is None else InboxReceiver(session, consumer, self._inbox)
+
+    def _answer_in_background(self, session: Session, consumer: Consumer | InboxReceiver) -> None:
+        failure: MtosiError | None = None
+        try:
+            self._answer_requests(session, consumer)
+        except MtosiError as error:
+            failure = error
+            self._report_failure("the supplier ends", error)
+        finally:
+            if self._ended is not None:
+                self._ended(failure)
+
+    def _answer_requests(self, session: Session, consumer: Consumer | InboxReceiver) -> None:
+        """Answer the requests that a consumer receives.
+
+        Raises:
+            TransportError: the provider failed for good.
+        """
+        failures = 0
+        try:
+            while True:
+                try:
+                    delivery = consumer.receive()
+                except SpoolError as error:  # the provider still has the message, and there may be room again
+                    failures += 1
+                    self._report_failure("a request cannot be stored; it is delivered again", error)
+                    if self._stopped.wait(self._pause(failures)):
+                        return
+                    continue
+                failures = 0
+                if delivery is None or not self._serve(delivery, session):
+                    return
+        except IllegalStateError:
+            if not self._stopped.is_set():
+                raise
+        finally:
+            self._end(session)
 
     def _serve(self, delivery: Delivery, session: Session) -> bool:
         """Answer a request; return whether to receive more."""
@@ -353,16 +390,6 @@ class Supplier:
             sessions = list(self._sessions)
         for session in sessions:
             session.close()
-
-    def __del__(self) -> None:
-        if any(map(is_open, getattr(self, "_sessions", ()))) and not self._stopped.is_set():
-            dropped(f"Supplier({self.destination})", self._close)
-
-    def _has_ended(self, failure: MtosiError | None) -> None:
-        if failure is not None:
-            self._report_failure("the supplier ends", failure)
-        if self._ended is not None:
-            self._ended(failure)
 
     def __enter__(self) -> Self:
         return self if self._threads else self.start()
@@ -471,55 +498,6 @@ class Supplier:
         send_all(dispatcher.dispatch(envelope, message=message, address=writer), writer.send)
         if not writer.operation and self.connection.telemetry is not None:
             self.connection.telemetry.count(Count.REJECTS, self.destination)
-
-
-def _answer_all(weak: weakref.ref[Supplier], session: Session, consumer: Consumer | InboxReceiver) -> None:
-    """Answer the requests that a consumer receives. While it waits, it does not keep the supplier alive.
-
-    Raises:
-        TransportError: the provider failed for good.
-    """
-    failures = 0
-    try:
-        while True:
-            delivery: Delivery | None = None
-            failure: SpoolError | None = None
-            try:
-                delivery = consumer.receive()
-            except SpoolError as error:  # the provider still has the message, and there may be room again
-                failure, failures = error, failures + 1
-            supplier = weak()
-            if supplier is None:
-                return
-            if failure is not None:
-                supplier._report_failure("a request cannot be stored; it is delivered again", failure)
-                if supplier._stopped.wait(supplier._pause(failures)):
-                    return
-            elif delivery is None or not supplier._serve(delivery, session):
-                return
-            else:
-                failures = 0
-            del supplier
-    except IllegalStateError:
-        supplier = weak()
-        if supplier is not None and not supplier._stopped.is_set():
-            raise
-    finally:
-        supplier = weak()
-        if supplier is not None:
-            supplier._end(session)
-
-
-def _answer_in_background(weak: weakref.ref[Supplier], session: Session, consumer: Consumer | InboxReceiver) -> None:
-    failure: MtosiError | None = None
-    try:
-        _answer_all(weak, session, consumer)
-    except MtosiError as error:
-        failure = error
-    finally:
-        supplier = weak()
-        if supplier is not None:
-            supplier._has_ended(failure)
 
 
 def _alive(threads: Sequence[threading.Thread], wait: float | None) -> list[threading.Thread]:

@@ -376,7 +376,7 @@ class Publisher(Closeable):
 
     def __del__(self) -> None:
         if is_open(getattr(self, "_session", None)):
-            dropped("a Publisher", self.close)
+            dropped("a Publisher")  # its session lives on until the connection is closed
 
     def close(self) -> None:
         """End the session."""

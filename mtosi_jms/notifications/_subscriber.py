@@ -287,7 +287,7 @@ class Subscriber(Iterator[Received]):
 
     def __del__(self) -> None:
         if hasattr(self, "_source") and is_open(self._session):
-            dropped("a Subscriber", self.close)
+            dropped("a Subscriber")  # its session lives on until the connection is closed
 
     def close(self) -> None:
         """End the subscription; a durable one goes on keeping notifications."""

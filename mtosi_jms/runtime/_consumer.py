@@ -16,14 +16,14 @@ from mtosi_jms.runtime._link import Link
 from mtosi_jms.runtime._rules import RuntimeRules
 from mtosi_jms.runtime._work import KeyFunction, Work
 from mtosi_jms.spool import IncomingJournal
-from mtosi_jms.transport import Connection, InterruptionHook, dropped
+from mtosi_jms.transport import Connection, InterruptionHook
 
 
 class ConsumerRuntime:
     """Handles the messages of one destination, several at a time, until it is told to drain.
 
-    Its threads refer to `Work` and not to this object, so that a runtime which is dropped without `drain` is collected;
-    `__del__` drains it then.
+    Once started, it handles messages until it is drained or its connection is closed, also if the program does not keep
+    it.
 
     Args:
         connect: opens a connection, which belongs to the runtime, and is opened again when it is lost; or an open
@@ -119,11 +119,6 @@ class ConsumerRuntime:
             `on_error` calls it: that call does not wait.
         """
         return self._work.drain(seconds)
-
-    def __del__(self) -> None:
-        work = getattr(self, "_work", None)
-        if work is not None and work.is_open:
-            dropped("a ConsumerRuntime", lambda: work.begin_drain(0.0))
 
     def __enter__(self) -> Self:
         return self if self.health.state is not State.NEW else self.start()

@@ -30,7 +30,7 @@ from mtosi_jms.runtime._rules import RuntimeRules
 from mtosi_jms.runtime._workers import Workers
 from mtosi_jms.spool import CONFLICT, InboxDelivery, give_back, mark_in_doubt, park, retry
 from mtosi_jms.telemetry import Count
-from mtosi_jms.transport import Connection, Delivery, Interruption, Session, is_open
+from mtosi_jms.transport import Connection, Delivery, Interruption, Session
 
 T = TypeVar("T")
 KeyFunction: TypeAlias = Callable[[JmsMessage], Hashable]
@@ -78,12 +78,6 @@ class Work:
         state = self._state
         is_stuck = state is State.RUNNING and self._workers.is_stuck
         return self._record.health(State.STUCK if is_stuck else state, self._workers.counts())
-
-    @property
-    def is_open(self) -> bool:
-        """Whether it runs, and its connection, if it is not its own, is open."""
-        link, state = self._link, self._state
-        return state not in (State.NEW, State.ENDED) and (link is None or is_open(link.session))
 
     def run(self) -> None:
         with self._lock:

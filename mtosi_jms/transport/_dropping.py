@@ -1,4 +1,4 @@
-"""Closes objects with sockets and threads that are dropped without `close`, and warns of them."""
+"""Warns of objects that are dropped without `close`, and closes those that have sockets and threads."""
 
 from __future__ import annotations
 
@@ -17,14 +17,16 @@ def is_open(session: object) -> bool:
     return not getattr(session, "is_closed", True)
 
 
-def dropped(what: str, close: Callable[[], object]) -> None:
-    """Closes an object that nobody refers to any more, and warns with a ResourceWarning. For use in `__del__`.
+def dropped(what: str, close: Callable[[], object] | None = None) -> None:
+    """Warns with a ResourceWarning of an object that nobody refers to any more. For use in `__del__`.
 
     Args:
         what: name of the object, without secrets.
-        close: closes the object; called in another thread.
+        close: closes the object; called in another thread. None: what the object has open belongs to its connection,
+            and ends with it.
     """
-    close_aside(close)
+    if close is not None:
+        close_aside(close)
     warnings.warn(f"{what} was dropped without being closed", ResourceWarning, stacklevel=2)
 
 

@@ -1,7 +1,8 @@
-"""What is dropped without `close` is told, and gives its threads and sockets back; what is used is not dropped."""
+"""What is dropped without `close`: a connection is told and closed; a role belongs to its connection and lives on."""
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import threading
 import time
@@ -56,19 +57,16 @@ USES: dict[str, Callable[[Connection], object]] = {
     "sending": sending,
     "receiving": lambda connection: connection.session().consumer(WORK).receive(0.01),
     "requestor": lambda connection: mtosi.Requestor(connection, sender_uri="queue:OS"),
-    "supplier": lambda connection: mtosi.Supplier(connection, WORK, [ManagedElementRetrieval.Supplier()]).start(3),
     "publisher": lambda connection: mtosi.Publisher(connection, {"Inventory": "topic:T"}, sender_uri="queue:OS"),
     "subscriber": lambda connection: mtosi.Subscriber(connection, mtosi.Topic("DROPPED")),
+}
+STARTED: dict[str, Callable[[Connection], object]] = {
+    "supplier": lambda connection: mtosi.Supplier(connection, WORK, [ManagedElementRetrieval.Supplier()]).start(3),
     "runtime": lambda connection: ConsumerRuntime(connection, WORK, lambda *_: None, parking="queue:P").start(),
 }
-
-
-ROLES = {
-    "requestor": "a Requestor",
-    "supplier": "Supplier(queue:DROPPED)",
-    "publisher": "a Publisher",
-    "subscriber": "a Subscriber",
-    "runtime": "a ConsumerRuntime",
+ROLES: dict[str, Callable[[Connection], object]] = {
+    **STARTED,
+    **{role: USES[role] for role in ("requestor", "publisher", "subscriber")},
 }
 
 
@@ -92,15 +90,58 @@ def test_a_dropped_connection(activemq: Any, warned: Callable[[], list[str]], us
     assert sum("StompConnection" in one for one in warned()) == 3
 
 
-@pytest.mark.parametrize("role", ROLES)
-def test_a_dropped_role(warned: Callable[[], list[str]], role: str) -> None:
+def test_a_dropped_requestor(warned: Callable[[], list[str]]) -> None:
     """Its connection stays open, and has nothing of it any more."""
-    before = held()[1]
     with connect_privately() as connection:
-        made: list[Any] = [USES[role](connection)]
-        del made
-        until(lambda: held()[1] <= before and not connection.open_sessions)
-        assert warned() == [f"{ROLES[role]} was dropped without being closed"]
+        mtosi.Requestor(connection, sender_uri="queue:OS")
+        until(lambda: not connection.open_sessions)
+        assert warned() == ["a Requestor was dropped without being closed"]
+
+
+@pytest.mark.parametrize("role", ["publisher", "subscriber"])
+def test_a_dropped_publisher_or_subscriber(warned: Callable[[], list[str]], role: str) -> None:
+    """It is told, and ends with its connection."""
+    with connect_privately() as connection:
+        USES[role](connection)
+        gc.collect()
+        assert warned() == [f"a {role.title()} was dropped without being closed"]
+        assert connection.open_sessions == 1
+
+
+@pytest.mark.parametrize("serves", ["threads", "asyncio"])
+def test_a_started_supplier_that_nobody_keeps(warned: Callable[[], list[str]], small: Any, serves: str) -> None:
+    """It serves until its connection is closed, and nothing of it is left then."""
+    before = held()[1]
+
+    def ask(connection: Connection) -> int:
+        gc.collect()
+        with mtosi.Requestor(connection, sender_uri=REQUESTOR) as requestor:
+            found = ManagedElementRetrieval(requestor, SUPPLIER).get_all_managed_elements.batches(batch_size=1)
+            return len(list(found))
+
+    async def serve(connection: Connection) -> int:
+        await mtosi.Supplier(connection, SUPPLIER, [small]).aio.start(2)
+        return await asyncio.to_thread(ask, connection)
+
+    with connect_privately() as connection:
+        if serves == "threads":
+            mtosi.Supplier(connection, SUPPLIER, [small]).start(2)
+            assert ask(connection) == 4
+        else:
+            assert asyncio.run(serve(connection)) == 4
+    until(lambda: held()[1] <= before)
+    assert warned() == []
+
+
+def test_a_started_runtime_that_nobody_keeps(warned: Callable[[], list[str]]) -> None:
+    before, handled = held()[1], threading.Event()
+    with connect_privately() as connection:
+        ConsumerRuntime(connection, WORK, lambda *_: handled.set(), parking="queue:P").start()
+        gc.collect()
+        connection.session().send(WORK, JmsMessage(body=b"x"))
+        assert handled.wait(PATIENCE)
+    until(lambda: held()[1] <= before)
+    assert warned() == []
 
 
 @pytest.mark.parametrize("role", ROLES)
@@ -108,7 +149,7 @@ def test_what_was_closed_is_not_told(warned: Callable[[], list[str]], role: str)
     """Nor what ended with its connection."""
     for close in (True, False):
         with connect_privately() as connection:
-            made: list[Any] = [USES[role](connection)]
+            made: list[Any] = [ROLES[role](connection)]
             if close:
                 getattr(made[0], "close", getattr(made[0], "stop", getattr(made[0], "drain", None)))()
         until(lambda: not connection.open_sessions)
