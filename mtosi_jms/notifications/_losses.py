@@ -7,7 +7,7 @@ heartbeat that does not come, a sender that reports losses, and a provider that 
 |---|---|---|
 | HEARTBEAT | no heartbeat of a sender, or of anybody so far, for longer than was promised | with the next one |
 | SENDER | EventLossOccurred | with EventLossCleared about the same object |
-| TRANSPORT | the provider failed, or the connection to a topic that is not durable was lost | with the next message |
+| TRANSPORT | the provider failed, or the connection was lost and may not have kept all | with the next message |
 
 When a loss is over, no more events are lost, but those that were lost are still missing: ask for them then.
 """

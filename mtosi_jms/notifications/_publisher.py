@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from mtosi_jms.closing import Closeable
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.exchange.arguments import check_connection
-from mtosi_jms.exchange.messages import moment, stamped
+from mtosi_jms.exchange.messages import Target, moment, stamped, target_of
 from mtosi_jms.exchange.reporting import Asked, published
 from mtosi_jms.exchange.sending import TimedSender
 from mtosi_jms.jms import BindingProfile, Destination, FrozenMap, JmsMessage
@@ -23,7 +23,7 @@ from mtosi_jms.jms.events import EVENT_NAMES
 from mtosi_jms.jms.profile import FILTER_ATTRIBUTES, TopicCategory
 from mtosi_jms.masking import without_login
 from mtosi_jms.notifications._events import Event, event_name, events_of_message, notify_of
-from mtosi_jms.service import check_seconds
+from mtosi_jms.service import CallOptions, check_seconds
 from mtosi_jms.soap import Header
 from mtosi_jms.spool import OutgoingJournal, watch_outbox
 from mtosi_jms.stubs.fmw.elc import EventLossCleared
@@ -115,6 +115,8 @@ class Publisher(Closeable):
         system: the settings that all publishers of the system share; its profile is used if `profile` is left out.
         outbox: stores each message before it is sent PERSISTENT, until the provider has confirmed it. Messages left in
             it are sent first.
+        persistent: whether the provider must store notifications, unless the address of a topic says. None: as the
+            profile says. Its default is NON_PERSISTENT (O6b), so a restart of the broker loses what it has kept.
 
     Raises:
         ConfigError: no topic, a temporary one (R2a), no such category, a profile that maps other attributes than the
@@ -132,6 +134,7 @@ class Publisher(Closeable):
         profile: BindingProfile | None = None,
         system: SystemProfile | None = None,
         outbox: OutgoingJournal | None = None,
+        persistent: bool | None = None,
     ) -> None:
         check_connection("Publisher", connection)
         given: object = topics
@@ -143,7 +146,10 @@ class Publisher(Closeable):
         self.profile = profile or self.system.binding
         self.sender_uri = sender_uri
         self._names = connection.names
-        self._topics = {_category(category): connection.names.lookup(name) for category, name in topics.items()}
+        self._persistent = persistent
+        found = {_category(one): target_of(connection.names, name, CallOptions()) for one, name in topics.items()}
+        self._topics = {category: target.destination for category, target in found.items()}
+        self._targets = {target.destination: target for target in found.values()}
         self._check_topics()
         self._lock = threading.Lock()
         self._making = threading.Lock()
@@ -313,18 +319,19 @@ class Publisher(Closeable):
         Args:
             topic: the topic of the events, which the body names.
             events: one or more.
-            to: the header's destinationURI; None: the topic's name.
+            to: the header's destinationURI; None: the topic's name in the naming context (C53).
 
         Raises:
             ConfigError: not an event, or events of several packages.
             EncodeError: an event cannot become valid XML.
         """
+        target = self._targets.get(topic) or Target(topic, self._names.uri_of(topic), CallOptions())
         header = Header(
             activity_name="notify",
             msg_name="notify",
             msg_type=MessageTypeType.NOTIFICATION,
             sender_uri=self.sender_uri,
-            destination_uri=to or topic.name,
+            destination_uri=to or target.uri,
             communication_pattern=CommunicationPatternType.Notification,
             communication_style=CommunicationStyleType.MSG,
             timestamp=moment(),
@@ -332,7 +339,10 @@ class Publisher(Closeable):
         filters = sorted(self.system.shared(map(event_name, events)))
         body = notify_of(str(topic.name), events)
         message = to_jms(header, body, self.profile, names=self._names, filters=filters, one_way=True)
-        return stamped(message, None, None)
+        options = target.options
+        return stamped(
+            message, self._persistent if options.persistent is None else options.persistent, options.time_to_live
+        )
 
     def topic_of(self, event: Event, category: Category | None = None) -> Destination:
         """Return the topic that an event goes to.

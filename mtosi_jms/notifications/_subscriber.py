@@ -7,11 +7,13 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Self
 
-from mtosi_jms.errors import ConfigError, EnvelopeError, IllegalStateError, TransportError, XmlError
+from mtosi_jms.errors import ConfigError, EnvelopeError, IllegalStateError, SpoolError, TransportError, XmlError
 from mtosi_jms.exchange.arguments import check_connection
-from mtosi_jms.jms import BindingProfile, Destination, JmsMessage
+from mtosi_jms.exchange.messages import warn
+from mtosi_jms.jms import BindingProfile, DeliveryMode, Destination, JmsMessage
 from mtosi_jms.jms.binding import from_jms, judge_body, sender_of
 from mtosi_jms.jms.body_check import Validate, body_check
 from mtosi_jms.jms.selector import Condition, Selector, lint
@@ -19,7 +21,7 @@ from mtosi_jms.notifications._events import Received, events_in, name_of
 from mtosi_jms.notifications._losses import Loss, LossHook, LossWatch
 from mtosi_jms.service import check_seconds
 from mtosi_jms.soap import correlation_id
-from mtosi_jms.spool import InboxReceiver, IncomingJournal, Landing, begin, mark_in_doubt, watch_inbox
+from mtosi_jms.spool import InboxDelivery, InboxReceiver, IncomingJournal, Landing, begin, mark_in_doubt, watch_inbox
 from mtosi_jms.telemetry import Count, of_message
 from mtosi_jms.transport import Connection, Delivery, dropped, is_open, redeliver
 
@@ -29,6 +31,10 @@ if TYPE_CHECKING:
 log = logging.getLogger(__package__)
 
 _LOSS_IS_OVER: Final = {"EventLossOccurred": False, "EventLossCleared": True}
+_VOLATILE: Final = (
+    "the message is NON_PERSISTENT: the broker loses such messages of a durable subscription when it restarts; "
+    "publishers have `persistent=True`"
+)
 
 
 class Subscriber(Iterator[Received]):
@@ -47,12 +53,14 @@ class Subscriber(Iterator[Received]):
         selector: condition on headers and properties (R10): text, a `Selector`, or an expression of the builder `P`. A
             part of it that no notification can meet is logged (R20c).
         durable: name of a durable subscription, which keeps notifications while nobody receives (P8); for a topic, and
-            a connection with a client id.
+            a connection with a client id. Only PERSISTENT ones survive a restart of the broker: the first message that
+            is not has a warning (O6b), and from then on a lost connection is a loss.
         timeout: seconds to wait for an event before iteration ends; None waits for ever.
         landing: keeps each message durably.
         inbox: stores each message before it is acknowledged and drops copies of earlier ones. Its events are handed out
             once. A message is settled when the event after its last one is requested, at the end of a `with` block
-            without an error, or by `done`; otherwise it is in doubt (`Inbox.in_doubt`).
+            without an error, or by `done`; otherwise it is in doubt (`Inbox.in_doubt`), also if anything interrupts
+            the reading or handing out of its events.
         on_error: called with the error of a message that cannot be read; without it the error is raised.
         package: generated package whose classes are preferred to those of all others.
         profile: the binding profile of the publishers. The selector is checked against it; with `validation="strict"`
@@ -104,6 +112,7 @@ class Subscriber(Iterator[Received]):
         self._strict = profile is not None and profile.validation == "strict"
         self._events: deque[Received] = deque()
         self._in_hand: Delivery | None = None
+        self._is_volatile = False
         self._making = threading.Lock()
         self._aio: AsyncSubscriber | None = None
         self._watch = LossWatch(on_loss, clock, heartbeat)
@@ -113,8 +122,8 @@ class Subscriber(Iterator[Received]):
         self._session = connection.session()
         try:
             self._consumer = self._session.consumer(self._destination, text, durable=durable)
-            if self._destination.is_topic and durable is None:  # others keep messages during a reconnect
-                self._consumer.on_interrupted = self._watch.interrupted
+            if self._destination.is_topic:  # a queue keeps messages during a reconnect
+                self._consumer.on_interrupted = self._reconnected
             connection.start()
         except BaseException:
             self._session.close()
@@ -154,13 +163,32 @@ class Subscriber(Iterator[Received]):
         return self._watch.open
 
     def __next__(self) -> Received:
-        deadline = None if self._timeout is None else time.monotonic() + self._timeout
-        while not self._events:
-            delivery = self._receive(None if deadline is None else max(0.0, deadline - time.monotonic()))
-            if delivery is None:
-                raise StopIteration
-            self._take(delivery)
-        return self._events.popleft()
+        try:
+            deadline = None if self._timeout is None else time.monotonic() + self._timeout
+            while not self._events:
+                delivery = self._receive(None if deadline is None else max(0.0, deadline - time.monotonic()))
+                if delivery is None:
+                    raise StopIteration
+                self._take(delivery)
+            return self._events.popleft()
+        except XmlError:
+            raise
+        except BaseException:
+            self._leave_in_doubt()
+            raise
+
+    def _leave_in_doubt(self) -> None:
+        """Note, in the inbox, that the outcome of the message in hand is unknown."""
+        if isinstance(self._in_hand, InboxDelivery):
+            self._events.clear()
+            with suppress(SpoolError):  # then it is in doubt when the inbox is opened again
+                mark_in_doubt(self._in_hand)
+            self._in_hand = None
+
+    def _reconnected(self, reason: str) -> None:
+        """Note a loss, unless a durable subscription has kept all that was sent meanwhile."""
+        if self._consumer.durable is None or self._is_volatile:
+            self._watch.interrupted(reason)
 
     def _receive(self, seconds: float | None) -> Delivery | None:
         """Settle the previous message, then wait for the next one and return it. Checks heartbeats meanwhile."""
@@ -173,7 +201,7 @@ class Subscriber(Iterator[Received]):
             left = None if deadline is None else max(0.0, deadline - time.monotonic())
             wait = due if left is None else left if due is None else min(left, due)
             try:
-                delivery = self._source.receive(wait)
+                self._in_hand = delivery = self._source.receive(wait)
             except IllegalStateError:
                 if waited:  # it was closed while we waited
                     return None
@@ -187,12 +215,20 @@ class Subscriber(Iterator[Received]):
             waited = True
 
     def _take(self, delivery: Delivery) -> None:
-        """Land, acknowledge and read one message."""
+        """Land, acknowledge and read one message. If that is interrupted, an inbox has it in doubt."""
+        try:
+            self._read(delivery)
+        except XmlError:  # reported
+            raise
+        except BaseException:
+            self._leave_in_doubt()
+            raise
+
+    def _read(self, delivery: Delivery) -> None:
         try:
             landed = self._landing.land(delivery.message) if self._landing is not None else None
             if isinstance(self._source, InboxReceiver):
                 begin(delivery)
-                self._in_hand = delivery
             else:
                 delivery.acknowledge()
         except BaseException:
@@ -213,6 +249,10 @@ class Subscriber(Iterator[Received]):
             self._on_error(error)
             return
         self._log_acknowledged(landed, correlation_id(envelope.header))
+        if self._consumer.durable is not None and not self._is_volatile:
+            self._is_volatile = delivery.message.delivery_mode is not DeliveryMode.PERSISTENT
+            if self._is_volatile:
+                warn(envelope, "O6b", _VOLATILE)
         if envelope.warnings:
             text = "a notification with %d warnings, message %s, the first: %s"
             count, first = len(envelope.warnings), envelope.warnings[0]
@@ -269,9 +309,9 @@ class Subscriber(Iterator[Received]):
         Raises:
             SpoolError: the inbox cannot note it.
         """
-        in_hand, self._in_hand = self._in_hand, None
-        if in_hand is not None:
-            in_hand.acknowledge()
+        if isinstance(self._in_hand, InboxDelivery):
+            self._in_hand.acknowledge()
+        self._in_hand = None
 
     def unsubscribe(self) -> None:
         """End the subscription for good; a durable one loses everything that it kept.

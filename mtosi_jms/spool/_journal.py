@@ -216,11 +216,17 @@ def retry(delivery: Delivery) -> None:
 
 
 def mark_in_doubt(delivery: Delivery) -> bool:
-    """Notes that the outcome of a message that was handed out is unknown; returns whether an inbox has noted that."""
-    if isinstance(delivery, InboxDelivery):
+    """Notes that the outcome of a message that was handed out is unknown; returns whether an inbox has noted that.
+
+    A message that was not handed out is given back.
+    """
+    if not isinstance(delivery, InboxDelivery):
+        return False
+    if delivery.begun:
         delivery.inbox.mark_in_doubt(delivery.key)
-        return True
-    return False
+    else:
+        give_back(delivery)
+    return True
 
 
 @contextmanager

@@ -116,7 +116,7 @@ def test_a_notification_as_it_goes_out(publisher: Publisher) -> None:
         "MTOSI_activityName": "notify",
         "MTOSI_communicationPattern": "Notification",
         "MTOSI_communicationStyle": "MSG",
-        "MTOSI_destinationURI": "FAULT",
+        "MTOSI_destinationURI": "jms/FaultTopic",
         "MTOSI_msgName": "notify",
         "MTOSI_msgType": "NOTIFICATION",
         "MTOSI_senderURI": "jms/EmsOS",

@@ -1,13 +1,15 @@
 """An exception between any two lines of the spool's code, and forks: what was stored is sent with its own content.
 
-Each test runs a story once to note the lines of `mtosi_jms.spool` that it runs, then once for each of them with a
-KeyboardInterrupt there, as Ctrl-C or another signal handler raises it. All lines are taken, not a sample.
+Each test runs a story once to note the lines of `mtosi_jms.spool` that it runs, or of what reads and hands out events,
+then once for each of them with a KeyboardInterrupt there, as Ctrl-C or another signal handler raises it. All lines are
+taken, not a sample.
 """
 
 from __future__ import annotations
 
 import multiprocessing
 import os
+import re
 import shutil
 import sys
 import threading
@@ -20,16 +22,23 @@ from typing import Any, Self
 
 import pytest
 
+import mtosi_jms.jms
+import mtosi_jms.notifications
+import mtosi_jms.soap
 import mtosi_jms.spool
 from mtosi_jms.errors import IllegalStateError, TransportError
 from mtosi_jms.jms import JmsMessage, Queue
+from mtosi_jms.notifications import Publisher, Subscriber
 from mtosi_jms.spool import Inbox, Outbox
+from mtosi_jms.stubs.nrb.rscoc import ResourceObjectCreation
+from mtosi_jms.testing import connect_privately
 
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 
 WORK = Queue("WORK")
 ID = "MTOSIX_messageId"
 SPOOL = str(Path(mtosi_jms.spool.__file__).parent)
+READING = tuple(str(Path(one.__file__).parent) for one in (mtosi_jms.notifications, mtosi_jms.jms, mtosi_jms.soap))
 
 
 def marked(key: str) -> JmsMessage:
@@ -59,14 +68,16 @@ class Down:
 
 
 class Interrupting:
-    """Notes the lines of the spool that are run in its block; raises at one of them.
+    """Notes the lines that are run in its block; raises at one of them.
 
     Args:
         at: which one, counted from 0 over the whole block; None: none.
+        folders: whose lines.
     """
 
-    def __init__(self, at: int | None = None) -> None:
+    def __init__(self, at: int | None = None, folders: str | tuple[str, ...] = SPOOL) -> None:
         self._at = at
+        self._folders = folders
         self.lines: list[tuple[str, int]] = []
 
     def __enter__(self) -> Self:
@@ -77,7 +88,7 @@ class Interrupting:
         sys.settrace(None)
 
     def _called(self, frame: FrameType, event: str, argument: object) -> Any:
-        return self._line if frame.f_code.co_filename.startswith(SPOOL) else None
+        return self._line if frame.f_code.co_filename.startswith(self._folders) else None
 
     def _line(self, frame: FrameType, event: str, argument: object) -> Any:
         if event == "line":
@@ -88,15 +99,18 @@ class Interrupting:
         return self._line
 
 
-def every_line(story: Callable[[Interrupting], None], times: int | None = None) -> None:
+def every_line(
+    story: Callable[[Interrupting], None], times: int | None = None, folders: str | tuple[str, ...] = SPOOL
+) -> None:
     """Runs a story without an exception, then with one at each line that it runs.
 
     Args:
         story: what is run.
         times: a line that is run more often is interrupted so many times from the first on, and the last time; None:
             every time.
+        folders: whose lines.
     """
-    counting = Interrupting()
+    counting = Interrupting(None, folders)
     story(counting)
     assert len(counting.lines) > 20
     places: dict[tuple[str, int], list[int]] = {}
@@ -104,7 +118,7 @@ def every_line(story: Callable[[Interrupting], None], times: int | None = None) 
         places.setdefault(line, []).append(place)
     for of_line in places.values():
         for place in of_line if times is None else dict.fromkeys([*of_line[:times], of_line[-1]]):
-            story(Interrupting(place))
+            story(Interrupting(place, folders))
 
 
 LENGTHS = [pytest.param(1, id="short"), pytest.param(None, id="long", marks=pytest.mark.endurance)]
@@ -192,6 +206,36 @@ def test_an_interrupted_take_costs_the_process_nothing(folders: Callable[[], Pat
             assert sorted(entry.key for entry in taken if entry is not None) == ["1", "2"]
 
     every_line(story)
+
+
+@pytest.mark.obligation("NOT1")
+@pytest.mark.parametrize("times", [pytest.param(0, id="shortest"), LENGTHS[1]])
+def test_a_subscriber_with_an_inbox(folders: Callable[[], Path], times: int | None) -> None:
+    """Interrupted while it reads or hands out a message of two events, and used again: each event is handed out or in
+    doubt."""
+
+    def story(interrupting: Interrupting) -> None:
+        with connect_privately() as connection, Inbox(folders()) as inbox:
+            with Publisher(connection, {"Inventory": WORK}, sender_uri="queue:EMS") as publisher:
+                for batch in ("12", "34", "56"):
+                    publisher.publish_all(ResourceObjectCreation(notification_id=one) for one in batch)
+            subscriber = Subscriber(connection, WORK, timeout=0, inbox=inbox)
+            handed = [number(next(subscriber)) for _ in "12"]
+            with suppress(KeyboardInterrupt), interrupting:
+                handed += [number(next(subscriber))]
+                handed += [number(next(subscriber))]
+            handed += map(number, subscriber)
+            subscriber.close()
+            doubtful = b"".join(one.message.body for one in inbox.in_doubt)
+            assert {*handed, *re.findall("notificationId>(.)<", doubtful.decode())} == set("123456")
+            assert len(handed) == len(set(handed))
+            assert len(inbox) == len(inbox.in_doubt)
+
+    every_line(story, times, READING)
+
+
+def number(received: Any) -> str:
+    return str(received.event.notification_id)
 
 
 @pytest.mark.parametrize("kind", [Outbox, Inbox])

@@ -202,21 +202,25 @@ class TestSubscriber:
         assert "lost" in losses[0].reason
         assert subscriber.losses == ()
 
-    @pytest.mark.parametrize("kept_by", ["queue", "durable"])
+    @pytest.mark.obligation("NOT2")
+    @pytest.mark.parametrize("kept_by", ["queue", "durable", "durable, but not PERSISTENT"])
     def test_what_is_kept_is_not_lost(
         self, by_proxy: Any, queue: Queue, topic: Topic, background: Background, whole_again: Any, kept_by: str
     ) -> None:
         losses: list[Loss] = []
         connection = by_proxy(client_id=f"interrupted-{queue.name}")
         target: Destination = queue if kept_by == "queue" else topic
-        durable = "kept" if kept_by == "durable" else None
+        durable = None if kept_by == "queue" else "kept"
+        is_safe = kept_by != "durable, but not PERSISTENT"
         subscriber = Subscriber(connection, target, durable=durable, timeout=LONG, on_loss=losses.append)
-        publisher = Publisher(connection, {"Fault": target}, sender_uri="jms/EmsOS")
+        publisher = Publisher(connection, {"Fault": target}, sender_uri="jms/EmsOS", persistent=is_safe)
+        self.publish(publisher, target)
+        assert isinstance(next(subscriber).event, Alarm)
         received = background(lambda: next(subscriber))
         whole_again(connection)
         self.publish(publisher, target)
         assert isinstance(received.result(LONG).event, Alarm)
-        assert losses == []
+        assert [loss.over for loss in losses] == ([] if is_safe else [False, True])
 
     @staticmethod
     def publish(publisher: Publisher, target: Destination) -> None:
