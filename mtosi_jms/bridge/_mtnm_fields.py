@@ -29,11 +29,13 @@ class Field(NamedTuple):
         target: the field of MTOSI's class; a name with `_` in front is for a later step, which makes a field of it.
         read: reads the value.
         needed: whether the event is refused if the value cannot be read.
+        strict: whether only a strict reading refuses the event then; else the value is kept, as others are.
     """
 
     target: str
     read: Reader
     needed: bool = False
+    strict: bool = False
 
 
 class Table:
@@ -185,7 +187,7 @@ def fields(reading: Reading, path: str, parts: Iterable[tuple[str, Any]], table:
         table: their fields.
 
     Raises:
-        EventError: a value that the notification needs cannot be read.
+        EventError: a value that the notification needs cannot be read, or with a strict reading a time.
     """
     found: dict[str, typing.Any] = {}
     known = table.fields
@@ -209,7 +211,7 @@ def fields(reading: Reading, path: str, parts: Iterable[tuple[str, Any]], table:
         try:
             read = entry.read(reading, name, here, reading.bare(name, here, value))
         except EventError as exc:
-            if entry.needed:
+            if entry.needed or (entry.strict and reading.strict):
                 raise EventError(exc.message, here) from None
             reading.keep(name, here, value, exc.message)
             continue

@@ -82,11 +82,13 @@ class Reading:
         charset: charset of texts that are not ASCII; None: UTF-8 if a text is valid UTF-8, else as it is.
         findings: the findings so far.
         kept: names and texts for the vendor extensions.
+        strict: whether a time that cannot be read refuses the event.
     """
 
     charset: str | None = None
     findings: list[Finding] = field(default_factory=list)
     kept: list[tuple[str, str]] = field(default_factory=list)
+    strict: bool = False
 
     def note(self, kind: FindingKind, path: str, text: str) -> None:
         """Add a finding."""

@@ -123,7 +123,8 @@ class MtnmRules:
     Attributes:
         charset: charset of texts, for example `gbk`; ORBs pass on texts in any charset as Latin-1. None: texts that are
             valid UTF-8 are read as UTF-8, others as Latin-1.
-        strict: whether an event that cannot become its own type of notification is an error, not a VendorNotification.
+        strict: whether an event that cannot become its own type of notification is an error, not a VendorNotification;
+            and whether a time that cannot be read is an error, not a finding.
         release: release whose schemas notifications must fit, `2.0` or `4.0`. They differ only for objects in events:
             4.0 requires an element that 2.0 does not have.
 
@@ -179,7 +180,7 @@ def notification_of(event: StructuredEvent, rules: MtnmRules | None = None) -> M
         EventError: with `strict`: the name, severity, time or another required value is missing; with the path.
     """
     rules = rules or MtnmRules()
-    reading = Reading(rules.charset)
+    reading = Reading(rules.charset, strict=rules.strict)
     real = _TYPE_NAMES.get(event.type_name.strip().upper())
     if real is None:
         reading.note(FindingKind.KEPT, "type_name", f"MTNM has no event {event.type_name[:60]!r}")
@@ -541,9 +542,9 @@ _STEPS: Final = (
 
 _ALL: Final = {
     "notificationId": Field("notification_id", a_text),
-    "neTime": Field("source_time", a_time, needed=True),
+    "neTime": Field("source_time", a_time, strict=True),
 }
-_TIMED: Final = {**_ALL, "emsTime": Field("os_time", a_time, needed=True)}
+_TIMED: Final = {**_ALL, "emsTime": Field("os_time", a_time, strict=True)}
 _OBJECT: Final = {
     **_TIMED,
     "objectName": Field("object_name", a_name, needed=True),

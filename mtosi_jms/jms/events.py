@@ -93,8 +93,9 @@ def _attribute(event: etree._Element, name: str, profile: BindingProfile) -> Pro
     if name == "EventType":
         return profile.event_name(logical_name(split_clark(str(event.tag))[1]))
     if name == "probableCauseQualifier":
-        cause = _child(event, "probableCause")
-        return (cause.get("qualifier") or "").strip() or None if cause is not None else None
+        cause, own = _child(event, "probableCause"), _child(event, name)
+        qualifier = ("" if cause is None else cause.get("qualifier") or "").strip()
+        return qualifier or (None if own is None else _text(own, profile))
     child = _child(event, name)
     if child is None:
         return None

@@ -31,13 +31,14 @@ from lxml import etree
 
 from mtosi_jms.errors import MtosiError
 from mtosi_jms.inventory import is_object, type_class
+from mtosi_jms.namespaces import split_clark
 from mtosi_jms.notifications._events import Event, name_of
 from mtosi_jms.xmlbind import Extras, RawXml, XmlObject, decode, to_element
 
 _NOTHING_KEPT: Final = frozenset(
     {"Heartbeat", "EventLossOccurred", "EventLossCleared", "FileTransferStatus", "BackupStatus"}
 )
-_EXTENDED: Final = ("VENDOR_EXT", "MINOR_EXT")
+_QUALIFIER: Final = "probableCauseQualifier"
 _NEVER: Final = frozenset({"name", "extras"})
 """Fields that no event changes: a name stays while the object lives, extras are merged separately."""
 
@@ -45,13 +46,14 @@ _NEVER: Final = frozenset({"name", "extras"})
 class AlarmKey(NamedTuple):
     """The identity of an alarm: the same object, layer and probable cause make the same alarm.
 
-    Texts are empty if the alarm does not have them. `mtosi_jms.spark.jobs` uses the same identity.
+    Texts are empty if the alarm does not have them. `mtosi_jms.spark.jobs` and the simulator use the same identity.
 
     Attributes:
         object_name: the object in trouble, `MD=EMS1/ME=NE-7`.
         layer_rate: the layer; a layer of the vendor follows after a colon.
         probable_cause: the cause; a cause of the vendor follows after a colon.
-        qualifier: distinguishes alarms with the same cause on the same object.
+        qualifier: distinguishes alarms with the same cause on the same object: the attribute of the probable cause, or
+            the alarm's element probableCauseQualifier, as `AlarmIdType` has it.
         ru: whether the cause lies in a replaceable unit.
         contra: whether it lies in the opposite direction.
     """
@@ -80,10 +82,19 @@ def alarm_key(alarm: XmlObject) -> AlarmKey | None:
         str(name),
         _extended(getattr(layer, "value", None), getattr(layer, "extension", None)),
         what,
-        _text(getattr(cause, "qualifier", None) or getattr(alarm, "probable_cause_qualifier", None)),
+        _text(getattr(cause, "qualifier", None)).strip() or _own_qualifier(alarm),
         getattr(cause, "ru", None) is True,
         getattr(cause, "contra", None) is True,
     )
+
+
+def _own_qualifier(alarm: XmlObject) -> str:
+    """Return the qualifier that is an element of the alarm, where no schema of an alarm event has it."""
+    found = getattr(alarm, "probable_cause_qualifier", None)
+    if not found and isinstance(alarm, XmlObject):
+        raw = next((one for one in alarm.unknown_elements() if split_clark(one.tag)[1] == _QUALIFIER), None)
+        found = None if raw is None else "".join(map(str, raw.element().itertext()))
+    return _text(found).strip()
 
 
 class Effect(enum.Enum):
@@ -389,7 +400,7 @@ def _text(name: object) -> str:
 
 def _extended(value: object, extension: object) -> str:
     text = _text(value)
-    return f"{text}:{extension}" if text in _EXTENDED and extension else text
+    return f"{text}:{extension}" if text and extension else text
 
 
 def _is_cleared(alarm: Any) -> bool:

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Iterable
 from typing import Any, Final
 
+from mtosi_jms.notifications import alarm_key as identity_of
 from mtosi_jms.simulator._parts import Resource
 from mtosi_jms.stubs.fmw.cei import CommonEventInformationType
 from mtosi_jms.stubs.fmw.gen import AnyListType
@@ -57,11 +58,8 @@ def new_values(changed: Any) -> dict[str, Any]:
 
 
 def alarm_key(alarm: AlarmType) -> str:
-    """The identity of an alarm, as text: object, layer, probable cause and its qualifier."""
-    cause = alarm.probable_cause
-    cause_parts = (cause.probable_cause, cause.extension, cause.qualifier) if cause is not None else ()
-    rate = alarm.layer_rate.value if alarm.layer_rate is not None else ""
-    return " ".join(str(part) for part in (alarm.object_name, rate, *cause_parts) if part)
+    """The identity of an alarm, as text; see `mtosi_jms.notifications.AlarmKey`."""
+    return " ".join(str(part) for part in identity_of(alarm) or () if part)
 
 
 def standing_alarms(events: Iterable[CommonEventInformationType]) -> dict[str, AlarmType]:

@@ -504,9 +504,6 @@ class TestRefused:
             ("NT_ALARM", {"perceivedSeverity": Any(m.LONG, 6)}, "perceivedSeverity"),
             ("NT_ALARM", {"perceivedSeverity": m.text("URGENT")}, "perceivedSeverity"),
             ("NT_ALARM", {"perceivedSeverity": Any(m.BOOLEAN, True)}, "perceivedSeverity"),
-            ("NT_ALARM", {"emsTime": "20141325140203.0+0800"}, "emsTime"),
-            ("NT_ALARM", {"neTime": "yesterday"}, "neTime"),
-            ("NT_ALARM", {"neTime": "20140725140203.0+1500"}, "neTime"),
             ("NT_TCA", {"perceivedSeverity": None}, "perceivedSeverity"),
             ("NT_OBJECT_CREATION", {"objectName": None}, "objectName"),
             ("NT_OBJECT_DELETION", {"objectName": None}, "objectName"),
@@ -536,6 +533,34 @@ class TestRefused:
         with pytest.raises(EventError) as raised:
             notification_of(event, MtnmRules(strict=True))
         assert raised.value.path == f"filterable_data.{path}"
+
+    @pytest.mark.obligation("NOT4")
+    @pytest.mark.parametrize("name", ["emsTime", "neTime"])
+    @pytest.mark.parametrize(
+        "time",
+        ["1406268123000", "00000000000000.0Z", "20141325140203.0+0800", "20140725140203.0+1500", "yesterday", 7],
+    )
+    @pytest.mark.parametrize("type_name", ["NT_ALARM", "NT_OBJECT_DELETION", "NT_PROTECTION_SWITCH"])
+    def test_a_time_that_cannot_be_read(self, type_name: str, name: str, time: str | int, complaints: Anything) -> None:
+        """The event stays what it is, without that time; a strict reading refuses it."""
+        whole = {one.name.replace("X.733::", "X733__"): one.value for one in m.REALISTIC[type_name].filterable_data}
+        value = m.text(time) if isinstance(time, str) else Any(m.LONG, time)
+        event = m.event(type_name, **{**whole, name: value})
+        good, mapped = notification_of(m.REALISTIC[type_name]), notification_of(event)
+        field = {"emsTime": "os_time", "neTime": "source_time"}[name]
+        expected = {**good.notification.to_dict(), "vendor_extensions": None}
+        expected.pop(field)
+        expected.pop("vendor_extensions")
+        found = mapped.notification.to_dict()
+        assert kept(mapped.notification)[name] == str(time)
+        found.pop("vendor_extensions")
+        assert (type(mapped.notification), found) == (type(good.notification), expected)
+        told = [one for one in mapped.findings if one.path == f"filterable_data.{name}"][-1]
+        assert (told.kind, mapped.refused) == (FindingKind.KEPT, False)
+        assert str(time) in str(told)
+        assert complaints(mapped.notification) == []
+        with pytest.raises(EventError, match=name):
+            notification_of(event, MtnmRules(strict=True))
 
     def test_a_type_that_mtnm_does_not_have(self, complaints: Anything) -> None:
         mapped = notification_of(m.event("NT_LICENCE", licence=m.text("expired")), MtnmRules(strict=True))

@@ -66,8 +66,7 @@ def test_events(type_name: str, element: str, topic: str, needs: str) -> None:
     needed = [
         one.name
         for one in event.filterable_data
-        if one.name not in ("emsTime", "neTime")
-        and notification_of(
+        if notification_of(
             type(event)("", type_name, "", (), tuple(it for it in event.filterable_data if it is not one))
         ).refused
     ]

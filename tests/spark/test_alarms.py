@@ -14,6 +14,8 @@ pytest.importorskip("pyspark")
 
 from mtosi_jms.cli import main
 from mtosi_jms.errors import ConfigError, SpoolError
+from mtosi_jms.notifications import alarm_key
+from mtosi_jms.soap import parse
 from mtosi_jms.spark.jobs import AlarmOptions, alarm_table, latest_alarms, parse_alarms, read_alarms, run_alarms
 
 pytestmark = [
@@ -100,6 +102,49 @@ def test_the_last_state_of_each_alarm(spark: Any, landed: Path, put: Any, envelo
         ("MD=M/ME=b", "LOS", "CRITICAL", True),
     ]
     assert [row.object_name_text for row in rows if row.alarm_key is None] == [None, None]
+
+
+ALARMS = [
+    "<alm:alarm>{name}{cause}</alm:alarm>",
+    "<alm:alarm>{name}{cause}{one}</alm:alarm>",
+    "<alm:alarm>{name}{one}{cause}</alm:alarm>",
+    "<alm:alarm>{name}{cause}{two}</alm:alarm>",
+    "<alm:alarm>{name}{qualified}</alm:alarm>",
+    "<alm:alarm>{name}{qualified}{two}</alm:alarm>",
+    "<alm:alarm>{name}{layer}{cause}</alm:alarm>",
+    "<alm:alarm>{name}{native}</alm:alarm>",
+    "<alm:alarm>{name}{cause}{native}</alm:alarm>",
+    "<alm:alarm>{name}<alm:nativeProbableCause>fan</alm:nativeProbableCause></alm:alarm>",
+    "<alm:alarm>{name}{remote}</alm:alarm>",
+    "<alm:alarm>{name}</alm:alarm>",
+    "<alm:alarm>{cause}</alm:alarm>",
+]
+PARTS = {
+    "name": "<ei:objectName><nam:rdn><nam:type>ME</nam:type><nam:value>a</nam:value></nam:rdn></ei:objectName>",
+    "cause": "<alm:probableCause><prc:probableCause>LOS</prc:probableCause></alm:probableCause>",
+    "qualified": "<alm:probableCause qualifier='a &amp; b'><prc:probableCause>LOS</prc:probableCause>"
+    "</alm:probableCause>",
+    "remote": "<alm:probableCause><prc:ru>true</prc:ru><prc:probableCause>LOS</prc:probableCause></alm:probableCause>",
+    "one": "<alm:probableCauseQualifier> a &amp; b </alm:probableCauseQualifier>",
+    "two": "<other:probableCauseQualifier xmlns:other='urn:other'>2</other:probableCauseQualifier>",
+    "layer": "<alm:layerRate extension='own'>VENDOR_EXT</alm:layerRate>",
+    "native": "<alm:nativeProbableCause>fibre cut</alm:nativeProbableCause>",
+}
+
+
+@pytest.mark.obligation("NOT3")
+def test_the_table_and_a_snapshot_tell_alarms_apart_alike(spark: Any, put: Any, envelopes: Any, landing: Path) -> None:
+    documents = [notification(envelopes, one.format(**PARTS)) for one in ALARMS]
+    for number, document in enumerate(documents):
+        put(f"{number:02}.xml", document)
+    rows = read_alarms(spark, landing).orderBy("source_file").collect()
+    bodies: list[Any] = [parse(one.encode()).body for one in documents]
+    keys = [alarm_key(event) for body in bodies for event in body.message.common_event_information]
+    assert len(rows) == len(keys) == len(ALARMS)
+    assert [row.alarm_key is None for row in rows] == [key is None for key in keys]
+    same = [[one == other for other in keys] for one in keys]
+    assert [[one.alarm_key == other.alarm_key for other in rows] for one in rows] == same
+    assert [keys.index(key) for key in keys] == [0, 1, 1, 3, 1, 1, 6, 7, 0, 9, 10, 11, 11]
 
 
 @pytest.mark.endurance

@@ -11,7 +11,8 @@ fields of the alarm class with the types of the source, then the columns of the 
 | `active` | false if the severity is CLEARED, true for any other severity, null without a severity |
 
 As in MTOSI, two reports are about the same alarm if they have the same object, layer rate and probable cause, including
-its qualifier. `alarm_key` is null if object or cause is missing.
+its qualifier: the identity is that of `mtosi_jms.notifications.alarm_key`. The qualifier may also be an element of the
+alarm, which the schema does not have (column `unknown`). `alarm_key` is null if object or cause is missing.
 """
 
 from __future__ import annotations
@@ -52,6 +53,7 @@ _CLEARED: Final = "CLEARED"
 _SEVERITIES: Final = ("CRITICAL", "MAJOR", "MINOR", "WARNING", "INDETERMINATE", _CLEARED)
 _BUSIEST: Final = 10
 _SAMPLED: Final = ("object_name_text", "cause", "perceived_severity", "active", "source_time")
+_QUALIFIER: Final = "probableCauseQualifier"
 _OURS: Final = ("alarm_key", "object_name_text", "cause", "active")
 _LEFT_OUT: Final = (*_OURS, *(column.name for column in (*NAMES, *RELATIONS)))
 _NEWEST: Final = ("source_time", "os_time", "header_timestamp", "source_file", "batch_number", "source_position")
@@ -271,15 +273,32 @@ def _field(rows: DataFrame, column: str, name: str) -> Column:
 def _cause(rows: DataFrame) -> Column:
     """Return the name of the probable cause; if it is missing or stands for a vendor's own cause, the vendor's text."""
     extension = _field(rows, "probable_cause", "extension")
-    native = f.col("native_probable_cause") if "native_probable_cause" in rows.columns else f.lit(None)
     name = _field(rows, "probable_cause", "probable_cause")
-    return f.coalesce(f.when(name.isin("VENDOR_EXT", "MINOR_EXT"), extension), name, native.cast("string"))
+    return f.coalesce(f.when(name.isin("VENDOR_EXT", "MINOR_EXT"), extension), name, _native(rows))
+
+
+def _native(rows: DataFrame) -> Column:
+    native = f.col("native_probable_cause") if "native_probable_cause" in rows.columns else f.lit(None)
+    return native.cast("string")
+
+
+def _own_qualifier(rows: DataFrame) -> list[Column]:
+    """Return the qualifier that is an element of the alarm: of the class, or else one that the schema lacks."""
+    found = [f.col("probable_cause_qualifier").cast("string")] if "probable_cause_qualifier" in rows.columns else []
+    if "unknown" in rows.columns:
+        own = f.filter("unknown", lambda one: one.getField("path") == _QUALIFIER)
+        found.append(f.xpath_string(f.get(own, 0).getField("content"), f.lit("string(/*)")))
+    return found
 
 
 def _key(rows: DataFrame) -> Column:
     """Return the identity of an alarm as JSON; null if object or cause is missing."""
     layer = [_field(rows, "layer_rate", name) for name in ("value", "extension")]
-    cause = [_field(rows, "probable_cause", name) for name in ("probable_cause", "extension", "qualifier")]
+    name, extension, qualifier = (
+        _field(rows, "probable_cause", name) for name in ("probable_cause", "extension", "qualifier")
+    )
+    qualifiers = [f.when(f.trim(one) != "", f.trim(one)) for one in (qualifier, *_own_qualifier(rows))]
+    cause = [f.coalesce(name, _native(rows)), f.when(name.isNotNull(), extension), f.coalesce(*qualifiers)]
     flags = [f.coalesce(_field(rows, "probable_cause", name), f.lit("false")) for name in ("ru", "contra")]
     parts = [f.coalesce(part, f.lit("")) for part in (f.col("object_name_text"), *layer, *cause, *flags)]
     known = f.col("object_name_text").isNotNull() & _cause(rows).isNotNull()

@@ -43,7 +43,7 @@ from mtosi_jms.stubs.nrb.rscsc import ResourceStateChange
 from mtosi_jms.stubs.nrf.eq import EquipmentType
 from mtosi_jms.stubs.nrf.me import CommunicationStateType, ManagedElementType, Me
 from mtosi_jms.stubs.nrf.ptp import Ptp
-from mtosi_jms.xmlbind import NIL, RawXml, decode, encode
+from mtosi_jms.xmlbind import NIL, Extras, Kept, RawXml, decode, encode
 
 At = Callable[[float], dt.datetime]
 MakeAlarm = Callable[..., Alarm]
@@ -191,6 +191,27 @@ def test_the_identity_of_an_alarm(alarm: MakeAlarm) -> None:
     assert alarm_key(dataclasses.replace(same, probable_cause_qualifier="far")) == (NE7, "", "VENDOR_EXT", "far", 0, 0)
     assert alarm_key(alarm(probable_cause=None)) is None
     assert alarm_key(alarm(object_name=None)) is None
+
+
+@pytest.mark.obligation("NOT3")
+@pytest.mark.parametrize("form", ["attribute", "element"])
+def test_a_qualifier_in_either_form_is_part_of_the_identity(alarm: MakeAlarm, form: str) -> None:
+    """An element of the alarm has the qualifier as its identity has it, though the schema of the event lacks it."""
+    element = '<alm:probableCauseQualifier xmlns:alm="urn:any"> %s </alm:probableCauseQualifier>'
+
+    def told(qualifier: str, severity: str) -> Alarm:
+        if form == "attribute":
+            return alarm(severity=severity, qualifier=f" {qualifier} ")
+        made = alarm(severity=severity)
+        made.extras = Extras(elements=[Kept(RawXml((element % qualifier).encode()), None)])
+        return decode(encode(made), Alarm)
+
+    snapshot = Snapshot()
+    for event in (told("555", "CRITICAL"), told("556", "MINOR"), told("556", "CLEARED")):
+        apply_notification(snapshot, event)
+    assert [key.qualifier for key in snapshot.alarms] == ["555"]
+    apply_notification(snapshot, alarm(severity="CLEARED", qualifier="555"))
+    assert not snapshot.alarms
 
 
 NOT_APPLIED: list[Any] = [
