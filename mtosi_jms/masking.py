@@ -1,8 +1,16 @@
-"""Masks credentials, which must never be shown (C55), by the names that hold them and in URLs. No I/O."""
+"""Masks credentials, which must never be shown (C55), by the names that hold them and in URLs. No I/O.
+
+The environment variable MTOSI_JMS_SECRET_NAMES adds names, with commas between, such as `pin,snmpRead`.
+
+The texts come from peers, so each pattern takes time in proportion to the length of the text: what repeats never
+contains the character with which the pattern begins.
+"""
 
 from __future__ import annotations
 
+import os
 import re
+from collections.abc import Mapping
 from typing import Final
 
 __all__ = ["MASK", "is_secret", "passwords_in", "without", "without_login"]
@@ -10,15 +18,27 @@ __all__ = ["MASK", "is_secret", "passwords_in", "without", "without_login"]
 MASK: Final = "***"
 """The text that replaces a credential."""
 
-_SECRET: Final = re.compile("security|password|passwd|secret|credential|token", re.IGNORECASE)
+_NAMES: Final = (
+    "security", "password", "passwd", "pwd", "passphrase", "secret", "credential", "token", "apikey", "api_key",
+    "api-key", "authorization", "privatekey", "private_key", "private-key", "community",
+)  # fmt: skip
+
+
+def _secret_names(environment: Mapping[str, str]) -> re.Pattern[str]:
+    added = [name.strip() for name in environment.get("MTOSI_JMS_SECRET_NAMES", "").split(",")]
+    return re.compile("|".join(re.escape(name) for name in (*_NAMES, *added) if name), re.IGNORECASE)
+
+
+_SECRET: Final = _secret_names(os.environ)
 # The user's name may be empty; a password may hold anything but what ends it in a URL.
 _USER_INFO: Final = re.compile(r"(//[^/?#@:\s,()]*):[^/?#@\s,()]*@")
 _PASSWORD: Final = re.compile(r"//[^/?#@:\s,()]*:([^/?#@\s,()]*)@")
-_PARAMETER: Final = re.compile(r"([?&;]([^=&;\s]+)=)[^&;\s,()]*")
+_PARAMETER: Final = re.compile(r"([?&;]([^=?&;\s]+)=)[^&;\s,()]*")
 
 
 def is_secret(name: str) -> bool:
-    """Whether a property, a header field or an option of this name may hold a credential."""
+    """Whether a property, a header field or an option of this name may hold a credential: a word of a credential, or a
+    name of MTOSI_JMS_SECRET_NAMES, is part of it, in any case."""
     return _SECRET.search(name) is not None
 
 

@@ -87,7 +87,7 @@ EXTRAS: Final[dict[str, tuple[str, tuple[tuple[str, str], ...]]]] = {
 SCHEMES: Final = {"stomp": ("stomp", 61613), "stomp+ssl": ("stomp", 61612)}
 _SERVED: Final = ", ".join(f"{scheme}:" for scheme in ("memory", "jvm", *SCHEMES))
 _ADDRESS: Final = re.compile(
-    r"([a-z][a-z0-9+.-]*)://(?:[^@/\s]*@)?(\[[^\]\s]+\]|[^:/?,;()\s]+)(?::(\d+))?", re.IGNORECASE
+    r"(?<![a-z0-9+.-])([a-z][a-z0-9+.-]*)://(?:[^@/\s]*@)?(\[[^\[\]/\s]+\]|[^:/?,;()\s]+)(?::(\d+))?", re.IGNORECASE
 )
 
 
@@ -262,7 +262,7 @@ def check_java() -> Check:
         answer = subprocess.run([str(java), "-version"], capture_output=True, text=True, timeout=60, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         return Check("java", "missing", f"{java} does not run: {error}", fix)
-    match = re.search(r'version "(?:1\.)?(\d+)([^"]*)"', answer.stderr + answer.stdout)
+    match = re.search(r'version "(?:1\.)?(\d++)([^"]*)"', answer.stderr + answer.stdout)
     if match is None:
         return Check("java", "missing", f"{java} does not say its version", fix)
     detail = f"{match.group(1)}{match.group(2)} ({java})"

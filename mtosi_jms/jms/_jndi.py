@@ -31,7 +31,7 @@ PROVIDER_URL: Final = "java.naming.provider.url"
 _INITIAL_FACTORY: Final = "java.naming.factory.initial"
 _ACTIVEMQ: Final = "org.apache.activemq.jndi."
 _DEFAULT_FACTORIES: Final = ("ConnectionFactory", "QueueConnectionFactory", "TopicConnectionFactory")
-_ADDRESS: Final = re.compile(r"(?:ADDR:)?\s*([^;{]+?)\s*;\s*(\{.*\})\s*", re.DOTALL | re.IGNORECASE)
+_ADDRESS: Final = re.compile(r"(?:ADDR:)?([^;{]+);\s*+(\{.*\})\s*", re.DOTALL | re.IGNORECASE)
 _NODE_TYPE: Final = re.compile(r"\bnode['\"]?\s*:\s*\{[^{}]*?\btype['\"]?\s*:\s*['\"]?(queue|topic)\b", re.IGNORECASE)
 _BINDING_URL: Final = re.compile(r"(?:BURL:)?(direct|topic)://[^/?]*/([^/?]*)/?([^/?]*)(?:\?.*)?", re.IGNORECASE)
 _PLAIN: Final = re.compile(r"(queue|topic):(?!//)(.+)", re.IGNORECASE)
@@ -130,8 +130,8 @@ def qpid_destination(name: str, address: str) -> Destination:
             return Queue(queue)
         if kind == "topic" and key:
             return Topic(key)
-    if (parts := _ADDRESS.fullmatch(address)) and (node := _NODE_TYPE.search(parts[2])):
-        return ADMINISTERED[node[1].lower()](parts[1].strip("'\""))
+    if (parts := _ADDRESS.fullmatch(address)) and parts[1].strip() and (node := _NODE_TYPE.search(parts[2])):
+        return ADMINISTERED[node[1].lower()](parts[1].strip().strip("'\""))
     raise ConfigError(f"destination {name!r}: the address says neither queue nor topic; name it as queue.{name}=X")
 
 

@@ -185,7 +185,7 @@ def _java(name: str, cores: int | None, folder: Path, settings: Mapping[str, str
 
 def _half_downloaded(words: str) -> str:
     """Return advice if Maven has left a .pom without a .jar: Spark believes that such a package is complete."""
-    found = re.search(r"download failed: ([^#]+)#([^;]+);([^!]+)!", words)
+    found = re.search(r"download failed: ([^#;!\s]+)#([^#;!\s]+);([^#;!\s]+)!", words)
     if not found:
         return ""
     folder = Path("~/.m2/repository", *found[1].split("."), found[2], found[3])

@@ -23,9 +23,10 @@ _wire: Final = logging.getLogger("mtosi_jms.wire")
 
 _LARGEST: Final = 1 << 20
 """Most octets of an envelope that the wire log shows."""
-_WORD: Final = r"[\w.:-]*(?:security|password|passwd|secret|credential|token)[\w.:-]*"
-_ELEMENT: Final = re.compile(rf"(<({_WORD})(?:\s[^>]*)?(?<!/)>).*?(</\2\s*>|\Z)", re.IGNORECASE | re.DOTALL)
-_ATTRIBUTE: Final = re.compile(rf"""(\s(?!xmlns)({_WORD})\s*=\s*)("[^"]*"|'[^']*')""", re.IGNORECASE)
+_OPENING: Final = re.compile(r"<([\w.:-]+)")
+_CLOSING: Final = re.compile(r"</([\w.:-]+)")
+# A name holds no white space and none of the quotes, so no attribute is looked at twice.
+_ATTRIBUTE: Final = re.compile(r"""(\s(?!xmlns)([\w.:-]+)\s*=\s*)("[^"]*"|'[^']*')""")
 _STANDARD: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 
@@ -38,10 +39,33 @@ def masked_envelope(body: bytes) -> str:
     """
     encoding = "utf-16" if body[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8"
     text = body[:_LARGEST].decode(encoding, "backslashreplace")
-    text = _ELEMENT.sub(rf"\1{MASK}\3", text)
-    text = _ATTRIBUTE.sub(rf'\1"{MASK}"', text)
+    text = _without_elements(text)
+    text = _ATTRIBUTE.sub(lambda found: f'{found[1]}"{MASK}"' if is_secret(found[2]) else found[0], text)
     left = len(body) - _LARGEST
     return without_login(text) + (f"... and {left} bytes" if left > 0 else "")
+
+
+def _without_elements(text: str) -> str:
+    """The text with the contents of elements masked whose names are those of credentials. What has no end is masked to
+    the end of the text.
+
+    One pass: each search begins where the one before ended, so that no text of a peer takes long.
+    """
+    parts, done = [], 0
+    while (opening := _OPENING.search(text, done)) is not None:
+        begin = opening.end()
+        if is_secret(opening[1]):
+            begin = text.find(">", begin) + 1
+            if not begin:
+                break
+            if text[begin - 2] != "/":
+                parts += [text[done:begin], MASK]
+                closings = _CLOSING.finditer(text, begin)
+                done = next((one.start() for one in closings if one[1] == opening[1]), len(text))
+                continue
+        parts.append(text[done:begin])
+        done = begin
+    return "".join(parts) + text[done:]
 
 
 def log_message(way: str, destination: Destination | None, message: JmsMessage) -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _CLARK: Final = re.compile(r"\{([^{}\s']*)\}(?=[\w*])")
 _MTOP: Final = re.compile(r"http://www\.tmforum\.org/mtop/\w+/xsd/([\w.-]+)/v[\w.-]+$")
 _ROOT_FINDING: Final = "No matching global declaration"
-_VALUE: Final = re.compile(r"(?<=value )'.*'(?= (?:is|has|does|of))|'.*'(?= is not a valid value)", re.DOTALL)
+_AFTER_VALUE: Final = re.compile(r"'(?= (?:is|has|does|of) )")
 
 
 def readable(message: str, element: etree._Element | None) -> str:
@@ -33,7 +33,7 @@ def readable(message: str, element: etree._Element | None) -> str:
         prefixes[split_clark(str(element.tag))[0]] = element.prefix
         place, colon, finding = message.partition("': ")
         if is_secret(place) or is_secret(split_clark(str(element.tag))[1]):
-            message = place + colon + _VALUE.sub(MASK, finding)
+            message = place + colon + _masked(finding)
 
     def shorten(match: re.Match[str]) -> str:
         uri = match.group(1)
@@ -45,6 +45,13 @@ def readable(message: str, element: etree._Element | None) -> str:
         return f"{short.group(1)}:" if short else match.group(0)
 
     return _CLARK.sub(shorten, message.strip())
+
+
+def _masked(finding: str) -> str:
+    """A finding with the value masked that it quotes, from its first quote to the last that may close it."""
+    start = 0 if finding.startswith("'") else finding.find("value '") + len("value ")
+    ends = [found.end() for found in _AFTER_VALUE.finditer(finding)]
+    return f"{finding[:start]}{MASK}{finding[ends[-1] :]}" if ends and "'" in finding[start : ends[-1] - 1] else finding
 
 
 def is_undeclared(message: str) -> bool:

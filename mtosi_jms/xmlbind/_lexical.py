@@ -29,7 +29,7 @@ _DECIMAL_RE = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)", re.ASCII)
 _FLOAT_RE = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?|-?INF|NaN", re.ASCII)
 _BASE64_RE = re.compile(r"[A-Za-z0-9+/=\s]*", re.ASCII)
 _ITU_RE = re.compile(r"(\d{4})(\d\d)(\d\d)(\d\d)(\d\d)(\d\d)(?:\.(\d+))?(Z|[+-]\d{4})?", re.ASCII)
-_LOOSE_ZONE_RE = re.compile(r"(.*T.*)([+-]\d\d)(\d\d)", re.ASCII)
+_LOOSE_ZONE_RE = re.compile(r"([^T\n]*T.*)([+-]\d\d)(\d\d)", re.ASCII)
 _EPOCH_RE = re.compile(r"\d{10}(?:\d{3})?", re.ASCII)
 _FARTHEST_ZONE = 14 * 60
 _LONGEST_DURATION = 80

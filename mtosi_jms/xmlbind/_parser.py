@@ -43,7 +43,7 @@ DEFAULT_LIMITS: Final = Limits()
 _DEPTH_BY_PATH: Final = 250
 _DEPTH = re.compile(r"depth", re.IGNORECASE)
 _TOO_BIG = re.compile(r"too (?:big|long|large)|limit exceeded|huge|amplification|entity reference loop", re.IGNORECASE)
-_ADVICE = re.compile(r",? *(?:use|try|see) (?:XML_PARSE_HUGE(?: option)?|xmlCtxt\w+)")
+_ADVICE = re.compile(r",? ?(?:use|try|see) (?:XML_PARSE_HUGE(?: option)?|xmlCtxt\w+)")
 """Advice of libxml2 for programmers, which users cannot follow."""
 _ODD_PREFIX = re.compile(r"xmlns:([^\s:]+): '.*' is not a valid URI\Z", re.DOTALL)
 _DECLARATION = re.compile(r"^\ufeff?<\?xml\s[^>]*\?>")

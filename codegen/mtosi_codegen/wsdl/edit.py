@@ -15,9 +15,10 @@ from mtosi_jms.errors import SchemaError
 from mtosi_jms.namespaces import WSDL
 
 # The markup of well-formed XML without document type.
-_ATTRIBUTE: Final = r"\s+([^\s=>/]+)\s*=\s*(\"[^\"]*\"|'[^']*')"
+_ATTRIBUTE: Final = r"([^\s=<>/]+)\s*=\s*(\"[^\"<]*\"|'[^'<]*')"
 _TOKEN: Final = re.compile(
-    rf"<!--.*?-->|<!\[CDATA\[.*?\]\]>|<\?.*?\?>|<(?P<end>/?)(?P<tag>[^\s/>!?]+)(?:{_ATTRIBUTE})*\s*(?P<empty>/?)>",
+    rf"<!--.*?(?:-->|\Z)|<!\[CDATA\[.*?(?:\]\]>|\Z)|<\?.*?(?:\?>|\Z)"
+    rf"|<(?P<end>/?)(?P<tag>[^\s/<>!?]+)(?:\s+{_ATTRIBUTE})*\s*(?P<empty>/?)>",
     re.DOTALL,
 )
 _BOMS: Final = ((codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
@@ -69,7 +70,7 @@ class WsdlText:
         """Set the location of a SOAP address."""
         span = self._spans[address]
         name_end = span.start + 1 + len(span.tag)
-        for match in re.finditer(_ATTRIBUTE, self._text[name_end : span.stop]):
+        for match in re.finditer(rf"(?<=\s){_ATTRIBUTE}", self._text[name_end : span.stop]):
             if match[1] == "location":
                 quote = match[2][0]
                 start, stop = match.span(2)

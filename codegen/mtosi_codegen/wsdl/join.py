@@ -7,7 +7,6 @@ elements here (`elements`).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from difflib import SequenceMatcher
 from typing import Final, Literal
@@ -30,7 +29,7 @@ from mtosi_codegen.wsdl.model import (
 from mtosi_codegen.wsdl.read import read_definitions
 from mtosi_codegen.xsd.model import Place, QName, SchemaSet
 
-_SUFFIX: Final = re.compile(r"(?:_?(?:MSG|RPC|PortType|Binding|Service|SoapJms|SoapHttp|Soap|Jms|JMS|Http|HTTP))+$")
+_SUFFIXES: Final = ("MSG", "RPC", "PortType", "Binding", "Service", "Soap", "Jms", "JMS", "Http", "HTTP")
 _CLOSE: Final = 0.8
 _ROLES: Final = frozenset({"request", "response", "input", "output", "in", "out", "msg", "message"})
 _STYLES: Final = ("document", "rpc")
@@ -105,7 +104,11 @@ def outer_documents(sources: Sources, root: Document) -> list[Document]:
 
 def stripped_name(name: str) -> str:
     """An interface's name without suffixes for its binding (`_MSG`, `SoapJmsBinding`, `Jms`)."""
-    return _SUFFIX.sub("", name) or name
+    end = len(name)
+    while suffix := next((one for one in _SUFFIXES if name.endswith(one, 0, end)), ""):
+        end -= len(suffix)
+        end -= name.endswith("_", 0, end)
+    return name[:end] or name
 
 
 class _Joiner:

@@ -43,7 +43,7 @@ _FACETS: Final = frozenset(
     }
 )  # fmt: skip
 # A count beyond the limit is treated as unbounded: no document holds so many elements.
-_COUNT: Final = re.compile(r"\+?0*([0-9]+)")
+_COUNT: Final = re.compile(r"\+?([0-9]+)")
 _MOST: Final = 999_999_999
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 _SHOWN: Final = 40
@@ -385,6 +385,7 @@ class SchemaReader:
 
 def _number(digits: str) -> int:
     """The number of some digits, at most the limit plus one: Python refuses thousands of digits."""
+    digits = digits.lstrip("0") or "0"
     return int(digits) if len(digits) <= len(str(_MOST)) else _MOST + 1
 
 

@@ -27,7 +27,7 @@ from mtosi_jms.namespaces import WSDL, XSD
 ENCODINGS: Final = frozenset({"http://schemas.xmlsoap.org/soap/encoding/", "http://www.w3.org/2003/05/soap-encoding"})
 """The namespaces of the SOAP encoding, 1.1 and 1.2."""
 _ITEM: Final = "item"
-_ONE_DIMENSION: Final = re.compile(r"([^\[\]]+)\[\s*\d*\s*\]")
+_ONE_DIMENSION: Final = re.compile(r"([^\[\]]+)\[\s*+(?:\d+\s*)?\]")
 
 
 def is_array(name: QName | None) -> bool:

@@ -48,8 +48,10 @@ _INTERNAL: Final = ("_AMQ_", "__AMQ_", "__HDR_")
 _SURROGATES: Final = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]")
 _BEYOND_BMP: Final = re.compile(rb"[\xf0-\xf4][\x80-\xbf]{3}")
 _REFERENCE: Final = re.compile(rb"&#x(10[0-9A-F]{4}|[1-9A-F][0-9A-F]{4});")
-_SET_APART: Final = re.compile(rb"<!\[CDATA\[.*?\]\]>|<!--.*?-->|<\?.*?\?>", re.DOTALL)
-_BEYOND_BMP_IN_NAME: Final = re.compile(rb"<[^<>\"'\xf0-\xf4]*(?:(?:\"[^\"]*\"|'[^']*')[^<>\"'\xf0-\xf4]*)*[\xf0-\xf4]")
+_SET_APART: Final = re.compile(rb"<!\[CDATA\[.*?(?:\]\]>|\Z)|<!--.*?(?:-->|\Z)|<\?.*?(?:\?>|\Z)", re.DOTALL)
+_BEYOND_BMP_IN_NAME: Final = re.compile(
+    rb"<[^<>\"'\xf0-\xf4]*(?:(?:\"[^\"<]*\"|'[^'<]*')[^<>\"'\xf0-\xf4]*)*[\xf0-\xf4]"
+)
 """A character beyond the BMP in a tag, outside the values of attributes."""
 _SPECIAL: Final = bytes([*range(9), 11, 12, *range(14, 32), *range(0xF0, 0xF5)])
 _SPECIALS: Final = tuple(bytes([one]) for one in _SPECIAL)
