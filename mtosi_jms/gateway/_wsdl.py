@@ -85,6 +85,6 @@ def _imported(root: etree._Element, file: Path) -> Iterator[tuple[etree._Element
 
 def _read(file: Path) -> etree._Element:
     try:
-        return parse_xml(file.read_bytes(), source=str(file))
+        return parse_xml(file.read_bytes(), source=str(file), schema=True)
     except OSError as error:
         raise ConfigError(f"{file}: {error.strerror}") from None

@@ -103,7 +103,7 @@ def count_wsdl_imports(wsdls: Iterable[Path]) -> Counter[Path]:
     counts: Counter[Path] = Counter()
     for path in wsdls:
         try:
-            root = parse_xml(path.read_bytes())
+            root = parse_xml(path.read_bytes(), schema=True)
         except (OSError, XmlError):
             # Only schemas are judged here; the generator is the one to report a broken WSDL.
             continue

@@ -111,10 +111,10 @@ def read_schema(path: Path) -> SchemaFile:
     """Read one XSD file and repair the blanks around its names.
 
     Raises:
-        SchemaError: it cannot be read, is not well-formed, has a DTD, or is not a schema; with the line.
+        SchemaError: it cannot be read, is not well-formed, has a DTD with entities, or is not a schema; with the line.
     """
     try:
-        root = parse_xml(path.read_bytes())
+        root = parse_xml(path.read_bytes(), schema=True)
     except OSError as error:
         raise SchemaError(f"cannot be read: {error.strerror}", file=str(path)) from error
     except XmlError as error:

@@ -13,6 +13,7 @@ from lxml import etree
 
 from mtosi_jms.errors import ConfigError, MtosiFault
 from mtosi_jms.xmlbind import _simpletypes
+from mtosi_jms.xmlbind._doctype import plain_doctype, refuse_doctype, refuse_dtd
 from mtosi_jms.xmlbind._encoder import DECLARATION, Writer, encode_object
 from mtosi_jms.xmlbind._grammar import names_of
 from mtosi_jms.xmlbind._issues import ElementPaths, Issues, XmlWarning
@@ -28,8 +29,6 @@ from mtosi_jms.xmlbind._parser import (
     may_have_attributes,
     parse_xml,
     read_document,
-    refuse_doctype,
-    refuse_dtd,
     syntax_error,
     to_bytes,
 )
@@ -135,6 +134,7 @@ __all__ = [
     "parse_date_time",
     "parse_loose_date_time",
     "parse_xml",
+    "plain_doctype",
     "read_document",
     "read_xml",
     "refuse_doctype",

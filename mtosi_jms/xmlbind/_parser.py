@@ -15,6 +15,7 @@ from lxml import etree
 
 from mtosi_jms.compression import DAMAGED, damages, decompress
 from mtosi_jms.errors import ConfigError, ForbiddenXmlError, MalformedXmlError
+from mtosi_jms.xmlbind._doctype import plain_doctype, refuse_doctype, refuse_dtd
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +53,6 @@ _ASCII_BASED = re.compile(r"utf-?8|(?:us-)?ascii|iso-?8859|latin|windows-", re.I
 _DECLARED = re.compile(rb"[ \t\r\n]xmlns(?::[^\s=<>\"'/]+)?\s*\Z")
 _LONGEST_PREFIX: Final = 64
 _MOST_SIGNS: Final = 100
-_MARK: Final = b"\xef\xbb\xbf"
-_PROLOG = re.compile(rb"\s*(?:<\?.*?\?>\s*|<!--.*?-->\s*)*(<!DOCTYPE)?", re.DOTALL)
 
 
 # Do not set `collect_ids=False`: libxml2 would then load the external subset of a DTD, that is, files that a document
@@ -108,6 +107,7 @@ def parse_xml(
     source: str | None = None,
     limits: Limits = DEFAULT_LIMITS,
     odd_prefixes: list[str] | None = None,
+    schema: bool = False,
 ) -> etree._Element:
     """Parse one document and return its root.
 
@@ -117,6 +117,7 @@ def parse_xml(
         limits: bounds on the document.
         odd_prefixes: if given, unused prefixes may be declared for names that are not URIs (C09). They are added to
             this list, and the tree does not have them. Without the list, the error of libxml2 is raised.
+        schema: permit the document type declarations of schemas, as `plain_doctype` reads them.
 
     Raises:
         MalformedXmlError: not well-formed, empty, or ending early; the error has the line.
@@ -128,7 +129,11 @@ def parse_xml(
         raise ForbiddenXmlError(f"larger than {limits.max_bytes} bytes", source=source)
     if not raw or raw.isspace():
         raise MalformedXmlError("empty document", source=source, line=1)
-    refuse_doctype(raw, source)
+    given = raw
+    if schema:
+        raw = plain_doctype(raw, source)
+    else:
+        refuse_doctype(raw, source)
     parser = make_parser(limits)
     try:
         root = etree.fromstring(raw, parser)
@@ -141,13 +146,14 @@ def parse_xml(
         odd_prefixes += prefixes
     except (ValueError, LookupError, UnicodeError) as error:
         raise MalformedXmlError(str(error), source=source, line=1) from None
-    check_tree(root, limits, source)
+    refuse_dtd(root, source, plain=raw is not given)
+    refuse_depth(root, limits, source)
     # Counting in the octets is fast. Only the few documents with many equals signs need a check of the tree.
     is_ascii_based = _ASCII_BASED.match(root.getroottree().docinfo.encoding or "") is not None
-    given = raw.count(b"=")
-    if not is_ascii_based or given > limits.max_attributes:
+    signs = raw.count(b"=")
+    if not is_ascii_based or signs > limits.max_attributes:
         _refuse_crowds(root, limits, source)
-    if not is_ascii_based or (given > limits.max_namespaces and raw.count(b"xmlns") > limits.max_namespaces):
+    if not is_ascii_based or (signs > limits.max_namespaces and raw.count(b"xmlns") > limits.max_namespaces):
         _refuse_declarations(root, limits, source)
     return root
 
@@ -215,35 +221,12 @@ def to_bytes(data: bytes | bytearray | memoryview | str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
-def refuse_doctype(head: bytes, source: str | None = None) -> None:
-    """Refuse a document type declaration before any parser sees it.
-
-    Args:
-        head: the beginning of the document, with at least its prolog.
+def refuse_depth(root: etree._Element, limits: Limits, source: str | None = None) -> None:
+    """Refuse a tree with elements nested deeper than allowed.
 
     Raises:
-        ForbiddenXmlError: there is a document type declaration.
+        ForbiddenXmlError: with the line.
     """
-    if head[:2] in (b"\xff\xfe", b"\xfe\xff") or b"\0" in head[:4]:
-        head = _wide_to_ascii(head)
-    match = _PROLOG.match(head, len(_MARK) if head.startswith(_MARK) else 0)
-    if match and match.group(1):
-        line = head[: match.start(1)].count(b"\n") + 1
-        raise ForbiddenXmlError("a document type declaration (DTD) is not allowed", source=source, line=line)
-
-
-def _wide_to_ascii(head: bytes) -> bytes:
-    """Return the ASCII part of UTF-16 or UTF-32 text, which is enough to find a declaration in the prolog."""
-    return head.removeprefix(b"\xff\xfe").removeprefix(b"\xfe\xff").replace(b"\0", b"")
-
-
-def check_tree(root: etree._Element, limits: Limits, source: str | None = None) -> None:
-    """Refuse a tree with a document type declaration, or with elements nested deeper than allowed.
-
-    Raises:
-        ForbiddenXmlError: with the reason.
-    """
-    refuse_dtd(root, source)
     deep = _first_deeper_than(root, limits.max_depth)
     if deep is not None:
         raise too_deep(limits, source, deep.sourceline)
@@ -292,17 +275,6 @@ class Declared:
         elif self._number > self._limits.max_namespaces:
             message = f"more than {self._limits.max_namespaces} namespace declarations in scope"
             raise ForbiddenXmlError(message, source=self._source, line=element.sourceline)
-
-
-def refuse_dtd(element: etree._Element, source: str | None = None) -> None:
-    """Refuse a document in which the parser found a document type declaration.
-
-    Raises:
-        ForbiddenXmlError: there is one.
-    """
-    docinfo = element.getroottree().docinfo
-    if docinfo.internalDTD is not None or docinfo.doctype:
-        raise ForbiddenXmlError("a document type declaration (DTD) is not allowed", source=source, line=1)
 
 
 def too_deep(limits: Limits, source: str | None, line: int | None) -> ForbiddenXmlError:

@@ -323,3 +323,62 @@ def test_a_source_that_cannot_be_asked_for(tree: Any, xsd: Make, monkeypatch: py
         (finding,) = findings
         assert (finding.rule, finding.file) == ("unreadable", (folder / "b.xsd").as_posix())
         assert finding.failed
+
+
+W3C = """<!DOCTYPE x:schema
+  PUBLIC "-//W3C//DTD XMLSchema 200102//EN" "http://127.0.0.1:9/XMLSchema.dtd" [
+ <!-- don't ]> -->
+ <!ATTLIST x:schema xmlns:t CDATA #FIXED "urn:t">
+ <!ENTITY t 'urn:t'> <!ENTITY % p ''>
+ <!ELEMENT x:schema ANY> <!NOTATION n SYSTEM "]>">
+]>
+"""
+DOCTYPES = [W3C, "<!DOCTYPE schema>\n", "<!DOCTYPE x:schema [ ]>\n", '<!DOCTYPE x:schema SYSTEM "file:///dev/zero">\n']
+
+
+@pytest.mark.obligation("GEN5")
+@pytest.mark.parametrize("doctype", DOCTYPES)
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "iso-8859-1"])
+def test_a_schema_or_wsdl_with_a_document_type_is_read_without_it(
+    build: Any, wsdl: Any, ask: dict[str, str], messages: str, doctype: str, encoding: str
+) -> None:
+    declaration = f'<?xml version="1.0" encoding="{encoding.removesuffix("-sig")}"?>\n{doctype}'
+    files = {"oracle.wsdl": wsdl("".join(ask.values())), "messages.xsd": messages}
+    result = build(
+        {name: text.replace('<?xml version="1.0"?>\n', declaration).encode(encoding) for name, text in files.items()}
+    )
+    assert [(finding.rule, finding.file) for finding in result.findings] == [("dtd", name) for name in sorted(files)]
+    assert not result.failed
+    assert [len(service.operations) for service in result.services] == [1]
+
+
+def test_attributes_that_a_document_type_declares_are_there(build: Any, xsd: Any) -> None:
+    text = xsd('<x:element name="e" type="t:S"/>\n<x:element name="f" type="u:S"/>\n<x:complexType name="S"/>')
+    text = text.replace(' xmlns:t="urn:t"', "").replace("?>\n", f"?>\n{W3C}", 1)
+    noted, broken, *_ = build({"a.xsd": text}).findings
+    assert (noted.rule, broken.rule) == ("dtd", "qname-prefix")
+    assert broken.line == text.count("\n", 0, text.index('name="f"')) + 1
+
+
+@pytest.mark.obligation("GEN5")
+@pytest.mark.parametrize(
+    "subset",
+    [
+        '<!ENTITY a "b">&a;',
+        '<!ENTITY a SYSTEM "file:///etc/hostname">',
+        '<!ENTITY % a SYSTEM "http://127.0.0.1:9/"> %a;',
+        "<!ENTITY % a '<!ENTITY &#37; b \"c\">'> %a;",
+        f'<!ENTITY a0 "ha">{_LAUGHS}',
+        '<!ATTLIST x:element type CDATA "&a;"> <!ENTITY a "b">',
+        pytest.param(f'<!ATTLIST x:schema id CDATA "{"a" * 40_000_000}">', id="a default as long as many documents"),
+        "<!ENTITY",
+        "<!ELSE>",
+    ],
+)
+def test_a_schema_whose_document_type_has_more_than_attributes_is_left_out(build: Any, xsd: Any, subset: str) -> None:
+    subset, used, _ = subset.partition("&a;") if subset.endswith("&a;") else (subset, "", "")
+    content = f'<x:element name="e"><x:annotation><x:documentation>{used}</x:documentation></x:annotation></x:element>'
+    text = xsd(content).replace("?>\n", f"?>\n<!DOCTYPE x:schema [{subset}]>\n", 1)
+    result = build({"bad.xsd": text, "good.xsd": xsd('<x:element name="e" type="x:string"/>', "urn:good")})
+    (finding,) = [finding for finding in result.findings if finding.failed]
+    assert (finding.rule, finding.file, finding.line) == ("dtd", "bad.xsd", 2)

@@ -306,6 +306,19 @@ def test_a_broken_schema_is_left_out_and_the_rest_validates(write: WriteSchema, 
     assert valid(schemas, '<a xmlns="urn:a">1</a>')
 
 
+@pytest.mark.obligation("GEN5")
+def test_a_schema_with_a_dtd_without_entities_is_read(write: WriteSchema, tmp_path: Path) -> None:
+    path = write("a.xsd", "urn:a", a="xs:int")
+    doctype = '<!DOCTYPE xs:schema PUBLIC "x" "http://127.0.0.1:9/"\n[<!ATTLIST xs:schema id ID #IMPLIED>]>\n'
+    text = path.read_text()
+    head = text[: text.index("<xs:schema")]
+    path.write_text(text.replace(head, f"{head}{doctype}", 1) if head else doctype + text)
+    schemas = SchemaSet.load(tmp_path)
+    assert not schemas.notes
+    assert valid(schemas, '<a xmlns="urn:a">1</a>')
+    assert not valid(schemas, '<a xmlns="urn:a">x</a>')
+
+
 def test_a_schema_with_a_dtd_is_refused(write: WriteSchema, tmp_path: Path) -> None:
     write("a.xsd", "urn:a", a="xs:int")
     text = f'<!DOCTYPE s [<!ENTITY e SYSTEM "file:///etc/hostname">]><xs:schema xmlns:xs="{XSD}">&e;</xs:schema>'

@@ -15,7 +15,7 @@ from lxml import etree
 from mtosi_codegen.findings import Findings
 from mtosi_jms.errors import SchemaError, XmlError
 from mtosi_jms.namespaces import WSDL, XSD
-from mtosi_jms.xmlbind import HARDENED, refuse_doctype, refuse_dtd, syntax_error
+from mtosi_jms.xmlbind import HARDENED, plain_doctype, refuse_doctype, refuse_dtd, syntax_error
 
 MAX_BYTES: Final = 64 * 1024 * 1024
 _SNIFF_BYTES: Final = 64 * 1024
@@ -189,9 +189,14 @@ class Reader:
             self._findings.add("encoding-blank", name, 1, "blanks before the XML declaration", "blanks left out")
             data = stripped
         try:
-            refuse_doctype(data)
-            root = etree.fromstring(data, etree.XMLParser(**HARDENED))
-            refuse_dtd(root)
+            plain = plain_doctype(data)
+            root = etree.fromstring(plain, etree.XMLParser(**HARDENED))
+            refuse_dtd(root, plain=plain is not data)
+            if plain is not data:
+                if root.tag not in _KINDS:
+                    refuse_doctype(data)
+                repair = "read without it: nothing is fetched, no entity is expanded"
+                self._findings.add("dtd", name, 1, "a document type declaration (DTD)", repair)
         except etree.XMLSyntaxError as error:
             known = syntax_error(error, None)
             self._findings.add("not-xml", name, known.line, known.message, _FILE_LEFT_OUT)
