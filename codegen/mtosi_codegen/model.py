@@ -209,6 +209,11 @@ class ClassDef:
             yield cls
             cls = cls.base
 
+    @property
+    def is_mixed(self) -> bool:
+        """Whether the content is mixed; a restriction says so itself, an extension has it from its base."""
+        return self.mixed or (self.base is not None and not self.restricts and self.base.is_mixed)
+
     def inherited(self) -> list[Field]:
         """The fields of the bases in schema order; a narrowed field keeps the position of the field it narrows."""
         return list(self.base.all_fields()) if self.base else []

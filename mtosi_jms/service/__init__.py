@@ -396,6 +396,8 @@ class BoundOperation(Generic[Request, Response]):
                 what = f"give a {cls.__name__} or its fields by name, not {type(request).__name__}"
                 raise ConfigError(f"{self.info.python_name}: {what}")
             return request
+        known = {field.name for field in cls.__xml__.fields}
+        given = {name if name in known else name.removesuffix("_"): value for name, value in given.items()}
         named: dict[str, Any] = {
             name: _as_name(cls, name, value) if isinstance(value, str) else value for name, value in given.items()
         }
@@ -467,7 +469,7 @@ class BoundOperation(Generic[Request, Response]):
             batch_size: objects in one document of a packed file at most; None or 0: all in one.
             options: what this call sets.
             timeout: seconds for the whole call.
-            **fields: of the request.
+            **fields: of the request; one that is named like an argument above gets a `_` at its end.
 
         Raises:
             As `invoke`; ConfigError also for other ways to compress or pack, and for a one-way operation.

@@ -133,7 +133,7 @@ class Struct:
             self.attributes[field.tag] = self._place(field.name, Leaf(self._plan.attributes[field.tag].target))
         elif field.kind == "text" and self._plan.text is not None:
             self.text = self._place(field.name, Leaf(self._plan.text.target))
-        elif field.kind in ("any", "mixed"):
+        elif field.kind == "any" or (field.kind == "mixed" and self._plan.mixed is not None):
             self._wild = self._place(field.name, Many(Xml()))
         elif field.kind == "element":
             self._add_element(field.name, self._plan.slots[field.tag], trail)

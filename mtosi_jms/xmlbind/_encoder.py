@@ -126,6 +126,8 @@ class Writer:
             inner = self._character_content(obj, plan, extras or _NOTHING)
             self.parts.append(f"<{tag}{attributes}>{inner}</{tag}>" if inner else f"<{tag}{attributes}/>")
             return
+        if plan.barred is not None and getattr(obj, plan.barred):
+            raise EncodeError("the type allows no text between its elements", plan.barred)
         self.parts.append(f"<{tag}{attributes}>")
         before = len(self.parts)
         if plan.reading.grammar is not None or extras is not None:

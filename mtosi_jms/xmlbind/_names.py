@@ -99,7 +99,7 @@ class DistinguishedNameMixin:
         return cls._of((_unescape(kind), _unescape(value)) for kind, value in _parts(text))
 
     @classmethod
-    def of(cls, text: str | tuple[str, str], *pairs: tuple[str, str]) -> Self:
+    def from_parts(cls, text: str | tuple[str, str], *pairs: tuple[str, str]) -> Self:
         """Return the name of a text form, or of pairs of type and value, in which nothing is escaped.
 
         Raises:

@@ -96,7 +96,7 @@ class _Bridge:
         plan = write_plan(table)
         names = _names(table.cls)
         numbers = {name: number for number, name in enumerate(names)}
-        descriptors = _descriptors(table.cls, names) if plan.mixed is None else None
+        descriptors = _descriptors(table.cls, names) if plan.mixed is plan.barred is None else None
         return {
             "plan": plan,
             "table": table,

@@ -106,7 +106,7 @@ class Plan:
             if field not in dropped:
                 self._add(field, order if self.ordered else 0)
         for field in dropped:  # its elements are too many, unless another field takes them
-            if field.kind != "any":
+            if field.kind == "element":
                 self._add(field, 0)
         self.content = tuple(field.name for field in table.fields if field.kind in ("element", "any"))
         self.required = tuple(field.name for field in table.fields if field.min and not table.drops(field))

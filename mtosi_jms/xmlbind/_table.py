@@ -263,7 +263,14 @@ class ClassTable:
 
     def drops(self, field: Field) -> bool:
         """Whether a restriction has removed a field of a base class from the content."""
+        if field.kind == "mixed":
+            return not self.has_text
         return field.kind in ("element", "any") and self.grammar is not None and field.name not in self.grammar.names
+
+    @cached_property
+    def has_text(self) -> bool:
+        """Whether the content is mixed; a restriction says so itself, an extension has it from its base."""
+        return self.mixed or (self.base is not None and not self.restricts and self.base.has_text)
 
     @cached_property
     def attribute_wildcards(self) -> tuple[tuple[str, tuple[str, ...]], ...]:

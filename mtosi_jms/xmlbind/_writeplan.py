@@ -139,6 +139,7 @@ class WritePlan:
         attributes: the fields of attributes.
         text: the field of simple content; None if there is none.
         mixed: the name of the field of mixed content; None if there is none.
+        barred: the name of such a field of a base class whose restriction allows no text; None if there is none.
         get: returns the values of `outs` of an object.
         namespaces: namespaces of all names.
         reading: the plan for reading, which has the content model.
@@ -153,7 +154,8 @@ class WritePlan:
         self.by_name = {out.name: out for out in self.outs}
         self.attributes = tuple(_out(item) for item in table.fields if item.kind == "attribute")
         self.text = next((_out(item) for item in table.fields if item.kind == "text"), None)
-        self.mixed = next((item.name for item in table.fields if item.kind == "mixed"), None)
+        self.mixed = self.reading.mixed
+        self.barred = next((item.name for item in table.fields if item.kind == "mixed" and table.drops(item)), None)
         self.get = _getter([out.name for out in self.outs])
         spaces = {item.namespace for item in table.fields if item.kind in ("element", "attribute") and item.namespace}
         self.namespaces = frozenset(spaces)

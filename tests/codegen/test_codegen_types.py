@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import datetime as dt
 import decimal
+import importlib
+import inspect
+import json
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
@@ -11,9 +14,10 @@ from typing import Any
 import pytest
 from lxml import etree
 
+import mtosi_jms
 from mtosi_codegen import Result
 from mtosi_jms import xmlbind
-from mtosi_jms.errors import DecodeError
+from mtosi_jms.errors import DecodeError, EncodeError
 
 Make = Callable[..., str]
 Load = Callable[..., ModuleType]
@@ -477,3 +481,104 @@ def test_any_attribute_of_groups_and_of_derived_types(xsd: Make, module: Load) -
             warnings: list[xmlbind.XmlWarning] = []
             xmlbind.decode(f'<{element} xmlns="urn:t" xmlns:o="urn:{space}" o:k="1"/>', warnings=warnings)
             assert (not warnings) == (space in spaces), (element, space)
+
+
+WORDS = ["self", "to_dict", "to_xml", "to_json", "from_dict", "extras", "unknown_elements", "mro", "parse", "cls", "of"]
+OWN = ["options", "timeout", "request", "batch_size", "compression"]
+
+
+@pytest.mark.obligation("GEN6")
+@pytest.mark.parametrize("kind", ["element", "attribute"])
+def test_fields_with_the_names_of_methods(module: Any, xsd: Any, kind: str) -> None:
+    names = [*WORDS, *OWN]
+    parts = "".join(f'<x:{kind} name="{name}" type="x:string"/>' for name in names)
+    content = f"<x:sequence>{parts}</x:sequence>" if kind == "element" else parts
+    cls = module(xsd(f'<x:element name="e"><x:complexType>{content}</x:complexType></x:element>')).E
+    fields = [field.name for field in cls.__xml__.fields]
+    made = cls(**dict(zip(fields, names, strict=True)))
+    again = xmlbind.decode(made.to_xml(), cls)
+    assert again == made == cls.from_dict(made.to_dict())
+    assert sorted(json.loads(made.to_json()).values()) == sorted(names)
+    assert made.unknown_elements() == []
+
+
+@pytest.mark.obligation("GEN6")
+def test_calls_take_fields_with_the_names_of_their_arguments(
+    build: Any, package: Any, wsdl: Any, ask: Any, messages: str
+) -> None:
+    names = [*WORDS, *OWN]
+    more = "".join(f'<x:element name="{name}" type="x:string" minOccurs="0"/>' for name in names)
+    text = messages.replace("</x:sequence>", f"{more}</x:sequence>", 1)
+    result = build({"a.wsdl": wsdl("".join(ask.values())), "messages.xsd": text})
+    (service,) = result.model.services
+    name = package(result)
+    oracle = getattr(importlib.import_module(f"{name}.{service.module}"), service.class_name)
+    answer = xmlbind.find_element("{urn:m}askResponse", name)
+    came = []
+
+    class Mine(oracle.Supplier):  # type: ignore[misc, name-defined]
+        def ask(self, request: Any, context: Any) -> Any:
+            came.append(request)
+            return answer(answer="yes")  # type: ignore[misc]
+
+    with (
+        mtosi_jms.connect("memory:words") as connection,
+        mtosi_jms.Supplier(connection, "queue:W", services=[Mine()]),
+        mtosi_jms.Requestor(connection, sender_uri="queue:ME", temporary_reply=True) as requestor,
+    ):
+        stub = oracle(requestor, "queue:W")
+        parameters = [
+            one for one in inspect.signature(stub.ask).parameters if one not in ("request", "options", "timeout")
+        ]
+        assert stub.ask(**{one: one for one in parameters}, timeout=20).answer == "yes"
+    assert sorted(came[0].to_dict().values()) == sorted(parameters)
+
+
+NOTE = """<x:complexType name="Base" mixed="true"><x:sequence><x:element name="a" type="x:string" minOccurs="0"/>
+ <x:element name="b" type="x:int" minOccurs="0"/></x:sequence></x:complexType>
+<x:complexType name="Plain"><x:complexContent{mixed}><x:restriction base="t:Base"><x:sequence>
+ <x:element name="a" type="x:string"/></x:sequence></x:restriction></x:complexContent></x:complexType>
+<x:complexType name="More"><x:complexContent><x:extension base="t:Plain"><x:sequence>
+ <x:element name="c" type="x:string" minOccurs="0"/></x:sequence></x:extension></x:complexContent></x:complexType>
+<x:complexType name="Same" mixed="true"><x:complexContent><x:restriction base="t:Base"><x:sequence>
+ <x:element name="a" type="x:string"/></x:sequence></x:restriction></x:complexContent></x:complexType>
+<x:element name="base" type="t:Base"/><x:element name="plain" type="t:Plain"/><x:element name="more" type="t:More"/>
+<x:element name="same" type="t:Same"/>"""
+
+
+@pytest.mark.obligation("GEN7")
+@pytest.mark.parametrize("mixed", ["", ' mixed="false"'])
+def test_a_restriction_of_mixed_content_to_elements(module: Any, xsd: Any, mixed: str) -> None:
+    types = module(xsd(NOTE.format(mixed=mixed)))
+    plain = xmlbind.find_element("{urn:t}plain", types.__name__.partition(".")[0])
+    assert plain is not None
+    assert xmlbind.decode(b'<plain xmlns="urn:t"><a>x</a></plain>', plain, strict=True) == plain(a="x")  # type: ignore[call-arg]
+    more = xmlbind.decode(b'<more xmlns="urn:t"><a>x</a><c>y</c></more>', strict=True)
+    assert (more.a, more.c, more.content) == ("x", "y", [])
+    assert xmlbind.decode(xmlbind.encode(more), strict=True) == more
+    same = xmlbind.decode(b'<same xmlns="urn:t">see <a>x</a></same>', strict=True)
+    assert same.content[0] == "see "
+    warnings: list[xmlbind.XmlWarning] = []
+    odd = xmlbind.decode(b'<plain xmlns="urn:t">see <a>x</a></plain>', warnings=warnings)
+    assert [warning.rule for warning in warnings] == ["stray-text"]
+    assert b">see<" in xmlbind.encode(odd)
+    more.content.append("text")
+    with pytest.raises(EncodeError, match="no text between") as caught:
+        xmlbind.encode(more)
+    assert caught.value.path.endswith("content")
+
+
+@pytest.mark.obligation("GEN7")
+def test_an_extension_of_any_type_has_any_content(module: Any, xsd: Any) -> None:
+    kind = "<x:complexType><x:complexContent><x:extension base='x:anyType'>{}</x:extension></x:complexContent>"
+    kind += "</x:complexType></x:element>"
+    lang = kind.format("<x:attribute name='lang'/>")
+    types = module(xsd(f"<x:element name='plain'>{kind.format('')}<x:element name='note'>{lang}"))
+    text = b'<note xmlns="urn:t" lang="en" more="1">see <b xmlns="urn:o">here</b>.</note>'
+    found = xmlbind.decode(text, strict=True)
+    assert (found.lang, found.content[0], found.content[2]) == ("en", "see ", ".")
+    assert xmlbind.decode(xmlbind.encode(found)) == found
+    made = types.Note(lang="en", content=["see ", xmlbind.RawXml(b'<b xmlns="urn:o">here</b>')])
+    assert "".join(xmlbind.to_element(made).itertext()) == "see here"
+    assert xmlbind.decode(made.to_xml(), strict=True) == made == types.Note.from_dict(made.to_dict())
+    assert xmlbind.decode(b'<plain xmlns="urn:t">x</plain>', strict=True).content == ["x"]

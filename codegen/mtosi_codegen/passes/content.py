@@ -48,10 +48,9 @@ class _Builder:
 
     def fill(self, cls: ClassDef, source: ComplexType) -> None:
         """Set the fields and content model of a class that has its own complex type."""
-        inherits_text = any(base.mixed for base in list(cls.lineage())[1:])
-        if cls.mixed and not inherits_text:
+        if cls.mixed and not any(base.mixed for base in list(cls.lineage())[1:]):
             cls.fields.append(Field("mixed", QName("", ""), RAW, cls.place, 0, None, name="content"))
-        content = simplified(source.content) if not (cls.mixed or inherits_text) else None
+        content = simplified(source.content) if not cls.is_mixed else None
         made: dict[tuple[str, str, str], Field] = {}
         if content is not None:
             counts = occurrences(content)

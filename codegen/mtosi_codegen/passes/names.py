@@ -13,8 +13,11 @@ from typing import Final
 from mtosi_codegen.model import ClassDef, EnumClass, FaultDef, Field, Model, Service, TypeModule
 from mtosi_codegen.passes.modules import split_namespace
 from mtosi_codegen.text import camel, constant, escaped, fallbacks, snake
+from mtosi_jms.xmlbind import DistinguishedNameMixin, XmlObject
 
-RESERVED_FIELDS: Final = frozenset({"extras", "unknown_elements", "parse", "mro"})
+RESERVED_FIELDS: Final = frozenset({"mro", "self"}) | frozenset(
+    name for base in (XmlObject, DistinguishedNameMixin) for name in dir(base) if not name.startswith("_")
+)
 SHADOWED: Final = frozenset({"bool", "bytes", "field", "float", "int", "list", "str"})
 """Python's names that annotations and defaults of fields use."""
 

@@ -168,7 +168,7 @@ class Tables:
         if isinstance(xsd_type.content, XsdSimpleType):
             self._text(xsd_type.content, table, path)
             return
-        mixed = any(field.kind == "mixed" for field in table.fields)
+        mixed = any(field.kind == "mixed" and not table.drops(field) for field in table.fields)
         self._expect(path, "mixed", bool(xsd_type.mixed), mixed)
         if not mixed:
             self._content(xsd_type.content, table, path)

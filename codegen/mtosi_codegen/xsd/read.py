@@ -331,9 +331,16 @@ class SchemaReader:
                 body = self._derivation(child, found)
         found.content = None if found.simple_content else self._content(body)
         found.attributes = self._attributes(body)
+        if not found.simple_content and self._extends_any_type(body):
+            found.mixed = True
+            found.attributes += (AnyAttribute(self._place(body), "##any"),)
         if is_array(found.base):
             fill_array(found, body, self._names, self._findings)
         return found
+
+    def _extends_any_type(self, body: etree._Element) -> bool:
+        """Whether a body is an extension of anyType: its content is any, mixed, and it may have any attribute."""
+        return body.tag == f"{{{XSD}}}extension" and self._names.qname(body, "base") == _ANY_TYPE
 
     def _derivation(self, content: etree._Element, found: ComplexType) -> etree._Element:
         for local, child in children(content):

@@ -64,7 +64,7 @@ class NamingAttributeListType(_x.XmlObject):
 
 def name(text: str | tuple[str, str], *pairs: tuple[str, str]) -> NamingAttributeType:
     """The name of a text form such as `MD=EMS1/ME=NE-7`, or of pairs: `name(("MD", "EMS1"), ("ME", "NE-7"))`."""
-    made: NamingAttributeType = NamingAttributeType.of(text, *pairs)
+    made: NamingAttributeType = NamingAttributeType.from_parts(text, *pairs)
     return made
 
 
