@@ -62,7 +62,7 @@ def fancy(stream: IO[str] | None = None) -> bool:
 
 
 def write(text: str, style: Style = "plain", *, stream: IO[str] | None = None) -> None:
-    """Print text of any number of lines as it is, in colour on a terminal.
+    """Print text of any number of lines: as it is, or on a terminal in colour and with what it would obey as escapes.
 
     Args:
         text: square brackets and the like have no meaning.
@@ -70,6 +70,8 @@ def write(text: str, style: Style = "plain", *, stream: IO[str] | None = None) -
         stream: where to, standard output by default.
     """
     stream = sys.stdout if stream is None else stream
+    if stream is not None and stream.isatty():
+        text = "\n".join(printable(line.expandtabs()) for line in text.split("\n"))
     if not fancy(stream):
         print(text, file=stream)  # to nowhere, where the caller closed the stream
         return

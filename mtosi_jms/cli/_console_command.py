@@ -9,7 +9,6 @@ that begins with `ready`, and ends at SIGTERM or SIGINT.
 from __future__ import annotations
 
 import argparse
-import ipaddress
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from mtosi_jms.cli import _console as console
 from mtosi_jms.cli._arguments import seconds
-from mtosi_jms.cli._http import address, tokens_in
+from mtosi_jms.cli._http import address, is_loopback, tokens_in
 from mtosi_jms.cli._monitoring import add_monitor, monitored
 from mtosi_jms.cli._providers import add_provider, mask_url, open_connection, password_of
 from mtosi_jms.cli._queue import operate
@@ -88,13 +87,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     serving.add_argument(
         "--tokens", type=Path, metavar="FILE", help="file with one token a line; each visitor must give one of them"
     )
-    serving.add_argument(
-        "--host-name",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="a host name that browsers may use, besides addresses and localhost; may be repeated",
-    )
     serving.add_argument("--tls-certificate", metavar="FILE", help="serve HTTPS with this certificate (PEM)")
     serving.add_argument("--tls-key", metavar="FILE", help="private key of the certificate (PEM)")
     add_monitor(parser)
@@ -110,7 +102,7 @@ def run(args: argparse.Namespace) -> int:
         mask_url(args.url)
     if named and args.url is None:
         raise argparse.ArgumentError(None, "--watch and --dead-letters need --url")
-    if not _is_loopback(args.listen[0]) and args.tokens is None:
+    if not is_loopback(args.listen[0]) and args.tokens is None:
         raise argparse.ArgumentError(None, f"--listen {args.listen[0]}: others can reach that; it needs --tokens")
     with until_signalled(args) as stop:
         return serve(args, stop)
@@ -144,7 +136,7 @@ def serve(args: argparse.Namespace, stop: Stop) -> int:
         app = _console(args, traffic, watch)
         host, port = args.listen
         server = HttpServer(app, host, port, certificate=args.tls_certificate, key=args.tls_key)
-        if not _is_loopback(host) and args.tls_certificate is None:
+        if not is_loopback(host) and args.tls_certificate is None:
             console.note("the token and all pages pass unencrypted: --tls-certificate prevents that")
         monitoring = stack.enter_context(monitored(args))
         with server:
@@ -212,12 +204,3 @@ def _redrive(args: argparse.Namespace, queue: str, message_id: str, to: str) -> 
             if not session.browse(queue, moving.selector):
                 raise ConfigError(f"{message_id}: it is not at {queue} any more")
         operate(connection, moving, stop)
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

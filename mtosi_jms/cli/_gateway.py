@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 import mtosi_jms as mtosi
 from mtosi_jms.cli import _console as console
 from mtosi_jms.cli._arguments import add_validation, positive, seconds, validation_of
-from mtosi_jms.cli._http import add_http, address, options_of, serve_endpoint, wsdls_of
+from mtosi_jms.cli._http import add_http, address, check_listen, options_of, serve_endpoint, wsdls_of
 from mtosi_jms.cli._monitoring import Monitoring, add_monitor, monitored, reached
 from mtosi_jms.cli._providers import add_provider, open_connection, password_of
 from mtosi_jms.cli._serve import answer, answers
@@ -96,6 +96,7 @@ def run(args: argparse.Namespace) -> int:
         raise argparse.ArgumentError(None, "--forward and --destination go together")
     if args.durable is not None and args.client_id is None:
         args.client_id = args.durable
+    check_listen("--listen", args.listen[0], args)
     with (
         until_signalled(args) as stop,
         monitored(args) as monitoring,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import ipaddress
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -27,6 +28,27 @@ def address(text: str) -> tuple[str, int]:
     return host.strip("[]") or "127.0.0.1", int(port)
 
 
+def is_loopback(host: str) -> bool:
+    """Whether only programs of this computer reach what listens at this address."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def check_listen(option: str, host: str, args: argparse.Namespace) -> None:
+    """Refuse an address that others can reach, unless they need a login, or the user wants it without one.
+
+    Raises:
+        ArgumentError: neither holds.
+    """
+    if not (is_loopback(host) or args.logins or args.tokens or args.without_login):
+        text = f"{option} {host}: others can reach that; it needs --logins or --tokens, or --without-login"
+        raise argparse.ArgumentError(None, text)
+
+
 def add_http(parser: argparse.ArgumentParser) -> None:
     """Adds the options of an HTTP server."""
     group = parser.add_argument_group("HTTP server")
@@ -41,6 +63,16 @@ def add_http(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--tls-key", metavar="FILE", help="private key of the certificate (PEM)")
     group.add_argument("--logins", type=Path, metavar="FILE", help="lines USER:PASSWORD, for basic authentication")
     group.add_argument("--tokens", type=Path, metavar="FILE", help="file with a bearer token in each line")
+    group.add_argument("--without-login", action="store_true", help="let everybody in who reaches an address of others")
+    group.add_argument(
+        "--max-size", type=positive, default=64, metavar="MB", help="largest request, unpacked (%(default)s)"
+    )
+    group.add_argument(
+        "--max-elements", type=positive, default=200_000, metavar="N", help="most elements of a request (%(default)s)"
+    )
+    group.add_argument(
+        "--max-in-flight", type=positive, default=256, metavar="MB", help="most of all requests at a time (%(default)s)"
+    )
     group.add_argument(
         "--wsdl", action="append", type=Path, default=[], metavar="FILE", help="what ?wsdl returns; may be repeated"
     )
@@ -59,6 +91,10 @@ def options_of(args: argparse.Namespace, **more: Any) -> HttpOptions:
 
     logins = dict(_login(args.logins, number, line) for number, line in _lines(args.logins))
     return HttpOptions(
+        largest=args.max_size * 2**20,
+        elements=args.max_elements,
+        in_flight=args.max_in_flight * 2**20,
+        host_names=frozenset(args.host_name),
         iterators=args.iterators,
         iterator_timeout=args.iterator_timeout,
         public_url=args.public_url,

@@ -42,7 +42,8 @@ class _Lines(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         with contextlib.suppress(OSError, ValueError):
-            print(self.format(record), file=sys.stderr, flush=True)
+            console.write(self.format(record), stream=sys.stderr)
+            sys.stderr.flush()
 
 
 def _handler(args: argparse.Namespace | None) -> logging.Handler:

@@ -16,13 +16,20 @@ Check = Callable[[], str | None]
 
 
 def add_monitor(parser: argparse.ArgumentParser) -> None:
-    """Add `--monitor`."""
+    """Add `--monitor` and `--host-name`."""
     parser.add_argument(
         "--monitor",
         type=address,
         metavar="HOST:PORT",
         help="serve /healthz, /readyz and /metrics (Prometheus) at this address, such as 127.0.0.1:9464, without a "
         "login",
+    )
+    parser.add_argument(
+        "--host-name",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a name by which HTTP clients call this computer, besides addresses and localhost; may be repeated",
     )
 
 
@@ -63,7 +70,10 @@ def monitored(args: argparse.Namespace) -> Iterator[Monitoring]:
         return
     metrics = Metrics()
     found = Monitoring(metrics)
-    with Monitor(*args.monitor, why_not_ready=found.why_not_ready, metrics=metrics.prometheus) as monitor:
+    serving = Monitor(
+        *args.monitor, why_not_ready=found.why_not_ready, metrics=metrics.prometheus, host_names=args.host_name
+    )
+    with serving as monitor:
         console.note(f"monitor: {monitor.url}/readyz, /healthz, /metrics")
         yield found
 

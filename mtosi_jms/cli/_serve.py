@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from mtosi_jms.cli import _console as console
 from mtosi_jms.cli._arguments import add_validation, known_words, positive, seconds, validation_of
 from mtosi_jms.cli._documents import error_text
-from mtosi_jms.cli._http import add_http, address, options_of, serve_endpoint, wsdls_of
+from mtosi_jms.cli._http import add_http, address, check_listen, options_of, serve_endpoint, wsdls_of
 from mtosi_jms.cli._monitoring import Check, Monitoring, add_monitor, monitored, reached
 from mtosi_jms.cli._providers import add_provider, open_connection
 from mtosi_jms.cli._stopping import Stop, until_signalled
@@ -87,6 +87,8 @@ def run(args: argparse.Namespace) -> int:
     """Serve until a signal comes; 0 then."""
     if args.http is None and (args.url is None or args.destination is None):
         raise argparse.ArgumentError(None, "give --url and --destination, or --http")
+    if args.http is not None:
+        check_listen("--http", args.http[0], args)
     with until_signalled(args) as stop, monitored(args) as monitoring:
         services = services_of(args)
         if args.http is not None:

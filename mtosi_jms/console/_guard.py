@@ -12,7 +12,6 @@
 from __future__ import annotations
 
 import hmac
-import ipaddress
 import secrets
 from collections.abc import Mapping
 from http.cookies import CookieError, SimpleCookie
@@ -20,6 +19,7 @@ from typing import Final
 from urllib.parse import parse_qs
 
 from mtosi_jms.errors import MissingExtraError
+from mtosi_jms.telemetry import is_own_host
 
 try:
     from starlette.datastructures import MutableHeaders
@@ -91,7 +91,7 @@ class Guard:
 
     def _refusal(self, request: Request) -> Response | None:
         """The answer to a refused request; None if the request is allowed."""
-        if not self._is_host(request.headers.get("host", "")):
+        if not is_own_host(request.headers.get("host", ""), self._hosts):
             return PlainTextResponse("This name is not the console's: start it with --host-name NAME.\n", 421)
         if request.method not in ("GET", "HEAD", "POST"):
             return PlainTextResponse("There is nothing but pages and forms here.\n", 405)
@@ -103,17 +103,6 @@ class Guard:
         if request.method == "GET" and "text/html" in request.headers.get("accept", ""):
             return RedirectResponse(LOGIN, 303)
         return PlainTextResponse("A token is needed.\n", 401, {"WWW-Authenticate": 'Bearer realm="MTOSI console"'})
-
-    def _is_host(self, host: str) -> bool:
-        name = host.rpartition(":")[0] if not host.endswith("]") and ":" in host else host
-        name = name.strip("[]").lower()
-        if name == "localhost" or name in self._hosts:
-            return True
-        try:
-            ipaddress.ip_address(name)
-        except ValueError:
-            return False
-        return True
 
     def _foreign(self, request: Request) -> str:
         """Why a form counts as another site's; empty if it is the console's own."""

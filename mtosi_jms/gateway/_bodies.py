@@ -1,8 +1,9 @@
-"""Names of body elements (of requests, responses and exceptions), and the check of bodies against the schemas."""
+"""Bodies over HTTP: how much of one is taken, its compression, and the check against the schemas."""
 
 from __future__ import annotations
 
 import logging
+import zlib
 from typing import Final
 
 from mtosi_jms.jms.body_check import BodyCheck
@@ -11,6 +12,77 @@ log = logging.getLogger(__package__)
 
 OF_REQUEST: Final = "Request"
 """Suffix of the name of a request's element."""
+
+
+class TooLarge(Exception):
+    """A body that is larger than its reader allows; the text says how much is allowed."""
+
+
+class Unreadable(Exception):
+    """A body in a content encoding that nobody here reads, or one that is damaged."""
+
+
+class Body:
+    """Collects a body, unpacked, and takes no more than is allowed, whatever the body unpacks to.
+
+    Args:
+        encoding: Content-Encoding; empty, `identity` or `gzip`.
+        most_bytes: most octets of the unpacked body.
+        most_elements: most elements of its XML.
+
+    Raises:
+        Unreadable: another encoding.
+    """
+
+    def __init__(self, encoding: str, most_bytes: int, most_elements: int) -> None:
+        encoding = encoding.strip().lower()
+        if encoding not in ("", "identity", "gzip", "x-gzip"):
+            raise Unreadable("the content encoding must be gzip, or none")
+        self._unpacking = zlib.decompressobj(zlib.MAX_WBITS | 16) if encoding.endswith("gzip") else None
+        self._most_bytes = most_bytes
+        self._most_elements = most_elements
+        self._parts: list[bytes] = []
+        self.size = 0
+        """Octets so far."""
+
+    def add(self, part: bytes) -> None:
+        """Takes the next part of the body, as it came.
+
+        Raises:
+            TooLarge: the body is larger than allowed.
+            Unreadable: the compressed data is damaged, or something comes after its end.
+        """
+        if self._unpacking is not None:
+            if self._unpacking.eof and part:
+                raise Unreadable("there is more after the end of the compressed data")
+            try:
+                part = self._unpacking.decompress(part, self._most_bytes - self.size + 1)
+            except zlib.error:
+                raise Unreadable("the compressed data is damaged") from None
+            if self._unpacking.unused_data:
+                raise Unreadable("there is more after the end of the compressed data")
+        self.size += len(part)
+        if self.size > self._most_bytes:
+            self._parts.clear()
+            raise TooLarge(f"more than {self._most_bytes} bytes")
+        self._parts.append(part)
+
+    def whole(self) -> bytes:
+        """The body, at its end.
+
+        Raises:
+            TooLarge: it holds more elements than allowed. They are counted before anybody parses it: an element costs
+                a hundred times as much memory as its tags.
+            Unreadable: the compressed data has no end.
+        """
+        if self._unpacking is not None and not self._unpacking.eof:
+            raise Unreadable("the compressed data has no end")
+        data = b"".join(self._parts)
+        self._parts.clear()
+        # An element has one tag or two; attributes count too, since each is an object of its size.
+        if data.count(b"<") > 2 * self._most_elements or data.count(b"=") > 2 * self._most_elements:
+            raise TooLarge(f"more than {self._most_elements} elements")
+        return data
 
 
 def judge(check: BodyCheck | None, data: bytes, what: str) -> None:

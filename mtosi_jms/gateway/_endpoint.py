@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from email.message import Message
 from functools import lru_cache
 from typing import Final, TypeVar
+from urllib.parse import urlsplit
 
 from lxml import etree
 
@@ -31,7 +32,7 @@ from mtosi_jms.errors import (
     ReplyTimeoutError,
     TransportError,
 )
-from mtosi_jms.gateway._bodies import OF_REQUEST, judge
+from mtosi_jms.gateway._bodies import OF_REQUEST, Body, TooLarge, Unreadable, judge
 from mtosi_jms.gateway._iterators import Iterators, Replies
 from mtosi_jms.gateway._sources import Request, Source
 from mtosi_jms.jms.body_check import Validate, body_check
@@ -44,10 +45,12 @@ from mtosi_jms.stubs.fmw.hdr import (
     CommunicationStyleType,
     MessageTypeType,
 )
+from mtosi_jms.telemetry import is_own_host
 from mtosi_jms.xmlbind import RawXml, to_element
 
 try:
     from starlette.applications import Starlette
+    from starlette.datastructures import Headers
     from starlette.requests import ClientDisconnect
     from starlette.requests import Request as HttpRequest
     from starlette.responses import JSONResponse, Response
@@ -64,6 +67,8 @@ _TAKEN: Final = frozenset({*_TYPES.values(), "application/xml"})
 _ITERATOR: Final = "IteratorRequest"
 _EXCEPTION: Final = "Exception"
 _QUIET: Final = {"Cache-Control": "no-store"}
+_LARGE: Final = 64 * 1024
+"""Octets above which a request is parsed by another thread."""
 _UNWATCHED: Final = 0.5
 """Seconds of a request after which the endpoint starts to watch whether its client is still there."""
 _RPC: Final = CommunicationStyleType.RPC
@@ -74,13 +79,17 @@ class HttpOptions:
     """What an endpoint allows.
 
     Attributes:
-        largest: most octets of a request.
+        largest: most octets of a request, unpacked.
+        elements: most elements of a request.
+        in_flight: most octets of all requests that are being received or answered; further ones get status 503.
         read_timeout: seconds within which the body of a request must arrive.
         answer_timeout: seconds until the first response, and until each further one; None: the source's own time-out.
         iterators: most open iterators.
         iterator_timeout: seconds without a request after which an iterator is closed.
         public_url: URL at which clients reach the endpoint; iteratorReferenceURI begins with it. Empty: the URL at
-            which the server listens.
+            which the server listens, or if it listens at all addresses, the one that the client used.
+        host_names: names by which clients may call the endpoint, besides addresses, `localhost` and the name in
+            `public_url`; see `mtosi_jms.telemetry.is_own_host`.
         logins: passwords by user, for basic authentication. Without logins and tokens nobody has to authenticate.
         tokens: tokens for bearer authentication.
         clients: addresses of allowed clients; empty: all.
@@ -90,20 +99,37 @@ class HttpOptions:
     """
 
     largest: int = 64 * 2**20
+    elements: int = 200_000
+    in_flight: int = 256 * 2**20
     read_timeout: float = 30.0
     answer_timeout: float | None = 120.0
     iterators: int = 100
     iterator_timeout: float = 300.0
     public_url: str = ""
+    host_names: frozenset[str] = frozenset()
     logins: Mapping[str, str] = field(default_factory=dict, repr=False)
     tokens: frozenset[str] = field(default_factory=frozenset, repr=False)
     clients: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
-        for name in ("largest", "read_timeout", "answer_timeout", "iterators", "iterator_timeout"):
+        for name in (
+            "largest",
+            "elements",
+            "in_flight",
+            "read_timeout",
+            "answer_timeout",
+            "iterators",
+            "iterator_timeout",
+        ):
             value = getattr(self, name)
             if value is not None and not value > 0:
                 raise ConfigError(f"{name}: more than 0 is needed, not {value!r}")
+
+
+class _Held:
+    """How much of the octets in flight is one request's."""
+
+    octets = 0
 
 
 class _Refused(Exception):
@@ -150,11 +176,14 @@ class Endpoint:
         self.options = options or HttpOptions()
         self.iterators = Iterators(self.options.iterators, self.options.iterator_timeout)
         self.public_url = self.options.public_url.rstrip("/")
+        own = urlsplit(self.public_url).hostname or ""
+        self._host_names = frozenset(name.lower() for name in (*self.options.host_names, own))
         self._source = source
         self._wsdl = wsdl
         self._is_ready = is_ready
         self._check = body_check(validate)
         self._in_hand = 0
+        self._in_flight = 0
         self._answered = 0
         self._failed = 0
         self._pages = Starlette(
@@ -178,6 +207,8 @@ class Endpoint:
             names = {name for name, _ in scope["headers"]}
             if {b"content-length", b"transfer-encoding"} <= names:  # a proxy may use the other one (smuggling)
                 app = _plain(_Refused(400, "Content-Length and Transfer-Encoding", {"Connection": "close"}))
+            elif (host := Headers(scope=scope).get("host")) is not None and not is_own_host(host, self._host_names):
+                app = _plain(_Refused(421, "this name is not the gateway's: start it with --host-name NAME"))
             elif scope["path"].startswith("/") and scope["method"] not in ("GET", "HEAD"):
                 app = await self._post(HttpRequest(scope, receive, send))  # without routing: a tenth of the time
         await app(scope, receive, send)
@@ -200,26 +231,34 @@ class Endpoint:
             self._admit(request)
         except _Refused as refused:
             return _plain(refused)
-        base = self.public_url or str(request.base_url).rstrip("/")
+        base = self._base(request)
         wsdl = "wsdl" in {name.lower() for name in request.query_params} or request.url.path.endswith((".wsdl", ".xsd"))
         found = self._wsdl(request.url.path, base) if wsdl and self._wsdl is not None else None
         if found is None:
             return _plain(_no_post())
         return Response(found, media_type="text/xml; charset=utf-8")
 
+    def _base(self, request: HttpRequest) -> str:
+        return self.public_url or str(request.base_url).rstrip("/")
+
     async def _post(self, request: HttpRequest) -> Response:
         envelope: Envelope | None = None
+        held = _Held()
         try:
             if request.method != "POST":
                 raise _no_post()
             owner = self._admit(request)
-            data = await self._body(request)
-            posted = _request(data, request)
+            data = await self._body(request, held)
+            # Parsing a large document would keep all other clients waiting.
+            parsing = len(data) > _LARGE
+            posted = await asyncio.to_thread(_request, data, request) if parsing else _request(data, request)
             envelope = posted.envelope
             self._in_hand += 1
             try:
                 await self._judge(data)
-                status, data = await _unless_gone(request, self._answer(posted, owner, request.scope["path"]))
+                status, data = await _unless_gone(
+                    request, self._answer(posted, owner, self._base(request) + request.scope["path"])
+                )
             finally:
                 self._in_hand -= 1
         except _Gone:
@@ -233,6 +272,8 @@ class Endpoint:
         except Exception:
             log.exception("a request over HTTP failed")
             status, data = 500, _fault(MtosiFault("the gateway failed", kind="internalError"), envelope)
+        finally:
+            self._in_flight -= held.octets
         self._answered += 1
         self._failed += status >= 500
         if not data:
@@ -272,30 +313,40 @@ class Endpoint:
         right = hmac.compare_digest(password.encode(), (wanted or "").encode())
         return f"user {user}" if right and wanted is not None else None
 
-    async def _body(self, request: HttpRequest) -> bytes:
+    async def _body(self, request: HttpRequest, held: _Held) -> bytes:
         """Return the octets of a request.
 
+        Args:
+            request: the request.
+            held: counts the octets, which are in flight until the request is answered.
+
         Raises:
-            _Refused: the content has a wrong type, is too large, or does not arrive in time.
+            _Refused: the content has a wrong type, is too large, does not arrive in time, or there is too much of other
+                requests.
         """
         if _content_type(request.headers.get("content-type", ""))[0] not in _TAKEN:
             raise _Refused(415, f"the content type must be one of {', '.join(sorted(_TAKEN))}")
         length = request.headers.get("content-length", "")
-        parts, size = [], 0
         try:
+            body = Body(request.headers.get("content-encoding", ""), self.options.largest, self.options.elements)
             async with asyncio.timeout(self.options.read_timeout):
                 if length.isdigit() and int(length) > self.options.largest:
                     raise _Refused(413, f"more than {self.options.largest} bytes")
                 async for part in request.stream():
-                    size += len(part)
-                    if size > self.options.largest:
-                        raise _Refused(413, f"more than {self.options.largest} bytes")
-                    parts.append(part)
+                    body.add(part)
+                    self._in_flight += body.size - held.octets
+                    held.octets = body.size
+                    if self._in_flight > self.options.in_flight:
+                        raise _Refused(503, "too much is being received", {"Retry-After": "1", "Connection": "close"})
+            return body.whole()
+        except TooLarge as error:
+            raise _Refused(413, str(error), {"Connection": "close"}) from None
+        except Unreadable as error:
+            raise _Refused(415, str(error), {"Accept-Encoding": "gzip"}) from None
         except TimeoutError:
             raise _Refused(408, "the request did not come in time", {"Connection": "close"}) from None
         except ClientDisconnect:
             raise _Gone from None
-        return b"".join(parts)
 
     async def _judge(self, data: bytes) -> None:
         """Check the body of a request against the schemas.
@@ -310,7 +361,7 @@ class Endpoint:
         except DecodeError as error:
             raise MtosiFault(f"the request does not fit the schema: {error}", fault_code="Client") from None
 
-    async def _answer(self, request: Request, owner: str, path: str) -> tuple[int, bytes]:
+    async def _answer(self, request: Request, owner: str, url: str) -> tuple[int, bytes]:
         name = header_text(request.header, "iteratorReferenceURI")
         if name is not None or tag_of(request.envelope.body).endswith(_ITERATOR):
             return await self._next(request, name or "", owner)
@@ -323,11 +374,11 @@ class Endpoint:
                 return self._given(await self._first(replies), request, "")
         self.iterators.reserve()
         try:
-            return await self._begin(request, owner, path)
+            return await self._begin(request, owner, url)
         finally:
             self.iterators.release()
 
-    async def _begin(self, request: Request, owner: str, path: str) -> tuple[int, bytes]:
+    async def _begin(self, request: Request, owner: str, url: str) -> tuple[int, bytes]:
         """Return the first of several responses."""
         replies = self._source.replies(request)
         try:
@@ -339,7 +390,7 @@ class Endpoint:
             await replies.aclose()
             raise
         name = self.iterators.open(replies, owner)
-        return self._given(first, request, f"{self.public_url}{path.rstrip('/')}/iterator/{name}")
+        return self._given(first, request, f"{url.rstrip('/')}/iterator/{name}")
 
     async def _next(self, request: Request, uri: str, owner: str) -> tuple[int, bytes]:
         name = uri.rpartition("/")[2]

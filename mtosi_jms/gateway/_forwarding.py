@@ -16,7 +16,7 @@ from lxml import etree
 from mtosi_jms.closing import Closeable
 from mtosi_jms.errors import ConfigError, MissingExtraError, MtosiError, MtosiFault, ReplyTimeoutError, TransportError
 from mtosi_jms.exchange import Dispatcher, FailureHook, ReplyAddress
-from mtosi_jms.gateway._bodies import OF_REQUEST, judge
+from mtosi_jms.gateway._bodies import OF_REQUEST, Body, TooLarge, Unreadable, judge
 from mtosi_jms.gateway._certificates import load_certificate
 from mtosi_jms.jms import BindingProfile, JmsMessage
 from mtosi_jms.jms.binding import DEFAULT_PROFILE
@@ -89,6 +89,8 @@ class HttpPeer(Closeable):
         token: for bearer authentication.
         ca: file with the CA certificates for the peer's certificate; None: the system's.
         certificate, key: files of our own certificate, if the peer asks for one.
+        largest: most octets of an answer, unpacked.
+        elements: most elements of an answer.
 
     Raises:
         ConfigError: the URL is not an HTTP URL, or a certificate cannot be read.
@@ -104,6 +106,8 @@ class HttpPeer(Closeable):
         ca: str | None = None,
         certificate: str | None = None,
         key: str | None = None,
+        largest: int = 64 * 2**20,
+        elements: int = 2_000_000,
     ) -> None:
         try:
             urlsplit(url)
@@ -116,6 +120,7 @@ class HttpPeer(Closeable):
             raise ConfigError("url: give the login apart from the URL")
         self.url = str(parsed)
         self._timeout = timeout
+        self._bounds = largest, elements
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         self._client = httpx.Client(
             auth=login,
@@ -139,22 +144,25 @@ class HttpPeer(Closeable):
 
         Raises:
             ReplyTimeoutError: no answer came in time.
-            TransportError: the peer cannot be reached.
+            TransportError: the peer cannot be reached, or its answer is larger than allowed or cannot be unpacked.
         """
-        headers = {"Content-Type": _TYPE, "SOAPAction": f'"{quote(action, safe=_OF_URIS)}"'}
+        headers = {"Content-Type": _TYPE, "Accept-Encoding": "gzip", "SOAPAction": f'"{quote(action, safe=_OF_URIS)}"'}
         deadline = time.monotonic() + self._timeout
-        parts = []
         try:
             with self._client.stream("POST", self.url, content=data, headers=headers) as answer:
-                for part in answer.iter_bytes():
-                    parts.append(part)
+                # The raw octets: the client's own unpacking has no bound.
+                body = Body(answer.headers.get("content-encoding", ""), *self._bounds)
+                for part in answer.iter_raw():
+                    body.add(part)
                     if time.monotonic() > deadline:  # the HTTP client limits each read, not the sum of them
                         raise ReplyTimeoutError("", f"{self.url}: the answer did not come to its end in time")
+                return answer.status_code, body.whole()
+        except (TooLarge, Unreadable) as error:
+            raise TransportError(f"{self.url}: the answer is not taken: {error}") from None
         except httpx.TimeoutException:
             raise ReplyTimeoutError("", f"{self.url}: no answer in time") from None
         except (httpx.HTTPError, httpx.StreamError) as error:
             raise TransportError(f"{self.url}: {type(error).__name__}: {error}") from None
-        return answer.status_code, b"".join(parts)
 
     def close(self) -> None:
         """Closes its connections."""

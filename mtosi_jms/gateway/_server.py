@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import socket
 import ssl
 import threading
@@ -80,7 +81,7 @@ class Application(Protocol):
 
     Attributes:
         options: options; the server uses only `read_timeout`.
-        public_url: its URL; if that is empty, the server sets it.
+        public_url: its URL; if that is empty, the server sets it, unless it listens at all addresses.
     """
 
     options: HttpOptions
@@ -128,7 +129,7 @@ class HttpServer:
         found = self._socket.getsockname()
         shown = f"[{found[0]}]" if ":" in found[0] else found[0]
         self.url = f"{'https' if certificate else 'http'}://{shown}:{found[1]}"
-        if not endpoint.public_url:
+        if not endpoint.public_url and not ipaddress.ip_address(found[0]).is_unspecified:
             endpoint.public_url = self.url
         config = uvicorn.Config(
             endpoint,

@@ -10,6 +10,7 @@ nothing is reported.
 
 from __future__ import annotations
 
+from mtosi_jms.telemetry._hosts import is_own_host
 from mtosi_jms.telemetry._logs import JsonFormatter, LineFormatter, log_message, masked_envelope, of_message
 from mtosi_jms.telemetry._metrics import METRICS, Metric, Metrics
 from mtosi_jms.telemetry._monitor import Monitor
@@ -27,6 +28,7 @@ __all__ = [
     "Publication",
     "Role",
     "Telemetry",
+    "is_own_host",
     "log_message",
     "masked_envelope",
     "of_message",

@@ -7,13 +7,14 @@ import logging
 import socket
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final
 
 from mtosi_jms.closing import Closeable
 from mtosi_jms.errors import TransportError
+from mtosi_jms.telemetry._hosts import is_own_host
 
 __all__ = ["Monitor"]
 
@@ -37,6 +38,7 @@ class Monitor(Closeable):
     Args:
         host, port: where it listens; by default on the loopback interface. Port 0: a free port.
         why_not_ready: returns why work cannot be done at the moment, None if it can. Called in any thread.
+        host_names: names by which clients may call it, besides addresses and `localhost`; see `is_own_host`.
         metrics: returns the text of `/metrics`, such as `Metrics.prometheus`; None: there is no such page.
 
     Attributes:
@@ -53,7 +55,9 @@ class Monitor(Closeable):
         *,
         why_not_ready: Callable[[], str | None] = lambda: None,
         metrics: Callable[[], bytes] | None = None,
+        host_names: Collection[str] = (),
     ) -> None:
+        self.host_names = frozenset(name.lower() for name in host_names)
         self.why_not_ready = why_not_ready
         self.metrics = metrics
         kind = type("Server", (_Server,), {"address_family": socket.AF_INET6 if ":" in host else socket.AF_INET})
@@ -111,8 +115,12 @@ class _Handler(BaseHTTPRequestHandler):
     sys_version = ""
 
     def do_GET(self) -> None:
+        host, monitor = self.headers.get("Host"), self.server.monitor
         try:
-            status, kind, data = self.server.monitor.page(self.path.partition("?")[0])
+            if host is not None and not is_own_host(host, monitor.host_names):
+                status, kind, data = _json(HTTPStatus.MISDIRECTED_REQUEST, {"error": "this name is not the monitor's"})
+            else:
+                status, kind, data = monitor.page(self.path.partition("?")[0])
         except Exception:
             log.exception("the monitor's page %s failed", self.path.partition("?")[0][:80])
             status, kind, data = _json(HTTPStatus.INTERNAL_SERVER_ERROR, {"error": "the page failed"})

@@ -49,6 +49,18 @@ def test_a_terminal_shows_colour_and_the_text_as_it_is(open_terminal: Callable[[
     assert "\x1b[" in terminal.getvalue()
 
 
+@pytest.mark.obligation("SEC7")
+@pytest.mark.parametrize("with_rich", [True, False])
+def test_a_terminal_gets_nothing_that_steers_it(
+    open_terminal: Callable[[], Terminal], monkeypatch: pytest.MonkeyPatch, with_rich: bool
+) -> None:
+    terminal = open_terminal()
+    if not with_rich:
+        monkeypatch.setitem(sys.modules, "rich", None)
+    console.write("a\x9b2Jb\n\tc\u202ed\x1b]0;e\x07\u2066")
+    assert "a\\x9b2Jb\n        c\\u202ed\\x1b]0;e\\x07\\u2066" in terminal.getvalue()
+
+
 def test_a_terminal_without_rich_shows_plain_lines(
     open_terminal: Callable[[], Terminal], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -221,7 +221,7 @@ def test_a_topic_wants_a_queue_for_what_is_not_taken(activemq: Any, capsys: pyte
         (("gateway", "--url", "memory:", "--to", "queue:a", "--topic", "x"), "CATEGORY=NAME"),
         (("gateway", "--url", "memory:", "--destination", "queue:a", "--forward", "ftp://a"), "http: or https:"),
         (("gateway", "--url", "memory:", "--to", "queue:a", "--logins", "no-such-file"), "no-such-file"),
-        (("serve", "--http", "192.0.2.7:1"), "cannot listen"),
+        (("serve", "--http", "192.0.2.7:1", "--without-login"), "cannot listen"),
         (("serve",), "--http"),
     ],
 )

@@ -24,7 +24,7 @@ from .conftest import ELEMENTS, ONE
 
 QUEUE = "queue:EMS.OS"
 
-ASKED = b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n"
+ASKED = b"GET /health HTTP/1.1\r\nHost: [::1]\r\n\r\n"
 
 
 @pytest.fixture(params=["services", "jms"])
@@ -182,7 +182,9 @@ class TestRefusals:
         server = serve(services, largest=100_000)
         host, port = server.url.removeprefix("http://").split(":")
         with socket.create_connection((host, int(port)), timeout=30) as raw:
-            raw.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Type: text/xml\r\nTransfer-Encoding: chunked\r\n\r\n")
+            raw.sendall(
+                b"POST / HTTP/1.1\r\nHost: [::1]\r\nContent-Type: text/xml\r\nTransfer-Encoding: chunked\r\n\r\n"
+            )
             with pytest.raises(OSError):  # noqa: PT012 - it is closed while we send
                 for _ in range(1_000):
                     raw.sendall(b"1000\r\n" + b" " * 4096 + b"\r\n")
@@ -193,7 +195,7 @@ class TestRefusals:
         server = serve(services, read_timeout=0.3)
         host, port = server.url.removeprefix("http://").split(":")
         with socket.create_connection((host, int(port)), timeout=30) as raw:
-            raw.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Type: text/xml\r\nContent-Length: 1000\r\n\r\n<")
+            raw.sendall(b"POST / HTTP/1.1\r\nHost: [::1]\r\nContent-Type: text/xml\r\nContent-Length: 1000\r\n\r\n<")
             assert raw.recv(100).startswith(b"HTTP/1.1 408")
 
     @pytest.mark.parametrize("begun", [b"", b"POST / HTTP/1.1\r\nHost:", ASKED + b"GET / HTTP/1.1\r\nHost"])
@@ -314,7 +316,7 @@ class TestTime:
             waiting = threading.Event()
             with socket.create_connection((host, int(port)), timeout=30) as raw:
                 length = len(ONE.encode())
-                head = f"POST / HTTP/1.1\r\nHost: x\r\nContent-Type: text/xml\r\nContent-Length: {length}\r\n\r\n"
+                head = f"POST / HTTP/1.1\r\nHost: [::1]\r\nContent-Type: text/xml\r\nContent-Length: {length}\r\n\r\n"
                 raw.sendall(f"{head}{ONE}".encode())
                 while requestor.pending == 0:
                     waiting.wait(0.01)

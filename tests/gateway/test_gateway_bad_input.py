@@ -39,7 +39,7 @@ from .conftest import ELEMENTS, ONE
 
 QUEUE = "queue:EMS.OS"
 KNOWN = ONE.replace("NAME", "NE-1").encode()
-POST = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Type: text/xml\r\n"
+POST = b"POST / HTTP/1.1\r\nHost: [::1]\r\nContent-Type: text/xml\r\n"
 EMPTY = b'<s:Envelope xmlns:s="http://schemas.xmlsoap.org/soap/envelope/"><s:Body/></s:Envelope>'
 LARGEST = 100_000
 PATIENCE = 60
@@ -127,7 +127,7 @@ def chunked(body: bytes, extension: bytes = b"") -> bytes:
 class TestFraming:
     """Where a request ends must have one answer, or a proxy before us sees other requests than we do."""
 
-    HIDDEN = b"POST /hidden HTTP/1.1\r\nHost: x\r\nContent-Type: text/xml\r\nContent-Length: %d\r\n\r\n%s" % (
+    HIDDEN = b"POST /hidden HTTP/1.1\r\nHost: [::1]\r\nContent-Type: text/xml\r\nContent-Length: %d\r\n\r\n%s" % (
         len(KNOWN),
         KNOWN,
     )
@@ -236,7 +236,7 @@ class TestFloods:
     def test_a_refused_body_that_trickles(self, impatient: str) -> None:
         """The answer comes at once; then nobody waits for the rest."""
         with connected(impatient) as raw:
-            raw.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Type: text/html\r\nContent-Length: 1000000\r\n\r\n")
+            raw.sendall(b"POST / HTTP/1.1\r\nHost: [::1]\r\nContent-Type: text/html\r\nContent-Length: 1000000\r\n\r\n")
             with trickling(raw, b"x"):
                 assert statuses(rest(raw)) == [415]
 
@@ -246,7 +246,7 @@ class TestFloods:
             ByDispatcher(Dispatcher(services)), HttpOptions(read_timeout=0.3), wsdl=lambda path, base: page
         )
         with HttpServer(endpoint) as server, connected(server.url) as raw:
-            raw.sendall(b"GET /?wsdl HTTP/1.1\r\nHost: x\r\n\r\n")
+            raw.sendall(b"GET /?wsdl HTTP/1.1\r\nHost: [::1]\r\n\r\n")
             assert raw.recv(100)
             while is_established(raw):
                 waits.wait(0.02)
@@ -254,7 +254,7 @@ class TestFloods:
 
     def test_the_body_of_a_refused_request_is_no_request(self, url: str, source: Listening) -> None:
         hidden = posted(KNOWN)
-        head = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Type: text/html\r\nContent-Length: %d\r\n\r\n" % len(hidden)
+        head = b"POST / HTTP/1.1\r\nHost: [::1]\r\nContent-Type: text/html\r\nContent-Length: %d\r\n\r\n" % len(hidden)
         assert statuses(told(url, head + hidden + posted(KNOWN))) == [415, 200]
         assert len(source.asked) == 1
 

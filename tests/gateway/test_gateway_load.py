@@ -105,7 +105,7 @@ class Caller:
     async def _send(self, text: str, *, piece: int = 0, most: int | None = None) -> None:
         if self._writer is None:
             self._reader, self._writer = await asyncio.open_connection("127.0.0.1", self._port)
-        head = f"POST / HTTP/1.1\r\nHost: x\r\nContent-Type: text/xml\r\nContent-Length: {len(text)}\r\n\r\n"
+        head = f"POST / HTTP/1.1\r\nHost: [::1]\r\nContent-Type: text/xml\r\nContent-Length: {len(text)}\r\n\r\n"
         data = (head + text).encode()[:most]
         for at in range(0, len(data), piece or len(data)):
             self._writer.write(data[at : at + (piece or len(data))])
