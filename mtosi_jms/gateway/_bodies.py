@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import zlib
+from collections.abc import Mapping
 from typing import Final
 
 from mtosi_jms.jms.body_check import BodyCheck
@@ -14,12 +15,22 @@ OF_REQUEST: Final = "Request"
 """Suffix of the name of a request's element."""
 
 
-class TooLarge(Exception):
-    """A body that is larger than its reader allows; the text says how much is allowed."""
+class Refused(Exception):
+    """A request that is answered with a status, without a fault; or an answer that would be, were it a request.
+
+    Attributes:
+        status: the status.
+        headers: headers of the answer.
+    """
+
+    def __init__(self, status: int, why: str, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(why)
+        self.status = status
+        self.headers = dict(headers or {})
 
 
-class Unreadable(Exception):
-    """A body in a content encoding that nobody here reads, or one that is damaged."""
+def _unreadable(why: str) -> Refused:
+    return Refused(415, why, {"Accept-Encoding": "gzip"})
 
 
 class Body:
@@ -31,13 +42,13 @@ class Body:
         most_elements: most elements of its XML.
 
     Raises:
-        Unreadable: another encoding.
+        Refused: another encoding (415).
     """
 
     def __init__(self, encoding: str, most_bytes: int, most_elements: int) -> None:
         encoding = encoding.strip().lower()
         if encoding not in ("", "identity", "gzip", "x-gzip"):
-            raise Unreadable("the content encoding must be gzip, or none")
+            raise _unreadable("the content encoding must be gzip, or none")
         self._unpacking = zlib.decompressobj(zlib.MAX_WBITS | 16) if encoding.endswith("gzip") else None
         self._most_bytes = most_bytes
         self._most_elements = most_elements
@@ -49,39 +60,38 @@ class Body:
         """Takes the next part of the body, as it came.
 
         Raises:
-            TooLarge: the body is larger than allowed.
-            Unreadable: the compressed data is damaged, or something comes after its end.
+            Refused: the body is larger than allowed (413), the compressed data is damaged, or something comes after its
+                end (415).
         """
         if self._unpacking is not None:
             if self._unpacking.eof and part:
-                raise Unreadable("there is more after the end of the compressed data")
+                raise _unreadable("there is more after the end of the compressed data")
             try:
                 part = self._unpacking.decompress(part, self._most_bytes - self.size + 1)
             except zlib.error:
-                raise Unreadable("the compressed data is damaged") from None
+                raise _unreadable("the compressed data is damaged") from None
             if self._unpacking.unused_data:
-                raise Unreadable("there is more after the end of the compressed data")
+                raise _unreadable("there is more after the end of the compressed data")
         self.size += len(part)
         if self.size > self._most_bytes:
             self._parts.clear()
-            raise TooLarge(f"more than {self._most_bytes} bytes")
+            raise Refused(413, f"more than {self._most_bytes} bytes")
         self._parts.append(part)
 
     def whole(self) -> bytes:
         """The body, at its end.
 
         Raises:
-            TooLarge: it holds more elements than allowed. They are counted before anybody parses it: an element costs
-                a hundred times as much memory as its tags.
-            Unreadable: the compressed data has no end.
+            Refused: it holds more elements than allowed (413), or the compressed data has no end (415). Elements are
+                counted before anybody parses them: each costs a hundred times as much memory as its tags.
         """
         if self._unpacking is not None and not self._unpacking.eof:
-            raise Unreadable("the compressed data has no end")
+            raise _unreadable("the compressed data has no end")
         data = b"".join(self._parts)
         self._parts.clear()
         # An element has one tag or two; attributes count too, since each is an object of its size.
         if data.count(b"<") > 2 * self._most_elements or data.count(b"=") > 2 * self._most_elements:
-            raise TooLarge(f"more than {self._most_elements} elements")
+            raise Refused(413, f"more than {self._most_elements} elements")
         return data
 
 

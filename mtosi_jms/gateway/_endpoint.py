@@ -32,7 +32,7 @@ from mtosi_jms.errors import (
     ReplyTimeoutError,
     TransportError,
 )
-from mtosi_jms.gateway._bodies import OF_REQUEST, Body, TooLarge, Unreadable, judge
+from mtosi_jms.gateway._bodies import OF_REQUEST, Body, Refused, judge
 from mtosi_jms.gateway._iterators import Iterators, Replies
 from mtosi_jms.gateway._sources import Request, Source
 from mtosi_jms.jms.body_check import Validate, body_check
@@ -132,17 +132,8 @@ class _Held:
     octets = 0
 
 
-class _Refused(Exception):
-    """A request that is answered with a status, without a fault."""
-
-    def __init__(self, status: int, why: str, headers: Mapping[str, str] | None = None) -> None:
-        super().__init__(why)
-        self.status = status
-        self.headers = dict(headers or {})
-
-
-def _no_post() -> _Refused:
-    return _Refused(405, "post a SOAP envelope", {"Allow": "POST"})
+def _no_post() -> Refused:
+    return Refused(405, "post a SOAP envelope", {"Allow": "POST"})
 
 
 class _Gone(Exception):
@@ -206,9 +197,9 @@ class Endpoint:
         if scope["type"] == "http":
             names = {name for name, _ in scope["headers"]}
             if {b"content-length", b"transfer-encoding"} <= names:  # a proxy may use the other one (smuggling)
-                app = _plain(_Refused(400, "Content-Length and Transfer-Encoding", {"Connection": "close"}))
+                app = _plain(Refused(400, "Content-Length and Transfer-Encoding", {"Connection": "close"}))
             elif (host := Headers(scope=scope).get("host")) is not None and not is_own_host(host, self._host_names):
-                app = _plain(_Refused(421, "this name is not the gateway's: start it with --host-name NAME"))
+                app = _plain(Refused(421, "this name is not the gateway's: start it with --host-name NAME"))
             elif scope["path"].startswith("/") and scope["method"] not in ("GET", "HEAD"):
                 app = await self._post(HttpRequest(scope, receive, send))  # without routing: a tenth of the time
         await app(scope, receive, send)
@@ -229,7 +220,7 @@ class Endpoint:
     async def _get(self, request: HttpRequest) -> Response:
         try:
             self._admit(request)
-        except _Refused as refused:
+        except Refused as refused:
             return _plain(refused)
         base = self._base(request)
         wsdl = "wsdl" in {name.lower() for name in request.query_params} or request.url.path.endswith((".wsdl", ".xsd"))
@@ -263,7 +254,7 @@ class Endpoint:
                 self._in_hand -= 1
         except _Gone:
             return Response(status_code=499)
-        except _Refused as refused:
+        except Refused as refused:
             return _plain(refused)
         except TimeoutError:
             status, data = 504, _fault(ReplyTimeoutError("", "no answer in time"), envelope)
@@ -285,18 +276,18 @@ class Endpoint:
         """Return the owner of the request, after checks of address, login and token.
 
         Raises:
-            _Refused: the client is not allowed.
+            Refused: the client is not allowed.
         """
         address = request.client.host if request.client is not None else ""
         if self.options.clients and address not in self.options.clients:
-            raise _Refused(403, "this address may not come here")
+            raise Refused(403, "this address may not come here")
         if not self.options.logins and not self.options.tokens:
             return address
         scheme, _, given = request.headers.get("authorization", "").partition(" ")
         owner = self._login(scheme.lower(), given.strip())
         if owner is None:
             challenge = "Basic" if self.options.logins else "Bearer"
-            raise _Refused(401, "a login is needed", {"WWW-Authenticate": f'{challenge} realm="MTOSI"'})
+            raise Refused(401, "a login is needed", {"WWW-Authenticate": f'{challenge} realm="MTOSI"'})
         return owner
 
     def _login(self, scheme: str, given: str) -> str | None:
@@ -321,30 +312,26 @@ class Endpoint:
             held: counts the octets, which are in flight until the request is answered.
 
         Raises:
-            _Refused: the content has a wrong type, is too large, does not arrive in time, or there is too much of other
+            Refused: the content has a wrong type, is too large, does not arrive in time, or there is too much of other
                 requests.
         """
         if _content_type(request.headers.get("content-type", ""))[0] not in _TAKEN:
-            raise _Refused(415, f"the content type must be one of {', '.join(sorted(_TAKEN))}")
+            raise Refused(415, f"the content type must be one of {', '.join(sorted(_TAKEN))}")
         length = request.headers.get("content-length", "")
         try:
             body = Body(request.headers.get("content-encoding", ""), self.options.largest, self.options.elements)
             async with asyncio.timeout(self.options.read_timeout):
                 if length.isdigit() and int(length) > self.options.largest:
-                    raise _Refused(413, f"more than {self.options.largest} bytes")
+                    raise Refused(413, f"more than {self.options.largest} bytes")
                 async for part in request.stream():
                     body.add(part)
                     self._in_flight += body.size - held.octets
                     held.octets = body.size
                     if self._in_flight > self.options.in_flight:
-                        raise _Refused(503, "too much is being received", {"Retry-After": "1", "Connection": "close"})
+                        raise Refused(503, "too much is being received", {"Retry-After": "1", "Connection": "close"})
             return body.whole()
-        except TooLarge as error:
-            raise _Refused(413, str(error), {"Connection": "close"}) from None
-        except Unreadable as error:
-            raise _Refused(415, str(error), {"Accept-Encoding": "gzip"}) from None
         except TimeoutError:
-            raise _Refused(408, "the request did not come in time", {"Connection": "close"}) from None
+            raise Refused(408, "the request did not come in time", {"Connection": "close"}) from None
         except ClientDisconnect:
             raise _Gone from None
 
@@ -432,16 +419,16 @@ def _request(data: bytes, request: HttpRequest) -> Request:
 
     Raises:
         XmlError: the data is not an envelope.
-        _Refused: the envelope holds no request.
+        Refused: the envelope holds no request.
     """
     envelope = parse(data, source="the request", needs_header=False)
     if envelope.fault is not None:
-        raise _Refused(400, "a fault is not a request")
+        raise Refused(400, "a fault is not a request")
     header = envelope.header or Header()
     local = tag_of(envelope.body).rpartition("}")[2]
     operation = header_text(header, "activityName") or local.removesuffix(OF_REQUEST)
     if not local:
-        raise _Refused(400, "the body of the envelope is empty")
+        raise Refused(400, "the body of the envelope is empty")
     return Request(envelope, operation, _action(request))
 
 
@@ -573,5 +560,5 @@ def _fault_for(error: MtosiError, request: Envelope | None) -> MtosiFault:
     return MtosiFault(f"the exchange failed: {type(error).__name__}", kind="internalError")
 
 
-def _plain(refused: _Refused) -> Response:
+def _plain(refused: Refused) -> Response:
     return Response(f"{refused}\n", refused.status, headers=refused.headers, media_type="text/plain; charset=utf-8")

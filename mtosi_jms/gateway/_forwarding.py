@@ -16,7 +16,7 @@ from lxml import etree
 from mtosi_jms.closing import Closeable
 from mtosi_jms.errors import ConfigError, MissingExtraError, MtosiError, MtosiFault, ReplyTimeoutError, TransportError
 from mtosi_jms.exchange import Dispatcher, FailureHook, ReplyAddress
-from mtosi_jms.gateway._bodies import OF_REQUEST, Body, TooLarge, Unreadable, judge
+from mtosi_jms.gateway._bodies import OF_REQUEST, Body, Refused, judge
 from mtosi_jms.gateway._certificates import load_certificate
 from mtosi_jms.jms import BindingProfile, JmsMessage
 from mtosi_jms.jms.binding import DEFAULT_PROFILE
@@ -157,7 +157,7 @@ class HttpPeer(Closeable):
                     if time.monotonic() > deadline:  # the HTTP client limits each read, not the sum of them
                         raise ReplyTimeoutError("", f"{self.url}: the answer did not come to its end in time")
                 return answer.status_code, body.whole()
-        except (TooLarge, Unreadable) as error:
+        except Refused as error:
             raise TransportError(f"{self.url}: the answer is not taken: {error}") from None
         except httpx.TimeoutException:
             raise ReplyTimeoutError("", f"{self.url}: no answer in time") from None
