@@ -79,9 +79,10 @@ class Pending:
         message: the object that was sent.
         sequence: its place among the sends of the session, from 1.
         deadline: time by `time.monotonic` after which the send has failed; None: never.
+        is_told: whether its listener is called, or was.
     """
 
-    __slots__ = ("_completions", "deadline", "listener", "message", "outcome", "sequence")
+    __slots__ = ("_completions", "deadline", "is_told", "listener", "message", "outcome", "sequence")
 
     def __init__(
         self, completions: Completions, message: JmsMessage, listener: CompletionListener, sequence: int
@@ -93,6 +94,7 @@ class Pending:
         self.sequence = sequence
         self.deadline = None if timeout is None else time.monotonic() + timeout
         self.outcome: JmsMessage | Exception | None = None
+        self.is_told = False
 
     @property
     def settled(self) -> bool:
@@ -189,14 +191,18 @@ class Completions:
         with self._lock:
             return self._add(message, listener, None)
 
-    def withdraw(self, pending: Pending) -> None:
-        """Removes a send that raised an error to its caller. Its listener is called only if the outcome was known."""
+    def withdraw(self, pending: Pending) -> bool:
+        """Removes a send that is about to raise an error to its caller, so that its listener is not called.
+
+        Returns False, without effect, if the listener is called already: then the send must not raise (A9)."""
         with self._lock:
-            if pending.outcome is None:
-                self._open.remove(pending)
-                self._sent_once.pop(id(pending.message), None)
-                self._wake.notify()
-                self._listener_returned.notify_all()
+            if pending.is_told:
+                return False
+            self._open.remove(pending)
+            self._sent_once.pop(id(pending.message), None)
+            self._wake.notify()
+            self._listener_returned.notify_all()
+            return True
 
     def completed(self, message: JmsMessage, sent: JmsMessage, listener: CompletionListener) -> None:
         """Notes a send that succeeded within the call, and the message as sent."""
@@ -268,6 +274,7 @@ class Completions:
                 if first.outcome is None:
                     first.outcome = first.timed_out()
                 if first.outcome is not None:
+                    first.is_told = True
                     return first
                 left = None if first.deadline is None else first.deadline - time.monotonic()
                 self._wake.wait(None if left is None else min(max(left, 0.0), threading.TIMEOUT_MAX))

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import itertools
 import logging
+import math
 import threading
 import time
 import weakref
-from collections.abc import Callable, Mapping
-from concurrent.futures import Future
-from concurrent.futures import TimeoutError as NotDone
-from types import TracebackType
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import Any, Final, Protocol
 
 from mtosi_jms.errors import (
     AuthenticationError,
+    ClientIdInUseError,
     ConfigError,
     IllegalStateError,
     MtosiError,
@@ -25,14 +25,20 @@ from mtosi_jms.transport._backoff import Backoff
 from mtosi_jms.transport._session_core import T
 from mtosi_jms.transport.jvm import _machine as machine
 from mtosi_jms.transport.jvm._api import error_of, refused_login, translated
+from mtosi_jms.transport.jvm._attempt import Attempt
 from mtosi_jms.transport.jvm._link import Factory, Link, name_of
 from mtosi_jms.transport.jvm._options import JvmOptions, Lookup
+from mtosi_jms.transport.jvm._watch import Watch
 
 log = logging.getLogger(__package__)
 
 _PAUSES: Final = Backoff(initial=0.1, maximum=30.0, jitter=0.1)
+_STABLE: Final = 1.0
+"""Seconds for which a connection must have been up if the first attempt after its loss is to come without a pause."""
 _LOOK: Final = 0.25
-"""Seconds between checks for events from Java and for calls that take too long."""
+"""Longest seconds between checks for calls that take too long."""
+_AGAIN: Final = 0.1
+"""Seconds between interrupts of a call that goes on."""
 
 
 class Reader(Protocol):
@@ -63,50 +69,6 @@ class Owner(Protocol):
     def wake_all(self) -> None:
         """Wakes waiting threads; the lock is held."""
         ...
-
-
-class Watch(machine.blocking):
-    """A block around a call to Java, which is interrupted at a deadline.
-
-    Args:
-        calls: the set of watched calls.
-        deadline: by the monotonic clock.
-
-    Attributes:
-        deadline: see Args.
-        fired: whether the call was interrupted.
-    """
-
-    __slots__ = ("_calls", "_lock", "_thread", "deadline", "fired")
-
-    def __init__(self, calls: set[Watch], deadline: float) -> None:
-        self.deadline = deadline
-        self.fired = False
-        self._calls = calls
-        self._lock = threading.Lock()
-        self._thread: Any = None
-
-    def __enter__(self) -> None:
-        super().__enter__()
-        self._thread = machine.current_thread()
-        self._calls.add(self)
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._calls.discard(self)
-        with self._lock:
-            self._thread = None
-        if self.fired:
-            machine.jpype.JClass("java.lang.Thread").interrupted()  # a late interrupt must not stop another call
-        super().__exit__(kind, error, trace)
-
-    def interrupt(self) -> None:
-        """Interrupts the call, unless it is over."""
-        with self._lock:
-            if self._thread is not None:
-                self.fired = True
-                self._thread.interrupt()
 
 
 class Channel:
@@ -149,14 +111,20 @@ class Channel:
         self.durables: dict[str, Reader] = {}
         self._temporaries: dict[Destination, None] = {}
         self._calls: set[Watch] = set()
+        self._connecting: Watch | None = None
+        self._failures = 0
         self._over = threading.Event()
         machine.start()
         self._numbers = itertools.count(1)
         self._expected: dict[int, Callable[[Any], object]] = {}
         self.events = machine.jpype.JClass("java.util.concurrent.LinkedBlockingQueue")()
-        self._link = self._open()
         work = (weakref.ref(self), self.events)
         threading.Thread(target=_watch, args=work, name=f"watches-{name}", daemon=True).start()
+        try:
+            self._link = self._open(lambda link: None)
+        except BaseException:
+            self._over.set()
+            raise
 
     def __str__(self) -> str:
         return f"jvm:{self._lookup.factory}"
@@ -166,9 +134,10 @@ class Channel:
         """The current link, or the last one."""
         return self._link
 
-    def goodbye(self) -> float:
-        """Returns the time, by the monotonic clock, until which closing waits for the provider."""
-        return time.monotonic() + min(self.options.close_timeout, self.options.send_timeout)
+    def goodbye(self, deadline: float | None = None) -> float:
+        """Returns the time, by the monotonic clock, until which closing waits for the provider: `deadline` at most."""
+        ends = time.monotonic() + min(self.options.close_timeout, self.options.send_timeout)
+        return ends if deadline is None else min(ends, deadline)
 
     def check_alive(self) -> None:
         """Raises TransportError if reconnecting failed for good."""
@@ -181,14 +150,11 @@ class Channel:
         with self._lock:
             self._over.set()
             self._changed.notify_all()
-            link = self._link
+            link, connecting = self._link, self._connecting
+        if connecting is not None:
+            connecting.deadline = 0.0
         if link.lost is None:
-            machine.attach()
-            try:
-                with self.watched(deadline):
-                    link.close()
-            except MtosiError as error:
-                log.warning("%s did not close in order: %s: %s", self, type(error).__name__, error)
+            self._discard(link, deadline)
 
     @property
     def is_up(self) -> bool:
@@ -216,24 +182,52 @@ class Channel:
 
     def make_temporary(self, kind: type[T]) -> T:
         """Makes a temporary destination. It is made again on each new link."""
-        link = self.link(time.monotonic() + self.options.send_timeout)
-        java = _make_temporary(link, kind)
+        deadline = self.deadline()
+        link = self.link(deadline)
+        java = self._make_temporary(link, kind, deadline)
         made = kind(name_of(java), self._name)
         with self._lock:
             link.own(made, java)
             self._temporaries[made] = None
         return made
 
-    def note_failure(self, link: Link, error: MtosiError) -> bool:
+    def _make_temporary(self, link: Link, kind: type[Destination], deadline: float) -> Any:
+        with self.session(link, deadline) as session, translated():
+            return session.createTemporaryTopic() if kind.is_topic else session.createTemporaryQueue()
+
+    @contextmanager
+    def session(self, link: Link, deadline: float) -> Iterator[Any]:
+        """A block with a Java session of its own, in which calls to Java are watched.
+
+        Raises:
+            TransportError: it did not end until `deadline`.
+        """
+        with self.watched(deadline, link):
+            session = link.session()
+            try:
+                yield session
+            except BaseException:
+                with suppress(MtosiError), translated():
+                    session.close()
+                raise
+            with translated():
+                session.close()
+
+    def note_failure(self, link: Link, error: MtosiError, deadline: float | None = None) -> bool:
         """Checks whether the link is lost, after a call on it failed.
+
+        Args:
+            link: the link.
+            error: why the call failed.
+            deadline: of the call; None: it has none.
 
         Returns:
             Whether it is.
         """
         if link.lost is None:
             try:
-                with self.watched(self.goodbye()):
-                    link.session().close()
+                with self.session(link, self.goodbye(deadline)):
+                    pass
             except MtosiError:
                 self.give_up(link, error)
         return link.lost is not None
@@ -242,13 +236,18 @@ class Channel:
         """Treats a link as lost that failed or did not answer in time."""
         self._lose(link, TransportError(str(error)))
 
-    def watched(self, deadline: float | None = None) -> Watch:
-        """Returns a block in which a call to Java is interrupted at a deadline.
+    def deadline(self) -> float:
+        """Returns the time, by the monotonic clock, until which a call without a time-out of its own may take."""
+        return time.monotonic() + self.options.send_timeout
+
+    def watched(self, deadline: float | None = None, link: Link | None = None) -> Watch:
+        """Returns a block in which calls to Java are ended at a deadline.
 
         Args:
-            deadline: by the monotonic clock; None: `send_timeout` from now.
+            deadline: by the monotonic clock; None: see `deadline`.
+            link: see `Watch`.
         """
-        return Watch(self._calls, time.monotonic() + self.options.send_timeout if deadline is None else deadline)
+        return Watch(self._calls, self.deadline() if deadline is None else deadline, link)
 
     def expect(self, callback: Callable[[Any], object]) -> int:
         """Registers a callback for an event of Java, and returns its number. The watching thread calls the callback."""
@@ -266,55 +265,89 @@ class Channel:
             why = "messages of it are not acknowledged" if reader.closed else "a consumer has it"
             raise IllegalStateError(f"durable subscription {durable!r}: {why}")
 
-    # The methods below run in the watching thread.
+    # In the watching thread.
 
-    def look(self, event: Any) -> bool:
-        """Handles an event of Java, if any, and interrupts calls that take too long; returns False at the end."""
-        if self._over.is_set():
-            return False
-        if event is not None:
+    def look(self, event: Any) -> float | None:
+        """Handles an event of Java, if any, and ends calls that take too long.
+
+        Returns:
+            Seconds until the next look; None: the end.
+        """
+        is_over = self._over.is_set()
+        if event is not None and not is_over:
             callback = self._expected.get(int(event.getKey()))
             if callback is not None:
                 callback(event.getValue())
         now = time.monotonic()
-        for call in self._calls.copy():
-            if call.deadline <= now:  # each time: a client may catch an interrupt and wait for something else
-                call.interrupt()
-        return True
+        calls = self._calls.copy()
+        for call in calls:
+            call.look(now)
+        if is_over and not calls:
+            return None
+        first = min((call.deadline for call in calls), default=math.inf)
+        return min(max(first - now, _AGAIN), _LOOK)
 
-    def _open(self) -> Link:
-        """Opens a new link in a separate thread, because Java may take longer than the time-out."""
-        made: Future[Link] = Future()
-        late = threading.Event()
-        work = threading.Thread(target=self._open_into, args=(made, late), name=f"connects-{self._name}", daemon=True)
-        work.start()
-        try:
-            return made.result(self.options.connect_timeout)
-        except NotDone:
-            late.set()
-            raise TransportError(f"{self}: no connection within {self.options.connect_timeout:g} s") from None
+    # Connecting: in the thread that makes the connection, then in one thread after each loss.
 
-    def _open_into(self, made: Future[Link], late: threading.Event) -> None:
+    def _open(self, restore: Callable[[Link], object]) -> Link:
+        """Opens a link, calls `restore` with it, and makes it the current link unless it is lost by then.
+
+        Raises:
+            MtosiError: there is no new link, and what was opened is closed.
+        """
+        provider = self._lookup.factory, *sorted(self._environment.items())
+        attempt = Attempt(provider, self._name, str(self), self._connect, self._discard)
+        link = attempt.link(self.options.connect_timeout)
         try:
-            machine.attach()
-            jars = machine.jars_of(self.options.classpath)
-            loader = machine.loader(jars)
-            factory = Factory(self._lookup.factory, self._environment, loader, self.options.jndi_names)
-            link = Link(factory, factory.connect(self.options))
-            link.number = self.expect(lambda error: self._lose(link, TransportError(str(error_of(error)))))
-            listener = link.api.Crossing(self.events, link.number)
+            restore(link)
+            with self._lock:
+                if self._over.is_set():
+                    raise IllegalStateError("the connection is closed")
+                if link.lost is not None:
+                    raise TransportError(str(link.lost))
+                link.taken = time.monotonic()
+                self._link = link
+                self._changed.notify_all()
+                if (owner := self._owner()) is not None:
+                    owner.wake_all()
+        except BaseException:
+            self._discard(link)
+            raise
+        return link
+
+    def _connect(self) -> Link:
+        """Makes a Java connection and starts it; in the thread of the attempt."""
+        with self.watched(time.monotonic() + self.options.connect_timeout) as watch:
+            self._connecting = watch
             try:
-                with translated(str(self)):
-                    link.java.setExceptionListener(listener)
-                    link.java.start()
-            except MtosiError as error:
-                _close_quietly(link)
-                raise refused_login(error) from None
-            if late.is_set():
-                _close_quietly(link)
-            made.set_result(link)
-        except BaseException as error:  # noqa: BLE001 - for the thread that waits
-            made.set_exception(error)
+                loader = machine.loader(machine.jars_of(self.options.classpath))
+                factory = Factory(self._lookup.factory, self._environment, loader, self.options.jndi_names)
+                watch.link = link = factory.link(self.options)
+                try:
+                    link.number = self.expect(lambda error: self._lose(link, TransportError(str(error_of(error)))))
+                    listener = link.api.Crossing(self.events, link.number)
+                    with translated(str(self)):
+                        link.java.setExceptionListener(listener)
+                        link.java.start()
+                except MtosiError as error:
+                    self._discard(link)
+                    raise refused_login(error) from None
+                return link
+            finally:
+                self._connecting = None
+
+    def _discard(self, link: Link, deadline: float | None = None) -> None:
+        """Closes a link, until a deadline; None: as long as closing may take."""
+        self.expect_no_more(link.number)
+        watch = self.watched(self.goodbye() if deadline is None else deadline, link)
+        try:
+            with watch:
+                link.close()
+        except MtosiError as error:
+            if link.lost is None:
+                log.warning("%s did not close in order: %s: %s", self, type(error).__name__, error)
+        if watch.fired:
+            link.break_off()
 
     def _lose(self, link: Link, error: TransportError) -> None:
         with self._lock:
@@ -323,43 +356,45 @@ class Channel:
             link.lost = error
             self.expect_no_more(link.number)
             owner = self._owner()
-            if owner is None or self._over.is_set():
+            if link.taken is None or owner is None or self._over.is_set():  # who opens it closes it
                 return
             owner.on_lost(link)
             if not self.options.reconnect:
                 self._failed = error
             self._changed.notify_all()
             owner.wake_all()
-        if self.options.reconnect:
-            threading.Thread(target=self._reconnect, args=(link,), name=f"reconnects-{self._name}", daemon=True).start()
+        target = self._reconnect if self.options.reconnect else self._discard
+        threading.Thread(target=target, args=(link,), name=f"reconnects-{self._name}", daemon=True).start()
 
     def _reconnect(self, lost: Link) -> None:
-        threading.Thread(target=_close_quietly, args=(lost,), name=f"closes-{self._name}", daemon=True).start()
+        """Makes the connection again, however long that takes. One thread at a time: only a taken link is lost."""
+        threading.Thread(target=self._discard, args=(lost,), name=f"closes-{self._name}", daemon=True).start()
         since = time.monotonic()
-        attempt = 0
-        while not self._over.is_set():
+        if lost.taken is not None and since - lost.taken >= _STABLE:
+            self._failures = 0
+        while not self._over.wait(_PAUSES.seconds(self._failures) if self._failures else 0.0):
+            self._failures += 1
             try:
-                link = self._open()
-                self._restore(link)
-            except MtosiError as error:
+                self._open(self._restore)
+            except Exception as error:  # noqa: BLE001 - whatever a client of Java's raises, the next attempt comes
                 log.warning("%s: not yet connected again: %s: %s", self, type(error).__name__, error)
                 if self._gives_up(error, since):
                     return
-                attempt += 1
-                self._over.wait(_PAUSES.seconds(attempt))
                 continue
             log.warning("%s: the connection was lost (%s), and made again", self, lost.lost)
             if (owner := self._owner()) is not None:
                 owner.on_reconnected()
             return
 
-    def _gives_up(self, error: MtosiError, since: float) -> bool:
+    def _gives_up(self, error: Exception, since: float) -> bool:
+        """Whether no more attempt is made. A client id in use is not final: the broker may not know of the loss yet."""
         limit = self.options.reconnect_timeout
         over = limit is not None and time.monotonic() - since >= limit
-        if not over and not isinstance(error, AuthenticationError | ConfigError):
+        final = isinstance(error, AuthenticationError | ConfigError) and not isinstance(error, ClientIdInUseError)
+        if not over and not final and self._owner() is not None:
             return False
         with self._lock:
-            self._failed = error
+            self._failed = error if isinstance(error, MtosiError) else TransportError(str(error))
             self._changed.notify_all()
             if (owner := self._owner()) is not None:
                 owner.wake_all()
@@ -370,49 +405,22 @@ class Channel:
         with self._lock:
             temporaries = list(self._temporaries)
         for destination in temporaries:
-            link.own(destination, _make_temporary(link, type(destination)))
-        owner = self._owner()
-        if owner is not None:
+            link.own(destination, self._make_temporary(link, type(destination), self.deadline()))
+        if (owner := self._owner()) is not None:
             owner.on_link(link)
-        with self._lock:
-            self._link = link
-            over = self._over.is_set()
-            self._changed.notify_all()
-            if owner is not None:
-                owner.wake_all()
-        if over:
-            _close_quietly(link)
-
-
-def _make_temporary(link: Link, kind: type[Destination]) -> Any:
-    session = link.session()
-    try:
-        return session.createTemporaryTopic() if kind.is_topic else session.createTemporaryQueue()
-    except machine.jpype.JException as error:
-        raise error_of(error) from None
-    finally:
-        session.close()
-
-
-def _close_quietly(link: Link) -> None:
-    machine.attach()
-    try:
-        link.close()
-    except MtosiError as error:
-        log.debug("a lost connection did not close: %s: %s", type(error).__name__, error)
 
 
 def _watch(weak: weakref.ref[Channel], events: Any) -> None:
     """Watches until the channel is closed or dropped. While it waits, it does not keep the channel alive."""
     machine.attach()
     unit = machine.jpype.JClass("java.util.concurrent.TimeUnit").MILLISECONDS
-    while True:
+    seconds: float | None = _LOOK
+    while seconds is not None:
         try:
             with machine.blocking():
-                event = events.poll(int(_LOOK * 1_000), unit)
+                event = events.poll(int(seconds * 1_000), unit)
         except IllegalStateError:  # the process ends
             return
         channel = weak()
-        if channel is None or not channel.look(event):
-            return
+        seconds = None if channel is None else channel.look(event)
         del channel, event

@@ -111,7 +111,7 @@ class Factory:
         """Name of the factory's class."""
         return class_name(self._java)
 
-    def connect(self, options: JvmOptions) -> Any:
+    def link(self, options: JvmOptions) -> Link:
         """Make a new Java connection, stopped.
 
         Raises:
@@ -128,10 +128,11 @@ class Factory:
                 with translated(f"jvm:{self.name}, client id {options.client_id!r}"):
                     if options.client_id:
                         made.setClientID(options.client_id)
+                return Link(self, made)
             except BaseException:
-                made.close()
+                with suppress(MtosiError), translated():
+                    made.close()
                 raise
-        return made
 
 
 class Link:
@@ -146,6 +147,7 @@ class Link:
         modern: whether the provider has JMS 2.0.
         completes: whether its completion listeners are called only when the provider has the message.
         number: number of the event by which Java reports its loss.
+        taken: when it became the connection's, by the monotonic clock; None: not so far.
         lost: why it is gone; None while it is up.
         jndi_names: the destinations that were looked up in JNDI, by name.
     """
@@ -163,6 +165,7 @@ class Link:
         damages_text = Capability.ANY_TEXT not in self.capabilities()
         self.messages = Messages(factory.api.Crossing, modern=self.modern, damages_text=damages_text)
         self.number = 0
+        self.taken: float | None = None
         self.lost: TransportError | None = None
         self._administered: dict[Destination, Any] = {}
         self._foreign: dict[Destination, Any] = {}
@@ -257,6 +260,15 @@ class Link:
         """Closes the Java connection, with all that it made."""
         with translated():
             self.java.close()
+
+    def break_off(self) -> None:
+        """Closes the socket under the Java connection, for a write that waits there cannot be interrupted.
+
+        Only ActiveMQ Classic's client writes in the calling thread.
+        """
+        if _by_prefix(_NAMES, self._provider) == _NAMES[_CLASSIC]:
+            with suppress(AttributeError, machine.jpype.JException):
+                self.java.getTransport().narrow(machine.jpype.JClass("java.net.Socket").class_).close()
 
 
 def _found(context: Any, name: str) -> Any:

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from mtosi_jms.errors import ConfigError, IllegalStateError, MissingExtraError
 from mtosi_jms.jars import find_client, is_client
@@ -143,7 +143,7 @@ class blocking:  # noqa: N801 - used like a function
 
     __slots__ = ("_nested",)
 
-    def __enter__(self) -> None:
+    def __enter__(self) -> Self:
         attach()
         mark = threading.get_ident()
         self._nested = mark in _inside
@@ -151,6 +151,7 @@ class blocking:  # noqa: N801 - used like a function
         if _ending:  # checked after `_inside.add`, because `_end` waits for the threads in `_inside`
             self._leave()
             raise IllegalStateError("the process ends")
+        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -33,6 +33,7 @@ from mtosi_jms.jms.message import (
 from mtosi_jms.jms.typed import from_text
 from mtosi_jms.transport._text import CONTROL_CHARACTERS, check_body
 from mtosi_jms.transport.jvm import _machine as machine
+from mtosi_jms.transport.jvm._api import error_of
 
 _ABSENT: Final = -1
 _TEXT: Final = Struct(">i")
@@ -191,7 +192,12 @@ class Messages:
 
         Returns:
             Our message, and the Java message.
+
+        Raises:
+            MtosiError: the message could not be read.
         """
+        if len(received) == 1:
+            raise error_of(received[0])
         java, head, body = received[0], received[1], received[2]
         (
             kind, message_id, correlation_id, jms_type, reply_to, mode, priority, stamp, expiration, due,

@@ -8,6 +8,7 @@ in a thread of the consumer. So no Python code runs in a Java thread.
 from __future__ import annotations
 
 import logging
+import math
 import queue
 import threading
 import time
@@ -40,6 +41,8 @@ log = logging.getLogger(__package__)
 
 _SLICE: Final = 0.25
 """Seconds for which one call of Java's `receive` waits; an interrupt or a close takes effect after that time."""
+_ANSWER: Final = 0.5
+"""Seconds that the provider has for its part of a call that should not wait for it, beyond the call's own time."""
 _AHEAD: Final = 8
 """How many messages may wait for a listener, if each can be acknowledged by itself."""
 
@@ -119,7 +122,11 @@ class JvmConsumer(ConsumerCore[Entry, Feed]):
         if timeout == 0 and not self.closed:
             with self.session.use:
                 self._jvm.fetch_now(self.source)
-        return super().receive(timeout)
+        self._jvm.receives_until = None if timeout is None else time.monotonic() + timeout
+        try:
+            return super().receive(timeout)
+        finally:
+            self._jvm.receives_until = None
 
     def listen(self, on_message: Listener, on_error: ErrorHook | None = None) -> None:
         super().listen(on_message, on_error)
@@ -215,6 +222,7 @@ class JvmSession(SessionCore[Entry, Feed]):
 
     Attributes:
         expired: messages that expired here, to be acknowledged.
+        receives_until: end of the time of the running `receive`, by the monotonic clock; None: none runs, or no limit.
         turn: held while Java receives for a listener of a transacted session, because all share one Java session.
     """
 
@@ -223,6 +231,7 @@ class JvmSession(SessionCore[Entry, Feed]):
         self.channel = channel
         self.turn = threading.Lock()
         self.expired: list[Entry] = []
+        self.receives_until: float | None = None
         self._feeds: dict[Feed, None] = {}
         self._sending = threading.Lock()
         self._link: Link | None = None
@@ -240,22 +249,23 @@ class JvmSession(SessionCore[Entry, Feed]):
     ) -> JmsMessage:
         machine.attach()
         self._check_open()
+        deadline = self.channel.deadline() if timeout is None else time.monotonic() + timeout
         if listener is None:
             if self._sender is not None:
-                self._sender.await_sent()
-            return self._send_now(destination, message, timeout)
+                self._sender.await_sent(deadline)
+            return self._send_now(destination, message, deadline)
         self.completions.check_open()
         pending = self.completions.begin(message, listener)
         if self.channel.first.completes:
             try:
-                self._send_now(destination, message, timeout, pending)
-            except BaseException:
+                self._send_now(destination, message, deadline, pending)
+            except BaseException as error:
                 self._remove_send(pending)
-                self.completions.withdraw(pending)
-                raise
+                if self.completions.withdraw(pending) or not isinstance(error, Exception):
+                    raise
             return message
         if self._sender is None:
-            self._sender = _Sender(self._send_now, self.connection.id)
+            self._sender = _Sender(self._send_in_turn, self.connection.id)
         self._sender.add(destination, message, pending, timeout)
         return message
 
@@ -270,14 +280,18 @@ class JvmSession(SessionCore[Entry, Feed]):
             return None
         return self.send(destination, message)
 
+    def _send_in_turn(self, destination: Destination, message: JmsMessage, timeout: float | None) -> JmsMessage:
+        """Sends a message in the thread of `_Sender`; its time begins now."""
+        return self._send_now(
+            destination, message, self.channel.deadline() if timeout is None else time.monotonic() + timeout
+        )
+
     def _send_now(
-        self, destination: Destination, message: JmsMessage, timeout: float | None, pending: Pending | None = None
+        self, destination: Destination, message: JmsMessage, deadline: float, pending: Pending | None = None
     ) -> JmsMessage:
         """Sends a message. With `pending`, it does not wait for the outcome but reports it there."""
-        seconds = self.channel.options.send_timeout if timeout is None else timeout
-        deadline = time.monotonic() + seconds
         link = self.channel.link(deadline)
-        watch = self.channel.watched(deadline)
+        watch = self.channel.watched(deadline, link)
         packed = link.messages.packed(message)
         with self._sending:
             begun = False
@@ -291,13 +305,15 @@ class JvmSession(SessionCore[Entry, Feed]):
                         number = self._note_open(link, destination, message, pending)
                         events = self.channel.events, number
                         link.messages.send_async(session, self._producer, target, reply_to, packed, *events)
+                        if link.lost is not None:  # before the send was noted: nobody else settles it
+                            self._fail_send(pending, link)
                         return message
                     outcome = link.messages.send(session, self._producer, target, reply_to, packed)
             except (TransportError, IllegalStateError) as error:
                 # A client whose connection was lost may close its sessions before it reports the loss.
                 doubtful = type(error) is TransportError
                 suspect = not watch.fired and (doubtful or isinstance(error, IllegalStateError))
-                lost = suspect and self.channel.note_failure(link, error)
+                lost = suspect and self.channel.note_failure(link, error, deadline)
                 if watch.fired or (begun and doubtful and lost):
                     sent = message.stamped(destination, message_id=None, timestamp_ms=int(time.time() * 1_000))
                     raise UnknownOutcomeError(str(error), (sent,)) from None
@@ -334,6 +350,11 @@ class JvmSession(SessionCore[Entry, Feed]):
         if (noted := self._open_sends.pop(pending, None)) is not None:
             self.channel.expect_no_more(noted[1])
 
+    def _fail_send(self, pending: Pending, link: Link) -> None:
+        """Settles a send on a link that was lost."""
+        self._remove_send(pending)
+        pending.fail(UnknownOutcomeError(str(link.lost), (pending.message,)))
+
     def _java(self, link: Link) -> Any:
         """Returns the Java session for sends, which a transacted session uses for everything."""
         if self._link is not link:
@@ -356,11 +377,12 @@ class JvmSession(SessionCore[Entry, Feed]):
                 consumer = JvmConsumer(self, spec, kept)
                 self.consumers[consumer] = None
                 return consumer
-        link = self.channel.link(time.monotonic() + self.channel.options.send_timeout)
+        deadline = self.channel.deadline()
+        link = self.channel.link(deadline)
         self._check_reader(link, spec.destination)
         feed = Feed(spec)
         consumer = JvmConsumer(self, spec, feed)
-        self._open_feed(feed, link)
+        self._open_feed(feed, link, deadline)
         with self.lock:
             if not self._closed:
                 self._feeds[feed] = None
@@ -378,19 +400,25 @@ class JvmSession(SessionCore[Entry, Feed]):
                 f"{destination}: gone, or made by another connection, which alone reads it (R2c)"
             )
 
-    def _open_feed(self, feed: Feed, link: Link) -> None:
+    def _open_feed(self, feed: Feed, link: Link, deadline: float) -> None:
         spec, selector = feed.spec, feed.spec.text or ""  # with None the Java method would be ambiguous
-        session = self._java(link) if self.transacted else link.session()
-        target = link.to_java(spec.destination, session)
-        with self.channel.watched(), translated():
-            if spec.shared:
-                feed.consumer = session.createSharedDurableConsumer(target, spec.durable, selector)
-            elif spec.durable is not None:
-                feed.consumer = session.createDurableSubscriber(target, spec.durable, selector, spec.no_local)
-            elif spec.no_local:
-                feed.consumer = session.createConsumer(target, selector, True)
-            else:
-                feed.consumer = session.createConsumer(target, selector)
+        with self.channel.watched(deadline, link), translated():
+            session = self._java(link) if self.transacted else link.session()
+            try:
+                target = link.to_java(spec.destination, session)
+                if spec.shared:
+                    feed.consumer = session.createSharedDurableConsumer(target, spec.durable, selector)
+                elif spec.durable is not None:
+                    feed.consumer = session.createDurableSubscriber(target, spec.durable, selector, spec.no_local)
+                elif spec.no_local:
+                    feed.consumer = session.createConsumer(target, selector, True)
+                else:
+                    feed.consumer = session.createConsumer(target, selector)
+            except BaseException:
+                if not self.transacted:
+                    with suppress(MtosiError), translated():
+                        session.close()
+                raise
         feed.session, feed.link = session, link
 
     def fetch_now(self, feed: Feed) -> None:
@@ -405,15 +433,22 @@ class JvmSession(SessionCore[Entry, Feed]):
         link, consumer = feed.link, feed.consumer
         if link is None or consumer is None or machine.is_ending():
             return
+        received: Any = None
+        now = time.monotonic()
+        limit = math.inf if self.receives_until is None else max(self.receives_until, now) + _ANSWER / 2
+        watch = self.channel.watched(min(now + seconds + _ANSWER, limit))  # Artemis' client asks the broker
         try:
-            with machine.blocking() if seconds else self.channel.watched(), translated():
+            with watch, translated():
                 received = link.messages.receive(consumer, seconds)
                 if received is None:
                     return
                 message, java = link.messages.read(received, feed.spec.destination, link.marked)
         except (TransportError, IllegalStateError) as error:
-            over = feed.closed or self._closed or machine.is_ending()
-            if not over and not self.channel.note_failure(link, error):
+            if feed.closed or self._closed or machine.is_ending() or (watch.fired and received is None):
+                return
+            if watch.fired:  # a message was taken and not read: it comes again over another connection
+                self.channel.give_up(link, error)
+            elif not self.channel.note_failure(link, error, self._receive_by()):
                 raise
             return
         except BaseException:
@@ -427,6 +462,10 @@ class JvmSession(SessionCore[Entry, Feed]):
                 feed.buffer.insert(len(feed.buffer) - 1, entry)
             else:
                 feed.buffer.append(entry)
+
+    def _receive_by(self) -> float | None:
+        """Until when a call for the running `receive` may take; None: without limit."""
+        return None if self.receives_until is None else self.receives_until + _ANSWER
 
     def is_busy(self) -> bool:
         """Whether a listener of the session has a message or will get one; the lock is held."""
@@ -444,15 +483,16 @@ class JvmSession(SessionCore[Entry, Feed]):
         if deadline is None and self.ack_mode is AckMode.CLIENT and any(entry.comes_again for entry in entries):
             self._forget(entries)
             raise TransportError("the connection was lost since: the message will be delivered again")
-        machine.attach()
+        limits = [one for one in (self.channel.deadline(), deadline, self._receive_by()) if one is not None]
+        until = min(limits)
         for entry in entries:
             if entry.is_stale or (not entry.link.api.individual and self._holds_more(entry, entries)):
                 continue
             try:
-                with self.channel.watched(), translated():
+                with self.channel.watched(until, entry.link), translated():
                     entry.java.acknowledge()
             except (TransportError, IllegalStateError) as error:
-                self.channel.note_failure(entry.link, error)
+                self.channel.note_failure(entry.link, error, until)
                 raise TransportError(f"not acknowledged: {error}") from None
         self._settled(entries)
 
@@ -469,7 +509,8 @@ class JvmSession(SessionCore[Entry, Feed]):
         expired, self.expired = self.expired, []
         for entry in expired:
             if not entry.is_stale:
-                with suppress(MtosiError), translated():  # if that fails, it comes again and expires again
+                # If that fails, it comes again and expires again.
+                with suppress(MtosiError), self.channel.watched(self._receive_by(), entry.link), translated():
                     entry.java.acknowledge()
 
     def _give_back(self, entries: Sequence[Entry]) -> None:
@@ -516,14 +557,15 @@ class JvmSession(SessionCore[Entry, Feed]):
                 raise TransportError("the connection was lost: the transaction is rolled back")
             return
         sends, self._sends = self._sends, []
-        watch = self.channel.watched()
+        deadline = self.channel.deadline()
+        watch = self.channel.watched(deadline, link)
         try:
             with watch, translated():
                 self._session.commit()
         except MtosiError as error:
             if watch.fired:
                 self.channel.give_up(link, error)
-            if not isinstance(error, InvalidDestinationError) and self.channel.note_failure(link, error):
+            if not isinstance(error, InvalidDestinationError) and self.channel.note_failure(link, error, deadline):
                 self._forget(held)
                 raise UnknownOutcomeError(str(error), tuple(sends)) from None
             self._roll_back()
@@ -535,11 +577,12 @@ class JvmSession(SessionCore[Entry, Feed]):
         self._broken = None
         link = self._link
         if link is not None and link.lost is None:
+            deadline = self.channel.deadline()
             try:
-                with self.channel.watched(), translated():
+                with self.channel.watched(deadline, link), translated():
                     self._session.rollback()
             except MtosiError as error:
-                if not self.channel.note_failure(link, error):
+                if not self.channel.note_failure(link, error, deadline):
                     raise
         with self.lock:
             for feed in self._feeds:
@@ -550,17 +593,14 @@ class JvmSession(SessionCore[Entry, Feed]):
 
     def _browse(self, spec: ConsumerSpec) -> list[JmsMessage]:
         self._check_open()
-        link = self.channel.link(time.monotonic() + self.channel.options.send_timeout)
+        deadline = self.channel.deadline()
+        link = self.channel.link(deadline)
         self._check_reader(link, spec.destination)
-        session = link.session()
-        try:
-            with self.channel.watched(), translated():
-                browser = session.createBrowser(link.to_java(spec.destination, session), spec.text or "")
-                waiting = link.messages.browse(browser)
-                found = [link.messages.read(one, spec.destination, link.marked)[0] for one in waiting]
-                return [message for message in found if not _is_expired(message)]  # Qpid's client returns those too
-        finally:
-            session.close()
+        with self.channel.session(link, deadline) as session, translated():
+            browser = session.createBrowser(link.to_java(spec.destination, session), spec.text or "")
+            waiting = link.messages.browse(browser)
+            found = [link.messages.read(one, spec.destination, link.marked)[0] for one in waiting]
+            return [message for message in found if not _is_expired(message)]  # Qpid's client returns those too
 
     def _temporary(self, kind: type[T]) -> T:
         self._check_open()
@@ -572,41 +612,36 @@ class JvmSession(SessionCore[Entry, Feed]):
             with self.lock:
                 self.check_open()
                 self.channel.claim(durable)
-            link = self.channel.link(time.monotonic() + self.channel.options.send_timeout)
-            session = link.session()
-            try:
-                with self.channel.watched(), translated():
-                    session.unsubscribe(durable)
-            finally:
-                session.close()
+            deadline = self.channel.deadline()
+            with self.channel.session(self.channel.link(deadline), deadline) as session, translated():
+                session.unsubscribe(durable)
 
     # Closing and losing
 
     def _end_consumer(self, consumer: ConsumerCore[Entry, Feed], deadline: float) -> None:
-        self._end_feeds([consumer.source])
+        self._end_feeds([consumer.source], deadline)
 
-    def _end_feeds(self, feeds: Iterable[Feed], *, returns: bool = False) -> None:
+    def _end_feeds(self, feeds: Iterable[Feed], deadline: float | None = None, *, returns: bool = False) -> None:
         """Ends the feeds of closed consumers, unless they have unsettled messages."""
         for feed in feeds:
             if feed.closed and not feed.held:
-                self._end_feed(feed, returns=returns)
+                self._end_feed(feed, deadline, returns=returns)
 
-    def _end_feed(self, feed: Feed, *, returns: bool = False) -> None:
+    def _end_feed(self, feed: Feed, deadline: float | None = None, *, returns: bool = False) -> None:
         """Ends a feed; `returns`: messages of it go back and must be marked as redelivered."""
-        self._close_java(feed, returns=returns)
+        self._close_java(feed, deadline, returns=returns)
         with self.lock:
             self._feeds.pop(feed, None)
             if feed.spec.durable is not None and not feed.spec.shared:
                 self.channel.durables.pop(feed.spec.durable, None)
 
-    def _close_java(self, feed: Feed, *, returns: bool = False) -> None:
+    def _close_java(self, feed: Feed, deadline: float | None = None, *, returns: bool = False) -> None:
         link, consumer, session = feed.link, feed.consumer, feed.session
         feed.link = feed.consumer = feed.session = None
         if link is None or link.lost is not None:
             return
-        machine.attach()
         try:
-            with self.channel.watched(self.channel.goodbye()), translated():
+            with self.channel.watched(self.channel.goodbye(deadline), link), translated():
                 if returns and not self.transacted:
                     session.recover()  # Artemis does not mark messages that come back only by closing
                 consumer.close()
@@ -625,16 +660,15 @@ class JvmSession(SessionCore[Entry, Feed]):
             returned = [entry for entry in self.unsettled if entry is not self._listened]
         for feed in list(self._feeds):
             if feed is not listened:
-                self._end_feed(feed, returns=any(entry.feed is feed for entry in returned))
+                self._end_feed(feed, deadline, returns=any(entry.feed is feed for entry in returned))
         with self.lock:
             for entry in returned:
                 self.remove_unsettled(entry)
             link, session = self._link, self._session
         if link is not None and link.lost is None and session is not None and listened is None:
             producer, self._session, self._producer, self._link = self._producer, None, None, None
-            machine.attach()
             try:
-                with self.channel.watched(deadline), translated():
+                with self.channel.watched(deadline, link), translated():
                     producer.close()  # else Qpid's client waits two seconds for Artemis' answer to the next line
                     session.close()
             except MtosiError as error:
@@ -648,8 +682,7 @@ class JvmSession(SessionCore[Entry, Feed]):
                 feed.buffer = deque(one for one in feed.buffer if isinstance(one, Interruption) or not feed.returns)
                 feed.buffer.append(Interruption(str(link.lost)))
         for pending in [one for one, (by, _) in self._open_sends.copy().items() if by is link]:
-            self._remove_send(pending)
-            pending.fail(UnknownOutcomeError(str(link.lost), (pending.message,)))
+            self._fail_send(pending, link)
         if self.transacted and self._link is link and (self._sends or self.unsettled):
             self._broken = TransportError("the connection was lost: the transaction is rolled back")
 
@@ -664,11 +697,11 @@ class JvmSession(SessionCore[Entry, Feed]):
                 if self.transacted:
                     broken, self._broken = self._broken, None
                     try:
-                        self._open_feed(feed, link)
+                        self._open_feed(feed, link, self.channel.deadline())
                     finally:
                         self._broken = broken
                 else:
-                    self._open_feed(feed, link)
+                    self._open_feed(feed, link, self.channel.deadline())
 
     def _check_open(self) -> None:
         with self.lock:
@@ -702,11 +735,15 @@ class _Sender:
             self._open += 1
         self._waiting.put((destination, message, pending, timeout))
 
-    def await_sent(self) -> None:
-        """Waits until all was sent."""
+    def await_sent(self, deadline: float) -> None:
+        """Waits until all was sent.
+
+        Raises:
+            TransportError: that took until `deadline`, by the monotonic clock.
+        """
         with self._lock:
-            while self._open:
-                self._lock.wait()
+            if not self._lock.wait_for(lambda: not self._open, max(deadline - time.monotonic(), 0.0)):
+                raise TransportError("messages that were sent before it are still being sent; not sent")
 
     def end(self) -> None:
         """Nothing more is sent."""
@@ -716,7 +753,8 @@ class _Sender:
         while (one := self._waiting.get()) is not None:
             destination, message, pending, timeout = one
             try:
-                pending.complete(self._send(destination, message, timeout))
+                if not pending.settled:  # else its time was over before its turn came
+                    pending.complete(self._send(destination, message, timeout))
             except Exception as error:  # noqa: BLE001 - for the listener
                 pending.fail(error)
             with self._lock:

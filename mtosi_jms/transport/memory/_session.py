@@ -69,7 +69,7 @@ class MemorySession(SessionCore[Entry, MessageQueue]):
     ) -> None:
         super().__init__(connection, ack_mode, transacted=transacted)
         self.provider = provider
-        self._deferred = DeferredSends(provider, connection.id, self._send_and_complete)
+        self._deferred = DeferredSends(provider, connection.id, self._send_deferred)
         self._is_closing = False
         self._sends: list[tuple[Destination, JmsMessage]] = []
         self._waiting_for: MessageQueue | None = None
@@ -226,12 +226,14 @@ class MemorySession(SessionCore[Entry, MessageQueue]):
         )
         if must_wait:
             self._deferred.add(destination, message, self.completions.begin(message, listener))
-        elif self.provider.gate is None:  # the outcome is known at once
-            self.completions.completed(message, self._put(destination, message), listener)
-        else:
-            self._send_and_complete(destination, message, self.completions.begin(message, listener))
+        else:  # noted only when nothing can raise any more
+            sent, gate = self._put(destination, message), self.provider.gate
+            if gate is None:  # the outcome is known at once
+                self.completions.completed(message, sent, listener)
+            else:
+                gate.hold(self.completions.begin(message, listener), sent)
 
-    def _send_and_complete(self, destination: Destination, message: JmsMessage, pending: Pending) -> None:
+    def _send_deferred(self, destination: Destination, message: JmsMessage, pending: Pending) -> None:
         """Sends a message and completes its `Pending`. In tests a `CompletionGate` may hold the completion back."""
         sent, gate = self._put(destination, message), self.provider.gate
         if gate is None:

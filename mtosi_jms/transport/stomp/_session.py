@@ -128,9 +128,9 @@ class StompSession(SessionCore[Entry, Feed]):
 
         try:
             self.channel.send(frame, on_settled=settled, timeout=timeout)
-        except BaseException:
-            self.completions.withdraw(pending)
-            raise
+        except BaseException as error:
+            if self.completions.withdraw(pending) or not isinstance(error, Exception):
+                raise
 
     def send_soon(
         self, destination: Destination | str, message: JmsMessage, *, can_wait: bool = False

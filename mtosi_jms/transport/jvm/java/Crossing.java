@@ -208,11 +208,18 @@ public final class Crossing implements ExceptionListener {
      *
      * @param milliseconds how long it is waited for; 0: not at all
      * @param modern whether the provider has JMS 2.0
-     * @return see {@link #read}; null: there is none
+     * @return see {@link #read}; null: there is none; only an exception: there was one, which could not be read
      */
     public static Object[] receive(MessageConsumer consumer, long milliseconds, boolean modern) throws JMSException {
         Message message = milliseconds > 0 ? consumer.receive(milliseconds) : consumer.receiveNoWait();
-        return message == null ? null : read(message, modern);
+        if (message == null) {
+            return null;
+        }
+        try {
+            return read(message, modern);
+        } catch (JMSException | RuntimeException failed) {
+            return new Object[] {failed};
+        }
     }
 
     /** What waits at a queue; see {@link #read}. */

@@ -1,0 +1,91 @@
+"""Attempts to connect, each in a thread of its own, because a client of Java's may take longer than its time-out.
+
+An attempt whose time is over goes on in its thread until Java returns, and then closes what it has opened. It counts
+until then: a connection has one attempt at a time, and a provider at most `_MOST` in this process that are over time.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Hashable
+from typing import Final
+
+from mtosi_jms.errors import TransportError
+from mtosi_jms.transport.jvm._link import Link
+
+_MOST: Final = 4
+_changed: Final = threading.Condition()
+_late: Final[dict[Attempt, None]] = {}
+
+
+class Attempt:
+    """One attempt.
+
+    Args:
+        provider: identifies the provider, for the bound.
+        connection: id of the connection.
+        shown: name of the provider for people.
+        open_link: opens a link, or raises; called in the thread of the attempt.
+        discard: closes a link that came too late; called there too.
+    """
+
+    def __init__(
+        self,
+        provider: Hashable,
+        connection: str,
+        shown: str,
+        open_link: Callable[[], Link],
+        discard: Callable[[Link], None],
+    ) -> None:
+        self._provider = provider
+        self._connection = connection
+        self._shown = shown
+        self._open_link = open_link
+        self._discard = discard
+        self._outcome: Link | BaseException | None = None
+
+    def link(self, seconds: float) -> Link:
+        """Waits for the attempts before it, then makes this one, within so many seconds.
+
+        Raises:
+            MtosiError: as `open_link`.
+            TransportError: the time is over.
+        """
+        deadline = time.monotonic() + seconds
+        with _changed:
+            if not _changed.wait_for(self._may_begin, seconds):
+                raise TransportError(f"{self._shown}: earlier attempts to connect have not returned from Java")
+            threading.Thread(target=self._run, name=f"connects-{self._connection}", daemon=True).start()
+            try:
+                _changed.wait_for(lambda: self._outcome is not None, deadline - time.monotonic())
+            finally:  # also if a signal's handler raises
+                if self._outcome is None:
+                    _late[self] = None
+        if self._outcome is None:
+            raise TransportError(f"{self._shown}: no connection within {seconds:g} s")
+        if isinstance(self._outcome, BaseException):
+            raise self._outcome
+        return self._outcome
+
+    def _may_begin(self) -> bool:
+        late = [one for one in _late if one._provider == self._provider]
+        return len(late) < _MOST and all(one._connection != self._connection for one in late)
+
+    def _run(self) -> None:
+        try:
+            outcome: Link | BaseException = self._open_link()
+        except BaseException as error:  # noqa: BLE001 - for the thread that waits
+            outcome = error
+        with _changed:
+            is_late = self in _late
+            self._outcome = outcome
+            _changed.notify_all()
+        if is_late:
+            try:
+                if isinstance(outcome, Link):
+                    self._discard(outcome)
+            finally:
+                with _changed:
+                    del _late[self]
+                    _changed.notify_all()
