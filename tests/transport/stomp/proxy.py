@@ -34,6 +34,8 @@ class Proxy:
         self._once_sent = b""
         self._stall_at: bytes | None = None
         self._refusing = False
+        self._delay = 0.0
+        self._ends = threading.Event()
         self._lone: set[socket.socket] = set()
         self.stalled = threading.Event()
         self.refused = threading.Semaphore(0)
@@ -47,8 +49,13 @@ class Proxy:
             if stalled:
                 self._flows[way].clear()
 
+    def slow(self, seconds: float) -> None:
+        """Passes each part on so much later, until `flow`."""
+        self._delay = seconds
+
     def flow(self) -> None:
         """Passes everything on again."""
+        self._delay = 0.0
         for flow in self._flows.values():
             flow.set()
 
@@ -86,6 +93,7 @@ class Proxy:
 
     def close(self) -> None:
         """Ends it: what is stalled reaches nobody."""
+        self._ends.set()
         for broker in self._lone:
             broker.close()
         with contextlib.suppress(OSError):
@@ -127,6 +135,8 @@ class Proxy:
                     self.stall(to_client=True)
                     self.stalled.set()
                 self._flows[to_broker].wait()
+                if self._delay:
+                    self._ends.wait(self._delay)
                 target.sendall(data)
         for end in (source, target):
             if end in self._lone:

@@ -1,0 +1,181 @@
+"""Brokers that are killed and stopped, and a way that swallows, breaks and slows, while messages go over `jvm:`.
+
+Nothing that was stored is lost or handed out twice, each key keeps its order, calls end in time, and what was opened is
+closed. `make endurance ARGS="tests/transport/jvm/test_jvm_chaos.py -q -s"` runs 100 rounds for each broker, or
+MTOSI_CHAOS_ROUNDS, and leaves its figures in out/chaos-BROKER.json.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mtosi_jms.broker import BrokerProcess
+
+from ..stomp.proxy import Proxy
+
+pytest.importorskip("jpype", reason="JPype is not installed")
+pytestmark = [
+    pytest.mark.broker,
+    pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="threads are counted in /proc"),
+]
+FAULTS = ("kill", "stop", "swallow", "cut", "slow")
+# Artemis sets a message aside that it has handed out ten times, and finds out after a minute that a client is gone.
+OPTIONS = {"artemis": {"settings": "<max-delivery-attempts>-1</max-delivery-attempts>"}}
+PATIENCE = 180.0
+"""Seconds after which what should go on does not."""
+
+
+class Scene:
+    """The broker, the way to it, and the process whose messages go there.
+
+    Args:
+        kind: of broker.
+        start_broker: starts one.
+        java_url: makes the URL.
+        folder: for broker and process.
+        root: of the checkout.
+        seed: of all that is random.
+    """
+
+    def __init__(self, kind: str, start_broker: Any, java_url: Any, folder: Path, root: Path, seed: int) -> None:
+        self.faults: Counter[str] = Counter()
+        self._kind = kind
+        self._start = lambda **more: start_broker(kind, folder / "broker", **OPTIONS.get(kind, {}), **more)
+        self._broker: BrokerProcess = self._start(protocols=["openwire"])
+        self._proxy = Proxy(self._broker.endpoints.ports["openwire"], listen_in=False)
+        self._dice = random.Random(seed)
+        self._pause = threading.Event()
+        login = self._broker.endpoints
+        self._process = subprocess.Popen(
+            [
+                sys.executable,
+                str(Path(__file__).with_name("chaos_process.py")),
+                java_url(kind, login, port=self._proxy.port),
+                str(folder),
+            ],
+            env={
+                **os.environ,
+                "PYTHONPATH": str(root),
+                "MTOSI_JMS_USER": login.user,
+                "MTOSI_JMS_PASSWORD": login.password,
+            },
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert self._hear() == "ready\n"
+
+    def round(self) -> None:
+        """One fault at a random moment, and messages that get through after it."""
+        self._pause.wait(self._dice.uniform(0.1, 1.0))
+        fault = FAULTS[self.faults.total() % len(FAULTS)]
+        self.faults[fault] += 1
+        seconds = self._dice.uniform(0.2, 4.0)
+        match fault:
+            case "kill":
+                self._broker.kill()
+                self._pause.wait(seconds / 2)
+                self._broker = self._start(endpoints=self._broker.endpoints)
+            case "stop":
+                self._broker.pause()
+                self._pause.wait(seconds)
+                self._broker.resume()
+            case "swallow":
+                self._proxy.stall(to_broker=True, to_client=self._dice.random() < 0.7)
+                self._pause.wait(seconds)
+                self._proxy.flow()
+            case "cut":
+                self._proxy.cut()
+            case "slow":
+                self._proxy.slow(0.05)
+                self._pause.wait(seconds)
+                self._proxy.flow()
+        self._after(handled=100)
+
+    def end(self) -> dict[str, Any]:
+        """Has the process come to its end; its figures."""
+        self._say("end")
+        found: dict[str, Any] = json.loads(self._hear())
+        return {"faults": dict(self.faults), "load": os.getloadavg(), **found}
+
+    def close(self) -> None:
+        self._proxy.flow()
+        self._process.kill()
+        self._process.communicate()
+        self._proxy.close()
+
+    def _after(self, *, handled: int) -> None:
+        wanted, until = self._progress() + handled, time.monotonic() + PATIENCE
+        while self._progress() < wanted:
+            assert time.monotonic() < until, f"nothing gets through any more after {self.faults}"
+            self._pause.wait(0.1)
+
+    def _progress(self) -> int:
+        self._say("progress")
+        return int(json.loads(self._hear())["handled"])
+
+    def _say(self, word: str) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(f"{word}\n")
+        self._process.stdin.flush()
+
+    def _hear(self) -> str:
+        assert self._process.stdout is not None
+        patience = threading.Timer(2 * PATIENCE, self._process.kill)
+        patience.start()
+        line = self._process.stdout.readline()
+        patience.cancel()
+        assert line, "the process has ended"
+        return line
+
+
+@pytest.fixture(params=["activemq", "artemis"])
+def scene(
+    request: pytest.FixtureRequest, start_broker: Any, java_url: Any, tmp_path: Path, root: Path
+) -> Iterator[Scene]:
+    seed = int(os.environ.get("MTOSI_CHAOS_SEED", "20080501"))
+    made = Scene(request.param, start_broker, java_url, tmp_path, root, seed)
+    yield made
+    made.close()
+
+
+def check(found: dict[str, Any]) -> None:
+    assert found["complete"]
+    assert (found["lost"], found["twice"], found["out of order"]) == (0, 0, 0)
+    assert found["settled"], (found["before"], found["after"])
+    late = {what: seconds for what, seconds in found["overrun"].items() if seconds >= 1.0}
+    assert not late
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scene", ["activemq"], indirect=True)
+def test_a_few_rounds_of_chaos(scene: Scene) -> None:
+    for _ in range(len(FAULTS)):
+        scene.round()
+    check(scene.end())
+
+
+@pytest.mark.endurance
+def test_many_rounds_of_chaos(scene: Scene, root: Path, request: pytest.FixtureRequest, capsys: Any) -> None:
+    begun = time.monotonic()
+    for _ in range(int(os.environ.get("MTOSI_CHAOS_ROUNDS", "100"))):
+        scene.round()
+    found = {"seconds": round(time.monotonic() - begun), **scene.end()}
+    where = root / "out" / f"chaos-{request.node.callspec.params['scene']}.json"
+    where.parent.mkdir(exist_ok=True)
+    where.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    with capsys.disabled():
+        print(f"\n{where}: {json.dumps(found)}")
+    check(found)
