@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Callable, Mapping
+from functools import wraps
+from typing import Final, TypeVar
 
-__all__ = ["MASK", "is_secret", "passwords_in", "without", "without_login"]
+__all__ = ["MASK", "is_secret", "passwords_in", "shown_half_made", "without", "without_login"]
 
+T = TypeVar("T")
 MASK: Final = "***"
 """The text that replaces a credential."""
 
@@ -65,3 +67,20 @@ def without(text: str, secret: str) -> str:
         secret: the secret; empty if there is none.
     """
     return text.replace(secret, MASK) if secret else text
+
+
+def shown_half_made(show: Callable[[T], str]) -> Callable[[T], str]:
+    """Makes a `__repr__` work for objects whose `__init__` raised an error: tools show these with the local variables.
+
+    Args:
+        show: the method.
+    """
+
+    @wraps(show)
+    def shown(self: T) -> str:
+        try:
+            return show(self)
+        except AttributeError:
+            return f"<{type(self).__name__}, not complete>"
+
+    return shown

@@ -37,7 +37,7 @@ from mtosi_jms.errors import (
     ProcessingFailureError,
     TransportError,
 )
-from mtosi_jms.masking import without
+from mtosi_jms.masking import shown_half_made, without
 from mtosi_jms.transport import Backoff
 from mtosi_jms.transport.jvm import machine
 
@@ -124,6 +124,7 @@ class MtnmSession(Closeable):
         self._keeper = threading.Thread(target=self._keep, name="keeps-mtnm-session", daemon=True)
         self._keeper.start()
 
+    @shown_half_made
     def __repr__(self) -> str:
         return f"<MtnmSession of {self._user!r} at {self.name}>"
 

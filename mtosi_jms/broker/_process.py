@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from mtosi_jms.errors import ConfigError, TransportError
-from mtosi_jms.masking import MASK
+from mtosi_jms.masking import MASK, shown_half_made
 
 HOST: Final = "127.0.0.1"
 _PORTS: Final = range(20_000, 32_768)
@@ -109,6 +109,7 @@ class Endpoints:
     user: str
     password: str
 
+    @shown_half_made
     def __repr__(self) -> str:
         return f"Endpoints(ports={dict(self.ports)}, user={self.user!r}, password={MASK})"
 

@@ -25,7 +25,7 @@ from mtosi_jms.jms import BindingProfile, Destination
 from mtosi_jms.jms.binding import DEFAULT_PROFILE
 from mtosi_jms.jms.body_check import Validate, body_check
 from mtosi_jms.jms.ids import random_id
-from mtosi_jms.masking import without_login
+from mtosi_jms.masking import shown_half_made, without_login
 from mtosi_jms.patterns import BatchRules, Limits, OnConflict, Strategy
 from mtosi_jms.service import Call, check_seconds
 from mtosi_jms.soap import Envelope
@@ -155,6 +155,7 @@ class Requestor(Closeable):
             receiving.close()
             raise
 
+    @shown_half_made
     def __repr__(self) -> str:
         state = "closed" if self._session.is_closed else f"{self.pending} pending"
         return f"<Requestor {without_login(self.sender_uri)}, {state}>"

@@ -42,6 +42,7 @@ from mtosi_jms.jms import BindingProfile, Destination, JmsMessage
 from mtosi_jms.jms.binding import DEFAULT_PROFILE, from_jms, judge_body
 from mtosi_jms.jms.body_check import Validate, body_check
 from mtosi_jms.jms.soap_jms import breach, speaks
+from mtosi_jms.masking import shown_half_made
 from mtosi_jms.service import SupplierBase, check_count, check_seconds
 from mtosi_jms.soap import Header, correlation_id, header_text
 from mtosi_jms.spool import InboxReceiver, IncomingJournal, give_back, handed_out, watch_inbox
@@ -158,6 +159,7 @@ class Supplier:
         self._ended: Callable[[MtosiError | None], object] | None = None
         self._aio: AsyncSupplier | None = None
 
+    @shown_half_made
     def __repr__(self) -> str:
         state = "stopped" if self._stopped.is_set() else f"{len(self._sessions)} running"
         return f"<Supplier at {self.destination}, {state}>"

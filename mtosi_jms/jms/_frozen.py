@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
 from typing import Any, TypeVar, overload
 
+from mtosi_jms.masking import shown_half_made
+
 K = TypeVar("K")
 V_co = TypeVar("V_co", covariant=True)
 T = TypeVar("T")
@@ -61,5 +63,6 @@ class FrozenMap(Mapping[K, V_co]):
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self._items,)
 
+    @shown_half_made
     def __repr__(self) -> str:
         return repr(self._items)

@@ -23,7 +23,7 @@ from mtosi_jms.jms._destinations import ADMINISTERED, Destination
 from mtosi_jms.jms._jndi import FACTORY, dynamic, read_jndi
 from mtosi_jms.jms._properties_file import read_properties
 from mtosi_jms.jms._uri import JmsUri, is_jms_uri, shown
-from mtosi_jms.masking import MASK
+from mtosi_jms.masking import MASK, shown_half_made
 
 _LOGIN: Final = re.compile(r"^([^:@]*):[^@]*@")
 _NEAR: Final = 3
@@ -235,6 +235,7 @@ class NamingContext:
         close += difflib.get_close_matches(wanted, folded, _NEAR)
         return [folded[key] for key in dict.fromkeys(close)][:_NEAR]
 
+    @shown_half_made
     def __repr__(self) -> str:
         return f"NamingContext({len(self._names)} names, {len(self._factories)} factories)"
 

@@ -19,6 +19,7 @@ from mtosi_jms.errors import NamingError
 from mtosi_jms.jms._destinations import ADMINISTERED, Destination
 from mtosi_jms.jms._frozen import FrozenMap
 from mtosi_jms.jms.message import LONG_MAX, DeliveryMode
+from mtosi_jms.masking import shown_half_made
 
 _VARIANTS: Final = ("jndi", *ADMINISTERED)
 _NAME_SAFE: Final = "/:@!$&'()*+,;=~"
@@ -151,6 +152,7 @@ class JmsUri:
         """The parameter `jndiConnectionFactoryName`: a name for `NamingContext.factory`."""
         return self.parameters.get("jndiConnectionFactoryName")
 
+    @shown_half_made
     def __repr__(self) -> str:
         more = f" with {', '.join(self.parameters)}" if self.parameters else ""
         return f"<JmsUri {self.address}{more}>"

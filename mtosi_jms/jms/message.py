@@ -17,7 +17,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.jms._destinations import Destination
 from mtosi_jms.jms._frozen import FrozenMap
-from mtosi_jms.masking import MASK, is_secret, without_login
+from mtosi_jms.masking import MASK, is_secret, shown_half_made, without_login
 
 __all__ = [
     "DUPLICATE_ID",
@@ -221,6 +221,7 @@ class Properties(FrozenMap[str, PropertyValue]):
         made._items = items
         return made
 
+    @shown_half_made
     def __repr__(self) -> str:
         shown = (f"{name!r}: {MASK if is_secret(name) else without_login(repr(value))}" for name, value in self.items())
         return f"{{{', '.join(shown)}}}"
@@ -355,6 +356,7 @@ class JmsMessage:
         if not _is_duration(self.delivery_delay_ms):
             raise ConfigError(f"delivery delay {self.delivery_delay_ms!r}: whole milliseconds, not negative")
 
+    @shown_half_made
     def __repr__(self) -> str:
         shown = f"{self.body[:_BODY_SHOWN]!r}{'...' if len(self.body) > _BODY_SHOWN else ''} ({len(self.body)} bytes)"
         facts = [self.message_type.value, f"body={shown}", f"properties={self.properties!r}"]

@@ -21,7 +21,7 @@ from mtosi_jms.jms import BindingProfile, Destination, FrozenMap, JmsMessage
 from mtosi_jms.jms.binding import DEFAULT_PROFILE, to_jms
 from mtosi_jms.jms.events import EVENT_NAMES
 from mtosi_jms.jms.profile import FILTER_ATTRIBUTES, TopicCategory
-from mtosi_jms.masking import without_login
+from mtosi_jms.masking import shown_half_made, without_login
 from mtosi_jms.notifications._events import Event, event_name, events_of_message, notify_of
 from mtosi_jms.service import CallOptions, check_seconds
 from mtosi_jms.soap import Header
@@ -179,6 +179,7 @@ class Publisher(Closeable):
                     raise ConfigError(text)
                 log.warning("%s", text)
 
+    @shown_half_made
     def __repr__(self) -> str:
         topics = ", ".join(f"{category.value} to {topic}" for category, topic in self._topics.items())
         state = "closed" if self._session.is_closed else "open"

@@ -17,6 +17,7 @@ from mtosi_jms.jms import BindingProfile, DeliveryMode, Destination, JmsMessage
 from mtosi_jms.jms.binding import from_jms, judge_body, sender_of
 from mtosi_jms.jms.body_check import Validate, body_check
 from mtosi_jms.jms.selector import Condition, Selector, lint
+from mtosi_jms.masking import shown_half_made
 from mtosi_jms.notifications._events import Received, events_in, name_of
 from mtosi_jms.notifications._losses import Loss, LossHook, LossWatch
 from mtosi_jms.service import check_seconds
@@ -138,6 +139,7 @@ class Subscriber(Iterator[Received]):
                 raise ConfigError(f"selector: {finding}")
             log.warning("selector: %s", finding)
 
+    @shown_half_made
     def __repr__(self) -> str:
         durable = f", durable {self._consumer.durable}" if self._consumer.durable is not None else ""
         return f"<Subscriber {self._destination}{durable}, {'closed' if self._session.is_closed else 'open'}>"

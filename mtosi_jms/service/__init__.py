@@ -19,7 +19,7 @@ from mtosi_jms.bulk import BulkReply, BulkTerms
 from mtosi_jms.closing import Closeable
 from mtosi_jms.errors import ConfigError, MtosiFault
 from mtosi_jms.jms import Destination, JmsMessage
-from mtosi_jms.masking import without_login
+from mtosi_jms.masking import shown_half_made, without_login
 from mtosi_jms.soap import Envelope, Header, correlation_id
 from mtosi_jms.xmlbind import (
     DistinguishedNameMixin,
@@ -513,6 +513,7 @@ class Service:
         self.caller = caller
         self.destination = destination
 
+    @shown_half_made
     def __repr__(self) -> str:
         return f"<{type(self).__name__} at {without_login(str(self.destination))}>"
 

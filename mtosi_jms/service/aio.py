@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Any, ClassVar, Concatenate, Generic, ParamSpec, Self, TypeAlias, TypeVar, overload
 
 from mtosi_jms.bulk import BulkReply
-from mtosi_jms.masking import without_login
+from mtosi_jms.masking import shown_half_made, without_login
 from mtosi_jms.service import (
     AsyncBatches,
     AsyncCaller,
@@ -106,6 +106,7 @@ class AsyncView:
         """Who carries the calls."""
         return self._caller.aio
 
+    @shown_half_made
     def __repr__(self) -> str:
         return f"<{self.__service__.name} for asyncio at {without_login(str(self.destination))}>"
 

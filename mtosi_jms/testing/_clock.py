@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from mtosi_jms.errors import ConfigError
+from mtosi_jms.masking import shown_half_made
 from mtosi_jms.notifications import Timer
 
 __all__ = ["ManualClock", "Timer"]
@@ -92,5 +93,6 @@ class ManualClock:
         with self._lock:
             heapq.heappush(self._due, (self._now + seconds, next(self._order), action))
 
+    @shown_half_made
     def __repr__(self) -> str:
         return f"ManualClock({self._now!r})"

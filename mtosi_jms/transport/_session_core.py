@@ -18,6 +18,7 @@ from mtosi_jms.errors import ConfigError, IllegalStateError, TransportError
 from mtosi_jms.jms import Destination, NamingContext, TemporaryQueue, TemporaryTopic
 from mtosi_jms.jms.message import JmsMessage
 from mtosi_jms.jms.selector import Selector, parse
+from mtosi_jms.masking import shown_half_made
 from mtosi_jms.telemetry import Count, log_message
 from mtosi_jms.transport._base import (
     AckMode,
@@ -377,6 +378,7 @@ class SessionCore(Session, Generic[E, S]):
             self.shut()
         self.leave(self.connection.goodbye())
 
+    @shown_half_made
     def __repr__(self) -> str:
         mode = "transacted" if self.transacted else self.ack_mode.value
         state = "closed, " if self._closed else ""
@@ -646,6 +648,7 @@ class ConnectionCore(Connection):
         if self.telemetry is not None:
             self.telemetry.count(Count.RECONNECTS)
 
+    @shown_half_made
     def __repr__(self) -> str:
         state = "closed" if self._closed else "started" if self.started else "stopped"
         return f"<{type(self).__name__} {self._where()}, {state}, {self.open_sessions} sessions>"

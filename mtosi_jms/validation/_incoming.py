@@ -7,6 +7,7 @@ from functools import cache
 from typing import Final, Literal
 
 from mtosi_jms.errors import ConfigError, DecodeError
+from mtosi_jms.masking import shown_half_made
 from mtosi_jms.validation._schemaset import SchemaSet
 from mtosi_jms.validation._validator import Validator
 from mtosi_jms.xmlbind import XmlWarning
@@ -35,6 +36,7 @@ class BodyValidation:
         self._validator = Validator(schemas or _own_schemas(), max_issues=MAX_WARNINGS)
         self._lock = threading.Lock()  # a compiled schema has one list of findings
 
+    @shown_half_made
     def __repr__(self) -> str:
         return f"<BodyValidation {self._action} by {self._validator.schemas.folder.name}>"
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, TypeAlias, TypedDict, Unpack
 
+from mtosi_jms.masking import shown_half_made
 from mtosi_jms.namespaces import clark
 from mtosi_jms.xmlbind._grammar import Grammar, Group
 from mtosi_jms.xmlbind._registry import prefix_for, resolve_class
@@ -228,6 +229,7 @@ class ClassTable:
         for item in self.own:
             item.owner = module
 
+    @shown_half_made
     def __repr__(self) -> str:
         return f"<table of {self.cls.__name__}>"
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 from lxml import etree
 
 from mtosi_jms.errors import ConfigError, MalformedXmlError
-from mtosi_jms.masking import MASK, is_secret
+from mtosi_jms.masking import MASK, is_secret, shown_half_made
 from mtosi_jms.xmlbind._canonical import canonical
 from mtosi_jms.xmlbind._parser import Limits, make_parser, parse_xml
 from mtosi_jms.xmlbind._scopes import Scopes
@@ -38,6 +38,7 @@ class Nil:
     def __bool__(self) -> bool:
         return False
 
+    @shown_half_made
     def __repr__(self) -> str:
         if not self.attributes:
             return "NIL"
@@ -111,6 +112,7 @@ class RawXml:
     def __hash__(self) -> int:
         return hash(self.xml)
 
+    @shown_half_made
     def __repr__(self) -> str:
         return f"<RawXml {self.tag}, {len(self.xml)} bytes>"  # not the content: it may be a credential
 
@@ -222,6 +224,7 @@ class Extras:
     excused: frozenset[str] = frozenset()
     element: str = ""
 
+    @shown_half_made
     def __repr__(self) -> str:
         held = ((part.name, getattr(self, part.name)) for part in fields(self))
         shown = (f"{name}={list(value) if isinstance(value, Mapping) else value!r}" for name, value in held if value)

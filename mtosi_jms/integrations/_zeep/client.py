@@ -18,7 +18,7 @@ from mtosi_jms.integrations._zeep.bindings import names_jms
 from mtosi_jms.integrations._zeep.calls import Batches, JmsCall
 from mtosi_jms.integrations._zeep.reading import read_document
 from mtosi_jms.integrations._zeep.transports import LocalTransport, checked_url
-from mtosi_jms.masking import without_login
+from mtosi_jms.masking import shown_half_made, without_login
 from mtosi_jms.service import Address, CallOptions
 
 
@@ -66,6 +66,7 @@ class Client(zeep.Client):
         super().__init__(wsdl, wsse, carrier, service_name, port_name, plugins, settings)
         self._binding(service_name, port_name)
 
+    @shown_half_made
     def __repr__(self) -> str:
         return f"<{type(self).__name__} at {without_login(str(self.destination))}>"
 

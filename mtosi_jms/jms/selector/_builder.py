@@ -40,6 +40,7 @@ from mtosi_jms.jms.selector.nodes import (
     join,
     signed,
 )
+from mtosi_jms.masking import shown_half_made
 
 PREFIX: Final = "MTOSI_"
 NAMES: Final = {
@@ -69,6 +70,7 @@ class Expression:
     def __str__(self) -> str:
         return render(self.tree)
 
+    @shown_half_made
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {render(self.tree)}>"
 

@@ -24,6 +24,7 @@ from mtosi_jms.jms.selector.nodes import (
     Not,
     Sign,
 )
+from mtosi_jms.masking import shown_half_made
 
 _BLANKS: Final = " \t\f\r\n"
 
@@ -80,6 +81,7 @@ class Selector:
     def __str__(self) -> str:
         return self._canonical
 
+    @shown_half_made
     def __repr__(self) -> str:
         return f"Selector({self._canonical!r})"
 

@@ -10,7 +10,6 @@ import gc
 import itertools
 import json
 import logging
-import os
 import sys
 import threading
 import time
@@ -160,10 +159,10 @@ def census() -> dict[str, int]:
     sockets = 0
     for one in Path("/proc/self/fd").iterdir():
         try:
-            sockets += os.readlink(one).startswith("socket:")
+            sockets += str(one.readlink()).startswith("socket:")
         except OSError:
             continue
-    return {"threads": len(os.listdir("/proc/self/task")), "sockets": sockets}
+    return {"threads": len(list(Path("/proc/self/task").iterdir())), "sockets": sockets}
 
 
 def until(condition: Callable[[], bool], seconds: float = 120.0) -> bool:

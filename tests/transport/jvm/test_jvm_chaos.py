@@ -15,15 +15,13 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from mtosi_jms.broker import BrokerProcess
-
-from ..stomp.proxy import Proxy
 
 pytest.importorskip("jpype", reason="JPype is not installed")
 pytestmark = [
@@ -42,19 +40,16 @@ class Scene:
 
     Args:
         kind: of broker.
-        start_broker: starts one.
-        java_url: makes the URL.
+        get: returns a fixture.
         folder: for broker and process.
-        root: of the checkout.
         seed: of all that is random.
     """
 
-    def __init__(self, kind: str, start_broker: Any, java_url: Any, folder: Path, root: Path, seed: int) -> None:
+    def __init__(self, kind: str, get: Callable[[str], Any], folder: Path, seed: int) -> None:
         self.faults: Counter[str] = Counter()
-        self._kind = kind
-        self._start = lambda **more: start_broker(kind, folder / "broker", **OPTIONS.get(kind, {}), **more)
+        self._start = lambda **more: get("start_broker")(kind, folder / "broker", **OPTIONS.get(kind, {}), **more)
         self._broker: BrokerProcess = self._start(protocols=["openwire"])
-        self._proxy = Proxy(self._broker.endpoints.ports["openwire"], listen_in=False)
+        self._proxy = get("make_proxy")(self._broker.endpoints.ports["openwire"], listen_in=False)
         self._dice = random.Random(seed)
         self._pause = threading.Event()
         login = self._broker.endpoints
@@ -62,12 +57,12 @@ class Scene:
             [
                 sys.executable,
                 str(Path(__file__).with_name("chaos_process.py")),
-                java_url(kind, login, port=self._proxy.port),
+                get("java_url")(kind, login, port=self._proxy.port),
                 str(folder),
             ],
             env={
                 **os.environ,
-                "PYTHONPATH": str(root),
+                "PYTHONPATH": str(get("root")),
                 "MTOSI_JMS_USER": login.user,
                 "MTOSI_JMS_PASSWORD": login.password,
             },
@@ -111,10 +106,8 @@ class Scene:
         return {"faults": dict(self.faults), "load": os.getloadavg(), **found}
 
     def close(self) -> None:
-        self._proxy.flow()
         self._process.kill()
         self._process.communicate()
-        self._proxy.close()
 
     def _after(self, *, handled: int) -> None:
         wanted, until = self._progress() + handled, time.monotonic() + PATIENCE
@@ -142,11 +135,9 @@ class Scene:
 
 
 @pytest.fixture(params=["activemq", "artemis"])
-def scene(
-    request: pytest.FixtureRequest, start_broker: Any, java_url: Any, tmp_path: Path, root: Path
-) -> Iterator[Scene]:
+def scene(request: pytest.FixtureRequest, make_proxy: Any, start_broker: Any, tmp_path: Path) -> Iterator[Scene]:
     seed = int(os.environ.get("MTOSI_CHAOS_SEED", "20080501"))
-    made = Scene(request.param, start_broker, java_url, tmp_path, root, seed)
+    made = Scene(request.param, request.getfixturevalue, tmp_path, seed)
     yield made
     made.close()
 
