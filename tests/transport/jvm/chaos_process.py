@@ -37,7 +37,7 @@ class Sender:
         self.stored = 0
         self.ended = threading.Event()
         self._outbox = Outbox(folder / "outbox")
-        self._connection = connect(url, send_timeout=LIMIT, connect_timeout=LIMIT, close_timeout=1)
+        self._connection = connect(url, send_timeout=LIMIT, close_timeout=1)
         self.thread = threading.Thread(target=self._run)
         self.thread.start()
 
@@ -103,7 +103,8 @@ class Prober:
         self.calls: Counter[str] = Counter()
         self.ended = threading.Event()
         self._url = url
-        self._connection = self._connect()
+        self._connection = connect(url, send_timeout=LIMIT, close_timeout=LIMIT)
+        self._connection.start()
         self.thread = threading.Thread(target=self._run)
         self.thread.start()
 
@@ -174,6 +175,7 @@ def until(condition: Callable[[], bool], seconds: float = 120.0) -> bool:
 
 def main(url: str, folder: str) -> None:
     logging.disable(logging.CRITICAL)
+    connect(url, connect_timeout=60).close()  # Java has loaded its classes
     sender, receiver, prober = Sender(url, Path(folder)), Receiver(url, Path(folder)), Prober(url)
     until(lambda: len(receiver.handled) > 50 and prober.calls["close a connection"] > 2)
     before, most = census(), census()

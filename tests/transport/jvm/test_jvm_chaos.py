@@ -70,6 +70,9 @@ class Scene:
             stdout=subprocess.PIPE,
             text=True,
         )
+
+    def begin(self) -> None:
+        """Returns when messages get through."""
         assert self._hear() == "ready\n"
 
     def round(self) -> None:
@@ -138,8 +141,11 @@ class Scene:
 def scene(request: pytest.FixtureRequest, make_proxy: Any, start_broker: Any, tmp_path: Path) -> Iterator[Scene]:
     seed = int(os.environ.get("MTOSI_CHAOS_SEED", "20080501"))
     made = Scene(request.param, request.getfixturevalue, tmp_path, seed)
-    yield made
-    made.close()
+    try:
+        made.begin()
+        yield made
+    finally:
+        made.close()
 
 
 def check(found: dict[str, Any]) -> None:
