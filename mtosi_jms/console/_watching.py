@@ -29,6 +29,9 @@ _SHARE: Final = 10
 """The pause after a look, in multiples of its duration: looks take at most about a tenth of the time."""
 _AGAIN: Final = 5.0
 """Seconds until a connection to a lost provider is tried again."""
+_HEED: Final = 0.5
+"""Longest seconds between two checks whether the provider is there."""
+_LOST: Final = "is lost; what is shown may be old. The connection is made again"
 
 
 class BrokerWatch(Closeable):
@@ -102,7 +105,6 @@ class BrokerWatch(Closeable):
             try:
                 if connection is None:
                     connection = self._connect()
-                self._traffic.set_trouble(self._source, "")
                 with connection:
                     self._watch(connection)
             except MtosiError as error:
@@ -134,15 +136,24 @@ class BrokerWatch(Closeable):
                 place = connection.names.lookup(name)
                 if place.is_topic:
                     consumer = listening.consumer(place)
-                    consumer.on_interrupted = lambda reason: self._traffic.interrupted()
+                    consumer.on_interrupted = self._interrupted
                     consumer.listen(self._taker(place), failed)
             connection.start()
+            due = 0.0
             while not self._end.is_set():
-                took = self._browse(browsing, connection)
-                self._wake.wait(max(self._interval, _SHARE * took))
-                self._wake.clear()
+                self._traffic.set_trouble(self._source, "" if connection.is_up else _LOST)
+                if time.monotonic() >= due:  # while the provider is lost, this waits for it, or raises
+                    took = self._browse(browsing, connection)
+                    due = time.monotonic() + max(self._interval, _SHARE * took)
+                if self._wake.wait(min(max(due - time.monotonic(), 0.0), _HEED)):
+                    self._wake.clear()
+                    due = 0.0
                 if lost:
                     raise lost[0] if isinstance(lost[0], MtosiError) else IllegalStateError(str(lost[0]))
+
+    def _interrupted(self, reason: str) -> None:
+        self._traffic.interrupted()
+        self._wake.set()
 
     def _taker(self, place: Destination) -> Callable[[Delivery], None]:
         def take(delivery: Delivery) -> None:
