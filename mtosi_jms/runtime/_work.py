@@ -13,6 +13,7 @@ from typing import Final, TypeAlias, TypeVar
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, sleep_using_event, stop_when_event_set
 
 from mtosi_jms.errors import (
+    ClientIdInUseError,
     HandlerTimeoutError,
     IllegalStateError,
     MtosiError,
@@ -178,8 +179,10 @@ class Work:
             link = self._make_link(self._connect, owned=False, generation=self._generation)
         else:
             connect = self._connect
+            # After a loss the broker may hold the client id and the subscription for the old connection for a while.
+            passing = (TransportError, ClientIdInUseError, IllegalStateError) if self._generation else TransportError
             link = Retrying(
-                retry=retry_if_exception_type(TransportError),
+                retry=retry_if_exception_type(passing),
                 wait=self._rules.reconnect.strategy(),
                 stop=stop_when_event_set(self._draining),
                 sleep=sleep_using_event(self._draining),

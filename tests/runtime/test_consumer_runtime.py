@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mtosi_jms.errors import ConfigError, HandlerTimeoutError, IllegalStateError, TransportError
+from mtosi_jms.errors import ClientIdInUseError, ConfigError, HandlerTimeoutError, IllegalStateError, TransportError
 from mtosi_jms.jms import DeliveryMode, JmsMessage, Queue, Topic
 from mtosi_jms.runtime import Backoff, State
 
@@ -325,6 +325,24 @@ class TestKilling:
         with desk.runtime(connect=connect) as runtime:
             desk.handled.until(lambda: desk.handled.done == ["a"])
             desk.until(lambda: runtime.health.consecutive_failures == 0)
+
+    @pytest.mark.obligation("CON2")
+    def test_a_client_id_that_the_broker_still_holds_is_tried_again(self, desk: Any) -> None:
+        tries: Any = iter([desk.connect(), ClientIdInUseError("in use"), IllegalStateError("in use"), None])
+
+        def connect() -> Any:
+            found = next(tries)
+            if isinstance(found, Exception):
+                raise found
+            made.append(found or desk.connect())
+            return made[-1]
+
+        made: list[Any] = []
+        with desk.runtime(connect=connect) as runtime:
+            desk.until(lambda: runtime.health.state is State.RUNNING)
+            made[0].close()
+            desk.send("a")
+            desk.handled.until(lambda: desk.handled.done == ["a"])
 
     @pytest.mark.parametrize("mistake", ["a closed connection", "a subscription that is taken"])
     def test_a_configuration_error_is_not_tried_again(

@@ -67,6 +67,30 @@ def test_in_whatever_order_outcomes_come_the_calls_come_in_that_of_the_sends(
     assert noted.calls == [b"%d failed" % number if number in failing else b"%d" % number for number in range(8)]
 
 
+@pytest.mark.obligation("A9", "CON4")
+@pytest.mark.parametrize("settled", [False, True], ids=["open", "settled"])
+def test_a_send_that_raises_calls_no_listener(completions: Completions, settled: bool) -> None:
+    """Its outcome may be known already, and what was sent before it is not told yet."""
+    noted = Noted()
+    first, second = completions.begin(numbered(1), noted), completions.begin(numbered(2), noted)
+    if settled:
+        second.fail(LOST)
+    assert completions.withdraw(second)
+    first.complete(first.message)
+    end(completions)
+    assert noted.calls == [b"1"]
+
+
+@pytest.mark.obligation("A9", "CON4")
+def test_a_send_whose_listener_was_called_does_not_raise(completions: Completions) -> None:
+    noted = Noted()
+    pending = completions.begin(numbered(1), noted)
+    pending.fail(LOST)
+    completions.await_told()
+    assert not completions.withdraw(pending)
+    assert noted.calls == [b"1 failed"]
+
+
 @pytest.mark.obligation("A8", "AX7")
 def test_a_lost_connection_fails_what_is_open(completions: Completions, patience: float) -> None:
     listeners = [FutureListener() for _ in range(3)]

@@ -14,7 +14,7 @@ from typing import Final
 from mtosi_jms.errors import TransportError
 from mtosi_jms.transport.jvm._link import Link
 
-_MOST: Final = 4
+_MOST: Final = 2
 _changed: Final = threading.Condition()
 _late: Final[dict[Attempt, None]] = {}
 

@@ -87,6 +87,15 @@ class Proxy:
             with contextlib.suppress(OSError):
                 client.shutdown(socket.SHUT_RDWR)
 
+    def end_half_open(self) -> None:
+        """The broker is told after all."""
+        with self._lock:
+            lone, self._lone = self._lone, set()
+        for broker in lone:
+            with contextlib.suppress(OSError):
+                broker.shutdown(socket.SHUT_RDWR)
+            broker.close()
+
     def refuse(self, refusing: bool = True) -> None:
         """Ends new connections at once, as a broker that is starting or stopping, or takes them again."""
         self._refusing = refusing
@@ -94,8 +103,7 @@ class Proxy:
     def close(self) -> None:
         """Ends it: what is stalled reaches nobody."""
         self._ends.set()
-        for broker in self._lone:
-            broker.close()
+        self.end_half_open()
         with contextlib.suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)  # or the thread that accepts keeps it open
         self._listener.close()
