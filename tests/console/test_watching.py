@@ -95,6 +95,25 @@ def test_a_provider_that_is_lost_is_tried_again(
         until(lambda: not traffic.overview().troubles)
 
 
+@pytest.mark.obligation("CON6")
+@pytest.mark.parametrize("name", ["topic:T", "queue:Q"])
+def test_a_lost_provider_is_told_while_its_connection_is_made_again(connect: Any, traffic: Traffic, name: str) -> None:
+    class Lossy(InterceptedConnection):
+        there = True
+
+        @property
+        def is_up(self) -> bool:
+            return self.there
+
+    connection = Lossy(connect())
+    with BrokerWatch(lambda: connection, [name], traffic, interval=3_600):
+        until(lambda: traffic.overview().troubles == {})
+        connection.there = False
+        until(traffic_is_troubled := lambda: bool(traffic.overview().troubles))
+        connection.there = True
+        until(lambda: not traffic_is_troubled())
+
+
 def test_a_provider_that_cannot_be_reached_is_an_error_at_the_beginning(traffic: Traffic) -> None:
     def refused() -> Connection:
         raise TransportError("nobody listens")

@@ -157,6 +157,7 @@ def check(found: dict[str, Any]) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.obligation("CON7")
 @pytest.mark.parametrize("scene", ["activemq"], indirect=True)
 def test_a_few_rounds_of_chaos(scene: Scene) -> None:
     for _ in range(len(FAULTS)):
@@ -165,6 +166,7 @@ def test_a_few_rounds_of_chaos(scene: Scene) -> None:
 
 
 @pytest.mark.endurance
+@pytest.mark.obligation("CON7")
 def test_many_rounds_of_chaos(scene: Scene, root: Path, request: pytest.FixtureRequest, capsys: Any) -> None:
     begun = time.monotonic()
     for _ in range(int(os.environ.get("MTOSI_CHAOS_ROUNDS", "100"))):
