@@ -23,7 +23,7 @@ from typing import IO, Final, cast
 
 from mtosi_jms.bulk._zipheaders import check_headers
 from mtosi_jms.closing import Closeable
-from mtosi_jms.compression import DOCUMENT_NAMES, damages, decompress, is_document_name
+from mtosi_jms.compression import DOCUMENT_NAMES, damages, decompress, is_document_name, open_file
 from mtosi_jms.errors import ArchiveError, MtosiError, SpoolError
 
 SEPARATOR: Final = "!/"
@@ -211,7 +211,7 @@ class Archive(Closeable):
         self._offsets: dict[str, int] = {}
         with ExitStack() as stack:
             try:
-                self._file: IO[bytes] = stack.enter_context(Path(path).open("rb"))
+                self._file: IO[bytes] = stack.enter_context(open_file(path))
                 self._packed = self._file.seek(0, io.SEEK_END)
                 self._file.seek(0)
             except OSError as error:

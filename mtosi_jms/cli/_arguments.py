@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import datetime as dt
 import difflib
 import math
 from collections.abc import Callable, Collection, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, cast
+from urllib.parse import unquote, urlsplit
 
+from mtosi_jms.compression import scheme_of
 from mtosi_jms.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -55,6 +59,23 @@ def _number(text: str) -> float:
         return float(text)
     except ValueError:
         return math.nan
+
+
+def time(text: str) -> dt.datetime:
+    """The type of an argument that is a time as in ISO 8601; without a zone it is in UTC."""
+    try:
+        found = dt.datetime.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError("must be a time such as 2026-01-31T00:00:00Z") from None
+    return found if found.tzinfo else found.replace(tzinfo=dt.UTC)
+
+
+def local(text: str) -> Path:
+    """The type of an argument that is a file or folder of this machine: a path, or a `file:` URL."""
+    scheme = scheme_of(text)
+    if scheme not in ("", "file"):
+        raise argparse.ArgumentTypeError(f"{text}: must be on a file system of this machine; {scheme}: is none")
+    return Path(unquote(urlsplit(text).path) if scheme else text)
 
 
 def words(text: str) -> tuple[str, ...]:

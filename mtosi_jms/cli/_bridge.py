@@ -45,7 +45,7 @@ from mtosi_jms.bridge.endpoints import Channel
 from mtosi_jms.bridge.events import StructuredEvent
 from mtosi_jms.broker import default_channel_folder
 from mtosi_jms.cli import _console as console
-from mtosi_jms.cli._arguments import add_json, positive, seconds, selector, whole
+from mtosi_jms.cli._arguments import add_json, local, positive, seconds, selector, whole
 from mtosi_jms.cli._monitoring import add_monitor, monitored
 from mtosi_jms.cli._providers import add_provider, open_connection, password_of
 from mtosi_jms.cli._stopping import Stop, until_signalled
@@ -125,7 +125,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "which the next run with this name resumes",
     )
     parser.add_argument(
-        "--outbox", type=Path, metavar="DIR", help="folder to store messages in until the provider has them"
+        "--outbox", type=local, metavar="DIR", help="folder to store messages in until the provider has them"
     )
     parser.add_argument(
         "--listen",

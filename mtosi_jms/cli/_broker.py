@@ -8,11 +8,10 @@ Messages survive a restart. `status` exits with 1 if the broker is not running.
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from mtosi_jms.broker import KINDS, DevelopmentBroker, default_folder, find_broker, start_broker, stop_broker
 from mtosi_jms.cli import _console as console
-from mtosi_jms.cli._arguments import add_json
+from mtosi_jms.cli._arguments import add_json, local
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -20,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--kind", choices=tuple(KINDS), help="broker that up starts (the one in the folder, else artemis)"
     )
-    parser.add_argument("--dir", type=Path, default=default_folder(), help="folder of the broker (%(default)s)")
+    parser.add_argument("--dir", type=local, default=default_folder(), help="folder of the broker (%(default)s)")
     add_json(parser)
 
 

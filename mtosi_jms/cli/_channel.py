@@ -30,7 +30,7 @@ from mtosi_jms.broker import (
     stop_channel,
 )
 from mtosi_jms.cli import _console as console
-from mtosi_jms.cli._arguments import add_json, positive, seconds, whole
+from mtosi_jms.cli._arguments import add_json, local, positive, seconds, whole
 from mtosi_jms.cli._stopping import Stop, until_signalled
 from mtosi_jms.errors import ConfigError, EventError, MtosiError
 
@@ -71,7 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _add_folder(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--dir", type=Path, default=default_channel_folder(), help="folder of the service (%(default)s)"
+        "--dir", type=local, default=default_channel_folder(), help="folder of the service (%(default)s)"
     )
 
 

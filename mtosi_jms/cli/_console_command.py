@@ -11,11 +11,10 @@ from __future__ import annotations
 import argparse
 from contextlib import ExitStack
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from mtosi_jms.cli import _console as console
-from mtosi_jms.cli._arguments import seconds
+from mtosi_jms.cli._arguments import local, seconds
 from mtosi_jms.cli._http import address, is_loopback, tokens_in
 from mtosi_jms.cli._monitoring import add_monitor, monitored
 from mtosi_jms.cli._providers import add_provider, mask_url, open_connection, password_of
@@ -48,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--landing",
         action="append",
-        type=Path,
+        type=local,
         default=[],
         metavar="DIR",
         help="a landing: its messages, ledger and topology; may be repeated",
@@ -56,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--spool",
         action="append",
-        type=Path,
+        type=local,
         default=[],
         metavar="DIR",
         help="folder of an outbox or inbox, for its dead letters; may be repeated",
@@ -68,7 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="a queue of dead letters; may be repeated",
     )
-    group.add_argument("--topology", type=Path, metavar="DIR", help="folder that mtosi-jms topology wrote")
+    group.add_argument("--topology", type=local, metavar="DIR", help="folder that mtosi-jms topology wrote")
     group.add_argument(
         "--interval",
         type=seconds,
@@ -85,7 +84,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"address to serve (127.0.0.1:{_PORT}); any but loopback needs --tokens",
     )
     serving.add_argument(
-        "--tokens", type=Path, metavar="FILE", help="file with one token a line; each visitor must give one of them"
+        "--tokens", type=local, metavar="FILE", help="file with one token a line; each visitor must give one of them"
     )
     serving.add_argument("--tls-certificate", metavar="FILE", help="serve HTTPS with this certificate (PEM)")
     serving.add_argument("--tls-key", metavar="FILE", help="private key of the certificate (PEM)")

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import mtosi_jms as mtosi
 from mtosi_jms.cli import _console as console
-from mtosi_jms.cli._arguments import add_json, positive
+from mtosi_jms.cli._arguments import add_json, local, positive
 from mtosi_jms.cli._providers import mask_url
 from mtosi_jms.errors import ConfigError, ReplyTimeoutError
 from mtosi_jms.jms.profile import TopicCategory
@@ -85,8 +85,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"JMS provider (memory:); a broker's login comes from {login.USER} and {login.PASSWORD}, or from the file "
         f"that {login.PASSWORD_FILE} names",
     )
-    parser.add_argument("--out", type=Path, default=Path("out/demo"), help="folder for all results (out/demo)")
-    parser.add_argument("--ack-log", type=Path, help="file to log each acknowledged message in, one synced line each")
+    parser.add_argument("--out", type=local, default=Path("out/demo"), help="folder for all results (out/demo)")
+    parser.add_argument("--ack-log", type=local, help="file to log each acknowledged message in, one synced line each")
     add_json(parser, "the summary as one JSON document")
 
 

@@ -9,7 +9,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from mtosi_jms.cli import _console as console
-from mtosi_jms.cli._arguments import words
+from mtosi_jms.cli._arguments import time, words
 from mtosi_jms.cli._jobs import NO_TABLE, SHOWN, add_job, run_job, shared
 
 if TYPE_CHECKING:
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("old", metavar="OLD", help="folder of the earlier snapshot, as ingest writes it")
     parser.add_argument("new", metavar="NEW", help="folder of the later snapshot")
+    for side in ("old", "new"):
+        what = f"state of {side.upper()} at TIME, after ingest --write append (last)"
+        parser.add_argument(f"--{side}-at", type=time, metavar="TIME", help=what)
     parser.add_argument("--object", type=words, default=(), metavar="TYPE,...", help="object types to compare (all)")
     parser.add_argument("--ignore", type=words, default=(), metavar="COLUMN,...", help="columns to leave out")
     add_job(parser, out="out/diff", allow_empty=NO_TABLE)
@@ -31,6 +34,8 @@ def run(args: argparse.Namespace) -> int:
     options = DiffOptions(
         old=args.old,
         new=args.new,
+        old_at=args.old_at,
+        new_at=args.new_at,
         object_types=args.object,
         ignore=args.ignore,
         **shared(args),

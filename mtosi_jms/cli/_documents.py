@@ -89,7 +89,7 @@ def add_files(parser: argparse.ArgumentParser, what: str) -> None:
 
 def files_in(sources: Iterable[str]) -> list[str]:
     """The documents that a command was given: of a folder those in it, by their names, then those in the folders below
-    it. Names that begin with a dot are left out.
+    it. Names that begin with a dot are left out; links are followed.
 
     Raises:
         ConfigError: a folder has none, or cannot be read.
@@ -104,7 +104,13 @@ def _unreadable(error: OSError) -> None:
 
 def _files_below(folder: str) -> list[str]:
     found: list[str] = []
-    for place, folders, names in os.walk(folder, onerror=_unreadable):
+    read: set[tuple[int, int]] = set()
+    for place, folders, names in os.walk(folder, onerror=_unreadable, followlinks=True):
+        facts = Path(place).stat()
+        if (facts.st_dev, facts.st_ino) in read:  # a link led to it before
+            folders.clear()
+            continue
+        read.add((facts.st_dev, facts.st_ino))
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         found += [str(Path(place, name)) for name in sorted(names) if is_document_name(name)]
     if not found:

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import argparse
 from contextlib import ExitStack
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import mtosi_jms as mtosi
 from mtosi_jms.cli import _console as console
-from mtosi_jms.cli._arguments import add_validation, positive, seconds, validation_of
+from mtosi_jms.cli._arguments import add_validation, local, positive, seconds, validation_of
 from mtosi_jms.cli._http import add_http, address, check_listen, options_of, serve_endpoint, wsdls_of
 from mtosi_jms.cli._monitoring import Monitoring, add_monitor, monitored, reached
 from mtosi_jms.cli._providers import add_provider, open_connection, password_of
@@ -69,7 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--timeout", type=seconds, default=120.0, metavar="S", help="seconds to wait for an answer (%(default)g)"
     )
-    parser.add_argument("--spill", type=Path, metavar="DIR", help="folder for responses that nobody has fetched yet")
+    parser.add_argument("--spill", type=local, metavar="DIR", help="folder for responses that nobody has fetched yet")
     parser.add_argument(
         "--memory",
         type=positive,
@@ -80,7 +79,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--threads", type=positive, default=16, help="requests to post at the same time (%(default)s)")
     parser.add_argument("--peer-user", metavar="USER", help="login at the HTTP peer")
     parser.add_argument(
-        "--peer-password-file", type=Path, metavar="FILE", help="its password; without --peer-user, a token"
+        "--peer-password-file", type=local, metavar="FILE", help="its password; without --peer-user, a token"
     )
     parser.add_argument("--peer-ca", metavar="FILE", help="certificates that may sign the HTTP peer's")
     parser.add_argument("--peer-certificate", metavar="FILE", help="our certificate, if the HTTP peer asks for one")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from mtosi_jms.cli import _console as console
-from mtosi_jms.cli._arguments import positive, seconds
+from mtosi_jms.cli._arguments import local, positive, seconds
 from mtosi_jms.cli._stopping import Stop
 from mtosi_jms.errors import ConfigError, TransportError
 
@@ -61,8 +61,8 @@ def add_http(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--public-url", default="", metavar="URL", help="URL by which clients reach us, for iterators")
     group.add_argument("--tls-certificate", metavar="FILE", help="serve HTTPS with this certificate (PEM)")
     group.add_argument("--tls-key", metavar="FILE", help="private key of the certificate (PEM)")
-    group.add_argument("--logins", type=Path, metavar="FILE", help="lines USER:PASSWORD, for basic authentication")
-    group.add_argument("--tokens", type=Path, metavar="FILE", help="file with a bearer token in each line")
+    group.add_argument("--logins", type=local, metavar="FILE", help="lines USER:PASSWORD, for basic authentication")
+    group.add_argument("--tokens", type=local, metavar="FILE", help="file with a bearer token in each line")
     group.add_argument("--without-login", action="store_true", help="let everybody in who reaches an address of others")
     group.add_argument(
         "--max-size", type=positive, default=64, metavar="MB", help="largest request, unpacked (%(default)s)"
@@ -74,7 +74,7 @@ def add_http(parser: argparse.ArgumentParser) -> None:
         "--max-in-flight", type=positive, default=256, metavar="MB", help="most of all requests at a time (%(default)s)"
     )
     group.add_argument(
-        "--wsdl", action="append", type=Path, default=[], metavar="FILE", help="what ?wsdl returns; may be repeated"
+        "--wsdl", action="append", type=local, default=[], metavar="FILE", help="what ?wsdl returns; may be repeated"
     )
     group.add_argument(
         "--allow", action="append", default=[], metavar="ADDRESS", help="client that may connect (all); may be repeated"

@@ -130,10 +130,26 @@ def show(result: IngestResult) -> None:
         console.say(f"warning: {reply.file} {reply.reason}", "warn")
     if len(result.unfollowed) > SHOWN:
         console.say(f"warning: {len(result.unfollowed) - SHOWN} more, in {result.out}/_report/summary.json", "warn")
+    _say_more(result)
+    console.table("time", ("stage", "seconds"), [(name, f"{seconds:.1f}") for name, seconds in result.stages.items()])
+    others = ", ".join(f"{count} {kind}s" for kind, count in sorted(result.messages.items()))
+    console.say(f"{others or 'no messages'}; {sum(result.rows.values()):,} rows in {result.seconds:.1f} s", "title")
+    console.say(f"{result.out}/_report/report.html")
+    if result.submit:
+        console.say(f"on a cluster: spark-submit {result.submit}")
+
+
+def _say_more(result: IngestResult) -> None:
+    """Print what was changed, and what to know about it."""
     if result.changed:
         console.table(
             "changed", ("object type", "rows"), [(name, f"{rows:,}") for name, rows in result.changed.items()]
         )
+    for name, count in result.copies.items():
+        differing = result.differing.get(name, 0)
+        console.say(f"{count:,} rows of {name} left out: their sequence has the object already")
+        if differing:
+            console.say(f"warning: {differing:,} of them have other attributes than the row that stays", "warn")
     for name, columns in result.added.items():
         console.say(f"warning: new columns of {name}: {', '.join(columns)}", "warn")
     if result.foreign:
@@ -144,12 +160,6 @@ def show(result: IngestResult) -> None:
         console.say(f"warning: {result.unnamed:,} objects without a name were left out", "warn")
     if result.waiting:
         console.say(f"{result.waiting:,} responses wait for the rest of their sequences")
-    console.table("time", ("stage", "seconds"), [(name, f"{seconds:.1f}") for name, seconds in result.stages.items()])
-    others = ", ".join(f"{count} {kind}s" for kind, count in sorted(result.messages.items()))
-    console.say(f"{others or 'no messages'}; {sum(result.rows.values()):,} rows in {result.seconds:.1f} s", "title")
-    console.say(f"{result.out}/_report/report.html")
-    if result.submit:
-        console.say(f"on a cluster: spark-submit {result.submit}")
 
 
 def _sequence(found: ReplySequence) -> tuple[object, ...]:

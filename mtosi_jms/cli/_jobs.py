@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
 
 from mtosi_jms.cli import _console as console
-from mtosi_jms.cli._arguments import add_json, processors
+from mtosi_jms.cli._arguments import add_json, local, processors
 
 SHOWN: Final = 20
 """Most lines of a list that are shown to people."""
@@ -46,7 +46,7 @@ def add_job(
         formats: of the tables, joined by commas, the default first, and what to know of them.
     """
     names = formats[0].split(",")
-    parser.add_argument("--out", type=Path, default=Path(out), help="folder for the result (%(default)s)")
+    parser.add_argument("--out", type=local, default=Path(out), help="folder for the result (%(default)s)")
     parser.add_argument("--allow-empty", action="store_true", help=allow_empty)
     parser.add_argument("--format", default=names[0], choices=names, help=f"{formats[1]} ({names[0]})")
     parser.add_argument(

@@ -17,10 +17,11 @@ from pathlib import Path
 from typing import Any, Final, get_args
 
 from mtosi_jms.cli import _console as console
-from mtosi_jms.cli._arguments import add_json
+from mtosi_jms.cli._arguments import add_json, local
 from mtosi_jms.cli._log import log_in_lines
 from mtosi_jms.cli._messages import counted
 from mtosi_jms.cli._replay import landed_files
+from mtosi_jms.compression import open_file
 from mtosi_jms.errors import ConfigError, MtosiError
 from mtosi_jms.jms import JmsMessage
 from mtosi_jms.jms.tree import from_tree, to_tree
@@ -38,12 +39,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "sources",
         nargs="+",
-        type=Path,
+        type=local,
         metavar="SOURCE",
         help="read: files, or folders of *.mq; write: a landing, or *.tree.xml",
     )
     parser.add_argument(
-        "--out", type=Path, required=True, metavar="DIR", help="read: the landing; write: a folder for files"
+        "--out", type=local, required=True, metavar="DIR", help="read: the landing; write: a folder for files"
     )
     parser.add_argument(
         "--on-invalid",
@@ -93,7 +94,7 @@ def _read(args: argparse.Namespace) -> Iterator[tuple[Path, Path | MtosiError]]:
         _make(args.out)
     for file in files:
         try:
-            message = _prepared(read_mq(file.read_bytes(), on_invalid=args.on_invalid), args)
+            message = _prepared(read_mq(_bytes(file), on_invalid=args.on_invalid), args)
             if landing is None:
                 name = f"{file.name.removesuffix(_SUFFIX)}{_TREE}"
                 yield file, _written(args.out / name, to_tree(message))
@@ -112,6 +113,11 @@ def _files(source: Path, suffix: str) -> list[Path]:
     if not found:
         raise ConfigError(f"{source}: holds no message (*{suffix})")
     return found
+
+
+def _bytes(path: Path) -> bytes:
+    with open_file(path) as file:
+        return file.read()
 
 
 def _make(folder: Path) -> None:
@@ -134,7 +140,7 @@ def _write(args: argparse.Namespace) -> Iterator[tuple[Path, Path | MtosiError]]
     for file in files:
         try:
             if file.name.endswith(_TREE):
-                message = from_tree(file.read_bytes(), on_invalid=args.on_invalid)
+                message = from_tree(_bytes(file), on_invalid=args.on_invalid)
             else:
                 message = open_entry(file).message()
             target = args.out / f"{file.name.partition('.')[0]}{_SUFFIX}"

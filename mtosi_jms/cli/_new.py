@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from mtosi_jms.cli import _console as console
+from mtosi_jms.cli._arguments import local
 from mtosi_jms.errors import ConfigError, MissingExtraError
 
 
@@ -32,7 +33,7 @@ _SHARED: Final = {"pyproject.toml": "pyproject.toml", "mtosi-jms.toml": "mtosi-j
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("kind", choices=tuple(KINDS), help="what to make")
-    parser.add_argument("folder", type=Path, metavar="DIR", help="folder to write to; the project gets its name")
+    parser.add_argument("folder", type=local, metavar="DIR", help="folder to write to; the project gets its name")
 
 
 def run(args: argparse.Namespace) -> int:

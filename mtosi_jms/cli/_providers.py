@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import mtosi_jms as mtosi
+from mtosi_jms.cli._arguments import local
 from mtosi_jms.cli._log import add_log
 from mtosi_jms.jms import NamingContext
 from mtosi_jms.masking import passwords_in
@@ -49,7 +50,7 @@ def add_provider(parser: argparse.ArgumentParser, *, required: bool = True) -> N
     group.add_argument("--user", help=f"user to log in as, in place of the URL's; default from {login.USER}")
     group.add_argument(
         "--password-file",
-        type=Path,
+        type=local,
         metavar="FILE",
         help=f"file whose first line is the password; default from {login.PASSWORD}, or from the file that "
         f"{login.PASSWORD_FILE} names",

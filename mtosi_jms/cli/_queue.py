@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from mtosi_jms.cli import _console as console
-from mtosi_jms.cli._arguments import add_json, positive, seconds, selector
+from mtosi_jms.cli._arguments import add_json, local, positive, seconds, selector
 from mtosi_jms.cli._messages import counted, headers_of, moment, shown_properties
 from mtosi_jms.cli._providers import add_provider, open_connection
 from mtosi_jms.cli._replay import as_new
@@ -58,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dry-run", action="store_true", help="show what would be copied, moved or purged")
     parser.add_argument(
         "--record",
-        type=Path,
+        type=local,
         metavar="DIR",
         help="landing that records messages before they are removed (a new one below the user's state folder); copy "
         "records only with this option",

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from mtosi_jms.cli import _console as console
-from mtosi_jms.cli._arguments import add_json, rate, selector
+from mtosi_jms.cli._arguments import add_json, local, rate, selector
 from mtosi_jms.cli._documents import error_text, load, mapping_of, require_header
 from mtosi_jms.cli._messages import counted
 from mtosi_jms.cli._monitoring import add_monitor, monitored, reached
@@ -38,7 +38,7 @@ _SHOWN_PROPERTIES: Final = ("MTOSI_msgType", "MTOSI_msgName", "MTOSI_correlation
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "landings", nargs="+", type=Path, metavar="LANDING", help="a landing, a folder of envelopes, or one envelope"
+        "landings", nargs="+", type=local, metavar="LANDING", help="a landing, a folder of envelopes, or one envelope"
     )
     add_provider(parser)
     parser.add_argument("--to", required=True, metavar="NAME", help="the destination to send to")

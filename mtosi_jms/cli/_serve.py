@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from mtosi_jms.cli import _console as console
-from mtosi_jms.cli._arguments import add_validation, known_words, positive, seconds, validation_of
+from mtosi_jms.cli._arguments import add_validation, known_words, local, positive, seconds, validation_of
 from mtosi_jms.cli._documents import error_text
 from mtosi_jms.cli._http import add_http, address, check_listen, options_of, serve_endpoint, wsdls_of
 from mtosi_jms.cli._monitoring import Check, Monitoring, add_monitor, monitored, reached
@@ -53,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     source = parser.add_mutually_exclusive_group()
     source.add_argument("--elements", type=positive, default=_ELEMENTS, help=f"elements to generate ({_ELEMENTS})")
     source.add_argument(
-        "--inventory", type=Path, metavar="DIR", help="answer from a landing, or a folder of inventory documents"
+        "--inventory", type=local, metavar="DIR", help="answer from a landing, or a folder of inventory documents"
     )
     parser.add_argument(
         "--services",

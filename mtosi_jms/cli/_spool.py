@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from mtosi_jms.cli import _console as console
-from mtosi_jms.cli._arguments import add_json
+from mtosi_jms.cli._arguments import add_json, local
 from mtosi_jms.cli._log import log_in_lines
 from mtosi_jms.cli._messages import counted, headers_of, moment, shown_body, shown_properties
 from mtosi_jms.errors import ConfigError, JournalDamageError
@@ -35,7 +35,7 @@ _PROBLEMS: Final = 10
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("action", choices=_ACTIONS)
-    parser.add_argument("folder", type=Path, metavar="FOLDER", help="the folder of an outbox or inbox")
+    parser.add_argument("folder", type=local, metavar="FOLDER", help="the folder of an outbox or inbox")
     parser.add_argument(
         "keys", nargs="*", metavar="KEY", help="key of a message, as list prints it; for show, redrive and withdraw"
     )

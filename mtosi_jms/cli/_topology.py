@@ -10,6 +10,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from mtosi_jms.cli import _console as console
+from mtosi_jms.cli._arguments import time
 from mtosi_jms.cli._jobs import NO_TABLE, add_job, run_job, shared
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("snapshot", metavar="SNAPSHOT", help="folder of a snapshot, as ingest writes it")
+    parser.add_argument("--at", type=time, metavar="TIME", help="state at TIME, after ingest --write append (last)")
     add_job(parser, out="out/topology", allow_empty=NO_TABLE)
 
 
@@ -25,7 +27,7 @@ def run(args: argparse.Namespace) -> int:
     """Make the tables; errors are those of `mtosi_jms.spark.jobs.run_topology`."""
     from mtosi_jms.spark.jobs import TopologyOptions, run_topology
 
-    options = TopologyOptions(snapshot=args.snapshot, **shared(args))
+    options = TopologyOptions(snapshot=args.snapshot, at=args.at, **shared(args))
     return run_job(args, "connecting", lambda progress: run_topology(options, progress=progress), show)
 
 

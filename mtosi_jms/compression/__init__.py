@@ -1,11 +1,14 @@
-"""Compressed files: gzip and Zstandard, recognized by their first octets; and the names of documents and archives."""
+"""Files: compressed ones (gzip, Zstandard, recognized by their first octets), names of documents, archives and URLs."""
 
 from __future__ import annotations
 
+import errno
 import gzip
 import importlib
 import io
+import os
 import re
+import stat
 import sys
 import zlib
 from typing import IO, Any, Final, cast
@@ -18,10 +21,13 @@ __all__ = [
     "DAMAGED",
     "DOCUMENTS",
     "DOCUMENT_NAMES",
+    "NOT_REGULAR",
     "ZSTD",
     "damages",
     "decompress",
     "is_document_name",
+    "open_file",
+    "scheme_of",
 ]
 
 DOCUMENTS: Final = (".xml", ".xml.gz", ".xml.zst")
@@ -37,10 +43,15 @@ DAMAGED: Final = "damaged compressed data"
 ZSTD: Final = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
 """The module for Zstandard: Python's own from 3.14 on, before that of the extra `zstd`."""
 
+NOT_REGULAR: Final = "a named pipe, socket or device, not a file"
+
 _GZIP: Final = b"\x1f\x8b"
 _ZSTANDARD = re.compile(rb"\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18")
 """The beginnings of a frame with data, and of a skippable frame."""
 _HEAD: Final = 4
+_SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
+_DESCRIPTORS: Final = ("/dev/fd/", "/proc/")
+"""Names of files that this process has open already, which may be pipes: `/dev/stdin`, or what a shell passes."""
 
 
 def decompress(stream: IO[bytes]) -> IO[bytes]:
@@ -68,6 +79,25 @@ def decompress(stream: IO[bytes]) -> IO[bytes]:
     return stream
 
 
+def open_file(path: str | os.PathLike[str]) -> IO[bytes]:
+    """Open a file to read it as it is. Other than files are refused at once, because to read them may never end.
+
+    Raises:
+        OSError: the file cannot be opened, or is a named pipe, a socket or a device.
+    """
+
+    def opener(name: str, flags: int) -> int:
+        return os.open(name, flags | getattr(os, "O_NONBLOCK", 0))  # else a pipe waits until somebody writes into it
+
+    stream = io.BufferedReader(io.FileIO(path, "r", opener=opener))
+    if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+        if not os.path.realpath(path).startswith(_DESCRIPTORS):
+            stream.close()
+            raise OSError(errno.EINVAL, NOT_REGULAR, str(path))
+        os.set_blocking(stream.fileno(), True)
+    return stream
+
+
 def damages() -> tuple[type[Exception], ...]:
     """The exceptions that reading compressed data raises if the data is damaged or ends early; for `except`."""
     zstd = sys.modules.get(ZSTD)
@@ -79,6 +109,13 @@ def _zstd() -> Any:
         return importlib.import_module(ZSTD)
     except ImportError as error:
         raise MissingExtraError(ZSTD, "zstd") from error
+
+
+def scheme_of(path: str | os.PathLike[str]) -> str:
+    """Return the scheme of a URL (also of one that was a `Path`: `s3a:/x`) in lower case; empty for a path."""
+    text = os.fspath(path)
+    found = _SCHEME.match(text)
+    return found[1].lower() if found else "file" if text.lower().startswith("file:") else ""
 
 
 def is_document_name(path: str) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from mtosi_jms.compression import scheme_of
 from mtosi_jms.errors import SpoolError
 
 
@@ -63,12 +64,23 @@ def sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
+def check_here(folder: Path) -> None:
+    """Refuses the address of an object store or the like, which is no folder of this machine.
+
+    Raises:
+        SpoolError: it is one.
+    """
+    if scheme := scheme_of(folder):
+        raise SpoolError(str(folder), f"must be a folder on a file system of this machine, and {scheme}: is none")
+
+
 def make_folder(folder: Path) -> None:
     """Makes a folder, and those above it, durably. No effect if it exists.
 
     Raises:
         SpoolError: the folder cannot be made or written to.
     """
+    check_here(folder)
     with reporting(folder):
         missing = []
         above = folder

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from mtosi_jms.errors import SpoolError, SpoolInUseError
-from mtosi_jms.spool._files import make_folder, reporting, sync_folder, write_all
+from mtosi_jms.spool._files import check_here, make_folder, reporting, sync_folder, write_all
 
 log = logging.getLogger(__package__)
 
@@ -139,6 +139,7 @@ def flock(file: FileIO) -> bool:
 
 
 def _make(folder: Path) -> None:
+    check_here(folder)
     make_folder(folder.parent)
     with reporting(folder), suppress(FileExistsError):
         folder.mkdir(mode=0o700)

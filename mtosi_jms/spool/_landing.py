@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from mtosi_jms.closing import Closeable
-from mtosi_jms.compression import is_document_name
+from mtosi_jms.compression import is_document_name, open_file
 from mtosi_jms.errors import ConfigError, SpoolError
 from mtosi_jms.jms.message import JmsMessage
 from mtosi_jms.spool._files import make_folder, remove, reporting, sync_folder, write_all, write_synced
@@ -173,8 +173,8 @@ class SpoolEntry:
         Raises:
             SpoolError: the file cannot be read. `message` and `damage` raise it too.
         """
-        with reporting(self.path):
-            return self.path.read_bytes()
+        with reporting(self.path), open_file(self.path) as file:
+            return file.read()
 
     def message(self) -> JmsMessage:
         """Returns the whole message; without a usable sidecar, with default headers and no properties."""
@@ -231,7 +231,7 @@ def scan(folder: str | os.PathLike[str]) -> Listing:
     """
     base = Path(folder)
     with reporting(base), os.scandir(base) as found:
-        names = sorted(item.name for item in found if item.is_file() and item.name[0] not in "._")
+        names = sorted(item.name for item in found if not item.is_dir() and item.name[0] not in "._")
     present = frozenset(names)
     envelopes: list[Path] = []
     leftovers: list[Leftover] = []
@@ -283,8 +283,8 @@ def open_entry(path: str | os.PathLike[str], *, strict: bool = False) -> SpoolEn
     arrival = int(named[1]) if named else None
     beside = envelope.with_suffix(_SIDECAR)
     try:
-        with reporting(beside):
-            data = beside.read_bytes()
+        with reporting(beside), open_file(beside) as file:
+            data = file.read()
         sidecar = decode_sidecar(data, beside)
     except SpoolError as exc:
         if strict:

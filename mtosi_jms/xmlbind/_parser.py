@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from lxml import etree
 
-from mtosi_jms.compression import DAMAGED, damages, decompress
+from mtosi_jms.compression import DAMAGED, damages, decompress, open_file
 from mtosi_jms.errors import ConfigError, ForbiddenXmlError, MalformedXmlError
 from mtosi_jms.xmlbind._doctype import plain_doctype, refuse_doctype, refuse_dtd
 
@@ -94,7 +94,7 @@ def read_document(path: str | Path, *, limits: Limits = DEFAULT_LIMITS) -> bytes
         MissingExtraError: the file is Zstandard, and this Python lacks the library.
         OSError: the file cannot be read.
     """
-    with Path(path).open("rb") as stream:
+    with open_file(path) as stream:
         try:
             return decompress(stream).read(limits.max_bytes + 1)
         except damages() as error:
