@@ -10,7 +10,7 @@ Columns are made from these values:
 All schemas, readers and jobs use these definitions.
 
 A row of an object has `NAMES`, the typed fields of its class, `RELATIONS`, `NOTES`, and then its origin. If the class
-has a field with the name of one of our columns, the field keeps the name and our column gets a trailing `_`. With
+has a field with the name of one of our columns, in any case, it keeps the name and our column gets a trailing `_`. With
 several object types at once `object_type` comes first, and each type has one struct column, named in lower case (`me`,
 `ptp`), which is null in rows of other types. The long form has `object_type`, and `LONG` instead of the fields.
 """
@@ -247,7 +247,8 @@ def row_schema(object_types: Sequence[str]) -> pa.Schema:
 def shown_names(fields_of_class: Collection[str]) -> dict[str, str]:
     """Return the names of our columns in rows of objects, given the fields of the class (none for several classes)."""
     names = [column.name for column in (*OF_OBJECT, *OF_MESSAGE)]
-    return {name: f"{name}_" if name in fields_of_class else name for name in names}
+    taken = {name.casefold() for name in fields_of_class}
+    return {name: f"{name}_" if name in taken else name for name in names}
 
 
 def own_columns(columns: Collection[str]) -> dict[str, str]:
@@ -272,6 +273,12 @@ def full_schema(options: SourceOptions) -> pa.Schema:
     corrupt = options.corrupt_column
     if corrupt is not None:
         schema = schema.append(pa.field(corrupt, _TEXT))
+    first: dict[str, str] = {}
+    for name in schema.names:
+        if (other := first.setdefault(name.casefold(), name)) != name or schema.names.count(name) > 1:
+            raise ConfigError(
+                f"the columns {other!r} and {name!r} differ by case at most: Spark does not tell them apart"
+            )
     if not options.columns:
         return schema
     unknown = next((name for name in options.columns if name not in schema.names), None)

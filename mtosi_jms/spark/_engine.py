@@ -16,28 +16,30 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
+from functools import cached_property, reduce
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from mtosi_jms.compression import is_document_name
+from mtosi_jms.compression import is_document_name, scheme_of
 from mtosi_jms.errors import ConfigError, MtosiError, SpoolError
 from mtosi_jms.inventory import MESSAGE, load_stubs
 from mtosi_jms.spark._columns import full_schema
-from mtosi_jms.spark._files import NOT_THERE, SHELF, Lent, Reject, Sieve, disk_file, follow, lent, scheme_of
+from mtosi_jms.spark._files import NOT_THERE, SHELF, Lent, Reject, Sieve, disk_file, follow, lent, local_path
 from mtosi_jms.spark._hadoop import HadoopFiles
 from mtosi_jms.spark._index import SeenFile
 from mtosi_jms.spark._landing import Digests, Plan, PlannedFile, Scanned, plan_scanned, read_digests, scan_file, settle
-from mtosi_jms.spark._listing import Scan, checksum
+from mtosi_jms.spark._listing import LocalListing, Scan, checksum
 from mtosi_jms.spark._options import Mode, OnIncomplete, SourceOptions
 from mtosi_jms.spark._reader import reader_for
 from mtosi_jms.spark._sequences import ReplySequence, check_complete
+from mtosi_jms.spark._writing import write_parquet
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -60,6 +62,8 @@ MESSAGES: Final = pa.struct(
         ("complete", pa.bool_()),
         ("duplicates", pa.list_(_TEXT)),
         ("timestamp", _TEXT),
+        ("modified_ns", _LONG),
+        ("mark", _TEXT),
     ]
 )
 """A `PlannedFile`."""
@@ -84,6 +88,8 @@ _SEQUENCE: Final = pa.struct(
     ]
 )
 """A `ReplySequence`."""
+_LISTED: Final = pa.schema([*FILES, ("error", _TEXT)])
+"""Listed files, and what cannot be listed, with the reason."""
 _FACTS: Final = pa.schema([*FILES, ("message", MESSAGES)])
 """Messages, and the files that they are in."""
 _SCANNED: Final = pa.schema([*_FACTS, ("reject", _REJECT), ("reply", _TEXT), ("sha256", _TEXT), ("error", _TEXT)])
@@ -300,7 +306,8 @@ def read_landing(
 ) -> DataFrame:
     """Return the rows of a landing on any Hadoop file system. Spark lists, plans and reads it.
 
-    This call plans the landing. Files that change afterwards become rejects. The driver holds neither files nor rows.
+    This call plans the landing. To read a file that has changed since is an error. The driver holds neither rows nor
+    files, apart from the list of those on its own file systems.
 
     Args:
         spark: a session whose settings give access to the file system.
@@ -365,8 +372,33 @@ def _check_options(options: SourceOptions) -> None:
 
 
 def _list(hadoop: HadoopFiles, options: SourceOptions, keep: _Keeper) -> DataFrame:
-    """Return the files of a landing, and folders that cannot be listed."""
-    roots = keep("roots", hadoop.roots(options.paths))
+    """Return the files of a landing, and what cannot be listed. The driver lists paths of this machine.
+
+    Raises:
+        SpoolError: the landing does not exist or cannot be read.
+        ConfigError: a glob with `**` on another file system.
+    """
+    spark = hadoop.spark
+    here = [path for path in options.paths if (scheme_of(path) or hadoop.scheme) == "file"]
+    there = [path for path in options.paths if path not in here]
+    listed = [_list_here(spark, here, options.sieve)] if here else []
+    if there:
+        listed.append(_list_there(hadoop, there, options, keep))
+    return keep("listed", reduce(DataFrame.unionByName, listed))
+
+
+def _list_here(spark: SparkSession, paths: Sequence[str], sieve: Sieve) -> DataFrame:
+    listing = LocalListing(paths, sieve)
+    rows = [{**listed_row(file), "error": None} for file in listing.files.values()]
+    rows += [{"path": one.file, "size": 0, "time": 0, "error": one.reason} for one in listing.rejects]
+    return spark.createDataFrame(pa.Table.from_pylist(rows, _LISTED))
+
+
+def _list_there(hadoop: HadoopFiles, paths: Sequence[str], options: SourceOptions, keep: _Keeper) -> DataFrame:
+    for path in paths:
+        if "**" in path:
+            raise ConfigError(f"{path}: ** is for paths of this machine; a folder is read with all that are in it")
+    roots = keep("roots", hadoop.roots(paths))
     for row in roots.where("error is not null").limit(1).collect():
         raise SpoolError(shown_path(row["path"]), row["error"])
     found = roots.where("not folder")
@@ -376,9 +408,9 @@ def _list(hadoop: HadoopFiles, options: SourceOptions, keep: _Keeper) -> DataFra
         if count:
             spread = folders.repartition(min(count, 4 * _cores(folders)), "path")
             found = found.unionByName(hadoop.below(spread))
-    if len(options.paths) > 1:
+    if len(paths) > 1:
         found = found.dropDuplicates(["path"])
-    return keep("listed", found.mapInArrow(_InputFilter(options.sieve), found.schema))
+    return _map(found, _InputFilter(options.sieve), _LISTED)
 
 
 def _folders(listed: DataFrame) -> DataFrame:
@@ -430,7 +462,10 @@ class _Keeper:
         if self._scratch is None:
             return rows.localCheckpoint(eager=True, storageLevel=StorageLevel.DISK_ONLY)
         folder = f"{self._scratch}/{name}"
-        rows.write.mode("overwrite").parquet(folder)
+        if scheme_of(folder) in ("", "file"):
+            write_parquet(rows, Path(local_path(folder)))
+        else:
+            rows.write.mode("overwrite").parquet(folder)
         return rows.sparkSession.read.schema(rows.schema).parquet(folder)
 
 
@@ -459,7 +494,7 @@ def _pylist(rows: DataFrame) -> Iterator[dict[str, Any]]:
 
 @dataclass(frozen=True)
 class _InputFilter:
-    """Keeps listed files that are input, and folders that cannot be listed."""
+    """Keeps listed files that are input, and folders that cannot be listed, with the reason."""
 
     sieve: Sieve
 
@@ -470,7 +505,9 @@ class _InputFilter:
                 error is not None or self.sieve.takes(path, time, named=named)
                 for path, time, named, error in zip(*columns, strict=True)
             ]
-            yield batch.filter(pa.array(taken, pa.bool_()))
+            kept = batch.filter(pa.array(taken, pa.bool_())).select(_LISTED.names)
+            reasons = pc.binary_join_element_wise("cannot be read", kept.column("error"), ": ")
+            yield pa.RecordBatch.from_arrays([*kept.columns[:-1], reasons], schema=_LISTED)
 
 
 @dataclass(frozen=True)
@@ -571,8 +608,8 @@ def _folder_rejects(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatc
 
 
 def _unlisted(row: Mapping[str, Any]) -> Reject:
-    """Return the reject of a folder that cannot be listed."""
-    return Reject(shown_path(row["path"]), None, f"cannot be read: {row['error']}")
+    """Return the reject of what cannot be listed."""
+    return Reject(shown_path(row["path"]), None, row["error"])
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from mtosi_jms.compression import scheme_of
 from mtosi_jms.errors import MtosiError, SpoolError
 from mtosi_jms.inventory import load_stubs
 from mtosi_jms.spark._columns import full_schema
@@ -40,7 +41,7 @@ from mtosi_jms.spark._engine import (
     look_at,
     planned_file,
 )
-from mtosi_jms.spark._files import Reject, disk_file, raw_bytes, scheme_of
+from mtosi_jms.spark._files import Reject, disk_file, raw_bytes
 from mtosi_jms.spark._hadoop import HadoopFiles, java_reason
 from mtosi_jms.spark._index import EarlierDocuments, SeenFile
 from mtosi_jms.spark._landing import Plan, PlannedFile, Scanned, plan_scanned, scanned_path

@@ -5,6 +5,10 @@ A folder is read recursively. Its input are `*.xml`, `*.xml.gz` and `*.xml.zst` 
 acknowledgement logs and half-written files of a spool have other endings or begin with a dot. A path that names a file
 directly is input with any name. A document in an archive is a file of its own, called `ARCHIVE!/MEMBER`.
 
+Links are followed. A folder is read once, by the path that has no link in it if there is one, so links that lead in a
+circle end. Globs are those of Hadoop: `*`, `?`, `[a-z]`, `[^a]`, `{one,other}`; on this machine `**` stands for any
+folders. What is named like input and is no file, or has a name that is not UTF-8, is rejected by its name.
+
 On a Hadoop file system Spark lists and reads the files (`_hadoop`). It lends each file to this module under its name;
 everything else is the same.
 
@@ -20,7 +24,7 @@ import io
 import os
 import re
 import threading
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,7 +32,16 @@ from typing import IO, Final, cast
 from urllib.parse import unquote, urlsplit
 
 from mtosi_jms.bulk import DEFAULT_BOUNDS, SEPARATOR, Archive, BoundedStream, bulk_files
-from mtosi_jms.compression import ARCHIVES, DAMAGED, damages, decompress, is_document_name
+from mtosi_jms.compression import (
+    ARCHIVES,
+    DAMAGED,
+    NOT_REGULAR,
+    damages,
+    decompress,
+    is_document_name,
+    open_file,
+    scheme_of,
+)
 from mtosi_jms.errors import (
     ArchiveError,
     ConfigError,
@@ -42,6 +55,8 @@ from mtosi_jms.errors import (
 CHUNK: Final = 64 * 1024
 """Bytes that are read at once from a file that is not read as a whole."""
 NOT_THERE: Final = "no such file or folder"
+_NOT_UTF8: Final = "its name is not UTF-8; rename it"
+_BRACES: Final = re.compile(r"\{([^{}]*)\}")
 _NOT_ALLOWED: Final = "names a file that is not read: the option bulkFiles does not allow any"
 
 
@@ -105,7 +120,7 @@ class Sieve:
         try:
             changed = os.stat(path).st_mtime_ns // 1_000_000 if time is None else time  # noqa: PTH116
         except OSError:
-            return True  # opening the file will report the error
+            return True  # the listing will report the error
         return (self.after is None or changed > self.after) and (self.before is None or changed < self.before)
 
 
@@ -137,8 +152,9 @@ def input_files(paths: Iterable[str], rejects: list[Reject], sieve: Sieve = ALL_
     Raises:
         SpoolError, ConfigError: as `find_files`.
     """
+    walk = _Walk(rejects, sieve)
     for path in paths:
-        yield from _input(local_path(path), rejects, sieve)
+        yield from walk.input(local_path(path))
 
 
 def follow(
@@ -169,15 +185,13 @@ def local_path(path: str) -> str:
     """Return a path or a `file:` URL as an absolute path of this machine.
 
     Raises:
-        ConfigError: a URL of another file system.
+        ConfigError: a URL of another file system, or a name that is not UTF-8.
     """
-    if scheme_of(path) == "file":
-        path = unquote(urlsplit(path).path)
-    elif scheme_of(path):
+    if scheme_of(path) not in ("", "file"):
         raise ConfigError(
             f"{path}: only local files are read here; read_landing(), stream_landing() and ingest read others"
         )
-    return os.path.abspath(path)  # noqa: PTH100 - Path.resolve would follow links and change the names of files
+    return os.path.abspath(folder_here(path, "a landing"))  # noqa: PTH100 - Path.resolve would follow links and change the names of files
 
 
 def placed(path: str) -> str:
@@ -185,24 +199,42 @@ def placed(path: str) -> str:
     return path if scheme_of(path) not in ("", "file") else local_path(path)
 
 
-def scheme_of(path: str) -> str:
-    """Return the scheme of a URL in lower case; empty for a path of this machine."""
-    scheme, separator, _ = path.partition(":")
-    is_url = separator and (scheme.lower() == "file" or ("//" in path and len(scheme) > 1 and scheme.isalnum()))
-    return scheme.lower() if is_url else ""
+def folder_here(path: str | os.PathLike[str], what: str) -> Path:
+    """Return a path, or a `file:` URL of it, of what must be on this machine's file systems.
+
+    Raises:
+        ConfigError: it is elsewhere; the text says `what` it is.
+    """
+    text = os.fspath(path)
+    scheme = scheme_of(text)
+    if scheme not in ("", "file"):
+        raise ConfigError(f"{text}: {what} must be on a file system of this machine; {scheme}: is none")
+    if not _is_utf8(text):
+        raise ConfigError(f"{_shown(text)}: {_NOT_UTF8}")
+    return Path(unquote(urlsplit(text).path) if scheme else text)
+
+
+def expanded(pattern: str) -> list[str]:
+    """Return a glob of Hadoop as globs of Python: `{one,other}` becomes several, `[^a]` becomes `[!a]`."""
+    patterns = [pattern.replace("[^", "[!")]
+    while found := _BRACES.search(patterns[0]):
+        patterns = [each.replace(found[0], word) for each in patterns for word in found[1].split(",")]
+    return patterns
 
 
 def documents_of(path: str, rejects: list[Reject]) -> dict[str, int]:
     """Return the documents of a file with their sizes in bytes: the file itself, or the members of an archive."""
     try:
         lent = _LENT.get(path)
-        size = Path(path).stat().st_size if lent is None else lent.size
-        if is_document_name(path) or not (lent or os.path.isfile(path)):  # noqa: PTH113
+        size = os.stat(path).st_size if lent is None else lent.size  # noqa: PTH116
+        if is_document_name(path):
             return {path: size}
         with SHELF.archive(path) as archive:
             if not archive.is_archive:
                 return {path: size}
-            return {f"{path}{SEPARATOR}{name}": size for name, size in archive.members.items()}
+            members = {f"{path}{SEPARATOR}{name}": size for name, size in archive.members.items()}
+            rejects.extend(_misnamed(name) for name in members if not _is_utf8(name))
+            return {name: size for name, size in members.items() if _is_utf8(name)}
     except SpoolError as error:
         rejects.append(unreadable(error, path))
     except MissingExtraError as error:
@@ -212,40 +244,106 @@ def documents_of(path: str, rejects: list[Reject]) -> dict[str, int]:
     return {}
 
 
-def _input(path: str, rejects: list[Reject], sieve: Sieve) -> Iterator[str]:
-    if os.path.isdir(path):  # noqa: PTH112
-        yield from _folder(path, rejects, sieve)
-    elif os.path.exists(path):  # noqa: PTH110
-        if sieve.takes(path, None, named=True):
+class _Walk:
+    """Finds the files that are input in and below some paths; what cannot be read is added to `rejects`."""
+
+    def __init__(self, rejects: list[Reject], sieve: Sieve) -> None:
+        self._rejects = rejects
+        self._sieve = sieve
+        self._read: set[tuple[int, int]] = set()
+
+    def input(self, path: str) -> Iterator[str]:
+        """Yield the input in a folder, a file or a glob; paths are absolute.
+
+        Raises:
+            SpoolError: there is no such path, it cannot be read, or a glob matches nothing.
+        """
+        if os.path.isdir(path):  # noqa: PTH112
+            yield from self._folder(path)
+        elif os.path.exists(path):  # noqa: PTH110
+            if not os.path.isfile(path):  # noqa: PTH113
+                raise SpoolError(path, NOT_REGULAR)
+            if self._sieve.takes(path, None, named=True):
+                yield path
+        else:
+            yield from self._matching(path)
+
+    def _matching(self, path: str) -> Iterator[str]:
+        patterns = filter(glob.has_magic, expanded(path))
+        found = {match for each in patterns for match in glob.iglob(each, recursive=True, include_hidden=True)}  # noqa: PTH207
+        if not found:
+            raise SpoolError(path, NOT_THERE)
+        for match in sorted(found):
+            if os.path.isdir(match):  # noqa: PTH112
+                yield from self._folder(match)
+            else:
+                yield from self._file(match, is_file=os.path.isfile(match))  # noqa: PTH113
+
+    def _folder(self, path: str) -> Iterator[str]:
+        folders, links = [path], list[str]()
+        while folders or links:
+            folder = folders.pop() if folders else links.pop()
+            if not _is_utf8(folder):
+                self._rejects.append(_misnamed(folder))
+                continue
+            try:
+                facts = os.stat(folder)  # noqa: PTH116
+                if (facts.st_dev, facts.st_ino) in self._read:
+                    continue
+                self._read.add((facts.st_dev, facts.st_ino))
+                with os.scandir(folder) as entries:
+                    for entry in entries:
+                        if not _holds(entry.is_dir):
+                            yield from self._file(entry.path, is_file=_holds(entry.is_file))
+                        elif self._sieve.deep:
+                            (links if entry.is_symlink() else folders).append(entry.path)
+            except OSError as error:
+                reason = error.strerror or str(error)
+                if folder == path:
+                    raise SpoolError(path, reason) from error
+                self._rejects.append(Reject(folder, None, f"cannot be read: {reason}"))
+            if not folders:
+                links.sort(reverse=True)
+
+    def _file(self, path: str, *, is_file: bool) -> Iterator[str]:
+        if not self._sieve.takes(path, None, named=False):
+            return
+        if not _is_utf8(path):
+            self._rejects.append(_misnamed(path))
+        elif is_file:
             yield path
-    else:
-        yield from _matching(path, rejects, sieve)
+        else:
+            try:
+                os.stat(path)  # noqa: PTH116
+                reason = NOT_REGULAR
+            except OSError as error:
+                reason = error.strerror or str(error)
+            self._rejects.append(Reject(path, None, f"cannot be read: {reason}"))
 
 
-def _matching(path: str, rejects: list[Reject], sieve: Sieve) -> Iterator[str]:
-    matches = sorted(glob.glob(path, recursive=True)) if glob.has_magic(path) else []  # noqa: PTH207
-    if not matches:
-        raise SpoolError(path, NOT_THERE)
-    for match in matches:
-        if os.path.isdir(match):  # noqa: PTH112
-            yield from _folder(match, rejects, sieve)
-        elif sieve.takes(match, None, named=False):
-            yield match
+def _holds(asked: Callable[[], bool]) -> bool:
+    """Return what a question about an entry of a folder gives; false for a link that leads nowhere."""
+    try:
+        return asked()
+    except OSError:
+        return False
 
 
-def _folder(path: str, rejects: list[Reject], sieve: Sieve) -> Iterator[str]:
-    def failed(error: OSError) -> None:
-        if str(error.filename) == path:
-            raise SpoolError(path, error.strerror or str(error)) from error
-        rejects.append(Reject(str(error.filename), None, f"cannot be read: {error.strerror}"))
+def _is_utf8(path: str) -> bool:
+    """Whether a path can be written as UTF-8, as Arrow and Java have to."""
+    try:
+        return path.isascii() or bool(path.encode())
+    except UnicodeEncodeError:
+        return False
 
-    for folder, folders, names in os.walk(path, onerror=failed):
-        if not sieve.deep:
-            folders.clear()
-        for name in names:
-            file = os.path.join(folder, name)  # noqa: PTH118
-            if sieve.takes(file, None, named=False):
-                yield file
+
+def _shown(path: str) -> str:
+    """Return a path that is not UTF-8 as text."""
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
+
+
+def _misnamed(path: str) -> Reject:
+    return Reject(_shown(path), None, f"cannot be read: {_NOT_UTF8}")
 
 
 def _is_input_name(name: str) -> bool:
@@ -324,6 +422,31 @@ def lent(path: str, content: Lent) -> Iterator[None]:
         del _LENT[path]
 
 
+def is_lent(path: str) -> bool:
+    """Whether a document is in a file that Spark has lent."""
+    return bool(_LENT) and disk_file(path, _LENT) is not None
+
+
+def file_state(path: str) -> tuple[bool, int, int]:
+    """Return the state of the file of a document: whether it is the document itself, not an archive; its size in bytes,
+    and when it was last changed, in nanoseconds since 1970.
+
+    Raises:
+        SpoolError: there is no such file.
+    """
+    try:
+        try:
+            facts, is_whole = os.stat(path), True  # noqa: PTH116 - a landing has many files
+        except (FileNotFoundError, NotADirectoryError):
+            archive, member = split_member(path)
+            if not member:
+                raise
+            facts, is_whole = os.stat(archive), False  # noqa: PTH116
+    except OSError as error:
+        raise SpoolError(path, error.strerror or str(error)) from error
+    return is_whole, facts.st_size, facts.st_mtime_ns
+
+
 def _on_disk(path: str) -> str:
     """Return the file of this machine that has the content of a path.
 
@@ -348,7 +471,7 @@ def raw_bytes(path: str) -> IO[bytes]:
     found = _LENT.get(path)
     if found is not None and isinstance(found.content, bytes):
         return io.BytesIO(found.content)
-    return Path(_on_disk(path)).open("rb")
+    return open_file(_on_disk(path))
 
 
 def read_whole(path: str, limit: int) -> bytes | None:

@@ -46,7 +46,12 @@ _compiled: WeakKeyDictionary[SparkContext, Any] = WeakKeyDictionary()
 
 
 class HadoopFiles:
-    """The file systems that a session's Hadoop settings open: `s3a:`, `abfss:`, `hdfs:`, `file:` and others."""
+    """The file systems that a session's Hadoop settings open: `s3a:`, `abfss:`, `hdfs:`, `file:` and others.
+
+    Attributes:
+        spark: the session.
+        scheme: of a path without one.
+    """
 
     def __init__(self, spark: SparkSession) -> None:
         """Compile the code of the tasks, once for each application.
@@ -58,13 +63,14 @@ class HadoopFiles:
             raise ConfigError(
                 "Spark Connect cannot plan a landing: read it with spark.read.format('binaryFile') and parse_messages()"
             )
-        self._spark = spark
+        self.spark = spark
         context = spark.sparkContext
         if context not in _compiled:
             _compiled[context] = _compile(context)
         jvm: Any = context._jvm
         conf = spark._jsparkSession.sessionState().newHadoopConf()
         self._settings = conf
+        self.scheme = conf.get("fs.defaultFS", "file:///").partition(":")[0].lower()
         self._conf = spark._jsc.broadcast(jvm.org.apache.spark.util.SerializableConfiguration(conf))
 
     def roots(self, paths: Sequence[str]) -> DataFrame:
@@ -72,7 +78,7 @@ class HadoopFiles:
 
         `named` is true for a file that a path names directly.
         """
-        rows = self._spark.createDataFrame([(path,) for path in paths], "path string")
+        rows = self.spark.createDataFrame([(path,) for path in paths], "path string")
         return self._run(_ROOTS, rows, _LISTED)
 
     def below(self, folders: DataFrame) -> DataFrame:
@@ -126,16 +132,16 @@ class HadoopFiles:
 
     @property
     def _jvm(self) -> Any:
-        return self._spark.sparkContext._jvm
+        return self.spark.sparkContext._jvm
 
     def _run(self, task: int, rows: DataFrame, schema: StructType) -> DataFrame:
         jvm = self._jvm
         arguments = jvm.java.util.ArrayList()
         for argument in (task, PART_BYTES, self._conf):
             arguments.add(argument)
-        function = _compiled[self._spark.sparkContext].newInstance(arguments.toArray())
-        columns = self._spark._jsparkSession.parseDataType(schema.json())
-        return DataFrame(rows._jdf.flatMap(function, jvm.org.apache.spark.sql.Encoders.row(columns)), self._spark)
+        function = _compiled[self.spark.sparkContext].newInstance(arguments.toArray())
+        columns = self.spark._jsparkSession.parseDataType(schema.json())
+        return DataFrame(rows._jdf.flatMap(function, jvm.org.apache.spark.sql.Encoders.row(columns)), self.spark)
 
 
 @contextmanager

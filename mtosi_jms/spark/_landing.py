@@ -22,7 +22,7 @@ from typing import Any, Final
 from mtosi_jms.errors import ConfigError, SpoolError, XmlError
 from mtosi_jms.spark._digest import body_digest, file_digest
 from mtosi_jms.spark._envelope import BULK_RESPONSE, FAULT, RESPONSE, reject_of, scan_head, verify
-from mtosi_jms.spark._files import SHELF, Found, Reject, documents_of, find_files, follow
+from mtosi_jms.spark._files import SHELF, Found, Reject, documents_of, file_state, find_files, follow, is_lent
 from mtosi_jms.spark._options import OnIncomplete, SourceOptions, Verify
 from mtosi_jms.spark._sequences import (
     Receipt,
@@ -36,6 +36,7 @@ from mtosi_jms.spark._sequences import (
 
 _SMALL: Final = 1024 * 1024
 _LARGE: Final = 512 * 1024 * 1024
+CHANGED: Final = "has changed since the landing was planned"
 _NOT_FURTHER: Final = "names a file that is not read: it was in such a file itself"
 
 
@@ -52,6 +53,9 @@ class PlannedFile:
         complete: whether the sequence of the message is complete; None if it belongs to no sequence.
         duplicates: other files with the same message, which are left out.
         timestamp: the timestamp of the header as text; None if absent.
+        modified_ns: when its file, or the archive, was last changed, in nanoseconds since 1970; None for a file that
+            Spark lends, because Spark has checked that.
+        mark: of its beginning, see `mark_of`; empty if unknown.
     """
 
     path: str
@@ -64,6 +68,28 @@ class PlannedFile:
     complete: bool | None = None
     duplicates: tuple[str, ...] = ()
     timestamp: str | None = None
+    modified_ns: int | None = None
+    mark: str = ""
+
+    def check(self) -> None:
+        """Check that the file is what it was when it was planned.
+
+        Raises:
+            SpoolError: it has changed, is gone, or cannot be read.
+        """
+        if self.modified_ns is not None and not is_lent(self.path):
+            is_whole, size, modified_ns = file_state(self.path)
+            if modified_ns != self.modified_ns or (is_whole and size != self.size):
+                raise SpoolError(self.path, CHANGED)
+
+    def check_mark(self, mark: str) -> None:
+        """Check that the document has the mark that it had when it was planned.
+
+        Raises:
+            SpoolError: it has another one.
+        """
+        if self.mark and mark != self.mark:
+            raise SpoolError(self.path, CHANGED)
 
 
 Scanned = tuple[PlannedFile, "str | None"] | Reject | None
@@ -212,6 +238,7 @@ def scan(path: str, size: int, options: SourceOptions) -> Scanned:
         that the options do not ask for.
     """
     try:
+        modified_ns = None if is_lent(path) else file_state(path)[2]
         facts = scan_head(path)
         if not options.asks_for(facts.correlation_id):
             return None
@@ -220,7 +247,9 @@ def scan(path: str, size: int, options: SourceOptions) -> Scanned:
     except (XmlError, SpoolError) as error:
         return reject_of(error, path)
     key = (facts.correlation_id, facts.batch_number, facts.end_of_reply)
-    file = PlannedFile(path, size, facts.kind, *key, facts.body_tag, timestamp=facts.header.get("timestamp"))
+    time = facts.header.get("timestamp")
+    found = PlannedFile(path, size, facts.kind, *key, facts.body_tag, timestamp=time)
+    file = replace(found, modified_ns=modified_ns, mark=facts.mark)
     return file, facts.header["fileLocationURI"] if facts.kind == BULK_RESPONSE else None
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from mtosi_jms.errors import SpoolError
-from mtosi_jms.spark._files import SHELF, Reject, input_files, raw_bytes, unreadable
+from mtosi_jms.spark._files import SHELF, Reject, Sieve, input_files, raw_bytes, unreadable
 from mtosi_jms.spark._index import SeenFile
 from mtosi_jms.spark._landing import Plan, PlannedFile, Scanned, plan_scanned, scan_file
 from mtosi_jms.spark._options import SourceOptions
@@ -67,15 +67,19 @@ class Listing(Protocol):
 class LocalListing:
     """A landing on this machine's file systems."""
 
-    def __init__(self, options: SourceOptions) -> None:
+    def __init__(self, paths: Iterable[str], sieve: Sieve) -> None:
         """List the landing.
+
+        Args:
+            paths: of the landing.
+            sieve: conditions on its files.
 
         Raises:
             SpoolError: the landing does not exist or cannot be read.
         """
         self.files: dict[str, SeenFile] = {}
         rejects: list[Reject] = []
-        for path in input_files(options.paths, rejects, options.sieve):
+        for path in input_files(paths, rejects, sieve):
             try:
                 self.files[path] = SeenFile.look(path)
             except SpoolError as error:

@@ -17,7 +17,7 @@ from typing import Any, Final, TypeVar
 
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.inventory import ALL, MESSAGE, OBJECT_TYPES
-from mtosi_jms.spark._files import Sieve
+from mtosi_jms.spark._files import Sieve, expanded, folder_here
 
 
 class Mode(Enum):
@@ -118,24 +118,15 @@ def _json_list(name: str, text: str) -> tuple[str, ...]:
 
 
 def _folders(name: str, text: str) -> tuple[str, ...]:
-    """One path, or a JSON list of paths."""
+    """One path, or a JSON list of paths, of folders on this machine."""
     text = text.strip()
-    if text.startswith("["):
-        return _json_list(name, text)
-    return (text,) if text else ()
-
-
-_BRACES: Final = re.compile(r"\{([^{}]*)\}")
+    paths = _json_list(name, text) if text.startswith("[") else filter(None, (text,))
+    return tuple(str(folder_here(path, f"the option {name}")) for path in paths)
 
 
 def _glob(name: str, text: str) -> re.Pattern[str] | None:
     """Return the regular expression for a Hadoop glob of file names: `*`, `?`, `[a-z]`, `[^a]`, `{one,other}`."""
-    if not text:
-        return None
-    patterns = [text.replace("[^", "[!")]
-    while found := _BRACES.search(patterns[0]):
-        patterns = [each.replace(found[0], word) for each in patterns for word in found[1].split(",")]
-    return re.compile("|".join(map(fnmatch.translate, patterns)))
+    return re.compile("|".join(map(fnmatch.translate, expanded(text)))) if text else None
 
 
 def _flag(name: str, text: str) -> bool:

@@ -1,11 +1,13 @@
 """The readers: they turn the files of a partition into record batches, one file at a time. This module needs no Spark.
 
-A file gives all its rows or none. A file up to `wholeFileBytes` is parsed before its first row is made; a larger file
-is parsed to its end once and then streamed.
+A file gives all its rows or none. A message that is damaged is rejected. A file that cannot be opened, or that is not
+what was planned, ends the task instead: its rows must not be missing, and another worker may be able to read it. A file
+up to `wholeFileBytes` is parsed before its first row is made; a larger file is parsed to its end once, then streamed.
 """
 
 from __future__ import annotations
 
+import socket
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,11 +15,11 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from mtosi_jms.errors import MtosiError, SpoolError, XmlError
+from mtosi_jms.errors import ArchiveError, MtosiError, SpoolError, XmlError
 from mtosi_jms.inventory import ALL, MESSAGE, Hit, Routes, find_objects, is_object, label_of
 from mtosi_jms.spark._columns import MESSAGES, OF_MESSAGE, SOURCE_FILE, Message, values_of
 from mtosi_jms.spark._digest import body_digest, tree_digest
-from mtosi_jms.spark._envelope import EnvelopeFacts, envelope_facts, reject_of, scan_head, soap_body, verify
+from mtosi_jms.spark._envelope import EnvelopeFacts, envelope_facts, mark_of, reject_of, scan_head, soap_body, verify
 from mtosi_jms.spark._files import SHELF, Reject, opened, read_whole
 from mtosi_jms.spark._landing import PlannedFile
 from mtosi_jms.spark._native_rows import native_rows
@@ -46,6 +48,7 @@ class Reader(ABC):
         """Yield the rows of some files, then the rows of known rejects.
 
         Raises:
+            SpoolError: a file cannot be read on this host, or has changed since it was planned.
             MtosiError: in mode FAILFAST, for the first file that is rejected.
         """
         with SHELF.held():
@@ -54,20 +57,29 @@ class Reader(ABC):
                     continue
                 try:
                     yield from self._file(file)
-                except (XmlError, SpoolError) as error:
+                except (XmlError, ArchiveError) as error:
                     self.reject(reject_of(error, file.path), error)
+                except SpoolError as error:
+                    what = f"cannot be read on host {socket.gethostname()}: {error.reason}"
+                    raise SpoolError(file.path, what) from error
             for reject in rejects:
                 self.reject(reject)
             if self.rows:
                 yield self.flush()
 
     def _file(self, file: PlannedFile) -> Iterator[pa.RecordBatch]:
+        file.check()
         data = read_whole(file.path, self.options.whole_file_bytes)
+        file.check_mark(scan_head(file.path).mark if data is None else mark_of(data))
+        if data is not None:
+            file.check()
         for _ in self._large(file) if data is None else self._small(data, file):
             if self.full:
                 whole = self.flush()
                 for start in range(0, whole.num_rows, self.options.batch_rows):
                     yield whole.slice(start, self.options.batch_rows)
+        if data is None:
+            file.check()
 
     def message(self, data: bytes) -> None:
         """Add one envelope that is in no file.

@@ -361,7 +361,7 @@ class LandingStream(FileStream):
         Raises:
             SpoolError: the landing cannot be listed at all.
         """
-        listing = LocalListing(self.settings)
+        listing = LocalListing(self.settings.paths, self.settings.sieve)
         return list(listing.files.values()), listing.rejects
 
 

@@ -95,6 +95,7 @@ class Struct:
         present: the rows in which the object is present.
         text: the builder of simple content; None if the class has none.
         type: the struct type.
+        columns: the names of columns by field.
         places: builders by field, without fields that are not needed.
         steps: what is done with a child element, by Clark name.
         attributes: builders of attributes by Clark name.
@@ -111,6 +112,7 @@ class Struct:
         self.present: list[int] = []
         self.nillable = nillable
         self.is_ordered = plan.ordered and not table.abstract
+        self.columns = column_names(table)
         self.places: dict[str, Builder] = {}
         self._plan = plan
         self._hidden: list[Builder] = []
@@ -139,9 +141,10 @@ class Struct:
             self._add_element(field.name, self._plan.slots[field.tag], trail)
 
     def _place(self, name: str, column: Any) -> Any:
-        self.places[name] = self.fields[name] = column
+        own = self.columns[name]
+        self.places[name] = self.fields[own] = column
         if isinstance(column, Extensions):
-            self.fields[f"{name}_raw"] = column.raw  # type: ignore[assignment]
+            self.fields[f"{own}_raw"] = column.raw  # type: ignore[assignment]
         return column
 
     def _add_element(self, name: str, slot: Slot, trail: tuple[ClassTable, ...]) -> None:
@@ -259,9 +262,10 @@ class Struct:
         The columns in `hidden` are still filled, but not returned.
         """
         for name, column in list(self.places.items()):
-            raw = f"{name}_raw" if isinstance(column, Extensions) else name
-            if name in names or raw in names or name in hidden:
-                self._hidden.extend(self.fields[own] for own in dict.fromkeys((name, raw)) if own not in names)
+            own = self.columns[name]
+            shown = (own, f"{own}_raw") if isinstance(column, Extensions) else (own,)
+            if name in hidden or not set(shown).isdisjoint(names):
+                self._hidden.extend(self.fields[each] for each in shown if each not in names)
                 continue
             del self.places[name]
             for tag, step in self.steps.items():
@@ -273,6 +277,22 @@ class Struct:
     def field(self, name: str) -> Builder | None:
         """Return the builder of a field; None if there is none."""
         return self.places.get(name)
+
+
+def column_names(table: ClassTable) -> dict[str, str]:
+    """Return the names of the columns of a class by field.
+
+    Spark does not tell names apart that differ only by case, so the second of `x` and `X` becomes `X_2`.
+    """
+    taken: set[str] = set()
+    names: dict[str, str] = {}
+    for field in table.fields:
+        name = field.name
+        while name.casefold() in taken:
+            name += "_2"
+        taken.add(name.casefold())
+        names[field.name] = name
+    return names
 
 
 def _refuse_text(text: str | None) -> None:

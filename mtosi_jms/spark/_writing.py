@@ -1,0 +1,52 @@
+"""Tables as Parquet, written by Spark's tasks into a folder of this machine and checked here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pyarrow import parquet
+from pyspark.sql import Observation
+from pyspark.sql import functions as f
+
+from mtosi_jms.errors import SpoolError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def write_parquet(rows: DataFrame, folder: Path, *, by: Sequence[str] = ()) -> int:
+    """Write a table, and check that this process sees the rows that the tasks have written.
+
+    Executors on other machines write into a folder of their own if they do not share this one.
+
+    Args:
+        rows: of the table.
+        folder: for its files.
+        by: columns that become folders.
+
+    Returns:
+        The number of rows.
+
+    Raises:
+        SpoolError: rows are missing in the folder.
+    """
+    written = Observation()
+    counted = rows.observe(written, f.count(f.lit(1)).alias("rows"))
+    counted.write.mode("overwrite").partitionBy(*by).parquet(str(folder))
+    for checksum in folder.rglob(".*.crc"):
+        checksum.unlink()
+    wanted, found = int(written.get["rows"]), count_rows(folder)
+    if found != wanted:
+        raise SpoolError(
+            str(folder),
+            f"Spark's tasks wrote {wanted:,} rows, and {found:,} are there; nothing was replaced. The executors must "
+            "share this folder: mount it at the same path on all machines",
+        )
+    return wanted
+
+
+def count_rows(folder: Path) -> int:
+    """Return the number of rows of a Parquet table, from the footers of its files."""
+    return sum(parquet.read_metadata(path).num_rows for path in folder.rglob("*.parquet"))
