@@ -12,7 +12,7 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from pyspark.errors import StreamingQueryException
+from pyspark.errors import PySparkException, StreamingQueryException
 
 from mtosi_jms.errors import ConfigError, ExchangeError, MtosiError, SpoolError
 from mtosi_jms.spark import InventorySource, SourceOptions, read_landing, stream_landing
@@ -194,20 +194,24 @@ def test_what_is_not_there_or_cannot_be_taken_leaves_the_tables(
     assert content(out, "") == before
 
 
-def test_rows_say_what_was_rejected_and_a_file_that_changes_is(
+@pytest.mark.obligation("TAB1", "TAB2")
+def test_rows_say_what_was_rejected_and_a_file_that_changes_is_an_error(
     spark: Any, landing: Path, put: Put, envelopes: Any
 ) -> None:
     put("1.xml", envelopes.batch("c", 1, False, envelopes.me("a")))
     put("2.xml", envelopes.batch("c", 2, True, envelopes.me("b")))
     put("bad.xml", "<x/>")
     rows = read_landing(spark, str(landing), columnNameOfCorruptRecord="corrupt")
-    (landing / "2.xml").write_text(envelopes.batch("c", 2, True, envelopes.me("other")))
     found = {row.source_file: (row.name_text, row.complete, row.corrupt) for row in rows.collect()}
     assert found == {
         f"{landing}/1.xml": ("MD=M/ME=a", True, None),
-        f"{landing}/2.xml": (None, None, f"{landing}/2.xml: cannot be read: has changed since it was listed"),
+        f"{landing}/2.xml": ("MD=M/ME=b", True, None),
         f"{landing}/bad.xml": (None, None, f"{landing}/bad.xml:1: not SOAP: the root element is x"),
     }
+    (landing / "2.xml").write_text(envelopes.batch("c", 2, True, envelopes.me("other")))
+    changed = rf"SpoolError: {landing}/2\.xml: cannot be read on host \S+: has changed since it was listed"
+    with pytest.raises(PySparkException, match=changed):
+        rows.collect()
     with pytest.raises(MtosiError, match="not SOAP"):
         read_landing(spark, str(landing), mode="FAILFAST")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,16 @@ import pytest
 pytest.importorskip("pyspark")
 
 from mtosi_jms.errors import ConfigError, SpoolError
-from mtosi_jms.spark.jobs import IngestOptions, IngestResult, run_ingest
+from mtosi_jms.spark.jobs import (
+    DiffOptions,
+    IngestOptions,
+    IngestResult,
+    TopologyOptions,
+    diff_tables,
+    run_diff,
+    run_ingest,
+    run_topology,
+)
 
 from .lake_model import ATTRIBUTES, FULL, GONE, TOLD, Batch, Event, Model, random_runs
 
@@ -190,6 +200,56 @@ def test_a_change_merges_into_the_row_that_is_there(spark: Any, envelopes: Any, 
     assert network.ingest().changed == {"ME": 1}
     before = (True, {"user_label": "x", "owner": None})
     assert network.rows() == {"MD=M/ME=a": (True, {"user_label": "x", "owner": "y"}), "MD=M/ME=b": before}
+
+
+@pytest.mark.obligation("TAB6")
+@pytest.mark.parametrize("write", ["merge", "append"])
+def test_only_other_content_counts_as_changed(spark: Any, envelopes: Any, landing: Path, write: str) -> None:
+    network = Network(envelopes, landing, spark, write=write)
+    for time, (label, gone, changed) in enumerate(
+        [("x", (), 3), ("x", (), 0), ("y", (), 1), ("y", ("b",), 1), ("y", (), 1 if write == "merge" else 2)], start=1
+    ):
+        objects = tuple(
+            (f"MD=M/ME={name}", (label if name == "a" else "x", None)) for name in "abc" if name not in gone
+        )
+        network.put(Batch(f"answer {time}", 1, True, time, objects))
+        assert network.ingest(snapshot=True).changed == {"ME": changed}, time
+    if write == "merge":
+        assert {row.start for row in network.table().selectExpr("minute(as_of) AS start").collect()} == {5}
+
+
+@pytest.mark.obligation("TAB5")
+@pytest.mark.parametrize("write", ["merge", "append"])
+def test_diff_and_topology_take_the_state_that_is_meant(
+    spark: Any, envelopes: Any, landing: Path, tmp_path: Path, write: str
+) -> None:
+    network = Network(envelopes, landing, spark, write=write)
+    network.put(answer("one", 1, 1, "a", "b", "c"))
+    network.ingest()
+    shutil.copytree(network.out, tmp_path / "before")
+    network.put(Event(GONE, "MD=M/ME=a", 2, ()))
+    network.put(Event(TOLD, "MD=M/ME=b", 2, (("owner", "y"),)))
+    network.put(answer("two", 1, 2, "d"))
+    network.ingest()
+    options = DiffOptions(old=tmp_path / "before", new=network.out, out=tmp_path / "diff")
+    found = run_diff(options, spark=spark)
+    assert found.types == {
+        "ME": {"old": 3, "new": 3, "created": 1, "deleted": 1, "changed": 1, "duplicate": 0, "unnamed": 0}
+    }
+    assert (found.attributes, found.columns) == ({"ME": {"owner": 1}}, ())
+    tables = [spark.read.parquet(str(folder / "objectType=ME")) for folder in (tmp_path / "before", network.out)]
+    assert sorted(row.change for row in diff_tables(*tables, "ME").collect()) == ["changed", "created", "deleted"]
+    drawn = run_topology(TopologyOptions(snapshot=network.out, out=tmp_path / "net"), spark=spark)
+    assert (drawn.nodes, drawn.duplicates) == ({"ME": 3}, 0)
+    early, late = START.replace(minute=1), START.replace(minute=2, tzinfo=dt.UTC)
+    timed = DiffOptions(old=network.out, new=network.out, old_at=early, new_at=late, out=tmp_path / "timed")
+    earlier = TopologyOptions(snapshot=network.out, out=tmp_path / "net", at=early - dt.timedelta(seconds=1))
+    if write == "append":
+        assert run_diff(timed, spark=spark).types == found.types
+        assert run_topology(earlier, spark=spark).nodes == {}
+    else:
+        with pytest.raises(ConfigError, match="only tables of write append have a state at a time"):
+            run_diff(timed, spark=spark)
 
 
 @pytest.mark.parametrize("int96", [False, True])

@@ -62,6 +62,20 @@ def test_jobs_write_some_rows_in_other_formats(
     assert re.findall(r'<text class="label"[^>]*>(\w)</text>', page) == ["c", "d"]
 
 
+@pytest.mark.obligation("TAB11")
+def test_no_text_of_a_csv_table_is_a_formula(
+    spark: Any, put: Any, landing: Path, envelopes: Any, tmp_path: Path
+) -> None:
+    texts = ['=HYPERLINK("http://e.example","x")', "+1", "-1", "@a", " =1", "a=1", "\u00e9"]
+    put("1.xml", envelopes.batch("c", 1, True, "".join(map(envelopes.me, texts))))
+    run_ingest(IngestOptions(landing=landing, out=tmp_path / "all"), spark=spark)
+    options = TopologyOptions(snapshot=tmp_path / "all", out=tmp_path / "net", format="csv")
+    run_topology(options, spark=spark)
+    rows = csv.DictReader(lines(tmp_path / "net/nodes", "csv"))
+    shown = {row["label"] for row in rows if row["type"] == "ME"}
+    assert shown == {"a=1", "\u00e9", *(f"'{text}" for text in texts[:5])}
+
+
 @pytest.mark.parametrize("condition", ["colour = 'red'", "manufacturer = = 1", "manufacturer"])
 def test_a_condition_that_does_not_fit_is_one_line_and_changes_nothing(
     condition: str, put: Any, landing: Path, envelopes: Any, tmp_path: Path, in_session: None, capsys: Any

@@ -172,10 +172,10 @@ def test_what_was_read_while_it_was_replaced_is_not_used(out: Path) -> None:
         read(Snapshot(out), error="something else")
 
 
-def begin_commits(out: Path, tables: int) -> None:
+def begin_commits(out: Path, tables: int, *new: str) -> None:
     """An ingest that is killed between two commits."""
     with suppress(MtosiError), staging(out, lake=True) as staged:
-        staged.begin_commits(tables)
+        staged.begin_commits(tables, new)
         raise MtosiError("killed")
 
 
@@ -187,7 +187,7 @@ def test_delta_tables_that_were_committed_in_part_are_not_read(out: Path) -> Non
         Job("ingest", out, TABLES, None)
     Job("ingest", out, TABLES, None, lake=True)
     with staging(out, lake=True) as staged:
-        staged.begin_commits(2)
+        staged.begin_commits(2, ())
         staged.report("summary.json", "new")
         staged.swap(())
     assert list(Snapshot(out).tables) == ["ME", "PTP"]
@@ -198,6 +198,35 @@ def test_a_single_delta_table_needs_no_word(tmp_path: Path) -> None:
     replace(tmp_path / "out", "old", "ME")
     begin_commits(tmp_path / "out", 1)
     assert list(Snapshot(tmp_path / "out").tables) == ["ME"]
+
+
+@pytest.mark.obligation("TAB4")
+@pytest.mark.parametrize("log", ["_delta_log/00000000000000000000.json", "metadata/v1.metadata.json"])
+def test_a_first_commit_that_was_not_done_leaves_nothing(tmp_path: Path, log: str) -> None:
+    out = tmp_path / "out"
+    tables = {
+        "objectType=ME": log,
+        "objectType=EQ": f"{Path(log).parent}/snap-1.avro",
+        "objectType=PTP": "part.parquet",
+    }
+    begin_commits(out, 3, *tables)
+    for table, file in tables.items():
+        (out / table / file).parent.mkdir(parents=True)
+        (out / table / file).write_text("")
+    with pytest.raises(SpoolError, match="committed in part"):
+        Snapshot(out)
+    assert len(list(out.glob("objectType=*"))) == 3
+    Job("ingest", out, TABLES, None, lake=True)
+    assert [path.name for path in out.glob("objectType=*")] == ["objectType=ME"]
+
+
+@pytest.mark.obligation("TAB4")
+def test_a_single_delta_table_that_is_new_needs_a_word(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    begin_commits(out, 1, "objectType=ME")
+    (out / "objectType=ME").mkdir()
+    Job("ingest", out, TABLES, None, lake=True)
+    assert not list(out.glob("objectType=*"))
 
 
 def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:

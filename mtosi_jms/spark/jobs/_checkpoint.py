@@ -340,7 +340,7 @@ def _document(row: Mapping[str, Any]) -> Document:
     file = FileFacts(row["size"], row["time_ns"], row["sha256"])
     if row["kind"] is None:
         return Document(file, row["state"], None)
-    facts = {name: row[name] for name in _MESSAGE}
+    facts = {name: row[name] for name in _MESSAGE} | {"modified_ns": file.time_ns}
     return Document(file, row["state"], PlannedFile(path=row["path"], size=row["size"], **facts))
 
 

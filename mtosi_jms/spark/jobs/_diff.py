@@ -21,6 +21,7 @@ Spark shuffles each table once, by name, for the join. The driver only receives 
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -35,6 +36,7 @@ from mtosi_jms.report import Fact, Report, Table, duration, number
 from mtosi_jms.spark._columns import PROVENANCE, own_columns
 from mtosi_jms.spark.jobs._expressions import comparable, content_fields, names_type, text_of
 from mtosi_jms.spark.jobs._job import Job, JobOptions, JobResult
+from mtosi_jms.spark.jobs._merge import state_of
 from mtosi_jms.spark.jobs._page import sample
 from mtosi_jms.spark.jobs._progress import Progress
 from mtosi_jms.spark.jobs._snapshots import Snapshot
@@ -78,10 +80,14 @@ class DiffOptions(JobOptions):
         new: folder of the new snapshot.
         object_types: the tables to compare; by default all tables of both snapshots.
         ignore: further columns that are not compared.
+        old_at: the time of the old state, for tables with a history (write append); by default their last state.
+        new_at: the time of the new state. With two times, `old` and `new` may be one folder.
     """
 
     old: str | Path
     new: str | Path
+    old_at: dt.datetime | None = None
+    new_at: dt.datetime | None = None
     object_types: Sequence[str] = ()
     ignore: Sequence[str] = ()
 
@@ -117,7 +123,8 @@ def diff_tables(old: DataFrame, new: DataFrame, object_type: str, *, ignore: Col
     """Return the differences of two tables of one object type, with the columns that the module docstring lists.
 
     Args:
-        old: the old rows, with the columns that the source gives.
+        old: the old rows, with the columns that the source gives; of a table of a merge or append, its last state is
+            compared.
         new: the new rows.
         object_type: value of the column `object_type` in the result.
         ignore: further columns that are not compared, such as those that `parse_messages` kept.
@@ -125,6 +132,7 @@ def diff_tables(old: DataFrame, new: DataFrame, object_type: str, *, ignore: Col
     Raises:
         ConfigError: a table has no column `name_text`.
     """
+    old, new = state_of(old), state_of(new)
     both = _shared(old, new, ignore)
     left, right = _side(old, "old", both), _side(new, "new", both)
     joined = left.join(right, "name_text", "full_outer")
@@ -156,7 +164,7 @@ def column_notes(
     old: DataFrame, new: DataFrame, object_type: str, *, ignore: Collection[str] = ()
 ) -> tuple[ColumnNote, ...]:
     """Return the columns that only one of two tables has, or that have different types; see `ColumnNote`."""
-    before, after = (_counting(table, ignore) for table in (old, new))
+    before, after = (_counting(state_of(table), ignore) for table in (old, new))
     return tuple(
         ColumnNote(object_type, name, before.get(name), after.get(name))
         for name in dict.fromkeys((*before, *after))
@@ -171,14 +179,20 @@ def diff_snapshots(
     *,
     object_types: Sequence[str] = (),
     ignore: Collection[str] = (),
+    old_at: dt.datetime | None = None,
+    new_at: dt.datetime | None = None,
 ) -> DataFrame:
     """Return the differences of two snapshots, all object types in one DataFrame; see the module docstring.
 
+    Args:
+        spark: a session.
+        old, new, object_types, ignore, old_at, new_at: as in `DiffOptions`.
+
     Raises:
         SpoolError: a folder does not exist.
-        ConfigError: a folder has no tables, or neither snapshot has one of the object types.
+        ConfigError: a folder has no tables, or no history for a time, or neither snapshot has one of the object types.
     """
-    before, after = Snapshot(old), Snapshot(new)
+    before, after = Snapshot(old, at=old_at), Snapshot(new, at=new_at)
     tables = [
         diff_tables(*_pair(spark, before, after, name), name, ignore=ignore)
         for name in _types(before, after, object_types)
@@ -190,7 +204,8 @@ def run_diff(
     options: DiffOptions, *, spark: SparkSession | None = None, progress: Progress | None = None
 ) -> DiffResult:
     """Compare two snapshots and write `OUT/changes/objectType=X/*.parquet` and `OUT/_report/diff.json`."""
-    before, after = (Snapshot(path, allow_empty=options.allow_empty) for path in (options.old, options.new))
+    sides = ((options.old, options.old_at), (options.new, options.new_at))
+    before, after = (Snapshot(path, allow_empty=options.allow_empty, at=at) for path, at in sides)
     names = _types(before, after, options.object_types)
     job = Job("diff", options.out, _TABLES, progress, format=options.format, where=options.where)
     types: dict[str, dict[str, int]] = {}

@@ -30,6 +30,7 @@ from mtosi_jms.spark._envelope import envelope_facts, reject_of, soap_body
 from mtosi_jms.spark._landing import PlannedFile
 from mtosi_jms.spark._rows import RowBuilder, wanted
 from mtosi_jms.spark._sequences import time_of
+from mtosi_jms.spark._structs import column_names
 from mtosi_jms.xmlbind import parse_xml
 from mtosi_jms.xmlbind.columns import plan_of
 
@@ -185,8 +186,9 @@ def _columns_set(hit: Hit) -> list[str]:
     """Return the columns that the element of an object sets, including those with xsi:nil."""
     if hit.element is None:
         return []
-    slots = plan_of(hit.table).slots
-    return sorted({slots[str(child.tag)].name for child in hit.element if str(child.tag) in slots} - {"name"})
+    slots, columns = plan_of(hit.table).slots, column_names(hit.table)
+    found = {slots[str(child.tag)].name for child in hit.element if str(child.tag) in slots} - {"name"}
+    return sorted(columns[name] for name in found)
 
 
 def _named(hit: Hit, name: str) -> Hit:

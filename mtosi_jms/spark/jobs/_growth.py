@@ -31,16 +31,15 @@ from mtosi_jms.spark._listing import Listing
 from mtosi_jms.spark._options import Mode, OnIncomplete, SourceOptions, Verify
 from mtosi_jms.spark._reader import reader_for
 from mtosi_jms.spark._sequences import time_of
+from mtosi_jms.spark._writing import count_rows, write_parquet
 from mtosi_jms.spark.jobs._checkpoint import Checkpoint, Closing, Table, check_unchanged
 from mtosi_jms.spark.jobs._events import GONE, REJECTED, event_batches, event_rows, event_schema
-from mtosi_jms.spark.jobs._job import write_parquet
 from mtosi_jms.spark.jobs._lake import PARQUET, PREFIX, Lake
 from mtosi_jms.spark.jobs._landed import LocalFiles, landed_by
-from mtosi_jms.spark.jobs._merge import BEFORE, FACTS, REMOVED, News, TableMerge, changed_columns_of
+from mtosi_jms.spark.jobs._merge import BEFORE, DIFFERS, FACTS, REMOVED, News, TableMerge, changed_columns_of
 from mtosi_jms.spark.jobs._scans import (
     Changes,
     Names,
-    count_rows,
     holding,
     join_files,
     scan_changes,
@@ -75,7 +74,7 @@ class Grown:
     """What an ingest did to its tables.
 
     Attributes:
-        changed: number of rows that were added, replaced or removed, by object type.
+        changed: number of rows that were added, got other content or were removed, by object type.
         added: new columns by object type.
         rejects: events that cannot be used, with reasons.
         unnamed: number of objects without a name, which are left out.
@@ -235,7 +234,7 @@ class Growth:
         """Write the changed rows to a folder of their own, and stage Parquet tables as they will be.
 
         Returns:
-            The number of changed rows by object type.
+            The number of rows with other content by object type, for each type with changed rows.
         """
         changed: dict[str, int] = {}
         for label, merge in merges.items():
@@ -251,7 +250,7 @@ class Growth:
             if not found.rows and merge.exists:
                 shutil.rmtree(folder)
                 continue
-            changed[label] = found.rows
+            changed[label] = found.differing
             self._merged[label] = (rows.schema, found)
             if lake.format == PARQUET:
                 self._stage_parquet(lake, label, merge, staged, found)
@@ -283,7 +282,7 @@ class Growth:
         again = list(dict.fromkeys((*again, *_many_small(present))))
         if REMOVED in self._merged[label][0].names:
             rows = self._merged_rows(lake, label, staged)
-            kept = rows.where(~f.col(REMOVED)).drop(REMOVED, BEFORE)
+            kept = rows.where(~f.col(REMOVED)).drop(REMOVED, BEFORE, DIFFERS)
             if again:
                 table = merge.fitted(lake.spark.read.parquet(*map(str, again)))
                 kept = table.join(rows.select(*merge.keys), [*merge.keys], "left_anti").unionByName(kept)
@@ -324,9 +323,10 @@ class Growth:
         Raises:
             SpoolInUseError: another program has committed to the table at the same time.
         """
-        staged.begin_commits(len(self._changed))
+        new = lake.folders(label for label, merge in self._changed.items() if not merge.exists)
+        staged.begin_commits(len(self._changed), new)
         for label, merge in self._changed.items():
-            rows = self._merged_rows(lake, label, staged).drop(BEFORE)
+            rows = self._merged_rows(lake, label, staged).drop(BEFORE, DIFFERS)
             if not merge.exists:
                 lake.replace(label, rows)
                 continue

@@ -30,12 +30,13 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
+from mtosi_jms.compression import scheme_of
 from mtosi_jms.errors import ConfigError, MtosiError
 from mtosi_jms.inventory import ALL, MESSAGE, class_for, load_stubs
 from mtosi_jms.report import Fact, RejectLine, Report, SequenceLine, Table, duration, number
 from mtosi_jms.spark._columns import LEDGER, values_of
 from mtosi_jms.spark._engine import EngineListing, EnginePlan
-from mtosi_jms.spark._files import Reject, scheme_of
+from mtosi_jms.spark._files import Reject
 from mtosi_jms.spark._landing import Plan
 from mtosi_jms.spark._listing import LocalListing
 from mtosi_jms.spark._options import Mode, OnIncomplete, SourceOptions, Verify
@@ -106,8 +107,12 @@ class IngestResult(JobResult):
         rejected: rejected files, with reasons.
         unfollowed: replies of BulkResponse whose files were not read.
         messages: number of messages by kind, duplicates included.
+        copies: number of rows that were left out, because another row of the same sequence has the object, by object
+            type. Each batch of an answer repeats the objects around those in it.
+        differing: how many of these copies have other attributes than the row that stays.
         vendors: number of objects by manufacturer, for the most frequent manufacturers.
-        changed: with merge or append: number of rows that were added, replaced or removed, by object type.
+        changed: with merge or append: number of rows that were added, got other content or were removed, by object
+            type. A row that only gets a later time is not counted.
         added: with merge or append: columns that the tables did not have before, by object type.
         unnamed: with merge or append: number of objects without a name, which are left out.
         foreign: with merge or append: object types whose tables were changed since the last ingest, but not by an
@@ -123,6 +128,8 @@ class IngestResult(JobResult):
     unfollowed: tuple[Reject, ...] = ()
     messages: dict[str, int]
     vendors: dict[str, int]
+    copies: dict[str, int] = field(default_factory=dict)
+    differing: dict[str, int] = field(default_factory=dict)
     changed: dict[str, int] = field(default_factory=dict)
     added: dict[str, list[str]] = field(default_factory=dict)
     unnamed: int = 0
@@ -176,7 +183,7 @@ def run_ingest(
         by_engine = for_engine(source)
     else:
         by_engine = not is_local(source)
-        if not by_engine and not growth.look(LocalListing):
+        if not by_engine and not growth.look(lambda options: LocalListing(options.paths, options.sieve)):
             return ingest.nothing(growth)
     plan = None if by_engine else ingest.plan(source)
     if spark is None:
@@ -298,7 +305,9 @@ class _Ingest:
         plan, written, seen = self._read(plan, TableWriter(lake.spark, self._source, staged.folder, self._where))
         if lake.format != PARQUET:
             with self._job.stage("commit"):
-                staged.begin_commits(len(lake.all_labels(staged.folder, self._source.object_types)))
+                labels = lake.all_labels(staged.folder, self._source.object_types)
+                there = lake.labels(self._source.object_types)
+                staged.begin_commits(len(labels), lake.folders(set(labels) - set(there)))
                 lake.replace_all(staged.folder, self._source.object_types)
         return self._result(plan, written, seen)
 
@@ -346,6 +355,8 @@ class _Ingest:
         rejects = sorted((*plan.rejects, *written.rejects), key=lambda reject: reject.file)
         return IngestResult(
             rows=written.rows,
+            copies={name: found.rows for name, found in written.copies.items()},
+            differing={name: found.differing for name, found in written.copies.items() if found.differing},
             sequences=self._sequences(plan),
             rejected=tuple(map(self.shown, rejects)),
             unfollowed=tuple(map(self.shown, plan.unfollowed)),
@@ -471,6 +482,12 @@ def _notes(result: IngestResult) -> list[str]:
         notes.append(f"{number(result.unnamed)} objects without a name were left out.")
     if result.waiting:
         notes.append(f"{number(result.waiting)} responses wait for the rest of their sequences.")
+    if result.copies:
+        listed = ", ".join(f"{number(count)} of {name}" for name, count in result.copies.items())
+        notes.append(f"Rows left out because their sequence has the object already: {listed}.")
+    if result.differing:
+        listed = ", ".join(f"{number(count)} of {name}" for name, count in result.differing.items())
+        notes.append(f"Of these rows, some have other attributes than the row that stays: {listed}.")
     if any(found.conflicts for found in result.sequences):
         notes.append("Some batch numbers arrived with different contents; all of them are kept.")
     return notes

@@ -21,6 +21,8 @@ from pyspark.sql import functions as f
 
 from mtosi_jms.errors import ConfigError, MtosiError
 from mtosi_jms.report import Report, render
+from mtosi_jms.spark._files import folder_here
+from mtosi_jms.spark._writing import write_parquet
 from mtosi_jms.spark.jobs._progress import Progress, watching
 from mtosi_jms.spark.jobs._swap import REPORT, Staging, recover, staging
 
@@ -40,7 +42,8 @@ class JobOptions:
     """The options of all jobs; each job adds its own.
 
     Attributes:
-        out: folder for the result; made if it does not exist. An earlier result of the same job there is replaced.
+        out: folder for the result, on a file system of this machine; made if it does not exist. An earlier result of
+            the same job there is replaced.
         cores: number of processors for a session that the job makes; by default all.
         allow_empty: whether an empty input makes empty tables; by default it is an error.
         format: of the tables: parquet, delta or iceberg for an ingest, and parquet, json or csv for the other jobs.
@@ -131,11 +134,12 @@ class Job:
             where: the condition that selects the rows that `write` writes.
 
         Raises:
-            ConfigError: the format is unknown, or `out` has tables that this job did not make.
+            ConfigError: the format is unknown, `out` is not on a file system of this machine, or it has tables
+                that this job did not make.
         """
         if not lake and format not in FORMATS:
             raise ConfigError(f"format is {format!r}; there are {', '.join(FORMATS)}")
-        self.out = Path(out)
+        self.out = folder_here(out, "the folder for the result")
         ingest = name == "ingest"
         self._summary, self._page = ("summary.json", "report.html") if ingest else (f"{name}.json", f"{name}.html")
         self._tables = tables
@@ -147,9 +151,9 @@ class Job:
         self._stage = ""
         self._started = time.perf_counter()
         self._stages: dict[str, float] = {}
-        recover(self.out, lake=lake)
+        interrupted = recover(self.out, lake=lake)
         foreign = [pattern for pattern in tables if list(self.out.glob(pattern))]
-        if foreign and not (self.out / REPORT / self._summary).is_file():
+        if foreign and not interrupted and not (self.out / REPORT / self._summary).is_file():
             shown = foreign[0].replace("*", "...")
             raise ConfigError(f"{out} holds {shown} folders that no {name} of ours made: choose another folder")
 
@@ -289,13 +293,6 @@ def _first_line(error: Exception) -> str:
     return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
 
 
-def write_parquet(rows: DataFrame, folder: Path) -> None:
-    """Write a table, and remove the checksum files that Hadoop writes beside its files."""
-    rows.write.mode("overwrite").parquet(str(folder))
-    for checksum in folder.glob(".*.crc"):
-        checksum.unlink()
-
-
 def _convert(rows: DataFrame, folder: Path, format: str) -> None:
     """Replace a Parquet table by the same table as JSON or CSV."""
     from pyspark.sql.types import ArrayType, MapType, StructType
@@ -304,7 +301,14 @@ def _convert(rows: DataFrame, folder: Path, format: str) -> None:
     if format == CSV:  # CSV has no nested columns, so they are written as JSON
         nested = [name for name in rows.schema if isinstance(name.dataType, ArrayType | MapType | StructType)]
         rows = rows.withColumns({column.name: f.to_json(column.name) for column in nested})
-        rows.write.option("header", True).option("escape", '"').csv(str(output))
+        texts = [name for name, kind in rows.dtypes if kind == "string"]
+        # A spreadsheet runs a text that begins like a formula; after an apostrophe it is text.
+        plain = {name: f.regexp_replace(name, r"^(?=\s*[=+\-@]|[\t\r\n])", "'") for name in texts}
+        writer = rows.withColumns(plain).write.option("header", True).option("escape", '"')
+        # Spark would cut white space, at the beginning of a text too.
+        for side in ("Leading", "Trailing"):
+            writer = writer.option(f"ignore{side}WhiteSpace", False)
+        writer.csv(str(output))
     else:
         rows.write.json(str(output))
     for checksum in output.glob(".*.crc"):

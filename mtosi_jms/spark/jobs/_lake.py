@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -59,6 +59,12 @@ _LINKAGE: Final = re.compile(
 def format_of(folder: Path) -> str:
     """Return the format of a table, found by the content of its folder."""
     return next((name for name, inside in _FOLDERS.items() if (folder / inside).is_dir()), PARQUET)
+
+
+def is_committed(folder: Path) -> bool:
+    """Whether a table of Delta or Iceberg has any version."""
+    logs = ((folder / _FOLDERS[DELTA]).glob("[0-9]*"), (folder / _FOLDERS[ICEBERG]).glob("v*.metadata.json"))
+    return any(True for log in logs for _ in log)
 
 
 def check_format(name: str, out: Path, table: str = "") -> None:
@@ -206,6 +212,10 @@ class Lake:
     def folder(self, label: str) -> Path:
         """The folder of a table below OUT."""
         return self._out / f"{PREFIX}{label}"
+
+    def folders(self, labels: Iterable[str]) -> list[str]:
+        """Return the names of the folders of tables; none for tables of a catalog."""
+        return [] if self._table else sorted(self.folder(label).name for label in labels)
 
     def labels(self, wanted: Sequence[str]) -> list[str]:
         """Return the object types that have a table; in a catalog, only those of `wanted`."""

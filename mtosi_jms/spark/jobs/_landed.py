@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import pyarrow as pa
 
+from mtosi_jms.compression import scheme_of
 from mtosi_jms.errors import SpoolError, XmlError
 from mtosi_jms.inventory import ALL, MESSAGE, Routes, is_object, load_stubs
 from mtosi_jms.namespaces import split_clark
 from mtosi_jms.spark._columns import row_schema
 from mtosi_jms.spark._engine import REJECTS, EnginePlan, ListedPlan, documents, plan_by_engine
 from mtosi_jms.spark._envelope import reject_of, verify
-from mtosi_jms.spark._files import Reject, input_files, scheme_of
+from mtosi_jms.spark._files import Reject, input_files
 from mtosi_jms.spark._landing import Plan, PlannedFile, plan_landing, readable
 from mtosi_jms.spark._options import Mode, SourceOptions
 from mtosi_jms.spark._reader import MessageReader

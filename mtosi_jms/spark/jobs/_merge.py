@@ -6,6 +6,7 @@ take DataFrames and return a DataFrame.
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -28,6 +29,7 @@ MERGE: Final = "merge"
 APPEND: Final = "append"
 REMOVED: Final = "_removed"
 BEFORE: Final = "_before"
+DIFFERS: Final = "_differs"
 PRESENT: Final = "present"
 FACTS: Final = "_facts"
 TIMES: Final[Mapping[str, tuple[str, ...]]] = {MERGE: ("as_of",), APPEND: ("valid_from", "valid_to")}
@@ -60,6 +62,34 @@ class News:
     closings: Sequence[Closing]
     remembered: Sequence[Closing]
     changed_columns: Collection[str] = ()
+
+
+def state_of(table: DataFrame, at: dt.datetime | None = None) -> DataFrame:
+    """Return the objects that a table has at a time, as an ingest that replaces its tables would have written them.
+
+    Args:
+        table: of any ingest; one that replaces its tables keeps one state only, and its table is returned unchanged.
+        at: the time, for a table that keeps its history (`append`); by default the last state. A time without a zone is
+            in UTC.
+
+    Raises:
+        ConfigError: `at` is given, and the table has no history.
+    """
+    grows = {FACTS, PRESENT} <= set(table.columns)
+    history = grows and set(TIMES[APPEND]) <= set(table.columns)
+    if at is not None and not history:
+        raise ConfigError(f"only tables of write {APPEND} have a state at a time; this one has a single state")
+    if not grows:
+        return table
+    there = f.col(PRESENT)
+    if history:
+        first, last = map(f.col, TIMES[APPEND])
+        if at is None:
+            there = there & last.isNull()
+        else:
+            time = f.lit(at if at.tzinfo else at.replace(tzinfo=dt.UTC))
+            there = there & (first <= time) & (last.isNull() | (last > time))
+    return table.where(there).drop(FACTS, PRESENT, *TIMES[APPEND if history else MERGE])
 
 
 class TableMerge:
@@ -168,6 +198,7 @@ class TableMerge:
 
         `REMOVED` is true for rows that have to be removed; these have only their keys. `BEFORE` is null for a new row.
         For other rows it is the Parquet file of the row that they replace, or empty for tables that Spark commits.
+        `DIFFERS` is false for a row that replaces one with the same content: only its times or its origin are others.
 
         Args:
             table: the whole table, or the files that have objects of the news.
@@ -208,18 +239,19 @@ class TableMerge:
             before: the present rows.
         """
         keys = ["_name", *self.keys[1:]]
-        same = [*TIMES[self._write], PRESENT, self._complete, FACTS]
-        if self._write == APPEND:  # the content of a row also depends on facts of earlier rows
-            same.append("_print")
-            made, before = (rows.withColumn("_print", _digest(rows, self._content)) for rows in (made, before))
-        known = before.select(*keys, BEFORE, f.struct(*same).alias("_known"))
+        # The content of a row of a history also depends on facts of earlier rows.
+        made, before = (rows.withColumn("_print", content_digest(rows, self._content)) for rows in (made, before))
+        same = [*TIMES[self._write], PRESENT, self._complete, FACTS, "_print"]
+        content = f.struct(PRESENT, "_print", *TIMES[self._write][1:])
+        known = before.select(*keys, BEFORE, f.struct(*same).alias("_known"), content.alias("_content"))
         if self._write == MERGE:  # no name is ever removed
             both, removed = made.join(known, keys, "left"), f.lit(False)
         else:
             both, removed = made.join(known, keys, "full"), f.col(FACTS).isNull()
         fresh = both.where(removed | ~f.struct(*same).eqNullSafe(f.col("_known")))
         columns = [name for name in made.columns if name != "_print"]
-        return fresh.select(*columns, removed.alias(REMOVED), BEFORE)
+        differs = removed | ~content.eqNullSafe(f.col("_content"))
+        return fresh.select(*columns, removed.alias(REMOVED), BEFORE, differs.alias(DIFFERS))
 
     def _table_rows(self, rows: DataFrame) -> DataFrame:
         return rows.select("_name", *self._columns, PRESENT, *TIMES[self._write], FACTS)
@@ -267,7 +299,7 @@ class TableMerge:
             "_name",
             "_time",
             f.lit(_FULL).alias("_rank"),
-            _digest(rows, self._content).alias("_id"),
+            content_digest(rows, self._content).alias("_id"),
             no_columns,
             self._packed(rows),
             f.lit(1).alias("_new"),
@@ -280,7 +312,7 @@ class TableMerge:
             "_name",
             "_time",
             f.when(f.col("_fact") == FULL, _FULL).otherwise(_CHANGE).alias("_rank"),
-            _digest(events, self._content, columns).alias("_id"),
+            content_digest(events, self._content, columns).alias("_id"),
             "_told",
             self._packed(events),
             f.lit(1).alias("_new"),
@@ -450,7 +482,7 @@ def _name_and_above(name: Column) -> Column:
     return f.transform(f.sequence(f.lit(1), f.size(parts)), lambda count: f.array_join(f.slice(parts, 1, count), "/"))
 
 
-def _digest(table: DataFrame, columns: Sequence[str], *more: Column) -> Column:
+def content_digest(table: DataFrame, columns: Sequence[str], *more: Column) -> Column:
     """Return a hash of columns, equal for equal content. Only nested columns are turned into text for it."""
     kinds = {field.name: field.dataType for field in table.schema}
     nested = [name for name in columns if isinstance(kinds[name], StructType | ArrayType | MapType)]

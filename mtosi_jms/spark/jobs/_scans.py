@@ -17,8 +17,9 @@ from pyarrow import parquet
 from mtosi_jms.inventory import class_for, label_of
 from mtosi_jms.spark._columns import own_columns
 from mtosi_jms.spark._files import Reject
+from mtosi_jms.spark._writing import count_rows
 from mtosi_jms.spark.jobs._events import GONE, REJECTED
-from mtosi_jms.spark.jobs._merge import BEFORE, REMOVED
+from mtosi_jms.spark.jobs._merge import BEFORE, DIFFERS, REMOVED
 
 _GROUP_ROWS: Final = 100_000
 _FORMAT: Final = ds.ParquetFileFormat(read_options=ds.ParquetReadOptions(coerce_int96_timestamp_unit="us"))
@@ -58,9 +59,17 @@ class Names:
 
 @dataclass(frozen=True)
 class Changes:
-    """Changed rows: their number, the files of the rows that they replace, and whether any row is removed."""
+    """Changed rows.
+
+    Attributes:
+        rows: their number.
+        differing: how many of them are new, have other content than the row that they replace, or are removed.
+        files: the files of the rows that they replace.
+        removes: whether any row is removed.
+    """
 
     rows: int
+    differing: int
     files: frozenset[str]
     removes: bool
 
@@ -139,24 +148,21 @@ def holding(table: Path, column: str, names: pa.Array) -> list[Path]:
     return [path for path in files if ds.dataset(path, format=_FORMAT).scanner([], filter=wanted).head(1).num_rows]
 
 
-def count_rows(folder: Path) -> int:
-    """Return the number of rows of a Parquet table, from the footers of its files."""
-    return sum(parquet.read_metadata(path).num_rows for path in folder.glob("*.parquet"))
-
-
 def scan_rows(folder: Path) -> Changes:
     """Count the rows of a table in which all rows are new."""
-    return Changes(count_rows(folder), frozenset(), False)
+    rows = count_rows(folder)
+    return Changes(rows, rows, frozenset(), False)
 
 
 def scan_changes(folder: Path) -> Changes:
     """Summarise the rows that `TableMerge.changes` gave."""
-    rows, removes, files = 0, False, set[str]()
-    for batch in batches(folder, [REMOVED, BEFORE]):
+    rows, differing, removes, files = 0, 0, False, set[str]()
+    for batch in batches(folder, [REMOVED, BEFORE, DIFFERS]):
         rows += batch.num_rows
         removes = removes or bool(pc.any(batch.column(0)).as_py())
         files.update(name for name in pc.unique(batch.column(1)).to_pylist() if name is not None)
-    return Changes(rows, frozenset(files), removes)
+        differing += batch.column(2).true_count
+    return Changes(rows, differing, frozenset(files), removes)
 
 
 def join_files(files: Sequence[Path], folder: Path) -> bool:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
-from urllib.parse import unquote, urlsplit
 
 from mtosi_jms.errors import ConfigError, MtosiError, SpoolError
 from mtosi_jms.inventory import OBJECT_TYPES
+from mtosi_jms.spark._files import folder_here
 from mtosi_jms.spark.jobs._lake import PARQUET, format_of
+from mtosi_jms.spark.jobs._merge import state_of
 from mtosi_jms.spark.jobs._swap import REPORT, recover
 
 if TYPE_CHECKING:
@@ -29,14 +31,20 @@ class Snapshot:
         tables: folders of the tables by object type, MTOSI's own types first.
     """
 
-    def __init__(self, path: str | Path, *, allow_empty: bool = False) -> None:
+    def __init__(self, path: str | Path, *, allow_empty: bool = False, at: dt.datetime | None = None) -> None:
         """Find the tables. If an ingest was killed while it replaced them, finish its swap first.
+
+        Args:
+            path: the folder.
+            allow_empty: whether the folder may have no table.
+            at: the time of the state that is read from tables with a history; by default the last state.
 
         Raises:
             SpoolError: the folder does not exist, or only some of its tables were replaced.
             ConfigError: the folder has no table and `allow_empty` is false, or it is not on this machine.
         """
-        self.path = _local(path)
+        self._at = at
+        self.path = folder_here(path, "a snapshot")
         if not self.path.is_dir():
             raise SpoolError(str(path), "no such folder; a snapshot is what `mtosi-jms ingest --out` writes")
         recover(self.path)
@@ -74,9 +82,13 @@ class Snapshot:
             raise MtosiError(f"{self.path}: the tables were replaced while they were read: try again") from cause
 
     def read(self, spark: SparkSession, object_type: str) -> DataFrame:
-        """Return the table of an object type, which must be one of `tables`."""
+        """Return the objects of a type, which must be one of `tables`, as `state_of` gives them.
+
+        Raises:
+            ConfigError: a time is given, and the table has no history.
+        """
         folder = self.tables[object_type]
-        return spark.read.format(format_of(folder)).load(str(folder))
+        return state_of(spark.read.format(format_of(folder)).load(str(folder)), self._at)
 
     @property
     def complete(self) -> bool | None:
@@ -89,13 +101,6 @@ class Snapshot:
             return not document["rejected"] and all(found["complete"] for found in document["sequences"])
         except (OSError, ValueError, KeyError, TypeError):
             return None
-
-
-def _local(path: str | Path) -> Path:
-    text = str(path)
-    if "://" in text and not text.startswith("file:"):
-        raise ConfigError(f"{text}: a snapshot is a folder of this machine; read tables elsewhere as DataFrames")
-    return Path(unquote(urlsplit(text).path)) if text.startswith("file:") else Path(text)
 
 
 def _is_table(folder: Path) -> bool:

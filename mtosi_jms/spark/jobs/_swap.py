@@ -17,7 +17,8 @@ it before it lists the tables. Each step can be repeated: a table is in place if
 names.
 
 Tables of Delta and Iceberg are replaced by Spark, with one commit for each. The journal then only says that the commits
-have begun, and readers refuse the folder until an ingest has committed all tables.
+have begun, and readers refuse the folder until an ingest has committed all tables. It also names the tables that are
+new: the next ingest removes the folder of one whose first commit was not done.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from mtosi_jms.errors import SpoolError, SpoolInUseError
+from mtosi_jms.spark.jobs._lake import is_committed
 
 REPORT: Final = "_report"
 _LOCK: Final = "_lock"
@@ -71,15 +73,16 @@ class Staging:
         """Add a JSON document of the report."""
         self.report(name, json.dumps(document, indent=2) + "\n")
 
-    def begin_commits(self, tables: int) -> None:
+    def begin_commits(self, tables: int, new: Sequence[str]) -> None:
         """Note in the journal that Spark commits tables one after the other; `swap` ends this.
 
         Args:
-            tables: their number; a single table needs no note.
+            tables: their number; a single table that is there already needs no note.
+            new: names of the folders of tables that are not there yet.
         """
-        if tables > 1:
+        if tables > 1 or new:
             with _as_spool_error(self._out):
-                self._journal({"lake": True})
+                self._journal({"lake": True, "new": list(new)})
 
     def swap(self, tables: Sequence[str]) -> None:
         """Replace the earlier tables and files of the report by the staged ones.
@@ -142,12 +145,15 @@ def staging(out: Path, *, lake: bool = False) -> Iterator[Staging]:
                 shutil.rmtree(folder, ignore_errors=True)
 
 
-def recover(out: Path, *, lake: bool = False) -> None:
+def recover(out: Path, *, lake: bool = False) -> bool:
     """Finish the swap of a killed job, or wait for the end of a swap that a running job does.
 
     Args:
         out: the folder; it need not exist.
         lake: whether to accept that an earlier job has committed only some of its tables of Delta or Iceberg.
+
+    Returns:
+        Whether an earlier job has committed only some of its tables.
 
     Raises:
         SpoolInUseError: a running job does not finish its swap in time.
@@ -158,7 +164,7 @@ def recover(out: Path, *, lake: bool = False) -> None:
         try:
             with _locked(out), _as_spool_error(out):
                 _finish(out, lake=lake)
-            return
+            return os.path.lexists(out / _JOURNAL)
         except SpoolInUseError:
             if time.monotonic() > deadline:
                 raise
@@ -166,12 +172,18 @@ def recover(out: Path, *, lake: bool = False) -> None:
         except SpoolError as error:
             text = f"a job was killed while it replaced the tables, and that cannot be finished: {error}"
             raise SpoolError(str(out), text) from error
+    return False
 
 
 def _finish(out: Path, *, lake: bool = False) -> None:
     """Do the steps of the journal that are not done yet; nothing if there is no journal."""
     plan = _plan(out)
-    if plan is None or (lake and "lake" in plan):
+    if plan is None:
+        return
+    if lake and "lake" in plan:
+        for name in plan.get("new", ()):
+            if (out / name).exists() and not is_committed(out / name):
+                shutil.rmtree(out / name)
         return
     if "lake" in plan:
         raise SpoolError(str(out), "tables were committed in part, and may not belong together: ingest again")
@@ -198,7 +210,11 @@ def _plan(out: Path) -> dict[str, Any] | None:
     """Return the content of the journal; None if there is no journal."""
     try:
         plan: dict[str, Any] = json.loads((out / _JOURNAL).read_text(encoding="utf-8"))
-        names = [] if "lake" in plan else [plan["staging"], *plan["tables"], *plan["gone"], *plan["reports"]]
+        names = (
+            plan.get("new", [])
+            if "lake" in plan
+            else [plan["staging"], *plan["tables"], *plan["gone"], *plan["reports"]]
+        )
     except FileNotFoundError:
         return None
     except (ValueError, KeyError, TypeError) as error:

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -32,10 +32,12 @@ from mtosi_jms.spark._files import Reject, split_member
 from mtosi_jms.spark._landing import Plan, PlannedFile
 from mtosi_jms.spark._options import Mode, SourceOptions
 from mtosi_jms.spark._reader import reader_for
-from mtosi_jms.spark.jobs._job import where, write_parquet
+from mtosi_jms.spark._writing import count_rows, write_parquet
+from mtosi_jms.spark.jobs._copies import Copies, leave_out_copies
+from mtosi_jms.spark.jobs._job import where
 from mtosi_jms.spark.jobs._landed import Landed, LocalFiles, landed_by, unknown_body
 from mtosi_jms.spark.jobs._page import sample
-from mtosi_jms.spark.jobs._scans import batches, count_rows
+from mtosi_jms.spark.jobs._scans import batches
 from mtosi_jms.spark.jobs._snapshots import type_order
 
 if TYPE_CHECKING:
@@ -55,10 +57,17 @@ _PACKED: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """The written tables: number of rows by object type, and rejects of messages in which no stub finds anything."""
+    """The written tables.
+
+    Attributes:
+        rows: number of rows by object type.
+        rejects: messages in which no stub finds anything.
+        copies: what was left out because its sequence has the object already, by object type.
+    """
 
     rows: dict[str, int]
     rejects: tuple[Reject, ...] = ()
+    copies: dict[str, Copies] = field(default_factory=dict)
 
 
 class TableWriter:
@@ -97,12 +106,17 @@ class TableWriter:
             rejected = self._one(types[0], landed) if len(types) == 1 else self._several(types, landed)
         if rejected:
             return None
-        rows = {name: count_rows(self._table(name)) for name in types if self._table(name).exists()}
+        conflicting = {found.correlation_id for found in plan.sequences if found.conflicts and found.correlation_id}
+        there = [name for name in types if self._table(name).exists()]
+        copies = {
+            name: leave_out_copies(self._spark, self._table(name), row_schema((name,)), conflicting) for name in there
+        }
+        rows = {name: count_rows(self._table(name)) for name in there}
         if self._options.object_types == (ALL,):
             for name in [name for name, count in rows.items() if not count]:
                 shutil.rmtree(self._table(name))
                 del rows[name]
-        return Written(rows, rejects)
+        return Written(rows, rejects, {name: found for name, found in copies.items() if found.rows})
 
     def _damaged(self, landed: Landed) -> bool:
         """Whether a file is damaged; needed if there is no table, because then nothing else reads whole files."""
@@ -183,7 +197,7 @@ class TableWriter:
         """
         partitioned = self._folder / "aside"
         rows, observed = self._observed(self._read(types, landed))
-        rows.write.mode("overwrite").partitionBy("object_type").parquet(str(partitioned))
+        write_parquet(rows, partitioned, by=("object_type",))
         rejected = int(observed.get["rejected"])
         if not rejected:
             with ThreadPoolExecutor(_AT_ONCE) as pool:

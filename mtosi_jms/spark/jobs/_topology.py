@@ -29,6 +29,7 @@ but not in the snapshot is a node that is not `known`.
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -44,6 +45,7 @@ from mtosi_jms.report import Fact, Graph, Report, Table, duration, number
 from mtosi_jms.spark._columns import own_columns
 from mtosi_jms.spark.jobs._expressions import last_step, names_in, names_type
 from mtosi_jms.spark.jobs._job import Job, JobOptions, JobResult
+from mtosi_jms.spark.jobs._merge import state_of
 from mtosi_jms.spark.jobs._page import network_graph, reading, sample
 from mtosi_jms.spark.jobs._progress import Progress
 from mtosi_jms.spark.jobs._snapshots import Snapshot
@@ -73,9 +75,11 @@ class TopologyOptions(JobOptions):
 
     Attributes:
         snapshot: folder that `ingest` made.
+        at: the time of the state, for tables with a history (write append); by default their last state.
     """
 
     snapshot: str | Path
+    at: dt.datetime | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,13 +115,15 @@ def topology_tables(tables: Mapping[str, DataFrame]) -> Topology:
     """Return nodes and edges of the objects in some tables.
 
     Args:
-        tables: by object type, with the columns that the source gives.
+        tables: by object type, with the columns that the source gives; of a table of a merge or append, its last state
+            is drawn.
 
     Raises:
         ConfigError: there is no table, or one has no column `name_text`.
     """
     if not tables:
         raise ConfigError("no table to take nodes and edges from")
+    tables = {name: state_of(table) for name, table in tables.items()}
     named = [_named(table, name) for name, table in tables.items()]
     known = _all(named).groupBy("id").agg(f.min("type").alias("type"), f.count("*").alias("copies"))
     found = _all([_edges_of(table, name) for name, table in tables.items()]).distinct()
@@ -138,14 +144,19 @@ def topology_tables(tables: Mapping[str, DataFrame]) -> Topology:
     return Topology(nodes, edges.select(*_EDGE, "src_known", "dst_known"))
 
 
-def snapshot_topology(spark: SparkSession, snapshot: str | Path) -> Topology:
+def snapshot_topology(spark: SparkSession, snapshot: str | Path, at: dt.datetime | None = None) -> Topology:
     """Return nodes and edges of a snapshot that `ingest` made.
+
+    Args:
+        spark: a session.
+        snapshot: the folder.
+        at: as in `TopologyOptions`.
 
     Raises:
         SpoolError: the folder does not exist.
-        ConfigError: the folder has no tables.
+        ConfigError: the folder has no tables, or no history for a time.
     """
-    held = Snapshot(snapshot)
+    held = Snapshot(snapshot, at=at)
     return topology_tables({name: held.read(spark, name) for name in held.tables})
 
 
@@ -156,7 +167,7 @@ def run_topology(
 
     The option `where` is a condition on nodes. Only edges with both ends among the written nodes are written.
     """
-    held = Snapshot(options.snapshot, allow_empty=options.allow_empty)
+    held = Snapshot(options.snapshot, allow_empty=options.allow_empty, at=options.at)
     job = Job("topology", options.out, _TABLES, progress, format=options.format, where=options.where)
     with job.working(spark, options.cores, settings=options.conf) as (staged, active):
         with held.unchanged():
