@@ -73,6 +73,8 @@ def test_clocks_that_go_backwards(landing: Path, put: Any, envelopes: Any, tmp_p
     os.utime(read, ns=(now - HOUR, now - HOUR))
     os.utime(late, ns=(now - 2 * HOUR, now - 2 * HOUR))
     options = SourceOptions.parse({"path": str(landing)})
-    news = Checkpoint(tmp_path / "report", {}).look(LocalListing(options), options, since_last=True)
+    news = Checkpoint(tmp_path / "report", {}).look(
+        LocalListing(options.paths, options.sieve), options, since_last=True
+    )
     assert [Path(file.path).name for file in news.plan(options).files] == ["2.xml"]
     assert news.changed == ()

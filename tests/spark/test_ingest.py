@@ -226,7 +226,8 @@ def test_official_batches_are_one_complete_sequence(run: Any) -> None:
     assert (by_id["2222"].batches, by_id["2222"].received, by_id["2222"].complete) == (2, (1, 2), True)
     rows = [row for row in table(result.out, "ME") if row["correlation_id"] == "2222"]
     files = {Path(row["source_file"]).name[:3]: row["batch_number"] for row in rows}
-    assert files == {"2-2": 1, "2-3": 2}
+    assert files == {"2-2": 1}, "the second batch of the samples has the same elements"
+    assert result.copies["ME"] == 4
     assert {row["complete"] for row in rows} == {True}
     assert result.messages == {"request": 8, "response": 10, "fault": 6}
     assert set(result.rows) == {"ME", "PTP", "CTP", "OS", "MD", "TMD"}
