@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         MtosiFault,
         ReplyTimeoutError,
         TransportError,
+        UnknownOutcomeError,
     )
     from mtosi_jms.exchange import Dispatcher, Requestor, Supplier
     from mtosi_jms.jms import BindingProfile, JmsMessage, NamingContext, Queue, Topic
@@ -62,6 +63,7 @@ __all__ = [
     "Supplier",
     "Topic",
     "TransportError",
+    "UnknownOutcomeError",
     "connect",
     "errors",
     "spark",
@@ -92,6 +94,7 @@ _HOMES: Final = {
     "Supplier": "exchange",
     "Topic": "jms",
     "TransportError": "errors",
+    "UnknownOutcomeError": "errors",
     "connect": "transport",
 }
 _MODULES: Final = ("errors", "spark", "stubs")

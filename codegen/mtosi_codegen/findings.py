@@ -47,6 +47,7 @@ RULES: Final[dict[str, str]] = {
     "operation-overloaded": "an overloaded operation of a binding that names neither its input nor its output",
     "operation-undefined": "a binding operation that the portType does not have",
     "operation-unbound": "a portType operation that the binding does not have",
+    "operation-shared": "operations of a service with one request element",
     "operation-reversed": "an operation whose service speaks first: a notification or solicit-response",
     "message-namespace": "a message found in another namespace than the one written",
     "message-undefined": "a message that nothing defines",

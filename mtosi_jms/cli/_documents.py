@@ -161,7 +161,7 @@ def mapping_of(document: Document, profile: BindingProfile, filters: tuple[str, 
     one_way = False
     first = next(iter(document.body), None)
     if first is not None:
-        one_way = any(use.operation.mep == "one-way" for use in find_operations(str(first.tag)))
+        one_way = any(use.operation.mep == "one-way" for use in find_operations(str(first.tag), header))
         if is_notification(header_text(header, "msgType"), header_text(header, "communicationPattern")):
             # As it came: an object that was read leniently need not be fit to be written.
             body = RawXml.from_element(first)

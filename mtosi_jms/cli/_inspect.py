@@ -91,17 +91,19 @@ def facts_of(document: Document, *, names: int, secrets: bool) -> dict[str, Any]
     envelope = document.envelope
     element = _body_element(document.body)
     namespace, local = ("", "") if element is None else split_clark(str(element.tag))
-    uses = () if element is None else find_operations(str(element.tag))
     header: Any = envelope.header
+    uses = () if element is None else find_operations(str(element.tag), header)
+    names = sorted({use.operation.name for use in uses})
     activity = None if header is None else header_text(header, "activityName")
     facts: dict[str, Any] = {
         "file": document.file,
         "soap_version": envelope.version,
         "body": {"element": local, "namespace": namespace} if local else None,
-        "operation": uses[0].operation.name if uses else activity,
+        "operation": names[0] if len(names) == 1 else activity,
         "services": [
             {
                 "service": use.service.name,
+                "operation": use.operation.name,
                 "namespace": use.service.namespace,
                 "role": use.role,
                 "mep": use.operation.mep,
@@ -127,7 +129,7 @@ def facts_of(document: Document, *, names: int, secrets: bool) -> dict[str, Any]
         }
     if header is not None:
         found = [*mapping_of(document, BindingProfile()).warnings]
-        found += _differences(header, facts["operation"], uses[0].role) if uses else ()
+        found += _differences(header, names, uses[0].role) if uses else ()
         facts["warnings"] += map(document.located, found)
     return facts
 
@@ -161,10 +163,11 @@ def _fields(document: Document, *, secrets: bool) -> dict[str, str]:
     return found
 
 
-def _differences(header: Any, operation: str, role: Role) -> Iterator[XmlWarning]:
-    """Where the header contradicts the body."""
+def _differences(header: Any, operations: list[str], role: Role) -> Iterator[XmlWarning]:
+    """Where the header contradicts the body, or does not say which operation with such a body is meant."""
+    operation = " or ".join(operations)
     activity = header_text(header, "activityName")
-    if activity is not None and activity != operation:
+    if len(operations) > 1 or activity not in (None, operation):
         yield XmlWarning("P36", f"activityName is {activity!r}, the body belongs to {operation}", "header/activityName")
     kind = header_text(header, "msgType")
     if kind in _ROLES and _ROLES[kind] != role:
@@ -208,7 +211,7 @@ def _rows(facts: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
     if facts["body"]:
         yield "body", facts["body"]["element"], facts["body"]["namespace"]
     for use in facts["services"]:
-        yield "operation", facts["operation"], f"{use['role']} of {use['service']}, {use['mep']}"
+        yield "operation", use["operation"], f"{use['role']} of {use['service']}, {use['mep']}"
     if facts["operation"] and not facts["services"]:
         yield "operation", facts["operation"], "of an unknown service"
     if facts["pattern"]:

@@ -1,6 +1,7 @@
 """The dispatcher: one request envelope in, its reply envelopes out (R3, R4, R5, P31, P33, C16).
 
-It finds the operation by the request's element and calls the handler. From the result it makes the replies of the
+It finds the operation by the request's element, and where operations share one, by activityName, msgName and SOAP
+action. Then it calls the handler. From the result it makes the replies of the
 communication pattern that the request asks for: one response, numbered batches, or a response and a file. A failure
 becomes a fault. The dispatcher uses neither sessions nor JMS: the JMS supplier sends its replies, and an HTTP endpoint
 or a test can do the same.
@@ -14,11 +15,13 @@ from __future__ import annotations
 import copy
 import dataclasses
 import inspect
+import itertools
 import logging
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Protocol
+from operator import itemgetter
+from typing import Any, Final, Protocol, TypeAlias
 
 from mtosi_jms.bulk import Folders
 from mtosi_jms.errors import ConfigError, MtosiFault, ProtocolError
@@ -27,9 +30,11 @@ from mtosi_jms.exchange._response import ResponseMaker
 from mtosi_jms.exchange.messages import in_package, moment, whole_number
 from mtosi_jms.jms import BindingProfile, JmsMessage
 from mtosi_jms.jms.binding import DEFAULT_PROFILE
+from mtosi_jms.jms.soap_jms import action_of
 from mtosi_jms.jms.table2 import MAX_INTEGER
 from mtosi_jms.patterns import Batch, BatchPosition, CommunicationPattern, cut_batches, parse_pattern
 from mtosi_jms.service import OperationInfo, RequestContext, ServiceInfo, SupplierBase
+from mtosi_jms.service.registry import chosen
 from mtosi_jms.soap import Envelope, Header, correlation_id, header_text, tag_of
 from mtosi_jms.stubs.fmw.hdr import (
     ActivityStatusEnumType,
@@ -48,6 +53,7 @@ FailureHook = Callable[[BaseException], object]
 """Called with each failure that is not reported to a requestor."""
 
 NO_REQUEST: Final = ("RESPONSE", "ERROR")
+_Served: TypeAlias = tuple[SupplierBase, OperationInfo]
 _PATTERNS: Final = {pattern: CommunicationPatternType(pattern.value) for pattern in CommunicationPattern}
 
 
@@ -121,7 +127,8 @@ class Dispatcher:
         on_error: called with each failure that is not reported to a requestor.
 
     Raises:
-        ConfigError: two services take the same request element, or an item is not an instance of a service.
+        ConfigError: two services have one operation with the same request element, or an item is not an instance of a
+            service.
     """
 
     def __init__(
@@ -145,13 +152,38 @@ class Dispatcher:
     def over(self, change: Callable[[SupplierBase], SupplierBase]) -> Dispatcher:
         """Return a copy of this dispatcher with changed services."""
         other = copy.copy(self)
-        other._operations = {tag: (change(one), operation) for tag, (one, operation) in self._operations.items()}
+        other._operations = {
+            tag: tuple((change(one), operation) for one, operation in served)
+            for tag, served in self._operations.items()
+        }
         return other
 
-    def operation_of(self, envelope: Envelope) -> str:
-        """Return the name of the operation that a request asks for; empty if no service here has it."""
-        found = self._operations.get(tag_of(envelope.body))
-        return found[1].name if found is not None else ""
+    def operation_of(self, envelope: Envelope, message: JmsMessage | None = None) -> str:
+        """Return the name of the operation that a request asks for; empty if no service here has it.
+
+        Args:
+            envelope: the request.
+            message: its JMS message; None if it did not come by JMS.
+        """
+        found = self._served(envelope, message, "")
+        return found[0][1].name if len(found) == 1 else ""
+
+    def _served(self, envelope: Envelope, message: JmsMessage | None, action: str) -> Sequence[_Served]:
+        """Return what serves a request: one operation, or none or several if it cannot be served."""
+        found = self._operations.get(tag_of(envelope.body), ())
+        if len(found) < 2:
+            return found
+        return chosen(found, itemgetter(1), envelope.header, action or (action_of(message) if message else ""))
+
+    def _unserved(self, envelope: Envelope, found: Sequence[_Served]) -> str:
+        """Return why a request cannot be served."""
+        local = tag_of(envelope.body).rpartition("}")[2]
+        shared = self._operations.get(tag_of(envelope.body))
+        if shared is None:
+            return f"no operation here takes {local or 'an empty body'}"
+        names = " and ".join(sorted({operation.name for _, operation in found or shared}))
+        which = "say which in activityName" if found else "activityName, msgName and SOAP action name different ones"
+        return f"{local} is the request of {names}: {which}"
 
     def refuse_asynchronous(self) -> None:
         """Check that no handler needs an event loop.
@@ -159,13 +191,18 @@ class Dispatcher:
         Raises:
             ConfigError: a handler is asynchronous.
         """
-        for supplier, operation in self._operations.values():
+        for supplier, operation in itertools.chain.from_iterable(self._operations.values()):
             handler = supplier.handler(operation)
             if inspect.iscoroutinefunction(handler) or inspect.isasyncgenfunction(handler):
                 raise ConfigError(f"the handler of {operation.name} is asynchronous: serve it by `supplier.aio`")
 
     def dispatch(
-        self, envelope: Envelope, *, message: JmsMessage | None = None, address: ReplyAddress | None = None
+        self,
+        envelope: Envelope,
+        *,
+        message: JmsMessage | None = None,
+        address: ReplyAddress | None = None,
+        action: str = "",
     ) -> Generator[Envelope, None, None]:
         """Answer one request. The handler runs while the replies are iterated; closing the iterator ends it.
 
@@ -175,6 +212,7 @@ class Dispatcher:
             envelope: the request.
             message: the JMS message of the request, for handlers; None if the request did not come by JMS.
             address: decides whether a response has a receiver, and completes the headers of replies.
+            action: the SOAP action sent with the request; empty: that of `message`.
 
         Yields:
             The replies in order: responses, and a fault at the end if something failed (C59). Nothing for a one-way
@@ -193,16 +231,16 @@ class Dispatcher:
             identifier = correlation_id(request) or "none"
             text = "a request with %d warnings, correlation id %s, the first: %s"
             log.warning(text, len(envelope.warnings), identifier, envelope.warnings[0])
-        found = self._operations.get(tag_of(envelope.body))
-        if found is None:
-            what = f"no operation here takes {tag_of(envelope.body).rpartition('}')[2] or 'an empty body'}"
+        found = self._served(envelope, message, action)
+        if len(found) != 1:
+            what = self._unserved(envelope, found)
             self.failures.report(
                 "a request is refused", ProtocolError(what, correlation_id(request) or ""), message=message
             )
             if header_text(request, "msgType") != "NOTIFICATION":
                 yield from self.refuse(what, request, envelope.version, address)
             return
-        supplier, operation = found
+        supplier, operation = found[0]
         call = _Call(self, supplier, operation, request, envelope.version, address)
         if address is not None and operation.mep != "one-way":
             address.admit()
@@ -479,18 +517,20 @@ def _in_version(envelope: Envelope, version: str) -> Envelope:
     return envelope
 
 
-def _operations_by_tag(services: Sequence[SupplierBase]) -> dict[str, tuple[SupplierBase, OperationInfo]]:
-    """Return the service and the operation for each request element, by its Clark name."""
-    found: dict[str, tuple[SupplierBase, OperationInfo]] = {}
+def _operations_by_tag(services: Sequence[SupplierBase]) -> dict[str, tuple[_Served, ...]]:
+    """Return the services and operations for each request element, by its Clark name."""
+    found: dict[str, tuple[_Served, ...]] = {}
     if not isinstance(services, Sequence):
         raise ConfigError(f"services: give a list of them, not {type(services).__name__}")
     for supplier in services:
         if not isinstance(supplier, SupplierBase):
             raise ConfigError(_not_a_service(supplier))
-        for tag, operation in supplier.__service__.by_request_tag.items():
-            if tag in found:
+        for tag, operations in supplier.__service__.by_request_tag.items():
+            known = found.get(tag, ())
+            names = {operation.name for _, operation in known}
+            if any(operation.name in names for operation in operations):
                 raise ConfigError(f"two services on one destination take {tag}")
-            found[tag] = supplier, operation
+            found[tag] = (*known, *((supplier, operation) for operation in operations))
     return found
 
 

@@ -98,7 +98,11 @@ class RequestWriter:
         Args:
             call: the call.
             pattern: the header fields for the communication pattern.
+
+        Raises:
+            ConfigError: the request is not one of the operation.
         """
+        call.check()
         now = self._clock()
         target = self._target(call)
         # If the provider's message id will never be known, the peer may return this id as JMSCorrelationID instead.
@@ -171,8 +175,10 @@ class RequestWriter:
         """Send a request that nobody answers.
 
         Raises:
+            ConfigError: the request is not one of the operation.
             TransportError: the provider failed, or the time of the call is over.
         """
+        call.check()
         operation, target = call.operation, self._target(call)
         options = target.options
         header = self._header(operation, target, {}, options.correlation_id)

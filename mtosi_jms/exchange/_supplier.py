@@ -90,8 +90,8 @@ class Supplier:
             `mtosi_jms.jms.body_check.Validate`.
 
     Raises:
-        ConfigError: the destination is temporary, two services take the same request element, `send_window` is below
-            1, or `reply_policy` is not a function.
+        ConfigError: the destination is temporary, there is no service, two services have one operation with the same
+            request element, `send_window` is below 1, or `reply_policy` is not a function.
         NamingError: the destination cannot be resolved.
     """
 
@@ -139,6 +139,8 @@ class Supplier:
         if isinstance(services, Dispatcher):
             self._dispatcher = services
         else:
+            if not services:
+                raise ConfigError("services: give at least one; a supplier without answers nobody")
             self._dispatcher = Dispatcher(
                 services,
                 profile,
@@ -479,7 +481,7 @@ class Supplier:
                 send_all(dispatcher.refuse(fault or why, address=writer), writer.send)
             return
         writer.request = request = envelope.header or Header()
-        writer.operation = dispatcher.operation_of(envelope)
+        writer.operation = dispatcher.operation_of(envelope, message)
         fault = breach(message, envelope) if soap_jms else None
         if fault is not None:
             self._reject("a request is refused", fault, message)

@@ -37,6 +37,7 @@ from mtosi_jms.gateway._iterators import Iterators, Replies
 from mtosi_jms.gateway._sources import Request, Source
 from mtosi_jms.jms.body_check import Validate, body_check
 from mtosi_jms.namespaces import MSG, clark
+from mtosi_jms.service.registry import find_operations
 from mtosi_jms.soap import Envelope, Header, header_text, parse, renamed, tag_of
 from mtosi_jms.stubs.fmw.hdr import (
     ActivityStatusEnumType,
@@ -349,6 +350,10 @@ class Endpoint:
             raise MtosiFault(f"the request does not fit the schema: {error}", fault_code="Client") from None
 
     async def _answer(self, request: Request, owner: str, url: str) -> tuple[int, bytes]:
+        if not request.operation:
+            local = tag_of(request.envelope.body).rpartition("}")[2]
+            what = f"{local} is the request of several operations: say which in activityName or SOAPAction"
+            raise MtosiFault(what, fault_code="Client")
         name = header_text(request.header, "iteratorReferenceURI")
         if name is not None or tag_of(request.envelope.body).endswith(_ITERATOR):
             return await self._next(request, name or "", owner)
@@ -415,7 +420,8 @@ class Endpoint:
 
 
 def _request(data: bytes, request: HttpRequest) -> Request:
-    """Return the request of a client. The element in the body decides, not the SOAP action (001-S10).
+    """Return the request of a client. The element in the body decides, not the SOAP action (001-S10), unless operations
+    share the element.
 
     Raises:
         XmlError: the data is not an envelope.
@@ -426,10 +432,14 @@ def _request(data: bytes, request: HttpRequest) -> Request:
         raise Refused(400, "a fault is not a request")
     header = envelope.header or Header()
     local = tag_of(envelope.body).rpartition("}")[2]
-    operation = header_text(header, "activityName") or local.removesuffix(OF_REQUEST)
+    action = _action(request)
     if not local:
         raise Refused(400, "the body of the envelope is empty")
-    return Request(envelope, operation, _action(request))
+    operation = header_text(header, "activityName")
+    if operation is None:
+        names = {use.operation.name for use in find_operations(tag_of(envelope.body), header, action)}
+        operation = local.removesuffix(OF_REQUEST) if not names else names.pop() if len(names) == 1 else ""
+    return Request(envelope, operation, action)
 
 
 @lru_cache(maxsize=64)

@@ -21,6 +21,7 @@ from mtosi_jms.gateway._certificates import load_certificate
 from mtosi_jms.jms import BindingProfile, JmsMessage
 from mtosi_jms.jms.binding import DEFAULT_PROFILE
 from mtosi_jms.jms.body_check import Validate, body_check
+from mtosi_jms.jms.soap_jms import action_of
 from mtosi_jms.namespaces import clark, split_clark
 from mtosi_jms.soap import Envelope, Header, header_text, parse, renamed, tag_of
 from mtosi_jms.stubs.fmw.hdr import CommunicationPatternType, CommunicationStyleType, MessageTypeType
@@ -217,12 +218,17 @@ class Forwarder(Dispatcher):
         self._from = sender_uri
         self._check = body_check(validate)
 
-    def operation_of(self, envelope: Envelope) -> str:
+    def operation_of(self, envelope: Envelope, message: JmsMessage | None = None) -> str:
         """One name for all operations: only the peer knows which exist, and requestors may send any name."""
         return "forwarded"
 
     def dispatch(
-        self, envelope: Envelope, *, message: JmsMessage | None = None, address: ReplyAddress | None = None
+        self,
+        envelope: Envelope,
+        *,
+        message: JmsMessage | None = None,
+        address: ReplyAddress | None = None,
+        action: str = "",
     ) -> Generator[Envelope, None, None]:
         """See `Dispatcher.dispatch`.
 
@@ -231,14 +237,15 @@ class Forwarder(Dispatcher):
         """
         request = envelope.header or Header()
         tag = tag_of(envelope.body)
+        action = action or (action_of(message) if message is not None else "")
         operation = header_text(request, "activityName") or tag.rpartition("}")[2].removesuffix(OF_REQUEST)
         if header_text(request, "msgType") == "NOTIFICATION":
-            self._post_one_way(envelope, operation)
+            self._post_one_way(envelope, action or operation)
             return
         if address is not None:
             address.admit()
         try:
-            yield from self._replies(envelope, tag, operation, address)
+            yield from self._replies(envelope, tag, operation, action, address)
         except MtosiFault as fault:
             yield from self.refuse(fault, request, envelope.version, address)
         except MtosiError as error:
@@ -247,18 +254,18 @@ class Forwarder(Dispatcher):
             why = "the HTTP peer did not answer in time" if late else "the HTTP peer did not answer as it should"
             yield from self.refuse(MtosiFault(why, kind="unableToComply"), request, envelope.version, address)
 
-    def _post_one_way(self, envelope: Envelope, operation: str) -> None:
-        status, _ = self._peer.post(_as_rpc(envelope).to_bytes(), operation)
+    def _post_one_way(self, envelope: Envelope, action: str) -> None:
+        status, _ = self._peer.post(_as_rpc(envelope).to_bytes(), action)
         if status not in _ACCEPTED:
             raise TransportError(f"{self._peer.url}: HTTP status {status}")
 
     def _replies(
-        self, envelope: Envelope, tag: str, operation: str, address: ReplyAddress | None
+        self, envelope: Envelope, tag: str, operation: str, action: str, address: ReplyAddress | None
     ) -> Generator[Envelope, None, None]:
         posted = _as_rpc(envelope)
         request_header = posted.header or Header()
         several = request_header.communication_pattern is CommunicationPatternType.MultipleBatchResponse
-        reply = self._exchange(posted, operation)
+        reply = self._exchange(posted, action or operation)
         for number in itertools.count(1):
             header = reply.header or Header()
             if reply.fault is None and header.batch_sequence_number not in (None, number):

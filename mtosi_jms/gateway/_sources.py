@@ -37,7 +37,7 @@ class Request:
 
     Attributes:
         envelope: its envelope.
-        operation: name of the operation.
+        operation: name of the operation; empty if nothing says which of several with one request element.
         action: the SOAP action sent with it; empty if there was none.
     """
 
@@ -198,7 +198,7 @@ class ByDispatcher:
     async def replies(self, request: Request) -> AsyncGenerator[Envelope, None]:
         """See `Source.replies`."""
         loop = asyncio.get_running_loop()
-        made = self._dispatcher.dispatch(request.envelope)
+        made = self._dispatcher.dispatch(request.envelope, action=request.action)
         step: Future[Envelope | None] = Future()
         try:
             while True:

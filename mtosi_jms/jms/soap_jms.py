@@ -22,7 +22,7 @@ from mtosi_jms.masking import is_secret, without_login
 from mtosi_jms.namespaces import TRANSPORT_JMS_W3C
 from mtosi_jms.soap import Envelope
 
-__all__ = ["as_reply", "as_request", "breach", "charset_of", "chooses", "is_soap_jms", "says_fault", "speaks"]
+__all__ = ["action_of", "as_reply", "as_request", "breach", "charset_of", "chooses", "is_soap_jms", "says_fault", "speaks"]
 
 _PREFIX: Final = "SOAPJMS_"
 _URI: Final = f"{_PREFIX}requestURI"
@@ -117,6 +117,11 @@ def breach(message: JmsMessage, envelope: Envelope | None) -> SoapJmsFault | Non
     """
     code, words = _content(message, envelope) or _address(message) or _version(message) or ("", "")
     return SoapJmsFault(words, fault_code=code) if code else None
+
+
+def action_of(message: JmsMessage) -> str:
+    """Return the SOAP action of a request, a property or a parameter of the content type; empty if it has none."""
+    return _text(message, _ACTION).strip('"') or _parameters(_text(message, _TYPE)).get("action", "")
 
 
 def says_fault(message: JmsMessage) -> bool | None:

@@ -120,9 +120,11 @@ class LocalBroker(Closeable):
         """Carry out an operation; see `mtosi_jms.service.Caller`.
 
         Raises:
+            ConfigError: the request is not one of the operation.
             MtosiFault: as a broker would answer: no such topic, subscription, or filter.
             TransportError: the provider failed.
         """
+        call.check()
         request = call.request
         if isinstance(request, SubscribeRequest):
             return self._subscribe(request)

@@ -8,6 +8,7 @@ operation's descriptor, to a `Caller`. Each call chooses its communication patte
 from __future__ import annotations
 
 import difflib
+import inspect
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -20,7 +21,7 @@ from mtosi_jms.closing import Closeable
 from mtosi_jms.errors import ConfigError, MtosiFault
 from mtosi_jms.jms import Destination, JmsMessage
 from mtosi_jms.masking import shown_half_made, without_login
-from mtosi_jms.soap import Envelope, Header, correlation_id
+from mtosi_jms.soap import Envelope, Header, correlation_id, tag_of
 from mtosi_jms.xmlbind import (
     DistinguishedNameMixin,
     RawXml,
@@ -157,9 +158,14 @@ class ServiceInfo:
         return cls
 
     @cached_property
-    def by_request_tag(self) -> Mapping[str, OperationInfo]:
-        """Operations by the Clark name of their request element."""
-        return {str(self.load(op.request).__xml__.tag): op for op in self.operations if op.request}
+    def by_request_tag(self) -> Mapping[str, tuple[OperationInfo, ...]]:
+        """Operations by the Clark name of their request element; several may share one, see `registry.chosen`."""
+        found: dict[str, tuple[OperationInfo, ...]] = {}
+        for operation in self.operations:
+            if operation.request:
+                tag = str(self.load(operation.request).__xml__.tag)
+                found[tag] = (*found.get(tag, ()), operation)
+        return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -341,6 +347,23 @@ class Call(NamedTuple):
     request: XmlObject | RawXml
     options: CallOptions = _NO_OPTIONS
 
+    def check(self) -> None:
+        """Check that the request is one of the operation. The class may be of another package, the element may not.
+
+        Raises:
+            ConfigError: it is the request of another operation, or no request.
+        """
+        service, wanted = self.service, self.operation.request
+        if service.root and wanted:
+            cls = service.load(wanted)
+            if type(self.request) is cls:
+                return
+            wanted = str(cls.__xml__.tag)
+        got = tag_of(self.request)
+        if wanted not in ("", got):
+            what = f"{got or 'what was given'} is not its request, which is {wanted}"
+            raise ConfigError(f"{self.operation.name}: {what}; nothing was sent")
+
 
 class Caller(Protocol):
     """Carries out calls: a requestor. Implementations are thread-safe."""
@@ -498,12 +521,15 @@ class Service:
         destination: where the supplier listens.
 
     Raises:
-        ConfigError: something else in the place of a requestor.
+        ConfigError: something else in the place of a requestor, also its `aio`.
     """
 
     __service__: ClassVar[ServiceInfo]
 
     def __init__(self, caller: Caller, destination: Address) -> None:
+        if inspect.iscoroutinefunction(getattr(caller, "call", None)):
+            what = "give the requestor itself, not its aio; await the calls of the stub's own aio"
+            raise ConfigError(f"{type(self).__name__}: {what}")
         if not hasattr(caller, "call_batches"):
             given = without_login(repr(caller))
             if hasattr(caller, "session"):

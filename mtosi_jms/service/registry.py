@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
+from operator import attrgetter
+from typing import Literal, TypeVar
 
 from mtosi_jms.service import OperationInfo, ServiceInfo
+from mtosi_jms.soap import Header, header_text
 from mtosi_jms.xmlbind import find_element, import_package, registered_packages
 
-__all__ = ["Role", "Usage", "find_operations", "services_of"]
+__all__ = ["Role", "Usage", "chosen", "find_operations", "services_of"]
 
+T = TypeVar("T")
 Role = Literal["request", "response", "fault"]
 _ROLES: tuple[Role, ...] = ("request", "response", "fault")
 
@@ -54,15 +57,63 @@ def _usages(package: str) -> Mapping[str, tuple[Usage, ...]]:
     return found
 
 
-def find_operations(tag: str) -> tuple[Usage, ...]:
+def chosen(
+    found: Sequence[T],
+    of: Callable[[T], OperationInfo],
+    header: Header | None,
+    action: str = "",
+    role: Role = "request",
+) -> list[T]:
+    """Return which of several operations with one element a message is for.
+
+    Each of activityName, msgName and SOAP action rules out the operations that it does not name. One that names none of
+    them says nothing.
+
+    Args:
+        found: the operations, or what belongs to them.
+        of: returns the operation of an item.
+        header: the message's MTOSI header.
+        action: the SOAP action sent with it; empty if there was none.
+        role: what the element is to the operations.
+
+    Returns:
+        One item if the message names one; several if it names none; none if it names different ones.
+    """
+    left = list(found)
+    if len(left) < 2:
+        return left
+    activity, message = (header_text(header or Header(), name) or "" for name in ("activityName", "msgName"))
+    suffix = "Exception" if role == "fault" else role.capitalize()
+    for text, names in (
+        (activity, lambda one: (one.name,)),
+        (message, lambda one: (getattr(one, f"{role}_message") or f"{one.name}{suffix}",)),
+        (action.strip().strip('"'), lambda one: (one.soap_action, one.name)),
+    ):
+        named = [one for one in found if text and text in names(of(one))]
+        left = [one for one in left if one in named] if named else left
+    return left
+
+
+def find_operations(tag: str, header: Header | None = None, action: str = "") -> tuple[Usage, ...]:
     """Return the operations that have an element as request, response or fault.
 
-    There are several if services share the element, as the notification services do. If several packages use it, only
-    the operations of the package that was registered last are returned. Empty if no registered service uses it.
+    There are several if services share the element, as the notification services do, or if operations share it and
+    nothing else tells which is meant. If several packages use it, only the operations of the package that was
+    registered last are returned. Empty if no registered service uses it.
 
     Args:
         tag: Clark name of the element.
+        header, action: of its message, see `chosen`.
     """
+    usages = _usages_of(tag)
+    found: list[Usage] = []
+    for role in _ROLES:
+        group = [one for one in usages if one.role == role]
+        found += chosen(group, attrgetter("operation"), header, action, role) or group
+    return tuple(found)
+
+
+def _usages_of(tag: str) -> tuple[Usage, ...]:
     for package in registered_packages():
         cls = find_element(tag, package)
         if cls is not None and cls.__module__.startswith(f"{package}."):

@@ -22,6 +22,20 @@ def run(model: Model) -> None:
     linker = _Linker(model)
     for service in model.services:
         service.operations = [operation for operation in service.operations if linker.link(service, operation)]
+        _report_shared(service, model)
+
+
+def _report_shared(service: Service, model: Model) -> None:
+    """Report operations of a service that have one request element."""
+    by_request: dict[QName, list[Operation]] = {}
+    for operation in service.operations:
+        by_request.setdefault(operation.request, []).append(operation)
+    for element, sharing in by_request.items():
+        if len(sharing) > 1:
+            names = ", ".join(sorted(operation.name for operation in sharing))
+            message = f"operations {names} of {service.name} have one request element, {element}"
+            repair = "activityName, msgName or the SOAP action must say which is called"
+            model.findings.add("operation-shared", *sharing[0].place, message, repair)
 
 
 class _Linker:
