@@ -93,21 +93,21 @@ def facts_of(document: Document, *, names: int, secrets: bool) -> dict[str, Any]
     namespace, local = ("", "") if element is None else split_clark(str(element.tag))
     header: Any = envelope.header
     uses = () if element is None else find_operations(str(element.tag), header)
-    names = sorted({use.operation.name for use in uses})
+    called = sorted({use.operation.name for use in uses})
     activity = None if header is None else header_text(header, "activityName")
     facts: dict[str, Any] = {
         "file": document.file,
         "soap_version": envelope.version,
         "body": {"element": local, "namespace": namespace} if local else None,
-        "operation": names[0] if len(names) == 1 else activity,
+        "operation": called[0] if len(called) == 1 else activity,
         "services": [
             {
                 "service": use.service.name,
-                "operation": use.operation.name,
                 "namespace": use.service.namespace,
                 "role": use.role,
                 "mep": use.operation.mep,
             }
+            | ({"operation": use.operation.name} if len(called) > 1 else {})
             for use in uses
         ],
         "pattern": None if header is None else header_text(header, "communicationPattern"),
@@ -129,7 +129,7 @@ def facts_of(document: Document, *, names: int, secrets: bool) -> dict[str, Any]
         }
     if header is not None:
         found = [*mapping_of(document, BindingProfile()).warnings]
-        found += _differences(header, names, uses[0].role) if uses else ()
+        found += _differences(header, called, uses[0].role) if uses else ()
         facts["warnings"] += map(document.located, found)
     return facts
 
@@ -211,7 +211,7 @@ def _rows(facts: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
     if facts["body"]:
         yield "body", facts["body"]["element"], facts["body"]["namespace"]
     for use in facts["services"]:
-        yield "operation", use["operation"], f"{use['role']} of {use['service']}, {use['mep']}"
+        yield "operation", use.get("operation", facts["operation"]), f"{use['role']} of {use['service']}, {use['mep']}"
     if facts["operation"] and not facts["services"]:
         yield "operation", facts["operation"], "of an unknown service"
     if facts["pattern"]:

@@ -313,3 +313,15 @@ def test_overloads_that_nothing_tells_apart_are_a_finding(build: Callable[..., R
     result = build({"a.wsdl": _lookups(wsdl, NAMED, dict.fromkeys(BACKWARDS, names))})
     assert {finding.rule for finding in result.findings} == {"operation-overloaded"}
     assert len(result.services[0].operations) == 3
+
+
+@pytest.mark.obligation("REQ1")
+def test_operations_with_one_request_element_are_reported(build: Build, oracle: Any) -> None:
+    tell = '<w:operation name="tell"><w:input message="t:askRequest"/><w:output message="t:askResponse"/></w:operation>'
+    bound = '<w:operation name="tell"><s:operation soapAction="urn:tell"/><w:input><s:body use="literal"/></w:input>'
+    bound += '<w:output><s:body use="literal"/></w:output></w:operation>'
+    result = build(oracle(("</w:portType>", f"{tell}</w:portType>"), ("</w:binding>", f"{bound}</w:binding>")))
+    assert [operation.name for service in result.services for operation in service.operations] == ["ask", "tell"]
+    (finding,) = result.findings
+    assert (finding.rule, finding.file, finding.failed) == ("operation-shared", "oracle.wsdl", False)
+    assert "operations ask, tell of Oracle have one request element, {urn:m}askRequest" in finding.message
