@@ -55,6 +55,7 @@ RULES: Final[dict[str, str]] = {
     "fault-undefined": "a fault whose message or element nothing defines",
     "service-name": "a service named after its file because its own name is taken or belongs to another file",
     "binding-style": "a style that WSDL does not have, an rpc binding that WS-I does not allow, or the SOAP encoding",
+    "soap-jms": "an element of W3C's SOAP over JMS that calls do not follow",
     "binding-unserved": "a binding that is not of SOAP",
     "no-service": "sources without any binding that was asked for",
 }

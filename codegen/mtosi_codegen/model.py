@@ -280,6 +280,7 @@ class Operation:
         request, response, fault: the body elements; None where there is none.
         fault_elements: all elements that faults carry; the first is `fault`.
         bound_name: its name in the binding.
+        headers: the elements of header parts, but the MTOSI header.
     """
 
     name: str
@@ -292,6 +293,7 @@ class Operation:
     response_message: str
     fault_message: str
     fault_elements: tuple[QName, ...] = ()
+    headers: tuple[QName, ...] = ()
     bound_name: str = ""
     action: str = ""
     doc: str = ""
@@ -299,6 +301,7 @@ class Operation:
     request_class: ClassDef | None = None
     response_class: ClassDef | None = None
     fault_class: ClassDef | None = None
+    header_classes: list[ClassDef] = field(default_factory=list)
 
 
 @dataclass(slots=True, eq=False)
@@ -310,6 +313,7 @@ class Service:
         wsdl: file that contains the binding.
         files: all files that the WSDL reaches, for its findings.
         failed: operations that could not be joined.
+        delivery: options of calls that the WSDL sets, by name.
         uncalled: operations left out because the service sends the first message.
         module: dotted module path; filled by `names`, as is `class_name`.
     """
@@ -327,6 +331,8 @@ class Service:
     failed: list[str] = field(default_factory=list)
     uncalled: list[str] = field(default_factory=list)
     doc: str = ""
+    soap_version: str = "1.1"
+    delivery: dict[str, object] = field(default_factory=dict)
     module: str = ""
     class_name: str = ""
     findings: list[Finding] = field(default_factory=list)

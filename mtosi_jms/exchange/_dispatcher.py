@@ -18,9 +18,9 @@ import inspect
 import itertools
 import logging
 import threading
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
+from pathlib import Path
 from typing import Any, Final, Protocol, TypeAlias
 
 from mtosi_jms.bulk import Folders
@@ -35,7 +35,18 @@ from mtosi_jms.jms.table2 import MAX_INTEGER
 from mtosi_jms.patterns import Batch, BatchPosition, CommunicationPattern, cut_batches, parse_pattern
 from mtosi_jms.service import OperationInfo, RequestContext, ServiceInfo, SupplierBase
 from mtosi_jms.service.registry import chosen
-from mtosi_jms.soap import Envelope, Header, correlation_id, header_text, tag_of
+from mtosi_jms.soap import (
+    Envelope,
+    Header,
+    correlation_id,
+    header_text,
+    must_understand_fault,
+    names_of,
+    not_understood,
+    not_understood_blocks,
+    tag_of,
+    typed_blocks,
+)
 from mtosi_jms.stubs.fmw.hdr import (
     ActivityStatusEnumType,
     ActivityStatusType,
@@ -44,6 +55,7 @@ from mtosi_jms.stubs.fmw.hdr import (
     MessageTypeType,
 )
 from mtosi_jms.telemetry import of_message
+from mtosi_jms.xmlbind import RawXml, XmlObject
 
 __all__ = ["NO_REQUEST", "Abandoned", "Dispatcher", "FailureHook", "Failures", "ReplyAddress", "send_all"]
 
@@ -125,6 +137,9 @@ class Dispatcher:
         bulk_folders: folders below which files of BulkResponse requests may be written. Without any, such a request is
             answered with a fault (C18). Experimental.
         on_error: called with each failure that is not reported to a requestor.
+        understands: header blocks that the handlers understand, as Clark names or classes of elements. A request with
+            another block that must be understood is refused; the blocks that the WSDL declares for its operation are
+            understood.
 
     Raises:
         ConfigError: two services have one operation with the same request element, or an item is not an instance of a
@@ -140,6 +155,7 @@ class Dispatcher:
         eager: bool = False,
         bulk_folders: Folders = (),
         on_error: FailureHook | None = None,
+        understands: Collection[str | type[XmlObject]] = (),
     ) -> None:
         self.profile = profile
         self.eager = eager
@@ -148,6 +164,7 @@ class Dispatcher:
         self._operations = _operations_by_tag(services)
         self.package = services[0].__service__.root if services else None
         self.failures = Failures(on_error)
+        self._understands = names_of(understands)
 
     def over(self, change: Callable[[SupplierBase], SupplierBase]) -> Dispatcher:
         """Return a copy of this dispatcher with changed services."""
@@ -174,6 +191,11 @@ class Dispatcher:
         if len(found) < 2:
             return found
         return chosen(found, itemgetter(1), envelope.header, action or (action_of(message) if message else ""))
+
+    def _not_understood(self, envelope: Envelope, found: Sequence[_Served]) -> list[str]:
+        """Return the names of the header blocks of a request that must be understood and are not."""
+        declared = [supplier.__service__.header_tags(operation) for supplier, operation in found]
+        return not_understood(envelope, self._understands.union(*declared))
 
     def _unserved(self, envelope: Envelope, found: Sequence[_Served]) -> str:
         """Return why a request cannot be served."""
@@ -227,21 +249,26 @@ class Dispatcher:
             error = ProtocolError(what, correlation_id(request) or "")
             self.failures.report("a message that is not a request", error, message=message)
             return
+        found = self._served(envelope, message, action)
+        blocks = typed_blocks(envelope, found[0][0].__service__.root if found else None) if envelope.blocks else ()
         if envelope.warnings:
             identifier = correlation_id(request) or "none"
             text = "a request with %d warnings, correlation id %s, the first: %s"
             log.warning(text, len(envelope.warnings), identifier, envelope.warnings[0])
-        found = self._served(envelope, message, action)
-        if len(found) != 1:
-            what = self._unserved(envelope, found)
+        lost = self._not_understood(envelope, found) if blocks else []
+        if lost or len(found) != 1:
+            why = must_understand_fault(lost) if lost else self._unserved(envelope, found)
+            what = why.reason if isinstance(why, MtosiFault) else why
             self.failures.report(
                 "a request is refused", ProtocolError(what, correlation_id(request) or ""), message=message
             )
             if header_text(request, "msgType") != "NOTIFICATION":
-                yield from self.refuse(what, request, envelope.version, address)
+                for reply in self.refuse(why, request, envelope.version, address):
+                    reply.blocks += not_understood_blocks(lost) if envelope.version == "1.2" else ()
+                    yield reply
             return
         supplier, operation = found[0]
-        call = _Call(self, supplier, operation, request, envelope.version, address)
+        call = _Call(self, supplier, operation, request, envelope.version, address, blocks)
         if address is not None and operation.mep != "one-way":
             address.admit()
         yield from call.replies(in_package(envelope, supplier.__service__.root).body, message)
@@ -318,6 +345,7 @@ class _Call:
         request: the request's header.
         version: the request's SOAP version.
         address: as in `Dispatcher.dispatch`.
+        blocks: the request's header blocks beside the MTOSI header.
     """
 
     def __init__(
@@ -328,6 +356,7 @@ class _Call:
         request: Header,
         version: str,
         address: ReplyAddress | None,
+        blocks: tuple[XmlObject | RawXml, ...],
     ) -> None:
         self._dispatcher = dispatcher
         self._supplier = supplier
@@ -336,6 +365,7 @@ class _Call:
         self._request = request
         self._version = version
         self._address = address
+        self._blocks = blocks
         self._closed = False
 
     def replies(self, body: Any, message: JmsMessage | None) -> Generator[Envelope, None, None]:
@@ -371,7 +401,12 @@ class _Call:
             bulk = self._dispatcher._bulk_of(self._supplier, operation, request)
             size = bulk.terms.batch_size or 0
         context = RequestContext(
-            operation=operation, header=request, message=message, batch_size=size, bulk=bulk.terms if bulk else None
+            operation=operation,
+            header=request,
+            message=message,
+            batch_size=size,
+            bulk=bulk.terms if bulk else None,
+            header_blocks=self._blocks,
         )
         result = self._supplier.handler(operation)(body, context)
         if operation.mep == "one-way":

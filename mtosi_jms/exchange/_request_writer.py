@@ -206,10 +206,13 @@ class RequestWriter:
         return dataclasses.replace(self._limits, **changes) if changes else self._limits
 
     def _target(self, call: Call) -> Target:
+        """Return where a call goes, with the options of the call, else of its address, the requestor and the WSDL."""
         target = target_of(self._names, call.destination, call.options)
-        if self._persistent is None or target.options.persistent is not None:
-            return target
-        return target._replace(options=dataclasses.replace(target.options, persistent=self._persistent))
+        settings = dict(call.service.delivery)
+        if self._persistent is not None:
+            settings["persistent"] = self._persistent
+        unset = {name: value for name, value in settings.items() if getattr(target.options, name) is None}
+        return target._replace(options=dataclasses.replace(target.options, **unset)) if unset else target
 
     def _exchange(self, identifier: str, now: float, options: CallOptions, *, simple: bool) -> Exchange[Any]:
         limits = self._limits_of(options)
@@ -273,8 +276,8 @@ class RequestWriter:
         self, header: Header, call: Call, target: Target, *, own_id: str | None = None, one_way: bool = False
     ) -> tuple[Header, JmsMessage]:
         """Return the message of a request, and its header after the call's `on_request` hook."""
-        names, options, version, body = self._names, target.options, "1.1", call.request
-        envelope = Envelope(header=header, body=body)
+        names, options, version, body = self._names, target.options, call.service.soap_version, call.request
+        envelope = Envelope(header=header, body=body, version=version)
         if options.on_request is not None:
             envelope = options.on_request(envelope)
             header, body, version = _header_in(envelope), envelope.body, envelope.version

@@ -17,7 +17,7 @@ from mtosi_jms.exchange._receiver import Receiver
 from mtosi_jms.exchange.messages import in_package
 from mtosi_jms.patterns import BatchAssembler, BatchCounts
 from mtosi_jms.service import Call
-from mtosi_jms.soap import Envelope, Header, correlation_id, header_text, tag_of
+from mtosi_jms.soap import Envelope, Header, correlation_id, header_text, names_of, require_understood, tag_of
 from mtosi_jms.xmlbind import XmlObject
 
 log = logging.getLogger(__package__)
@@ -154,11 +154,15 @@ def response_of(envelope: Envelope, call: Call) -> XmlObject:
 
     Raises:
         MtosiFault: the reply is a fault.
+        EnvelopeError: a header block must be understood and is not; a caller without classes judges that itself.
         ProtocolError: the body is not the operation's response.
     """
     header = envelope.header
     if envelope.fault is not None:
         raise envelope.fault
+    if envelope.blocks and call.service.root:
+        declared = call.service.header_tags(call.operation)
+        require_understood(envelope, names_of(call.options.understands) | declared)
     if header is not None and header_text(header, "msgType") == "ERROR":
         raise MtosiFault("the reply has msgType ERROR and no fault", detail=envelope.body, header=header)
     response: Any = envelope.body

@@ -11,7 +11,7 @@ import copy
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
@@ -48,6 +48,7 @@ from mtosi_jms.soap import Header, correlation_id, header_text
 from mtosi_jms.spool import InboxReceiver, IncomingJournal, give_back, handed_out, watch_inbox
 from mtosi_jms.telemetry import Count, Role
 from mtosi_jms.transport import Connection, Consumer, Delivery, Session, redeliver
+from mtosi_jms.xmlbind import XmlObject
 
 if TYPE_CHECKING:
     from mtosi_jms.exchange._aio_supplier import AsyncSupplier
@@ -88,6 +89,7 @@ class Supplier:
             further failure, up to 10 s.
         validate: whether bodies are checked against the schemas (001-S12): `ignore`, `warn` or `fail`; see
             `mtosi_jms.jms.body_check.Validate`.
+        understands: header blocks that the handlers understand, see `Dispatcher`.
 
     Raises:
         ConfigError: the destination is temporary, there is no service, two services have one operation with the same
@@ -111,6 +113,7 @@ class Supplier:
         inbox: IncomingJournal | None = None,
         retry_pause: float = 0.1,
         validate: Validate = "ignore",
+        understands: Collection[str | type[XmlObject]] = (),
     ) -> None:
         check_connection("Supplier", connection)
         check_seconds("retry_pause", retry_pause, zero=True)
@@ -148,6 +151,7 @@ class Supplier:
                 eager=eager,
                 bulk_folders=bulk_folders,
                 on_error=on_error,
+                understands=understands,
             )
             self._transports = frozenset(service.__service__.transport for service in services)
         self._report_failure = self._dispatcher.failures.report

@@ -38,7 +38,7 @@ from mtosi_jms.gateway._sources import Request, Source
 from mtosi_jms.jms.body_check import Validate, body_check
 from mtosi_jms.namespaces import MSG, clark
 from mtosi_jms.service.registry import find_operations
-from mtosi_jms.soap import Envelope, Header, header_text, parse, renamed, tag_of
+from mtosi_jms.soap import Envelope, Header, blocks_in, header_text, parse, renamed, tag_of
 from mtosi_jms.stubs.fmw.hdr import (
     ActivityStatusEnumType,
     ActivityStatusType,
@@ -403,6 +403,7 @@ class Endpoint:
 
     def _given(self, envelope: Envelope, request: Request, iterator: str) -> tuple[int, bytes]:
         """The reply for the client, in its version of SOAP; the body is unchanged."""
+        envelope.blocks = blocks_in(envelope, request.envelope.version)
         envelope.version, tag = request.envelope.version, ""
         if envelope.fault is not None:
             return 500, _fault_of_iterator(envelope, request).to_bytes()

@@ -23,7 +23,7 @@ from mtosi_jms.jms.binding import DEFAULT_PROFILE
 from mtosi_jms.jms.body_check import Validate, body_check
 from mtosi_jms.jms.soap_jms import action_of
 from mtosi_jms.namespaces import clark, split_clark
-from mtosi_jms.soap import Envelope, Header, header_text, parse, renamed, tag_of
+from mtosi_jms.soap import Envelope, Header, blocks_in, header_text, parse, renamed, tag_of
 from mtosi_jms.stubs.fmw.hdr import CommunicationPatternType, CommunicationStyleType, MessageTypeType
 from mtosi_jms.xmlbind import RawXml
 
@@ -328,6 +328,7 @@ class Forwarder(Dispatcher):
         if address is not None:
             address.complete(header)
         made = copy.copy(reply)
+        made.blocks = blocks_in(reply, request.version)
         made.header, made.version = header, request.version
         wanted = f"{tag.removesuffix(OF_REQUEST)}{suffix}"
         if tag.endswith(OF_REQUEST) and tag_of(made.body) not in ("", wanted):
@@ -345,7 +346,7 @@ def _as_rpc(envelope: Envelope) -> Envelope:
         reply_to_uri=None,
         failure_replyto_uri=None,
     )
-    return Envelope(header=header, body=envelope.body, blocks=envelope.blocks, more=envelope.more)
+    return Envelope(header=header, body=envelope.body, blocks=blocks_in(envelope, "1.1"), more=envelope.more)
 
 
 class Poster:

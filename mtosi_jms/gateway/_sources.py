@@ -14,7 +14,7 @@ from mtosi_jms.gateway._iterators import Replies, Store, read_ahead
 from mtosi_jms.namespaces import NOTMSG, clark
 from mtosi_jms.notifications import Publisher, events_in
 from mtosi_jms.service import Address, Call, CallOptions, OperationInfo, ServiceInfo
-from mtosi_jms.soap import Envelope, Header, header_text, tag_of
+from mtosi_jms.soap import Envelope, Header, blocks_in, header_text, tag_of
 from mtosi_jms.stubs.fmw.hdr import CommunicationPatternType
 from mtosi_jms.xmlbind import RawXml, XmlObject
 
@@ -180,7 +180,7 @@ def _over_jms(made: Envelope, request: Request) -> Envelope:
             setattr(header, name, value)
     header.originator_uri = client_header.originator_uri or client_header.sender_uri
     given = request.envelope
-    return Envelope(header=header, body=given.body, blocks=given.blocks, more=given.more)
+    return Envelope(header=header, body=given.body, blocks=blocks_in(given, "1.1"), more=given.more)
 
 
 class ByDispatcher:

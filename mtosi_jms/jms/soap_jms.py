@@ -22,7 +22,17 @@ from mtosi_jms.masking import is_secret, without_login
 from mtosi_jms.namespaces import TRANSPORT_JMS_W3C
 from mtosi_jms.soap import Envelope
 
-__all__ = ["action_of", "as_reply", "as_request", "breach", "charset_of", "chooses", "is_soap_jms", "says_fault", "speaks"]
+__all__ = [
+    "action_of",
+    "as_reply",
+    "as_request",
+    "breach",
+    "charset_of",
+    "chooses",
+    "is_soap_jms",
+    "says_fault",
+    "speaks",
+]
 
 _PREFIX: Final = "SOAPJMS_"
 _URI: Final = f"{_PREFIX}requestURI"

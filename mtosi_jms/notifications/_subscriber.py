@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Self
 
@@ -21,10 +21,11 @@ from mtosi_jms.masking import shown_half_made
 from mtosi_jms.notifications._events import Received, events_in, name_of
 from mtosi_jms.notifications._losses import Loss, LossHook, LossWatch
 from mtosi_jms.service import check_seconds
-from mtosi_jms.soap import correlation_id
+from mtosi_jms.soap import correlation_id, names_of, require_understood
 from mtosi_jms.spool import InboxDelivery, InboxReceiver, IncomingJournal, Landing, begin, mark_in_doubt, watch_inbox
 from mtosi_jms.telemetry import Count, of_message
 from mtosi_jms.transport import Connection, Delivery, dropped, is_open, redeliver
+from mtosi_jms.xmlbind import XmlObject
 
 if TYPE_CHECKING:
     from mtosi_jms.notifications._aio import AsyncSubscriber
@@ -71,6 +72,8 @@ class Subscriber(Iterator[Received]):
         clock: returns monotonic seconds; used for heartbeats.
         validate: whether bodies are checked against the schemas (001-S12): `ignore`, `warn` or `fail`; see
             `mtosi_jms.jms.body_check.Validate`.
+        understands: header blocks that the application understands, as Clark names or classes of elements. A message
+            with another block that must be understood is treated as one that cannot be read.
 
     Raises:
         NamingError: the destination cannot be resolved.
@@ -97,6 +100,7 @@ class Subscriber(Iterator[Received]):
         on_loss: LossHook | None = None,
         clock: Callable[[], float] = time.monotonic,
         validate: Validate = "ignore",
+        understands: Collection[str | type[XmlObject]] = (),
     ) -> None:
         check_connection("Subscriber", connection)
         check_seconds("timeout", timeout, zero=True)
@@ -110,6 +114,7 @@ class Subscriber(Iterator[Received]):
         self._on_error = on_error
         self._package = package
         self._check = body_check(validate)
+        self._understands = names_of(understands)
         self._strict = profile is not None and profile.validation == "strict"
         self._events: deque[Received] = deque()
         self._in_hand: Delivery | None = None
@@ -240,6 +245,7 @@ class Subscriber(Iterator[Received]):
         since_ns = time.time_ns()
         try:
             envelope = from_jms(delivery.message, strict=self._strict, package=self._package)
+            require_understood(envelope, self._understands)
             judge_body(self._check, delivery.message, envelope)
             if envelope.body is None:
                 raise EnvelopeError("the SOAP body is empty")

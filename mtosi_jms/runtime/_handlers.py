@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, Protocol, TypeAlias
 
 from mtosi_jms.errors import EnvelopeError
@@ -13,9 +13,10 @@ from mtosi_jms.jms import JmsMessage
 from mtosi_jms.jms.binding import from_jms, judge_body
 from mtosi_jms.jms.body_check import Validate, body_check
 from mtosi_jms.notifications import events_in
-from mtosi_jms.soap import Envelope
+from mtosi_jms.soap import Envelope, names_of, require_understood
 from mtosi_jms.telemetry import of_message
 from mtosi_jms.transport import Session
+from mtosi_jms.xmlbind import XmlObject
 
 log = logging.getLogger(__package__)
 
@@ -63,7 +64,11 @@ def answering(supplier: Supplier) -> Handler:
 
 
 def events(
-    on_event: Callable[[Any, Envelope], object], *, strict: bool = False, validate: Validate = "ignore"
+    on_event: Callable[[Any, Envelope], object],
+    *,
+    strict: bool = False,
+    validate: Validate = "ignore",
+    understands: Collection[str | type[XmlObject]] = (),
 ) -> Handler:
     """The handler of notifications: calls a function for each event of a message, in order.
 
@@ -74,12 +79,15 @@ def events(
         strict: departures from the schema are errors.
         validate: whether bodies are held against the schemas (001-S12): `ignore`, `warn` or `fail`; see
             `mtosi_jms.jms.body_check.Validate`.
+        understands: header blocks that the application understands; with another one that must be understood, a message
+            cannot be read.
     """
 
-    check = body_check(validate)
+    check, understood = body_check(validate), names_of(understands)
 
     def handle(message: JmsMessage, context: HandlingContext) -> None:
         envelope = from_jms(message, strict=strict)
+        require_understood(envelope, understood)
         judge_body(check, message, envelope)
         if envelope.body is None:
             raise EnvelopeError("the SOAP body is empty")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import difflib
 import inspect
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import TracebackType
@@ -21,7 +21,7 @@ from mtosi_jms.closing import Closeable
 from mtosi_jms.errors import ConfigError, MtosiFault
 from mtosi_jms.jms import Destination, JmsMessage
 from mtosi_jms.masking import shown_half_made, without_login
-from mtosi_jms.soap import Envelope, Header, correlation_id, tag_of
+from mtosi_jms.soap import Envelope, Header, correlation_id, names_of, tag_of
 from mtosi_jms.xmlbind import (
     DistinguishedNameMixin,
     RawXml,
@@ -102,6 +102,8 @@ class OperationInfo:
         request, response, fault: paths of the element classes below the service's root; empty if there is none. For a
             service without classes, the Clark names of the elements; then an empty response means any.
         request_message, response_message, fault_message: names of the WSDL messages, the header's msgName.
+        headers: paths of the classes of the header blocks, beside the MTOSI header, that the WSDL declares for its
+            messages. They count as understood.
         batch_path: Python names from the response down to the list that is split into batches; empty if the SDK cannot
             split a response.
         soap_action: the SOAP action of the WSDL; empty if it has none.
@@ -116,6 +118,7 @@ class OperationInfo:
     request_message: str = ""
     response_message: str = ""
     fault_message: str = ""
+    headers: tuple[str, ...] = ()
     batch_path: tuple[str, ...] = ()
     soap_action: str = ""
 
@@ -132,6 +135,9 @@ class ServiceInfo:
         root: package that class paths are relative to; empty for a service without classes, whose callers see
             envelopes (`on_request`, `on_reply`) and take what any package makes of a body.
         transport: the transport that the WSDL's binding names, where that is W3C's SOAP over JMS; else empty.
+        soap_version: that of the WSDL's binding; requests are sent in it.
+        delivery: options that the WSDL sets for calls: pairs of a name in `CallOptions` and a value. A call, its
+            address and the requestor's `persistent` count before them.
         operations: in the order of the WSDL.
     """
 
@@ -141,6 +147,8 @@ class ServiceInfo:
     port_type: str = ""
     address: str = ""
     transport: str = ""
+    soap_version: str = "1.1"
+    delivery: tuple[tuple[str, Any], ...] = ()
     operations: tuple[OperationInfo, ...] = ()
 
     @cached_property
@@ -156,6 +164,10 @@ class ServiceInfo:
         """
         cls: type[XmlObject] = resolve_class(path, self.root)
         return cls
+
+    def header_tags(self, operation: OperationInfo) -> frozenset[str]:
+        """The Clark names of the header blocks that the WSDL declares for an operation."""
+        return frozenset(str(self.load(path).__xml__.tag) for path in operation.headers)
 
     @cached_property
     def by_request_tag(self) -> Mapping[str, tuple[OperationInfo, ...]]:
@@ -182,6 +194,8 @@ class CallOptions:
             ProtocolError, "keep_first" goes on with the first content (P32).
         correlation_id: the header's correlationId instead of a generated one (R3b).
         header: further header fields by Python name (`originator_uri`, `vendor_extensions`, ...).
+        understands: header blocks that the caller understands, as Clark names or classes of elements. A reply with
+            another block that must be understood is an error, unless the operation's WSDL declares it.
         on_request: called with the envelope of the request before it is sent. The envelope that it returns is sent
             instead, with JMS headers and properties from its header. If it raises an error, the caller gets that, and
             nothing is sent.
@@ -197,6 +211,7 @@ class CallOptions:
     on_conflict: Literal["error", "keep_first"] | None = None
     correlation_id: str | None = None
     header: Mapping[str, object] = field(default_factory=dict, repr=False)
+    understands: Collection[str | type[XmlObject]] = ()
     on_request: Callable[[Envelope], Envelope] | None = None
     on_reply: Callable[[Envelope], object] | None = None
 
@@ -212,6 +227,7 @@ class CallOptions:
             raise ConfigError(f"persistent: give True or False, not {self.persistent!r}")
         if self.on_conflict not in (None, "error", "keep_first"):
             raise ConfigError(f'on_conflict: give "error" or "keep_first", not {self.on_conflict!r}')
+        names_of(self.understands)
         for name in ("on_request", "on_reply"):
             hook = getattr(self, name)
             if hook is not None and not callable(hook):
@@ -556,6 +572,7 @@ class RequestContext:
         bulk: in the pattern BulkResponse, the requested properties of the file, which the supplier writes from the
             handler's objects; None in any other pattern.
         reply_fields: header fields to add to the responses, by Python name; the handler may fill it.
+        header_blocks: the header blocks beside the MTOSI header, as objects where a class is known for their element.
     """
 
     operation: OperationInfo
@@ -564,6 +581,7 @@ class RequestContext:
     batch_size: int = 0
     bulk: BulkTerms | None = None
     reply_fields: dict[str, object] = field(default_factory=dict)
+    header_blocks: tuple[XmlObject | RawXml, ...] = ()
 
     @property
     def correlation_id(self) -> str | None:

@@ -2,6 +2,15 @@
 
 from __future__ import annotations
 
+from mtosi_jms.soap._blocks import (
+    blocks_in,
+    must_understand_fault,
+    names_of,
+    not_understood,
+    not_understood_blocks,
+    require_understood,
+    typed_blocks,
+)
 from mtosi_jms.soap._envelope import Envelope, renamed, start_tag, tag_of
 from mtosi_jms.soap._faults import fault_of, soap_prefix
 from mtosi_jms.soap._header import FIELD_NAMES, correlation_id, header_text, header_texts
@@ -13,6 +22,7 @@ __all__ = [
     "FIELD_NAMES",
     "Envelope",
     "Header",
+    "blocks_in",
     "correlation_id",
     "exception_for",
     "fault_class",
@@ -20,10 +30,16 @@ __all__ = [
     "fault_of",
     "header_text",
     "header_texts",
+    "must_understand_fault",
+    "names_of",
+    "not_understood",
+    "not_understood_blocks",
     "parse",
     "read",
     "renamed",
+    "require_understood",
     "soap_prefix",
     "start_tag",
     "tag_of",
+    "typed_blocks",
 ]

@@ -55,6 +55,8 @@ class _Linker:
         operation.request, operation.request_class = request.xml, request
         if response is not None:
             operation.response, operation.response_class = response.xml, response
+        known = self._model.elements
+        operation.header_classes = [known[name] for name in operation.headers if name in known]
         operation.fault_elements = tuple(
             fault.xml
             for fault in (self._element(operation, name, fault=True) for name in operation.fault_elements)

@@ -49,6 +49,7 @@ def _messages(model: Model) -> Iterator[ClassDef]:
         for operation in service.operations:
             messages = (operation.request_class, operation.response_class, operation.fault_class)
             yield from (cls for cls in messages if cls is not None)
+            yield from operation.header_classes
             yield from (model.elements[name] for name in operation.fault_elements if name in model.elements)
 
 

@@ -97,14 +97,14 @@ def _shares_line(head: str) -> bool:
     return re.search(r"\w[(\[]$", head) is not None
 
 
-def python(value: str | Sequence[str] | Mapping[str, str]) -> str:
-    """A string, several strings or a dict of strings as Python literals, in double quotes."""
+def python(value: object) -> str:
+    """A string, a number, a sequence or a dict of these as a Python literal; strings in double quotes."""
     if isinstance(value, str):
         escaped = value.replace("\\", "\\\\").replace('"', '\\"')
         return '"' + "".join(char if char.isprintable() else repr(char)[1:-1] for char in escaped) + '"'
     if isinstance(value, Mapping):
         return f"{{{', '.join(f'{python(key)}: {python(text)}' for key, text in value.items())}}}"
-    return tuple_of([python(text) for text in value])
+    return tuple_of([python(item) for item in value]) if isinstance(value, Sequence) else repr(value)
 
 
 def tuple_of(items: Sequence[str]) -> str:

@@ -30,6 +30,8 @@ class ServiceView:
         self.port_type = service.port_type
         self.address = service.address
         self.transport = service.transport if service.transport == TRANSPORT_JMS_W3C else ""
+        self.soap_version = service.soap_version if service.soap_version != "1.1" else ""
+        self.delivery = list(service.delivery.items())
         self.doc = service.doc or f"The interface {service.name}."
         classes = _class_names([operation.python_name for operation in service.operations])
         self.operations = [self._operation(operation, classes) for operation in service.operations]
@@ -94,12 +96,13 @@ def batch_path(cls: ClassDef | None) -> tuple[Field, ...]:
     return ()
 
 
-def _about(operation: Operation) -> dict[str, str]:
+def _about(operation: Operation) -> dict[str, object]:
     roles = ("request", "response", "fault")
     classes = {role: getattr(operation, f"{role}_class") for role in roles}
-    about = {name: getattr(operation, name) for name in ("name", "python_name", "mep")}
+    about: dict[str, object] = {name: getattr(operation, name) for name in ("name", "python_name", "mep")}
     about |= {role: path_of(cls) for role, cls in classes.items() if cls is not None}
     about |= {f"{role}_message": getattr(operation, f"{role}_message") for role in roles}
+    about["headers"] = [path_of(cls) for cls in operation.header_classes]
     about["soap_action"] = operation.action
     return {name: value for name, value in about.items() if value}
 

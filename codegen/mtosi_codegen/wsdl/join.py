@@ -7,7 +7,7 @@ elements here (`elements`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from difflib import SequenceMatcher
 from typing import Final, Literal
 
@@ -23,11 +23,13 @@ from mtosi_codegen.wsdl.model import (
     Definitions,
     Message,
     Part,
+    Port,
     PortOperation,
     PortType,
 )
 from mtosi_codegen.wsdl.read import read_definitions
 from mtosi_codegen.xsd.model import Place, QName, SchemaSet
+from mtosi_jms.namespaces import HDR
 
 _SUFFIXES: Final = ("MSG", "RPC", "PortType", "Binding", "Service", "Soap", "Jms", "JMS", "Http", "HTTP")
 _CLOSE: Final = 0.8
@@ -35,7 +37,35 @@ _ROLES: Final = frozenset({"request", "response", "input", "output", "in", "out"
 _STYLES: Final = ("document", "rpc")
 _LEFT_OUT: Final = "not generated: operation left out"
 
+_MTOSI_HEADERS: Final = (QName(HDR, "header"), QName("tmf854.v1", "header"))
+
 Kind = Literal["request", "response"]
+
+
+def _whole(text: str, most: int) -> int:
+    """A number of JMS.
+
+    Raises:
+        ValueError: it is not a number from 0 to `most`.
+    """
+    if not (text.isascii() and text.isdigit() and int(text) <= most):
+        raise ValueError(text)
+    return int(text)
+
+
+_DELIVERY: Final[dict[str, tuple[str, Callable[[str], object]]]] = {
+    "deliveryMode": ("persistent", {"PERSISTENT": True, "NON_PERSISTENT": False}.__getitem__),
+    "timeToLive": ("time_to_live", lambda text: _whole(text, 2**63 - 1) / 1000),
+    "priority": ("priority", lambda text: _whole(text, 9)),
+}
+"""Elements of W3C's SOAP over JMS: the option of a call that each sets, and what reads its value."""
+
+
+def _instead(setting: str) -> str:
+    """What says in the SDK what an element of W3C's SOAP over JMS says, where calls do not follow it."""
+    if setting.endswith("eplyToName"):
+        return "a requestor receives where its reply_to says"
+    return "connect says how the provider is reached" if setting.startswith("jndi") else "calls have no such option"
 
 
 def services_of(sources: Sources, schema: SchemaSet, findings: Findings, bindings: Bindings = "jms") -> list[Service]:
@@ -123,7 +153,8 @@ class _Joiner:
     def service(self) -> Service:
         binding = self._binding
         port_type = self._port_type()
-        port = next((port for port in self._all.ports if port.binding == binding.name), None)
+        ports = [port for port in self._all.ports if port.binding == binding.name]
+        port = ports[0] if ports else None
         operations: list[Operation] = []
         if not binding.operations:
             message = f"{'binding' if binding.style else 'port type'} {binding.name.local!r} has no operations"
@@ -145,7 +176,26 @@ class _Joiner:
             failed=self._failed,
             uncalled=self._uncalled,
             doc=port_type.doc if port_type else "",
+            soap_version=binding.version,
+            delivery=self._delivery(ports),
         )
+
+    def _delivery(self, ports: list[Port]) -> dict[str, object]:
+        """What W3C's SOAP over JMS says of messages; the port counts before its service, that before the binding."""
+        found: dict[str, object] = {}
+        for setting in (*self._binding.settings, *(ports[0].settings if ports else ())):
+            option, read = _DELIVERY.get(setting.name, ("", None))
+            if read is None:
+                self.report("soap-jms", setting.place, f"soapjms:{setting.name}", f"left out: {_instead(setting.name)}")
+                continue
+            try:
+                found[option] = read(setting.value)
+            except (KeyError, ValueError):
+                text = f"soapjms:{setting.name} is {setting.value!r}"
+                self.report("soap-jms", setting.place, text, "left out: it is not a value of JMS")
+        for setting in (setting for port in ports[1:] for setting in port.settings):
+            self.report("soap-jms", setting.place, f"soapjms:{setting.name}", "left out: the first port counts")
+        return found
 
     @property
     def style(self) -> str:
@@ -267,7 +317,7 @@ class _Joiner:
         if request is None or (operation.output is not None and response is None):
             self._failed.append(operation.name)
             return None
-        bodies.headers()
+        headers = tuple(dict.fromkeys(bodies.headers()))
         faults = list(bodies.faults())
         mep: Literal["request-response", "one-way"] = "request-response" if operation.output else "one-way"
         return Operation(
@@ -281,6 +331,7 @@ class _Joiner:
             response[0].name.local if response else "",
             faults[0][0].name.local if faults else "",
             fault_elements=tuple(element for _, element in faults),
+            headers=headers,
             bound_name=bound.name,
             action=bound.action,
             doc=operation.doc,
@@ -459,15 +510,20 @@ class _Bodies:
 
     # Beside the body
 
-    def headers(self) -> None:
-        """Make elements for header parts with a type; report undefined header parts."""
+    def headers(self) -> Iterator[QName]:
+        """The elements of header parts but the MTOSI header. Those with a type are made, undefined ones reported."""
         for header in (*self._bound.input.headers, *self._bound.output.headers):
             part = self._joiner.header_part(header.message, header.part)
             if part is None:
                 text = f"header part {header.part!r} of message {header.message.local!r} is not defined"
                 self._joiner.report("message-part", header.place, text, "left out; such a header block stays XML")
-            elif part.element is None and part.type is not None:
-                self._made.typed(QName(header.namespace, part.name), part.type, part.place, f"Header part {part.name}.")
+                continue
+            element = part.element
+            if element is None and part.type is not None:
+                element = QName(header.namespace, part.name)
+                self._made.typed(element, part.type, part.place, f"Header part {part.name}.")
+            if element is not None and not header.fault and element not in _MTOSI_HEADERS:
+                yield element
 
     def faults(self) -> Iterator[tuple[Message, QName]]:
         """The messages of the faults, each with the element in its detail."""

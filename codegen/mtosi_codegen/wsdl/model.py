@@ -104,9 +104,23 @@ class BoundOperation:
     labels: tuple[str, str] = ("", "")
 
 
+@dataclass(slots=True)
+class Setting:
+    """An element of W3C's SOAP over JMS, such as `soapjms:priority`; `name` is local."""
+
+    name: str
+    value: str
+    place: Place
+
+
 @dataclass(slots=True, eq=False)
 class Binding:
-    """A SOAP binding. An empty style marks a stand-in for a port type that no SOAP binding binds."""
+    """A SOAP binding. An empty style marks a stand-in for a port type that no SOAP binding binds.
+
+    Attributes:
+        version: SOAP version.
+        settings: elements of W3C's SOAP over JMS in it.
+    """
 
     name: QName
     type: QName
@@ -114,6 +128,8 @@ class Binding:
     style: str
     place: Place
     operations: tuple[BoundOperation, ...]
+    version: str = "1.1"
+    settings: tuple[Setting, ...] = ()
 
 
 @dataclass(slots=True, eq=False)
@@ -132,12 +148,18 @@ class OtherBinding:
 
 @dataclass(slots=True, eq=False)
 class Port:
-    """A port: a binding with an address; `jms` tells whether that is a JMS address."""
+    """A port: a binding with an address.
+
+    Attributes:
+        jms: whether that is a JMS address.
+        settings: elements of W3C's SOAP over JMS in its service and in it; the last of a name counts.
+    """
 
     binding: QName
     address: str
     service: str
     jms: bool = False
+    settings: tuple[Setting, ...] = ()
 
 
 @dataclass(slots=True)

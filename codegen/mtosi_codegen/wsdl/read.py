@@ -22,10 +22,11 @@ from mtosi_codegen.wsdl.model import (
     Port,
     PortOperation,
     PortType,
+    Setting,
 )
 from mtosi_codegen.xsd.model import Place, QName
 from mtosi_codegen.xsd.read import plain
-from mtosi_jms.namespaces import WSDL, WSDL_SOAP11, WSDL_SOAP12
+from mtosi_jms.namespaces import TRANSPORT_JMS_W3C, WSDL, WSDL_SOAP11, WSDL_SOAP12
 
 _SOAP: Final = (WSDL_SOAP11, WSDL_SOAP12)
 _MIME: Final = "http://schemas.xmlsoap.org/wsdl/mime/"
@@ -79,7 +80,8 @@ class WsdlReader:
             address = self._soap(port, "address")
             location = (address.get("location") or "").strip() if address is not None else ""
             binding, name = self._names.qname(port, "binding"), self._names.name(service)
-            found.ports.append(Port(binding, location, name, is_jms_port(port)))
+            settings = (*self._settings(service), *self._settings(port))
+            found.ports.append(Port(binding, location, name, is_jms_port(port), settings))
 
     def _check_again(
         self, what: str, known: Message | PortType, again: Message | PortType, contents: Sequence[object]
@@ -160,7 +162,14 @@ class WsdlReader:
             (soap.get("style") or "document").strip(),
             self._place(element),
             tuple(self._bound_operation(child) for child in self._children(element, "operation")),
+            "1.2" if soap.tag == f"{{{WSDL_SOAP12}}}binding" else "1.1",
+            tuple(self._settings(element)),
         )
+
+    def _settings(self, element: etree._Element) -> Iterator[Setting]:
+        """The elements of W3C's SOAP over JMS in an element."""
+        for child in element.iterchildren(f"{{{TRANSPORT_JMS_W3C}}}*"):
+            yield Setting(etree.QName(child).localname, "".join(child.itertext()).strip(), self._place(child))
 
     def _bound_operation(self, element: etree._Element) -> BoundOperation:
         soap = self._soap(element, "operation")
