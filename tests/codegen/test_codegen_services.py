@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 import inspect
 from collections.abc import Callable
@@ -11,6 +12,10 @@ import pytest
 
 import mtosi_jms
 from mtosi_codegen import Result, generate
+from mtosi_jms.errors import MtosiFault
+from mtosi_jms.jms import JmsMessage
+from mtosi_jms.soap import parse
+from mtosi_jms.testing import exchange
 
 JMS = '<s:binding style="document" transport="http://schemas.xmlsoap.org/soap/jms"/>'
 
@@ -114,3 +119,125 @@ def test_a_wsdl_that_names_the_transport_of_the_w3c(
         service = importlib.import_module(f"{package(build(files))}.urn_w.oracle").Oracle.__service__
         found.append((service.transport, service.operations[0].soap_action))
     assert found == [("", ""), ("http://www.w3.org/2010/soapjms/", "urn:ask")]
+
+
+SOAPJMS = 'xmlns:j="http://www.w3.org/2010/soapjms/"'
+
+
+def _with_settings(text: str, **places: str) -> str:
+    """A WSDL with elements of W3C's SOAP over JMS in its binding, service or port."""
+    for place, elements in places.items():
+        start = {"binding": "<s:binding", "service": "<w:port ", "port": "<s:address"}[place]
+        made = "".join(f"<j:{name} {SOAPJMS}>{value}</j:{name}>" for name, _, value in map(_split, elements.split()))
+        assert start in text
+        text = text.replace(start, f"{made}{start}", 1)
+    return text
+
+
+def _split(setting: str) -> tuple[str, str, str]:
+    return setting.partition("=")
+
+
+@pytest.mark.obligation("REQ5")
+@pytest.mark.parametrize(
+    ("places", "delivery", "reported"),
+    [
+        (
+            {"binding": "deliveryMode=PERSISTENT timeToLive=60000 priority=8"},
+            {"persistent": True, "time_to_live": 60.0, "priority": 8},
+            [],
+        ),
+        ({"binding": "priority=8", "service": "priority=7", "port": "priority=1"}, {"priority": 1}, []),
+        ({"binding": "priority=8", "service": "priority=7"}, {"priority": 7}, []),
+        ({"port": "timeToLive=0 deliveryMode=NON_PERSISTENT"}, {"persistent": False, "time_to_live": 0.0}, []),
+        ({"binding": "priority=12"}, {}, ["soapjms:priority is '12'"]),
+        ({"binding": "priority=8", "port": "priority=-1"}, {"priority": 8}, ["soapjms:priority is '-1'"]),
+        ({"port": "timeToLive=1.5"}, {}, ["soapjms:timeToLive is '1.5'"]),
+        ({"service": "deliveryMode=durable"}, {}, ["soapjms:deliveryMode is 'durable'"]),
+        ({"binding": "replyToName=a topicReplyToName=b"}, {}, ["soapjms:replyToName", "soapjms:topicReplyToName"]),
+        (
+            {
+                "service": "jndiURL=x jndiInitialContextFactory=y",
+                "port": "jndiConnectionFactoryName=z jndiContextParameter=",
+            },
+            {},
+            [
+                "soapjms:jndiConnectionFactoryName",
+                "soapjms:jndiContextParameter",
+                "soapjms:jndiInitialContextFactory",
+                "soapjms:jndiURL",
+            ],
+        ),
+        ({"binding": "lookupVariant=x"}, {}, ["soapjms:lookupVariant"]),
+    ],
+)
+def test_soap_jms_elements_are_options_of_calls_or_findings(
+    build: Callable[..., Result],
+    wsdl: Any,
+    ask: dict[str, str],
+    messages: str,
+    package: Callable[[Result], str],
+    places: dict[str, str],
+    delivery: dict[str, object],
+    reported: list[str],
+) -> None:
+    result = build({"a.wsdl": _with_settings(wsdl("\n".join(ask.values())), **places), "messages.xsd": messages})
+    assert sorted(finding.message for finding in result.findings) == reported
+    assert {finding.rule for finding in result.findings} <= {"soap-jms"}
+    oracle = importlib.import_module(f"{package(result)}.urn_w.oracle").Oracle
+    assert dict(oracle.__service__.delivery) == delivery
+
+
+@pytest.mark.obligation("REQ5", "REQ6")
+def test_calls_follow_the_wsdl_and_their_own_options(
+    build: Callable[..., Result], wsdl: Any, ask: dict[str, str], messages: str, package: Callable[[Result], str]
+) -> None:
+    text = wsdl("\n".join(ask.values())).replace(
+        "http://schemas.xmlsoap.org/soap/jms", "http://www.w3.org/2010/soapjms/"
+    )
+    text = _with_settings(text, binding="deliveryMode=PERSISTENT timeToLive=60000 priority=8")
+    text = text.replace("http://schemas.xmlsoap.org/wsdl/soap/", "http://schemas.xmlsoap.org/wsdl/soap12/")
+    oracle = importlib.import_module(
+        f"{package(build({'a.wsdl': text, 'messages.xsd': messages}))}.urn_w.oracle"
+    ).Oracle
+    answers: list[JmsMessage] = []
+
+    class Lost(oracle.Supplier):  # type: ignore[misc, name-defined]
+        def ask(self, request: Any, context: Any) -> Any:
+            answers.append(context.message)
+            raise MtosiFault("nothing is known", fault_code="Server")
+
+    with exchange([Lost()]) as pair:
+        calls: list[tuple[str, dict[str, Any], tuple[str, int, int]]] = [
+            ("queue:EMS.OS", {}, ("PERSISTENT", 60_000, 8)),
+            ("queue:EMS.OS", {"priority": 2, "time_to_live": 5, "persistent": False}, ("NON_PERSISTENT", 5_000, 2)),
+            ("jms:queue:EMS.OS?priority=3&timeToLive=7000", {}, ("PERSISTENT", 7_000, 3)),
+        ]
+        for address, options, expected in calls:
+            address = address.replace("EMS.OS", pair.destination.name)
+            stub = oracle(pair.requestor, address)
+            for call in (
+                lambda stub=stub, **given: stub.ask(what="?", **given),
+                lambda stub=stub, **given: asyncio.run(stub.aio.ask(what="?", **given)),
+            ):
+                with pytest.raises(MtosiFault, match="nothing is known") as fault:
+                    call(options=mtosi_jms.CallOptions(**options))
+                assert fault.value.fault_code == "Receiver"
+                sent = answers.pop()
+                assert (sent.delivery_mode.name, sent.time_to_live_ms, sent.priority) == expected
+                assert sent.properties["SOAPJMS_contentType"] == "application/soap+xml; charset=UTF-8"
+                assert parse(sent.body).version == "1.2"
+
+
+@pytest.mark.obligation("REQ3")
+def test_header_parts_are_declared(
+    build: Callable[..., Result], wsdl: Any, ask: dict[str, str], messages: str, package: Callable[[Result], str]
+) -> None:
+    part = '<w:part name="tx" element="m:refused"/></w:message>'
+    text = wsdl("\n".join(ask.values())).replace("</w:message>", part, 1)
+    bound = '<s:header message="t:askRequest" part="tx" use="literal"/><s:body parts="body" use="literal"/>'
+    text = text.replace('<s:body use="literal"/>', bound, 1)
+    for options in ({}, {"operations": ["ask"]}):
+        name = package(build({"a.wsdl": text, "messages.xsd": messages}, **options))
+        service = importlib.import_module(f"{name}.urn_w.oracle").Oracle.__service__
+        assert service.header_tags(service.operations[0]) == {"{urn:m}refused"}

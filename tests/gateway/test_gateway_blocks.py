@@ -1,0 +1,118 @@
+"""What SOAP says beside the body, over HTTP: header blocks that must be understood, and the SOAP action."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+
+import mtosi_jms as mtosi
+from mtosi_jms import simulator
+from mtosi_jms.exchange import Dispatcher, Supplier
+from mtosi_jms.gateway import ByDispatcher, ByRequestor, Endpoint, Forwarder, HttpPeer, HttpServer, Store
+from mtosi_jms.namespaces import SOAP11, SOAP12
+from mtosi_jms.service import OperationInfo, ServiceInfo, SupplierBase
+from mtosi_jms.soap import parse
+from mtosi_jms.stubs.mri import mer
+from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
+from mtosi_jms.stubs.nrf.me import ManagedElementType
+from mtosi_jms.transport import Connection
+from mtosi_jms.xmlbind import RawXml
+
+from .conftest import ONE
+
+QUEUE = "queue:EMS.OS"
+TYPES = {SOAP11: "text/xml", SOAP12: "application/soap+xml"}
+
+
+def _operation(name: str) -> OperationInfo:
+    element = "mri.mer:GetManagedElement"
+    return OperationInfo(
+        name=name,
+        python_name=name,
+        request=f"{element}Request",
+        response=f"{element}Response",
+        soap_action=f"urn:{name}",
+    )
+
+
+class Twins(SupplierBase):
+    """Two operations with one request element."""
+
+    __service__ = ServiceInfo(
+        name="Twins",
+        namespace="urn:twins",
+        root="mtosi_jms.stubs",
+        operations=(_operation("live"), _operation("stored")),
+    )
+
+    def live(self, request: Any, context: mtosi.RequestContext) -> mer.GetManagedElementResponse:
+        return mer.GetManagedElementResponse(me=ManagedElementType(location="live"))
+
+    def stored(self, request: Any, context: mtosi.RequestContext) -> mer.GetManagedElementResponse:
+        return mer.GetManagedElementResponse(me=ManagedElementType(location="stored"))
+
+
+@pytest.fixture(params=["services", "jms"])
+def serve(request: pytest.FixtureRequest, connection: Connection) -> Iterator[Callable[[Any], str]]:
+    """Starts a server with a service, here or beyond JMS; returns its URL."""
+    with ExitStack() as stack:
+
+        def start(service: Any) -> str:
+            source: Any = ByDispatcher(Dispatcher([service]))
+            if request.param == "jms":
+                stack.enter_context(Supplier(connection, QUEUE, [service]))
+                requestor = mtosi.Requestor(connection, sender_uri="jms/Gateway", temporary_reply=True)
+                source = ByRequestor(stack.enter_context(requestor), QUEUE, Store(10_000))
+            return stack.enter_context(HttpServer(Endpoint(source))).url
+
+        yield start
+
+
+@pytest.mark.obligation("REQ3")
+@pytest.mark.parametrize("space", [SOAP11, SOAP12])
+def test_a_block_that_must_be_understood(serve: Any, client: Any, space: str) -> None:
+    url = serve(simulator.ManagedElementEms(simulator.Network(elements=1)))
+    for must, code in (("0", None), ("1", "MustUnderstand")):
+        block = f'<t:Tx xmlns:t="urn:tx" soap:mustUnderstand="{must}"/>'
+        text = ONE.replace(SOAP11, space).replace("NAME", "NE-1")
+        text = text.replace("<soap:Body>", f"<soap:Header>{block}</soap:Header><soap:Body>")
+        answer = client(url).post(text, **{"Content-Type": TYPES[space]})
+        fault = parse(answer.content, needs_header=False).fault
+        assert (None if fault is None else fault.fault_code) == code
+        assert answer.headers["content-type"].startswith(TYPES[space])
+
+
+@pytest.mark.obligation("REQ3")
+def test_a_peer_over_http_is_told_of_it_in_its_version(connection: Connection) -> None:
+    def with_block(envelope: Any) -> Any:
+        envelope.version = "1.2"
+        envelope.blocks = [RawXml(f'<t:Tx xmlns:t="urn:tx" xmlns:S="{SOAP12}" S:mustUnderstand="true"/>'.encode())]
+        return envelope
+
+    services = [simulator.ManagedElementEms(simulator.Network(elements=1))]
+    with (
+        HttpServer(Endpoint(ByDispatcher(Dispatcher(services)))) as server,
+        HttpPeer(server.url) as peer,
+        Supplier(connection, QUEUE, Forwarder(peer)),
+        mtosi.Requestor(connection, sender_uri="jms/Os", temporary_reply=True) as requestor,
+    ):
+        options = mtosi.CallOptions(on_request=with_block)
+        with pytest.raises(mtosi.MtosiFault) as refused:
+            ManagedElementRetrieval(requestor, QUEUE).get_managed_element(me_ref="MD=EMS1/ME=NE-1", options=options)
+        assert refused.value.fault_code == "MustUnderstand"
+
+
+@pytest.mark.obligation("REQ1")
+def test_the_soap_action_chooses_among_operations_with_one_element(client: Any) -> None:
+    with HttpServer(Endpoint(ByDispatcher(Dispatcher([Twins()])))) as server:
+        for action in ("live", "stored"):
+            answer = client(server.url).post(ONE, SOAPAction=f'"urn:{action}"')
+            assert f">{action}<" in answer.text
+            content_type = {"Content-Type": f'application/soap+xml; action="urn:{action}"'}
+            answer = client(server.url).post(ONE.replace(SOAP11, SOAP12), **content_type)
+            assert f">{action}<" in answer.text
+        status, envelope = client(server.url).ask(ONE)
+        assert (status, envelope.fault.reason[:49]) == (500, "getManagedElementRequest is the request of live a")
