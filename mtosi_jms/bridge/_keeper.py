@@ -85,7 +85,12 @@ class Keeper(ABC, Generic[End]):
     @property
     @abstractmethod
     def is_ready(self) -> bool:
-        """Whether JMS is connected."""
+        """Whether JMS is connected, or the connection is being made again by its transport."""
+
+    @property
+    @abstractmethod
+    def is_reached(self) -> bool:
+        """Whether JMS is reached now."""
 
     def start(self) -> None:
         """Connects, or resumes."""
@@ -133,7 +138,7 @@ class Keeper(ABC, Generic[End]):
     @property
     def is_active(self) -> bool:
         """Whether both sides are connected, and not stopped."""
-        there = self._lost is None and not self._failed and self.is_ready
+        there = self._lost is None and not self._failed and self.is_ready and self.is_reached
         return self._running and there and self._end.is_connected()
 
     def _keep(self) -> None:

@@ -135,6 +135,12 @@ class JmsToChannel(Keeper[EventSink]):
         """Whether messages can come from JMS."""
         return self._session is not None and not self._session.is_closed
 
+    @property
+    def is_reached(self) -> bool:
+        """See `Keeper`."""
+        connection = self._connection
+        return connection is not None and connection.is_up
+
     def _has_work(self) -> bool:
         return not self.is_ready or (self._receives is FlowStyle.PULL and self._sends is FlowStyle.PUSH)
 

@@ -67,6 +67,12 @@ class JmsSink:
         """Whether it can take messages."""
         return self._options.outbox is not None or (self._session is not None and not self._session.is_closed)
 
+    @property
+    def is_reached(self) -> bool:
+        """Whether the provider is reached now; with an outbox that does not matter."""
+        connection = self._connection
+        return self._options.outbox is not None or (connection is not None and connection.is_up)
+
     def transacted(self, switch: bool) -> None:
         """Sets whether sent messages take effect only at `commit`; opens a new session."""
         with self._lock:
@@ -224,6 +230,11 @@ class ChannelToJms(Keeper[EventSource]):
     def is_ready(self) -> bool:
         """Whether JMS can take messages."""
         return self._sink.is_ready
+
+    @property
+    def is_reached(self) -> bool:
+        """See `Keeper`."""
+        return self._sink.is_reached
 
     def _finish(self) -> None:
         with self._taking:  # events that JMS has get acknowledged first

@@ -50,7 +50,7 @@ from mtosi_jms.errors import (
 from mtosi_jms.jms import DUPLICATE_ID, DeliveryMode, JmsMessage, Queue
 from mtosi_jms.jms.selector import parse
 from mtosi_jms.spool import Outbox
-from mtosi_jms.testing import MemoryChannel
+from mtosi_jms.testing import InterceptedConnection, MemoryChannel
 from mtosi_jms.transport import Backoff, Connection, connect
 
 PUSH, PULL = FlowStyle.PUSH, FlowStyle.PULL
@@ -203,6 +203,37 @@ def test_endpoints_that_the_factory_does_not_know(world: World) -> None:
     with pytest.raises(InvalidExternalEndPoints) as caught:
         world.factory().create_bridge(source, sink)
     assert caught.value.errors == (("SOURCE", "INVALID_CHANNELID"), ("SINK", "INVALID_JMSDESTINATION"))
+
+
+class Lossy(InterceptedConnection):
+    """A connection whose transport has lost the provider, and makes it again."""
+
+    there = True
+
+    @property
+    def is_up(self) -> bool:
+        return self.there
+
+
+@pytest.mark.parametrize("towards", ["JMS", "channel"])
+@pytest.mark.obligation("CON6")
+def test_a_bridge_that_has_lost_jms_is_not_active(world: World, towards: str) -> None:
+    ends = (channel_end(SOURCE), jms(SINK)) if towards == "JMS" else (jms(SOURCE), channel_end(SINK))
+    lossy: list[Lossy] = []
+
+    def open_lossy() -> Connection:
+        lossy.append(Lossy(world.open()))
+        return lossy[-1]
+
+    factory = BridgeFactory({0: world.channel}, {"": open_lossy}, BridgeOptions(**QUICK))
+    world.factories.append(factory)
+    bridge, _ = factory.create_bridge(*ends)
+    bridge.start_bridge()
+    assert bridge.get_status() is BridgeStatus.ACTIVE
+    lossy[-1].there = False
+    assert bridge.get_status() is BridgeStatus.INACTIVE
+    lossy[-1].there = True
+    assert bridge.get_status() is BridgeStatus.ACTIVE
 
 
 @pytest.mark.parametrize("towards", ["JMS", "channel"])

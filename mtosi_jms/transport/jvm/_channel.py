@@ -62,6 +62,10 @@ class Owner(Protocol):
         """
         ...
 
+    def is_closing(self) -> bool:
+        """Whether it is being closed, so that a lost link is not replaced."""
+        ...
+
     def on_reconnected(self) -> None:
         """A lost connection was made again."""
         ...
@@ -359,11 +363,12 @@ class Channel:
             if link.taken is None or owner is None or self._over.is_set():  # who opens it closes it
                 return
             owner.on_lost(link)
-            if not self.options.reconnect:
+            reconnects = self.options.reconnect and not owner.is_closing()
+            if not reconnects:
                 self._failed = error
             self._changed.notify_all()
             owner.wake_all()
-        target = self._reconnect if self.options.reconnect else self._discard
+        target = self._reconnect if reconnects else self._discard
         threading.Thread(target=target, args=(link,), name=f"reconnects-{self._name}", daemon=True).start()
 
     def _reconnect(self, lost: Link) -> None:

@@ -94,6 +94,9 @@ class JvmConnection(ConnectionCore):
 
     # The methods below are for the channel.
 
+    def is_closing(self) -> bool:
+        return self._closing
+
     def on_lost(self, link: Link) -> None:
         for session in self._sessions:
             if isinstance(session, JvmSession):

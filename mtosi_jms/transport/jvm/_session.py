@@ -640,8 +640,9 @@ class JvmSession(SessionCore[Entry, Feed]):
         feed.link = feed.consumer = feed.session = None
         if link is None or link.lost is not None:
             return
+        watch = self.channel.watched(self.channel.goodbye(deadline), link)
         try:
-            with self.channel.watched(self.channel.goodbye(deadline), link), translated():
+            with watch, translated():
                 if returns and not self.transacted:
                     session.recover()  # Artemis does not mark messages that come back only by closing
                 consumer.close()
@@ -650,6 +651,8 @@ class JvmSession(SessionCore[Entry, Feed]):
         except MtosiError as error:
             text = "a consumer of %s was not ended in order: %s: %s"
             log.warning(text, feed.spec.destination, type(error).__name__, error)
+            if watch.fired:  # so that what it holds comes again
+                self.channel.give_up(link, error)
 
     def _end(self, deadline: float) -> None:
         """Gives back all messages except the one of a running listener, which acknowledges it when it returns."""
@@ -667,12 +670,15 @@ class JvmSession(SessionCore[Entry, Feed]):
             link, session = self._link, self._session
         if link is not None and link.lost is None and session is not None and listened is None:
             producer, self._session, self._producer, self._link = self._producer, None, None, None
+            watch = self.channel.watched(deadline, link)
             try:
-                with self.channel.watched(deadline, link), translated():
+                with watch, translated():
                     producer.close()  # else Qpid's client waits two seconds for Artemis' answer to the next line
                     session.close()
             except MtosiError as error:
                 log.warning("a session did not close in order: %s: %s", type(error).__name__, error)
+                if watch.fired:
+                    self.channel.give_up(link, error)
 
     def lost(self, link: Link) -> None:
         """A link was lost; the lock is held."""
