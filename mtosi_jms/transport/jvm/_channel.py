@@ -115,6 +115,7 @@ class Channel:
         self.durables: dict[str, Reader] = {}
         self._temporaries: dict[Destination, None] = {}
         self._calls: set[Watch] = set()
+        self._work: set[object] = set()  # what may still call Java when the channel is closed
         self._connecting: Watch | None = None
         self._failures = 0
         self._over = threading.Event()
@@ -152,6 +153,7 @@ class Channel:
     def close(self, deadline: float) -> None:
         """Closes the channel, waiting for the provider until `deadline`."""
         with self._lock:
+            self._work.add(self)
             self._over.set()
             self._changed.notify_all()
             link, connecting = self._link, self._connecting
@@ -159,6 +161,7 @@ class Channel:
             connecting.deadline = 0.0
         if link.lost is None:
             self._discard(link, deadline)
+        self._work.discard(self)
 
     @property
     def is_up(self) -> bool:
@@ -286,7 +289,7 @@ class Channel:
         calls = self._calls.copy()
         for call in calls:
             call.look(now)
-        if is_over and not calls:
+        if is_over and not calls and not self._work:
             return None
         first = min((call.deadline for call in calls), default=math.inf)
         return min(max(first - now, _AGAIN), _LOOK)
@@ -359,21 +362,34 @@ class Channel:
                 return
             link.lost = error
             self.expect_no_more(link.number)
-            owner = self._owner()
-            if link.taken is None or owner is None or self._over.is_set():  # who opens it closes it
+            if link.taken is None or self._over.is_set():  # who opens or closes it sees to the rest
                 return
-            owner.on_lost(link)
-            reconnects = self.options.reconnect and not owner.is_closing()
+            owner = self._owner()
+            reconnects = self.options.reconnect and owner is not None and not owner.is_closing()
             if not reconnects:
                 self._failed = error
+            if owner is not None:
+                owner.on_lost(link)
+                owner.wake_all()
             self._changed.notify_all()
-            owner.wake_all()
-        target = self._reconnect if reconnects else self._discard
-        threading.Thread(target=target, args=(link,), name=f"reconnects-{self._name}", daemon=True).start()
+            self._in_thread("closes", self._discard, link)
+            if reconnects:
+                self._in_thread("reconnects", self._reconnect, link)
+
+    def _in_thread(self, what: str, work: Callable[[Link], None], link: Link) -> None:
+        mark = object()
+        self._work.add(mark)
+
+        def run() -> None:
+            try:
+                work(link)
+            finally:
+                self._work.discard(mark)
+
+        threading.Thread(target=run, name=f"{what}-{self._name}", daemon=True).start()
 
     def _reconnect(self, lost: Link) -> None:
         """Makes the connection again, however long that takes. One thread at a time: only a taken link is lost."""
-        threading.Thread(target=self._discard, args=(lost,), name=f"closes-{self._name}", daemon=True).start()
         since = time.monotonic()
         if lost.taken is not None and since - lost.taken >= _STABLE:
             self._failures = 0
