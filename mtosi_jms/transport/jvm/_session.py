@@ -314,11 +314,11 @@ class JvmSession(SessionCore[Entry, Feed]):
                 doubtful = type(error) is TransportError
                 suspect = not watch.fired and (doubtful or isinstance(error, IllegalStateError))
                 lost = suspect and self.channel.note_failure(link, error, deadline)
-                if watch.fired or (begun and doubtful and lost):
+                if begun and (watch.fired or (doubtful and lost)):
                     sent = message.stamped(destination, message_id=None, timestamp_ms=int(time.time() * 1_000))
                     raise UnknownOutcomeError(str(error), (sent,)) from None
-                if lost:
-                    raise TransportError(f"the connection was lost; not sent: {error}") from None
+                if lost or watch.fired:
+                    raise TransportError(f"{'the connection was lost; ' * lost}not sent: {error}") from None
                 raise
         return self._note_sent(destination, message, outcome)
 
