@@ -84,7 +84,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"address to serve (127.0.0.1:{_PORT}); any but loopback needs --tokens",
     )
     serving.add_argument(
-        "--tokens", type=local, metavar="FILE", help="file with one token a line; each visitor must give one of them"
+        "--tokens", type=local, metavar="FILE", help="lines TOKEN or NAME TOKEN; each visitor must give a token"
     )
     serving.add_argument("--tls-certificate", metavar="FILE", help="serve HTTPS with this certificate (PEM)")
     serving.add_argument("--tls-key", metavar="FILE", help="private key of the certificate (PEM)")

@@ -50,7 +50,13 @@ EXTRAS: Final[dict[str, tuple[str, tuple[tuple[str, str], ...]]]] = {
     "stomp": ("brokers over STOMP", (("stomp", "stomp.py"),)),
     "http": (
         "SOAP over HTTP",
-        (("httpx", "httpx"), ("starlette", "starlette"), ("uvicorn", "uvicorn"), ("uvloop", "uvloop")),
+        (
+            ("bcrypt", "bcrypt"),
+            ("httpx", "httpx"),
+            ("starlette", "starlette"),
+            ("uvicorn", "uvicorn"),
+            ("uvloop", "uvloop"),
+        ),
     ),
     "console": (
         "the console in the browser",
@@ -62,7 +68,13 @@ EXTRAS: Final[dict[str, tuple[str, tuple[tuple[str, str], ...]]]] = {
             ("uvloop", "uvloop"),
         ),
     ),
-    "jvm": ("providers by their Java clients", (("jpype", "jpype1"),)),
+    "jvm": (
+        "providers by their Java clients",
+        (
+            ("bcrypt", "bcrypt"),
+            ("jpype", "jpype1"),
+        ),
+    ),
     "spark": (
         "ingestion into Spark",
         (

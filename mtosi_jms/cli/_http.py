@@ -12,12 +12,15 @@ from mtosi_jms.cli import _console as console
 from mtosi_jms.cli._arguments import local, positive, seconds
 from mtosi_jms.cli._stopping import Stop
 from mtosi_jms.errors import ConfigError, TransportError
+from mtosi_jms.transport.login import warn_if_others_may_read
 
 if TYPE_CHECKING:
     from mtosi_jms.gateway import Endpoint, HttpOptions, WsdlFiles
 
 _LOOK: Final = 1.0
 _MOST: Final = 65535
+_SHORTEST_TOKEN: Final = 16
+_SHORTEST_PASSWORD: Final = 8
 
 
 def address(text: str) -> tuple[str, int]:
@@ -61,8 +64,8 @@ def add_http(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--public-url", default="", metavar="URL", help="URL by which clients reach us, for iterators")
     group.add_argument("--tls-certificate", metavar="FILE", help="serve HTTPS with this certificate (PEM)")
     group.add_argument("--tls-key", metavar="FILE", help="private key of the certificate (PEM)")
-    group.add_argument("--logins", type=local, metavar="FILE", help="lines USER:PASSWORD, for basic authentication")
-    group.add_argument("--tokens", type=local, metavar="FILE", help="file with a bearer token in each line")
+    group.add_argument("--logins", type=local, metavar="FILE", help="lines USER:PASSWORD or USER:HASH (bcrypt)")
+    group.add_argument("--tokens", type=local, metavar="FILE", help="lines TOKEN or NAME TOKEN (bearer)")
     group.add_argument("--without-login", action="store_true", help="let everybody in who reaches an address of others")
     group.add_argument(
         "--max-size", type=positive, default=64, metavar="MB", help="largest request, unpacked (%(default)s)"
@@ -89,7 +92,7 @@ def options_of(args: argparse.Namespace, **more: Any) -> HttpOptions:
     """
     from mtosi_jms.gateway import HttpOptions
 
-    logins = dict(_login(args.logins, number, line) for number, line in _lines(args.logins))
+    logins = dict(_login(f"{args.logins} line {number}", line) for number, line in _lines(args.logins))
     return HttpOptions(
         largest=args.max_size * 2**20,
         elements=args.max_elements,
@@ -105,13 +108,19 @@ def options_of(args: argparse.Namespace, **more: Any) -> HttpOptions:
     )
 
 
-def tokens_in(file: Path | None) -> frozenset[str]:
-    """The lines of a file of tokens; none where there is no file.
+def tokens_in(file: Path | None) -> dict[str, str]:
+    """The tokens of a file by the names of who has them: lines `TOKEN` or `NAME TOKEN`; none where there is no file.
 
     Raises:
-        ConfigError: the file cannot be read, or is empty.
+        ConfigError: the file cannot be read, is empty, or a token is too short.
     """
-    return frozenset(line for _, line in _lines(file))
+    found = {}
+    for number, line in _lines(file):
+        name, _, token = line.rpartition(" ")
+        if len(token) < _SHORTEST_TOKEN:
+            raise ConfigError(f"{file} line {number}: a token needs {_SHORTEST_TOKEN} characters or more")
+        found[name.strip() or f"token {number}"] = token
+    return found
 
 
 def wsdls_of(args: argparse.Namespace, own: Sequence[str] = ()) -> WsdlFiles | None:
@@ -138,13 +147,16 @@ def _lines(file: Path | None) -> list[tuple[int, str]]:
     found = [(number, line.strip()) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
     if not found:
         raise ConfigError(f"{file}: it is empty, so nobody could come in")
+    warn_if_others_may_read(file)
     return found
 
 
-def _login(file: Path, number: int, line: str) -> tuple[str, str]:
+def _login(place: str, line: str) -> tuple[str, str]:
     user, colon, password = line.partition(":")
     if not user or not colon or not password:
-        raise ConfigError(f"{file} line {number}: USER:PASSWORD is needed")
+        raise ConfigError(f"{place}: USER:PASSWORD is needed")
+    if len(password) < _SHORTEST_PASSWORD:
+        raise ConfigError(f"{place}: a password needs {_SHORTEST_PASSWORD} characters or more")
     return user, password
 
 

@@ -6,20 +6,20 @@ import asyncio
 import contextlib
 import hashlib
 import logging
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
-from mtosi_jms.console._guard import LOGIN, Guard
+from mtosi_jms.console._guard import LOGIN, Guard, address_of, throttled
 from mtosi_jms.console._landing import Landed
 from mtosi_jms.console._message import shown
 from mtosi_jms.console._pages import render, static
 from mtosi_jms.console._topology import Graph, graph_of
 from mtosi_jms.console._traffic import Traffic
 from mtosi_jms.errors import MissingExtraError, MtosiError
-from mtosi_jms.gateway import HttpOptions
+from mtosi_jms.gateway import Access, HttpOptions, Throttled
 from mtosi_jms.jms import JmsMessage
 from mtosi_jms.jms.display import shown_properties
 from mtosi_jms.jms.events import SEVERITIES
@@ -94,7 +94,8 @@ class Console:
         dead_letters: queues of dead letters.
         topology: folder that `mtosi-jms topology` wrote; None: the first landing gives the topology.
         allow_actions: whether messages may be redriven and withdrawn.
-        tokens: tokens, one of which a client must send; empty: no client needs one.
+        tokens: tokens, one of which a client must send, or tokens by the names of who has them, which the log has for
+            each action; empty: no client needs one.
         host_names: allowed host names besides addresses and `localhost`.
 
     Attributes:
@@ -112,7 +113,7 @@ class Console:
         dead_letters: Sequence[DeadLetters] = (),
         topology: Path | None = None,
         allow_actions: bool = False,
-        tokens: frozenset[str] = frozenset(),
+        tokens: Collection[str] | Mapping[str, str] = frozenset(),
         host_names: frozenset[str] = frozenset(),
     ) -> None:
         self.options = HttpOptions()
@@ -142,11 +143,12 @@ class Console:
         routes = [Route(path, page, methods=["GET"]) for path, page in pages.items()]
         routes += [
             Route(LOGIN, self._log_in, methods=["POST"]),
+            Route("/logout", self._log_out, methods=["POST"]),
             Route("/dead-letters", self._act, methods=["POST"]),
             Route("/healthz", self._health, methods=["GET"]),
         ]
         app = Starlette(routes=routes, lifespan=self._living, exception_handlers={404: self._nothing})
-        self._guard = Guard(app, tokens=tokens, hosts=host_names)
+        self._guard = Guard(app, access=Access(tokens=tokens), hosts=host_names)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """What an ASGI server calls."""
@@ -177,6 +179,7 @@ class Console:
             tabs=self._tabs(),
             overview=self._traffic.overview(),
             form_key=getattr(request.state, "form_key", ""),
+            user=getattr(request.state, "user", ""),
             **context,
         )
         headers = {"ETag": f'"{hashlib.sha256(data).hexdigest()[:32]}"', "Vary": "X-Console"}
@@ -260,7 +263,8 @@ class Console:
         if not self._allow_actions:
             return PlainTextResponse("Actions are off: start the console with --allow-actions.\n", 403)
         try:
-            done = await run_in_threadpool(self._settle, form)
+            user = getattr(request.state, "user", "") or address_of(request)
+            done = await run_in_threadpool(self._settle, form, user)
         except MtosiError as error:
             log.warning("%s of %s failed: %s", form.get("action"), form.get("key"), error)
             return self._missing(request, without_login(str(error)), 409)
@@ -268,7 +272,7 @@ class Console:
             return PlainTextResponse("This form does not say what to do.\n", 400)
         return RedirectResponse(f"/dead-letters?done={quote(done)}", 303)
 
-    def _settle(self, form: Mapping[str, str]) -> str:
+    def _settle(self, form: Mapping[str, str], user: str) -> str:
         action, at, key = form["action"], int(form["at"]), form["key"]
         if at < 0:
             raise ValueError
@@ -279,11 +283,11 @@ class Console:
                 raise ValueError
             dead.redrive(dead.name, key, to)
             dead.changed()
-            log.info("redriven from %s to %s: %s", dead.name, to, key)
+            log.info("redriven from %s to %s by %s: %s", dead.name, to, user, key)
             return "moved"
         with SpoolFolder(self._spools[at]) as folder:
             {"redrive": folder.redrive, "withdraw": folder.withdraw}[action](key)
-        log.info("%s in %s: %s", action, self._spools[at], key)
+        log.info("%s in %s by %s: %s", action, self._spools[at], user, key)
         return action
 
     def _landing(self, request: Request) -> Response:
@@ -324,17 +328,25 @@ class Console:
     def _login(self, request: Request) -> Response:
         if not self._guard.requires_token:
             return RedirectResponse("/", 303)
-        form_key = getattr(request.state, "form_key", "")
-        return Response(render("login", problem="", form_key=form_key), media_type="text/html; charset=utf-8")
+        return self._ask(request, request.query_params.get("to", "/"))
+
+    def _ask(self, request: Request, to: str, problem: str = "", status: int = 200) -> Response:
+        data = render("login", problem=problem, to=to, form_key=self._guard.form_key(request))
+        return Response(data, status, media_type="text/html; charset=utf-8")
 
     async def _log_in(self, request: Request) -> Response:
-        form = await self._guard.form(request)
-        given = None if form is None else self._guard.log_in(request, form.get("token", "").strip())
-        if given is not None:
-            return given
-        log.warning("a wrong token was given to the console")
-        data = render("login", problem="This token is not known.", form_key=self._guard.form_key(request))
-        return Response(data, 403, media_type="text/html; charset=utf-8")
+        form = await self._guard.form(request) or {}
+        to = form.get("to", "/")
+        try:
+            given = self._guard.log_in(request, form["token"].strip(), to) if "token" in form else None
+        except Throttled as error:
+            return throttled(error)
+        return given or self._ask(request, to, "This token is not known.", 403)
+
+    async def _log_out(self, request: Request) -> Response:
+        if await self._guard.form(request) is None:
+            return PlainTextResponse("This is not a form of the console's own: load the page again.\n", 403)
+        return self._guard.log_out(request)
 
     async def _health(self, request: Request) -> Response:
         return JSONResponse({"status": "up"})

@@ -12,13 +12,15 @@
 from __future__ import annotations
 
 import hmac
+import re
 import secrets
 from collections.abc import Mapping
 from http.cookies import CookieError, SimpleCookie
 from typing import Final
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, urlencode
 
 from mtosi_jms.errors import MissingExtraError
+from mtosi_jms.gateway import Access, Throttled
 from mtosi_jms.telemetry import is_own_host
 
 try:
@@ -33,6 +35,8 @@ COOKIE: Final = "mtosi-console"
 LOGIN: Final = "/login"
 LARGEST: Final = 64 * 1024
 """Most octets of a form."""
+_LOCAL: Final = re.compile(r"/(?![/\\])[\x20-\x7e]*")
+"""A page of the console's own: `//host` and `/\\host` would lead elsewhere."""
 _OPEN: Final = (LOGIN, "/healthz")
 _SELF: Final = "'self'"
 _POLICY: Final = (
@@ -55,20 +59,20 @@ class Guard:
 
     Args:
         app: the application to guard.
-        tokens: tokens, one of which a client must send; empty: no client needs one.
+        access: checks tokens; open: no client needs one.
         hosts: allowed host names besides addresses and `localhost`.
     """
 
-    def __init__(self, app: ASGIApp, *, tokens: frozenset[str], hosts: frozenset[str]) -> None:
+    def __init__(self, app: ASGIApp, *, access: Access, hosts: frozenset[str]) -> None:
         self._app = app
-        self._tokens = tokens
+        self._access = access
         self._hosts = frozenset(name.lower() for name in hosts)
         self._key = secrets.token_bytes(32)
 
     @property
     def requires_token(self) -> bool:
         """Whether a token is required."""
-        return bool(self._tokens)
+        return not self._access.is_open
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """What an ASGI server calls."""
@@ -98,10 +102,19 @@ class Guard:
         if request.method == "POST" and (refused := self._foreign(request)):
             return PlainTextResponse(refused, 403)
         path = request.url.path
-        if not self._tokens or path in _OPEN or path.startswith("/static/") or self._is_known(request):
+        if self._access.is_open or path in _OPEN or path.startswith("/static/"):
             return None
-        if request.method == "GET" and "text/html" in request.headers.get("accept", ""):
-            return RedirectResponse(LOGIN, 303)
+        try:
+            user = self._user(request)
+        except Throttled as error:
+            return throttled(error)
+        if user is not None:
+            request.state.user = user
+            return None
+        is_live = request.headers.get("x-console") == "live"  # from a page that is open; it logs in itself
+        if request.method == "GET" and "text/html" in request.headers.get("accept", "") and not is_live:
+            wanted = _local(request)
+            return RedirectResponse(LOGIN if wanted == "/" else f"{LOGIN}?{urlencode({'to': wanted})}", 303)
         return PlainTextResponse("A token is needed.\n", 401, {"WWW-Authenticate": 'Bearer realm="MTOSI console"'})
 
     def _foreign(self, request: Request) -> str:
@@ -113,32 +126,42 @@ class Guard:
             return "The form comes from another site.\n"
         return ""
 
-    def _is_known(self, request: Request) -> bool:
-        scheme, _, given = request.headers.get("authorization", "").partition(" ")
-        if scheme.lower() == "bearer":
-            return self._token_of(given.strip()) is not None
+    def _user(self, request: Request) -> str | None:
+        """The name of who sends a request; None if nobody known does."""
+        if authorization := request.headers.get("authorization", ""):
+            return self._access.by_header(address_of(request), authorization)
         cookie = _cookie(request)
-        return bool(cookie) and any(hmac.compare_digest(cookie, self._session(token)) for token in self._tokens)
+        found = [name for name in self._access.names if hmac.compare_digest(cookie, self._session(name))]
+        return found[0] if found else None
 
-    def _token_of(self, given: str) -> str | None:
-        """The matching token, or None. All are compared, so that the time taken reveals nothing."""
-        found = None
-        for token in self._tokens:
-            if hmac.compare_digest(given.encode(), token.encode()):
-                found = token
-        return found
+    def _session(self, name: str) -> str:
+        return hmac.new(self._key, b"session:" + name.encode(), "sha256").hexdigest()
 
-    def _session(self, token: str) -> str:
-        return hmac.new(self._key, b"session:" + token.encode(), "sha256").hexdigest()
+    def log_in(self, request: Request, given: str, to: str) -> Response | None:
+        """The answer to a valid token, with the cookie; None if the token is wrong.
 
-    def log_in(self, request: Request, given: str) -> Response | None:
-        """The answer to a valid token, with the cookie; None if the token is wrong."""
-        token = self._token_of(given)
-        if token is None:
+        Args:
+            request: the form.
+            given: the token.
+            to: the page that was wanted, `/` if it is not one of the console's.
+
+        Raises:
+            Throttled: too many tokens were wrong.
+        """
+        name = self._access.by_token(address_of(request), given)
+        if name is None:
             return None
-        answer = RedirectResponse("/", 303)
+        answer = RedirectResponse(to if _LOCAL.fullmatch(to) else "/", 303)
         is_secure = request.url.scheme == "https"
-        answer.set_cookie(COOKIE, self._session(token), httponly=True, samesite="strict", secure=is_secure)
+        answer.set_cookie(
+            _cookie_name(request), self._session(name), httponly=True, samesite="strict", secure=is_secure
+        )
+        return answer
+
+    def log_out(self, request: Request) -> Response:
+        """The answer that takes the cookie back."""
+        answer = RedirectResponse(LOGIN, 303)
+        answer.delete_cookie(_cookie_name(request), httponly=True, samesite="strict")
         return answer
 
     def form_key(self, request: Request) -> str:
@@ -160,12 +183,31 @@ class Guard:
         return fields if hmac.compare_digest(given.encode(), self.form_key(request).encode()) else None
 
 
+def throttled(error: Throttled) -> Response:
+    """The answer to somebody who guesses."""
+    return PlainTextResponse(f"{error}.\n", 429, {"Retry-After": str(error.seconds)})
+
+
+def address_of(request: Request) -> str:
+    """Where a request comes from."""
+    return request.client.host if request.client is not None else ""
+
+
+def _local(request: Request) -> str:
+    return request.url.path + (f"?{request.url.query}" if request.url.query else "")
+
+
+def _cookie_name(request: Request) -> str:
+    """One for each console: browsers share cookies between the ports of a host."""
+    return f"{COOKIE}-{request.url.port or ''}"
+
+
 def _cookie(request: Request) -> str:
     jar = SimpleCookie()
     try:
         jar.load(request.headers.get("cookie", ""))
     except CookieError:
         return ""
-    found = jar.get(COOKIE)
+    found = jar.get(_cookie_name(request))
     value = "" if found is None else found.value
     return value if value.isascii() else ""

@@ -14,6 +14,7 @@ In the other direction, a supplier on a JMS provider forwards requests to an HTT
 
 from __future__ import annotations
 
+from mtosi_jms.gateway._access import Access, Throttled
 from mtosi_jms.gateway._endpoint import Endpoint, HttpOptions
 from mtosi_jms.gateway._forwarding import Forwarder, HttpPeer, Poster, iterator_operation
 from mtosi_jms.gateway._iterators import Iterators, Store
@@ -22,6 +23,7 @@ from mtosi_jms.gateway._sources import ByDispatcher, ByRequestor, Request, Sourc
 from mtosi_jms.gateway._wsdl import WsdlFiles
 
 __all__ = [
+    "Access",
     "Application",
     "ByDispatcher",
     "ByRequestor",
@@ -35,6 +37,7 @@ __all__ = [
     "Request",
     "Source",
     "Store",
+    "Throttled",
     "WsdlFiles",
     "iterator_operation",
 ]

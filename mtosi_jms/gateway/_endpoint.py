@@ -7,11 +7,8 @@ iteratorReferenceURI. Requests that name this URI get the others, until batchSeq
 from __future__ import annotations
 
 import asyncio
-import base64
-import binascii
-import hmac
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from email.message import Message
@@ -32,6 +29,7 @@ from mtosi_jms.errors import (
     ReplyTimeoutError,
     TransportError,
 )
+from mtosi_jms.gateway._access import Access, Throttled
 from mtosi_jms.gateway._bodies import OF_REQUEST, Body, Refused, judge
 from mtosi_jms.gateway._iterators import Iterators, Replies
 from mtosi_jms.gateway._sources import Request, Source
@@ -91,8 +89,9 @@ class HttpOptions:
             which the server listens, or if it listens at all addresses, the one that the client used.
         host_names: names by which clients may call the endpoint, besides addresses, `localhost` and the name in
             `public_url`; see `mtosi_jms.telemetry.is_own_host`.
-        logins: passwords by user, for basic authentication. Without logins and tokens nobody has to authenticate.
-        tokens: tokens for bearer authentication.
+        logins: passwords by user, for basic authentication; one may be a hash of bcrypt. Without logins and tokens
+            nobody has to authenticate.
+        tokens: tokens for bearer authentication, or tokens by the names of who has them.
         clients: addresses of allowed clients; empty: all.
 
     Raises:
@@ -109,7 +108,7 @@ class HttpOptions:
     public_url: str = ""
     host_names: frozenset[str] = frozenset()
     logins: Mapping[str, str] = field(default_factory=dict, repr=False)
-    tokens: frozenset[str] = field(default_factory=frozenset, repr=False)
+    tokens: Collection[str] | Mapping[str, str] = field(default_factory=frozenset, repr=False)
     clients: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
@@ -173,6 +172,7 @@ class Endpoint:
         self._source = source
         self._wsdl = wsdl
         self._is_ready = is_ready
+        self._access = Access(self.options.logins, self.options.tokens)
         self._check = body_check(validate)
         self._in_hand = 0
         self._in_flight = 0
@@ -282,28 +282,15 @@ class Endpoint:
         address = request.client.host if request.client is not None else ""
         if self.options.clients and address not in self.options.clients:
             raise Refused(403, "this address may not come here")
-        if not self.options.logins and not self.options.tokens:
+        if self._access.is_open:
             return address
-        scheme, _, given = request.headers.get("authorization", "").partition(" ")
-        owner = self._login(scheme.lower(), given.strip())
-        if owner is None:
-            challenge = "Basic" if self.options.logins else "Bearer"
-            raise Refused(401, "a login is needed", {"WWW-Authenticate": f'{challenge} realm="MTOSI"'})
-        return owner
-
-    def _login(self, scheme: str, given: str) -> str | None:
-        if scheme == "bearer":
-            known = [hmac.compare_digest(given.encode(), token.encode()) for token in self.options.tokens]
-            return f"bearer {hash(given)}" if any(known) else None
-        if scheme != "basic":
-            return None
         try:
-            user, _, password = base64.b64decode(given, validate=True).decode().partition(":")
-        except (binascii.Error, UnicodeDecodeError):
-            return None
-        wanted = self.options.logins.get(user)
-        right = hmac.compare_digest(password.encode(), (wanted or "").encode())
-        return f"user {user}" if right and wanted is not None else None
+            owner = self._access.by_header(address, request.headers.get("authorization", ""))
+        except Throttled as error:
+            raise Refused(429, str(error), {"Retry-After": str(error.seconds)}) from None
+        if owner is None:
+            raise Refused(401, "a login is needed", {"WWW-Authenticate": f'{self._access.challenge} realm="MTOSI"'})
+        return owner
 
     async def _body(self, request: HttpRequest, held: _Held) -> bytes:
         """Return the octets of a request.

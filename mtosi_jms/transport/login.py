@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -22,8 +24,11 @@ __all__ = [
     "first_line",
     "password_in",
     "url_from_environment",
+    "warn_if_others_may_read",
     "with_login",
 ]
+
+log = logging.getLogger(__package__)
 
 URL: Final = "MTOSI_JMS_URL"
 USER: Final = "MTOSI_JMS_USER"
@@ -62,6 +67,13 @@ def with_login(given: Mapping[str, Any]) -> dict[str, Any]:
     return complete
 
 
+def warn_if_others_may_read(file: str | os.PathLike[str]) -> None:
+    """Log a warning if other users of the machine may read a file of secrets."""
+    mode = Path(file).stat().st_mode
+    if os.name == "posix" and stat.S_ISREG(mode) and mode & (stat.S_IRGRP | stat.S_IROTH):
+        log.warning("%s: others may read it: chmod 600", os.fspath(file))
+
+
 def password_in(file: str | os.PathLike[str]) -> str:
     """The password in the first line of a file, whose other lines do not count.
 
@@ -74,6 +86,7 @@ def password_in(file: str | os.PathLike[str]) -> str:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         # Without the cause: an error of decoding holds the bytes of the file.
         raise ConfigError(f"password file {os.fspath(file)}: {reason}") from None
+    warn_if_others_may_read(file)
     return first_line(text, os.fspath(file))
 
 

@@ -112,13 +112,13 @@ def test_a_gateway_whose_broker_is_lost_is_not_ready(begin: Any, activemq: Any, 
 
 
 def test_logins(begin: Any, tmp_path: Path) -> None:
-    (tmp_path / "logins").write_text("os:secret\n")
+    (tmp_path / "logins").write_text("os:long-secret\n")
     _, line = begin("serve", "--http", "127.0.0.1:0", "--elements", "20", "--logins", str(tmp_path / "logins"))
     assert (
         httpx.post(url_in(line), content=ASK, headers={"Content-Type": "text/xml"}, trust_env=False).status_code == 401
     )
-    assert elements(url_in(line), auth=("os", "secret")) == 20
-    assert "<wsdl:definitions" in httpx.get(f"{url_in(line)}/?wsdl", auth=("os", "secret"), trust_env=False).text
+    assert elements(url_in(line), auth=("os", "long-secret")) == 20
+    assert "<wsdl:definitions" in httpx.get(f"{url_in(line)}/?wsdl", auth=("os", "long-secret"), trust_env=False).text
 
 
 def test_command_lines_of_the_page_are_taken(root: Path, parsed: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,12 +145,15 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
 
 
 def test_https_and_a_token(begin: Any, certificate: tuple[str, str], tmp_path: Path) -> None:
-    (tmp_path / "tokens").write_text("tok\n")
+    (tmp_path / "tokens").write_text("a-token-of-some-length\n")
     file, key = certificate
     tls = ("--tls-certificate", file, "--tls-key", key, "--tokens", str(tmp_path / "tokens"))
     _, line = begin("serve", "--http", "127.0.0.1:0", "--elements", "20", *tls)
     assert url_in(line).startswith("https://")
-    with HttpPeer(url_in(line), ca=file) as nobody, HttpPeer(url_in(line), ca=file, token="tok") as known:
+    with (
+        HttpPeer(url_in(line), ca=file) as nobody,
+        HttpPeer(url_in(line), ca=file, token="a-token-of-some-length") as known,
+    ):
         asked = ASK.replace("OP", "getAllManagedElements").replace("URI", "").encode()
         assert nobody.post(asked, "")[0] == 401
         assert known.post(asked, "")[0] == 200

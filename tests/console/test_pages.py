@@ -6,6 +6,7 @@ import re
 import time
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 
@@ -183,6 +184,45 @@ def test_logging_in(visit: Any) -> None:
     assert "right" not in cookie
     assert browser.get("/", headers={"Cookie": cookie.partition(";")[0]}).status_code == 200
     assert visit(tokens=frozenset({"right"})).get("/", headers={"Cookie": cookie.partition(";")[0]}).status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("to", "lands"),
+    [
+        ("/messages?q=a b", "/messages?q=a b"),
+        ("//evil.example", "/"),
+        ("/\\evil.example", "/"),
+        ("http://a", "/"),
+        ("", "/"),
+    ],
+)
+def test_a_login_comes_back_to_the_page_that_was_wanted(visit: Any, to: str, lands: str) -> None:
+    browser = visit(tokens={"operator": "right"})
+    page = browser.get("/login", params={"to": to}).text
+    answer = browser.post("/login", data={"form_key": FORM_KEY.search(page)[1], "token": "right", "to": to})
+    assert unquote(answer.headers["location"]) == lands
+
+
+def test_an_open_page_learns_that_it_must_log_in_again(visit: Any) -> None:
+    browser = visit(tokens={"operator": "right"})
+    asked = browser.get("/messages?q=a", headers={"Accept": "text/html"})
+    assert (asked.status_code, asked.headers["location"]) == (303, "/login?to=%2Fmessages%3Fq%3Da")
+    assert browser.get("/messages", headers={"Accept": "text/html", "X-Console": "live"}).status_code == 401
+
+
+def test_logging_out(visit: Any) -> None:
+    browser = visit(tokens={"operator": "right"})
+    key = FORM_KEY.search(browser.get("/login").text)[1]
+    cookie = browser.post("/login", data={"form_key": key, "token": "right"}).headers["set-cookie"].partition(";")[0]
+    name = cookie.partition("=")[0]
+    assert name.endswith("-8085")  # browsers share cookies between the ports of a host
+    page = browser.get("/", headers={"Cookie": cookie}).text
+    key = FORM_KEY.search(page)[1]
+    assert 'action="/logout"' in page
+    assert browser.post("/logout", data={"form_key": "no"}, headers={"Cookie": cookie}).status_code == 403
+    out = browser.post("/logout", data={"form_key": key}, headers={"Cookie": cookie})
+    assert (out.status_code, out.headers["location"]) == (303, "/login")
+    assert out.headers["set-cookie"].startswith(f'{name}="";')
 
 
 def test_a_dead_letter_of_an_outbox_is_redriven(outbox: Path, visit: Any) -> None:

@@ -26,6 +26,10 @@ async function refresh() {
       const headers = { "X-Console": "live", Accept: "text/html" };
       if (tag) headers["If-None-Match"] = tag;
       const answer = await fetch(location.href, { headers, cache: "no-store", redirect: "error" });
+      if (answer.status === 401) {
+        location.reload(); // the console was started anew: it asks for the token, and comes back to this page
+        return;
+      }
       // A page that is gone says so by its text, which is shown as well.
       if (answer.status !== 304 && (answer.ok || answer.status === 404)) {
         tag = answer.headers.get("ETag");
