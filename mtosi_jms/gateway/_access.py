@@ -40,8 +40,8 @@ class Throttled(Exception):
 
 
 class Access:
-    """Checks logins and tokens. Wrong ones are logged. From the sixth in a row of one address, the next is not looked at
-    for 1, 2, 4 and up to 60 seconds.
+    """Checks logins and tokens. Wrong ones are logged. From the sixth in a row of one address, the next is not looked
+    at for 1, 2, 4 and up to 60 seconds.
 
     Args:
         logins: passwords by user; one that begins with `$2` is a hash of bcrypt.

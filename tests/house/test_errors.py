@@ -28,6 +28,7 @@ STEERING = {
     "mtosi_jms.exchange._reply_writer.ProviderError",
     "mtosi_jms.exchange._reply_writer.WithheldError",
     "mtosi_jms.gateway._endpoint._Gone",
+    "mtosi_jms.gateway._access.Throttled",
     "mtosi_jms.gateway._bodies.Refused",
     "mtosi_jms.spark._leaves.Odd",
     "mtosi_jms.validation._judge._Enough",

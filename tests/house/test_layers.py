@@ -40,6 +40,7 @@ CLOCKS = frozenset({"now", "utcnow", "today"})
 
 # Import name of an optional library -> the modules (with all below them) that may import it.
 OPTIONAL = {
+    "bcrypt": ("mtosi_jms.gateway._access",),
     "backports": ("mtosi_jms.compression",),
     "elementpath": ("mtosi_codegen",),
     "jinja2": ("mtosi_codegen", "mtosi_jms.report", "mtosi_jms.console", "mtosi_jms.cli._new"),
