@@ -123,7 +123,7 @@ class Access:
         if hmac.compare_digest(self._right.get(user, b""), digest):  # a hash takes a tenth of a second each time
             return True
         try:
-            right = _bcrypt().checkpw(password.encode(), wanted.encode())
+            right = bool(_bcrypt().checkpw(password.encode(), wanted.encode()))
         except ValueError:
             right = False
         if right:
