@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from mtosi_jms.errors import EncodeError
 from mtosi_jms.namespaces import XSI, split_clark
+from mtosi_jms.xmlbind._arrange import arranged
 from mtosi_jms.xmlbind._native import native_writer
 from mtosi_jms.xmlbind._objects import XmlObject
 from mtosi_jms.xmlbind._plan import substitutes
@@ -364,17 +365,15 @@ class Writer:
                     raise EncodeError("required, but not set", out.name)
             elif out.many:
                 check_list(out, value, excused=out.name in extras.excused)
-        counts = plan.reading.counts(values)
-        order = list(extras.order)
-        as_read = {name: order.count(name) for name in set(order)} == counts
+        lists = plan.reading.given(values)
         grammar = plan.reading.grammar
         if grammar is None:
-            order = [name for name in plan.by_name for _ in range(counts.get(name, 0))]
+            order = [name for name in plan.by_name for _ in lists.get(name, ())]
         else:
-            problem = grammar.problem(counts)
+            problem = grammar.problem({name: len(value) for name, value in lists.items()})
             if problem is not None and problem not in extras.excused:
                 raise EncodeError(problem)
-            order = order if as_read else grammar.order(counts)
+            order = arranged(grammar, extras, lists, excused=problem is not None)
         self._in_order(order, values, plan, extras)
 
     def _in_order(self, order: list[str], values: dict[str, Any], plan: WritePlan, extras: Extras) -> None:

@@ -24,11 +24,15 @@ class Grammar:
     Attributes:
         model: the content model.
         names: its fields, in the order of the model, each once.
+        joins: whether values of different fields may stand together in a round of a repeated sequence, or a field has
+            several places, so that it matters which value goes where.
     """
 
     def __init__(self, model: Group) -> None:
         self.model = model
-        self.names = tuple(dict.fromkeys(names_of(model)))
+        every = list(names_of(model))
+        self.names = tuple(dict.fromkeys(every))
+        self.joins = len(every) > len(self.names) or _joins(model, repeated=False)
         self._letters = {name: chr(_FIRST_LETTER + number) for number, name in enumerate(self.names)}
         self._pattern = re.compile(self._expression(model, repeated=False))
 
@@ -70,10 +74,33 @@ class Grammar:
             counts: number of values of each field.
         """
         own = self._own(counts)
-        order = emission_order(self.model, own)
+        order = emission_order(_without(self.model, own), own)
         if not self._fits(order, own):
             order = _search(self.model, own) or order
         return order + [name for name, count in counts.items() for _ in range(count - order.count(name))]
+
+    def decides(self, counts: Mapping[str, int]) -> bool:
+        """Whether values stand together in one way only, in as few rounds as can be; the model allows them.
+
+        Args:
+            counts: number of values of each field.
+        """
+        if not self.joins:
+            return True
+        counts = self._own(counts)
+        model = _without(self.model, counts)
+        held = [name for name in names_of(model) if name in counts]
+        if len(held) == len(set(held)):
+            least = max(_needed_rounds(model, counts, repeated=False), model[1])
+            return _is_settled(model, counts, least, repeated=False)
+        search = _Search(counts)
+        if search.total > _MOST_SEARCHED:
+            return False
+        ways: dict[int, set[tuple[str, ...]]] = {}
+        for order in search.words(model, [], repeated=False):
+            if len(order) == search.total and (rounds := Rounds.of(model, order)) is not None:
+                ways.setdefault(len(rounds), set()).add(tuple(order))
+        return search.is_complete and bool(ways) and len(ways[min(ways)]) == 1
 
     def problem(self, counts: Mapping[str, int]) -> str | None:
         """Return why the model does not allow these values; None if it does.
@@ -86,7 +113,7 @@ class Grammar:
                 needed = missing(self.model, self._own(counts))
                 return f"{name} is not part of the content{f'; {needed}' if needed else ''}"
         counts = self._own(counts)
-        order = emission_order(self.model, counts)
+        order = emission_order(_without(self.model, counts), counts)
         if self._fits(order, counts) or _search(self.model, counts) is not None:
             return None
         for name, count in counts.items():
@@ -148,6 +175,82 @@ def names_of(item: Any) -> Iterator[str]:
         yield item_name(item)
 
 
+def _bounds(item: Any, *, repeated: bool) -> tuple[int, int | None]:
+    """Return how often an item of a sequence may stand in one round."""
+    if is_group(item):
+        return item[1], item[2]
+    return (0, 1 if repeated else None) if isinstance(item, str) else (item[1], item[2])
+
+
+def _joins(group: Group, *, repeated: bool) -> bool:
+    kind, _, most, items = group
+    repeated = repeated or most is None or most > 1
+    if repeated and kind == "seq" and len(set(names_of(group))) > 1:
+        return True
+    return any(_joins(item, repeated=repeated) for item in items if is_group(item))
+
+
+def _without(group: Group, counts: Mapping[str, int]) -> Group:
+    """Return a model without the parts that need a field without values."""
+    kind, least, most, items = group
+    kept = (_without(item, counts) if is_group(item) else item for item in items if _is_possible(item, counts))
+    return kind, least, most, tuple(kept)
+
+
+def _is_possible(item: Any, counts: Mapping[str, int]) -> bool:
+    if not is_group(item):
+        return bool(counts.get(item_name(item))) or isinstance(item, str) or not item[1]
+    kind, _, _, items = item
+    if kind == "choice":
+        return any(_is_possible(_alternative(inner), counts) for inner in items)
+    return all(_is_possible(inner, counts) or (is_group(inner) and not inner[1]) for inner in items)
+
+
+def _needed_rounds(item: Any, counts: Mapping[str, int], *, repeated: bool) -> int:
+    """Return the smallest number of rounds of a group that hold all values; of a field the number of its values."""
+    if not is_group(item):
+        return counts.get(item_name(item), 0)
+    kind, _, most, items = item
+    repeated = repeated or most is None or most > 1
+    needed = []
+    for inner in items:
+        inner = _alternative(inner) if kind == "choice" else inner
+        number, limit = _needed_rounds(inner, counts, repeated=repeated), _bounds(inner, repeated=repeated)[1]
+        needed.append(min(number, 1) if limit is None else -(-number // max(limit, 1)))
+    return sum(needed) if kind == "choice" else max(needed, default=0)
+
+
+def _is_settled(group: Group, counts: Mapping[str, int], rounds: int, *, repeated: bool) -> bool:
+    """Whether the values in so many rounds of a group can only be shared out in one way."""
+    kind, _, most, items = group
+    repeated = repeated or most is None or most > 1
+    if sum(1 for name in set(names_of(group)) if counts.get(name)) < 2:
+        return True
+    for item in items:
+        item = _alternative(item) if kind == "choice" else item
+        number = _needed_rounds(item, counts, repeated=repeated)
+        if not number:
+            continue
+        least, limit = _bounds(item, repeated=repeated)
+        share = rounds
+        if kind == "choice":
+            share = min(number, 1) if limit is None else -(-number // max(limit, 1))
+        elif is_group(item) and item[0] == "choice" and rounds > 1 and _alternatives(item, counts) > 1:
+            return False
+        number = max(number, share * least) if is_group(item) else number
+        is_even = number == share * least or (limit is not None and number == share * limit)
+        if share > 1 and not is_even and not (kind == "choice" and not is_group(item)):
+            return False
+        if is_group(item) and not _is_settled(item, counts, number, repeated=repeated):
+            return False
+    return True
+
+
+def _alternatives(choice: Group, counts: Mapping[str, int]) -> int:
+    """Return how many alternatives of a choice have values."""
+    return sum(1 for item in choice[3] if _present(item, counts))
+
+
 def emission_order(model: Group, counts: Mapping[str, int]) -> list[str]:
     """Return the order in which values are written: one name for each value.
 
@@ -161,19 +264,23 @@ def emission_order(model: Group, counts: Mapping[str, int]) -> list[str]:
     return order
 
 
-def _rounds(group: Group, left: dict[str, int], order: list[str], *, repeated: bool) -> None:
-    _, _, most, _ = group
+def _rounds(group: Group, left: dict[str, int], order: list[str], *, repeated: bool, share: int = 1) -> None:
+    kind, _, most, _ = group
     done = 0
     repeated = repeated or most is None or most > 1
+    if share > 1:  # the other rounds of the group around get as many
+        even = -(-_needed_rounds(group, left, repeated=repeated) // share)
+        most = even if most is None else min(most, even)
     while most is None or done < most:
         before = len(order)
-        _round(group, left, order, repeated=repeated)
+        rounds = _needed_rounds(group, left, repeated=repeated) if repeated and kind == "seq" else 1
+        _round(group, left, order, repeated=repeated, share=rounds)
         done += 1
         if len(order) == before:
             return
 
 
-def _round(group: Group, left: dict[str, int], order: list[str], *, repeated: bool) -> None:
+def _round(group: Group, left: dict[str, int], order: list[str], *, repeated: bool, share: int) -> None:
     kind, _, _, items = group
     for index, item in enumerate(items):
         if not any(left.get(name) for name in names_of(item)):
@@ -181,19 +288,19 @@ def _round(group: Group, left: dict[str, int], order: list[str], *, repeated: bo
         if kind == "choice":
             item = _alternative(item)
         if is_group(item):
-            _rounds(item, left, order, repeated=repeated)
+            _rounds(item, left, order, repeated=repeated, share=share)
         else:
             later = sum(1 for other in items[index + 1 :] for name in names_of(other) if name == item_name(item))
-            _take(item, left, order, repeated=repeated, spare=later)
+            _take(item, left, order, repeated=repeated, spare=later, share=share)
         if kind == "choice":
             return
 
 
-def _take(item: Any, left: dict[str, int], order: list[str], *, repeated: bool, spare: int) -> None:
+def _take(item: Any, left: dict[str, int], order: list[str], *, repeated: bool, spare: int, share: int) -> None:
     name = item_name(item)
     most: int | None = (1 if repeated else None) if isinstance(item, str) else item[2]
     there = left.get(name, 0)
-    take = there - spare if spare and there > spare else (1 if spare and there else there)
+    take = there - spare if spare and there > spare else (1 if spare and there else -(-there // max(share, 1)))
     if most is not None:
         take = min(take, most)
     order.extend([name] * take)
@@ -283,6 +390,57 @@ def _search(model: Group, counts: Mapping[str, int]) -> list[str] | None:
     return None
 
 
+class Rounds(list[range]):
+    """The rounds of repeated sequences in an order of fields, as places in the order; made by `of`."""
+
+    def __init__(self, order: Sequence[str]) -> None:
+        super().__init__()
+        self._order = order
+        self._at = 0
+
+    @classmethod
+    def of(cls, model: Group, order: Sequence[str]) -> Rounds | None:
+        """Return the rounds in an order; None if the model, which must be deterministic, does not allow the order."""
+        made = cls(order)
+        return made if made._group(model, repeated=False) and made._at == len(order) else None
+
+    def _comes(self, names: set[str]) -> bool:
+        return self._at < len(self._order) and self._order[self._at] in names
+
+    def _item(self, item: Any, *, repeated: bool) -> bool:
+        if is_group(item):
+            return self._group(item, repeated=repeated)
+        least, most = _bounds(item, repeated=repeated)
+        begin, name = self._at, {item_name(item)}
+        while (most is None or self._at - begin < most) and self._comes(name):
+            self._at += 1
+        return self._at - begin >= least
+
+    def _group(self, group: Group, *, repeated: bool) -> bool:
+        kind, least, most, items = group
+        repeated = repeated or most is None or most > 1
+        firsts = set(names_of(group)) if kind == "all" else _firsts(group)
+        done = 0
+        while (most is None or done < most) and self._comes(firsts):
+            begin = self._at
+            if not self._round(kind, items, firsts, repeated=repeated):
+                return False
+            done += 1
+            if repeated and kind == "seq":
+                self.append(range(begin, self._at))
+        return done >= least or _may_be_empty(group)
+
+    def _round(self, kind: str, items: tuple[Any, ...], firsts: set[str], *, repeated: bool) -> bool:
+        if kind == "seq":
+            return all(self._item(item, repeated=repeated) for item in items)
+        if kind == "choice":
+            alternative = next(item for item in items if self._comes(_firsts(item)))
+            return self._item(_alternative(alternative), repeated=repeated)
+        while self._comes(firsts):
+            self._at += 1
+        return True
+
+
 class _Search:
     """Enumerates the orders that a content model allows for a set of values."""
 
@@ -290,6 +448,11 @@ class _Search:
         self._counts = counts
         self._steps = 0
         self.total = sum(counts.values())
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether no order was left out to save time."""
+        return self._steps <= _SEARCH_STEPS
 
     def words(self, item: Any, before: list[str], *, repeated: bool) -> Iterator[list[str]]:
         """Yield the orders that begin with `before` and continue with an item, the longest first."""

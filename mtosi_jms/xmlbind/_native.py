@@ -124,7 +124,7 @@ class _Bridge:
         plan = write_plan(table)
         grammar = plan.reading.grammar
         held = {out.name: count for out, count in zip(plan.outs, counts, strict=True) if count}
-        if grammar is None or grammar.problem(held) is not None:
+        if grammar is None or grammar.problem(held) is not None or not grammar.decides(held):
             return None
         numbers = {out.name: number for number, out in enumerate(plan.outs)}
         return [numbers[name] for name in grammar.order(held)]
@@ -143,7 +143,7 @@ class _Bridge:
             return True
         if plan.grammar.problem(counts) is not None or not plan.grammar.allows(found):
             return False
-        return not (plan.interleaved and found != plan.grammar.order(counts))
+        return not plan.interleaved or (found == plan.grammar.order(counts) and plan.grammar.decides(counts))
 
     def derived(self, table: ClassTable, slot: Slot | None, name: str) -> ClassTable | None:
         """Return the table that an xsi:type names, which may be the declared one; None if the xsi:type is odd."""

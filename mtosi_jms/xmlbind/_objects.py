@@ -20,11 +20,12 @@ that equals the one on which `to_dict` was called, even if that has content that
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 from mtosi_jms.errors import ConfigError, DecodeError, EncodeError, MtosiError
+from mtosi_jms.xmlbind._arrange import held, kept_order
 from mtosi_jms.xmlbind._names import DistinguishedNameMixin
 from mtosi_jms.xmlbind._registry import find_class
 from mtosi_jms.xmlbind._simpletypes import STRING, SimpleType, builtin_type, simple_type
@@ -60,7 +61,8 @@ class XmlObject:
         """Return the object as plain Python values; the module docstring has a table of their forms.
 
         Raises:
-            EncodeError: a field has a value that XML cannot have; the error has the path of the attribute.
+            EncodeError: a field has a value that XML cannot have, or lists of a repeated group were edited so that it
+                is not clear which values stand together; the error has the path of the attribute.
         """
         try:
             return _plain_fields(self)
@@ -211,12 +213,24 @@ def _plain_extras(obj: XmlObject, extras: Extras) -> dict[str, Any]:
         ],
         "attributes": dict(extras.attributes),
         "leaves": [_plain_leaf(obj, name, at, leaf) for (name, at), leaf in extras.leaves.items()],
-        "order": list(extras.order),
+        "order": _plain_order(obj, extras),
         "texts": [[_plain_anchor(anchor), text] for anchor, text in extras.texts.items()],
         "excused": sorted(extras.excused),
         "element": extras.element,
     }
     return {name: value for name, value in plain.items() if value}
+
+
+def _plain_order(obj: XmlObject, extras: Extras) -> list[str]:
+    grammar = obj.__xml__.grammar
+    return kept_order(grammar, extras, _lists(obj)) if grammar is not None and extras.order else list(extras.order)
+
+
+def _lists(obj: XmlObject) -> dict[str, Sequence[Any]]:
+    """Return the values of each field of the content that has any."""
+    content = ((item, getattr(obj, item.name)) for item in obj.__xml__.fields if item.kind in ("element", "any"))
+    lists = {item.name: value if item.many else (value,) for item, value in content if value is not None}
+    return {name: values for name, values in lists.items() if values}
 
 
 def _plain_anchor(anchor: Anchor) -> list[Any] | None:
@@ -354,6 +368,7 @@ def _extras(plain: Any, obj: XmlObject, path: str) -> Extras:
     if not isinstance(plain, Mapping):
         raise DecodeError(f"a dict is needed, not {type(plain).__name__}", path=path)
     try:
+        order = tuple(_text(name, path) for name in plain.get("order", ()))
         return Extras(
             elements=[
                 Kept(_raw(one["xml"], path), _anchor(one.get("after")), _text(one.get("tail", ""), path))
@@ -361,7 +376,8 @@ def _extras(plain: Any, obj: XmlObject, path: str) -> Extras:
             ],
             attributes=_texts(plain.get("attributes", {}), path),
             leaves=dict(_leaf(one, obj, path) for one in plain.get("leaves", ())),
-            order=tuple(_text(name, path) for name in plain.get("order", ())),
+            order=order,
+            held=held(order, _lists(obj)),
             texts={_anchor(anchor): _text(text, path) for anchor, text in plain.get("texts", ())},
             excused=frozenset(_text(reason, path) for reason in plain.get("excused", ())),
             element=_text(plain.get("element", ""), path),

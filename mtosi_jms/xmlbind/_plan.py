@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -157,15 +157,19 @@ class Plan:
         if self.slots.setdefault(tag, slot) is not slot:
             self.rivals.setdefault(tag, []).append(slot)
 
-    def counts(self, values: Mapping[str, Any]) -> dict[str, int]:
-        """Return the number of values of each field of the content that has any.
+    def given(self, values: Mapping[str, Any]) -> dict[str, Sequence[Any]]:
+        """Return the values of each field of the content that has any.
 
         Args:
             values: values by field; a missing value and None are the same.
         """
         held = ((name, values.get(name)) for name in self.content)
-        counts = {name: len(value) if name in self.lists else 1 for name, value in held if value is not None}
-        return {name: count for name, count in counts.items() if count}
+        lists = {name: value if name in self.lists else (value,) for name, value in held if value is not None}
+        return {name: value for name, value in lists.items() if value}
+
+    def counts(self, values: Mapping[str, Any]) -> dict[str, int]:
+        """Return the number of values of each field of the content that has any; the argument is that of `given`."""
+        return {name: len(value) for name, value in self.given(values).items()}
 
     def head_for(self, cls: type[XmlObject]) -> Slot | None:
         """Return the slot of the substitution head that an element may replace, if the generator did not know it."""

@@ -15,6 +15,7 @@ from lxml import etree
 from mtosi_jms.errors import DecodeError, ForbiddenXmlError
 from mtosi_jms.masking import MASK
 from mtosi_jms.namespaces import XSD, XSI, clark, split_clark
+from mtosi_jms.xmlbind._arrange import OUT_OF_ORDER, held
 from mtosi_jms.xmlbind._fast import NOT_PLAIN, FastPlan, fast_plan, read_fast
 from mtosi_jms.xmlbind._issues import Issues, shown
 from mtosi_jms.xmlbind._objects import XmlObject, find_element, find_simple, find_type
@@ -637,12 +638,21 @@ class Keeper:
         problem = grammar.problem(counts)
         if problem is not None:
             self._excuse(problem)
-            self.extras.order = tuple(self._order)
+            self._keep_order()
             whole = {name: count for name in self.plan.content if (count := counts.get(name, 0) + self._kept_as(name))}
             missing = any(name not in whole for name in self.plan.required if name in self.plan.content)
             if not missing and grammar.problem(whole) is not None:
                 self._add("content", problem)
         elif not grammar.allows(self._order):
-            self._add("order", "the elements are not in the schema's order: written in it")
-        elif self.plan.interleaved and self._order != grammar.order(counts):
-            self.extras.order = tuple(self._order)
+            if grammar.joins:
+                self._add("order", "the elements are not in the schema's order: written as they came")
+                self._excuse(OUT_OF_ORDER)
+                self._keep_order()
+            else:
+                self._add("order", "the elements are not in the schema's order: written in it")
+        elif self.plan.interleaved and (self._order != grammar.order(counts) or not grammar.decides(counts)):
+            self._keep_order()
+
+    def _keep_order(self) -> None:
+        self.extras.order = tuple(self._order)
+        self.extras.held = held(self._order, self.plan.given(self.values))

@@ -209,7 +209,9 @@ class Extras:
         attributes: texts by Clark name: unknown or unreadable attributes, attributes that an xsd:anyAttribute admits,
             schema locations, and an xsi:type that did not give the class (its value is a Clark name).
         leaves: original lexical forms, by (field, occurrence).
-        order: field names in document order, for content models in which a repeated group interleaves fields.
+        order: field names in document order, for content models in which a repeated group interleaves fields. A program
+            may give it to say which values stand together.
+        held: the names of `order`, each with the value that was read: where lists were edited, values stay together.
         texts: character data that the schema does not allow, by its place.
         excused: faults of the document that may be written again: names of fields that were missing, nil or occurred
             too often, and problems that the content model reported.
@@ -223,10 +225,11 @@ class Extras:
     texts: dict[Anchor, str] = field(default_factory=dict)
     excused: frozenset[str] = frozenset()
     element: str = ""
+    held: tuple[tuple[str, Any], ...] = field(default=(), compare=False, repr=False)
 
     @shown_half_made
     def __repr__(self) -> str:
-        held = ((part.name, getattr(self, part.name)) for part in fields(self))
+        held = ((part.name, getattr(self, part.name)) for part in fields(self) if part.repr)
         shown = (f"{name}={list(value) if isinstance(value, Mapping) else value!r}" for name, value in held if value)
         return f"Extras({', '.join(shown)})"
 

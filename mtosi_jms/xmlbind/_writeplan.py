@@ -297,6 +297,10 @@ def _is_anchor(anchor: Any) -> bool:
     return anchor is None or (isinstance(anchor, tuple) and list(map(type, anchor)) == [str, int])
 
 
+def _is_held(pair: Any) -> bool:
+    return isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], str)
+
+
 def _is_leaf(leaf: Any) -> bool:
     if not isinstance(leaf, Leaf) or not is_text(leaf.text):
         return False
@@ -313,6 +317,7 @@ _FITTING: Final[dict[str, Callable[[Any], bool]]] = {
     "attributes": lambda value: isinstance(value, Mapping),
     "leaves": lambda value: isinstance(value, Mapping) and all(map(_is_leaf, value.values())),
     "order": lambda value: isinstance(value, (list, tuple)) and all(map(is_text, value)),
+    "held": lambda value: isinstance(value, (list, tuple)) and all(map(_is_held, value)),
     "texts": lambda value: isinstance(value, Mapping) and all(map(is_text, value.values())),
     "excused": lambda value: isinstance(value, AbstractSet),
     "element": lambda value: isinstance(value, str),
