@@ -85,6 +85,8 @@ def _verify(args: argparse.Namespace) -> int:
     failed = [finding for finding in proof.findings if finding.failed]
     for finding in failed:
         print(finding, file=sys.stderr)
+    for doubt in proof.doubts:
+        print(f"note: {doubt}; xmlschema alone judges", file=sys.stderr)
     verified = not (proof.differences or failed)
     operation_counts = Counter(message.service for message in proof.messages if message.role == "request")
     if args.json:
@@ -98,6 +100,7 @@ def _verify(args: argparse.Namespace) -> int:
             "differences": [{"path": one.path, "schema": one.schema, "stub": one.stub} for one in proof.differences],
             "skipped": [message.path for message in proof.skipped],
             "findings": [finding.as_json() for finding in failed],
+            "doubts": proof.doubts,
             "seconds": seconds,
         }
         print(json.dumps(content, indent=2))

@@ -74,9 +74,7 @@ class Grammar:
             counts: number of values of each field.
         """
         own = self._own(counts)
-        order = emission_order(_without(self.model, own), own)
-        if not self._fits(order, own):
-            order = _search(self.model, own) or order
+        order = self._found(own) or emission_order(self.model, own)
         return order + [name for name, count in counts.items() for _ in range(count - order.count(name))]
 
     def decides(self, counts: Mapping[str, int]) -> bool:
@@ -113,15 +111,23 @@ class Grammar:
                 needed = missing(self.model, self._own(counts))
                 return f"{name} is not part of the content{f'; {needed}' if needed else ''}"
         counts = self._own(counts)
-        order = emission_order(_without(self.model, counts), counts)
-        if self._fits(order, counts) or _search(self.model, counts) is not None:
+        if self._found(counts) is not None:
             return None
+        order = emission_order(self.model, counts)
         for name, count in counts.items():
             if order.count(name) < count:
                 rivals = [other for other in counts if other != name]
                 return f"{name} may not stand together with {', '.join(rivals) or 'more of itself'}"
         held = ", ".join(f"{count} {name}" for name, count in counts.items())
         return missing(self.model, counts) or f"{held or 'nothing'}: not what the schema asks for"
+
+    def _found(self, counts: Mapping[str, int]) -> list[str] | None:
+        """Return an order of so many values that the model allows; None if none was found."""
+        for model in (self.model, _without(self.model, counts)):
+            order = emission_order(model, counts)
+            if self._fits(order, counts):
+                return order
+        return _search(self.model, counts)
 
     def _own(self, counts: Mapping[str, int]) -> dict[str, int]:
         return {name: counts[name] for name in self.names if counts.get(name)}

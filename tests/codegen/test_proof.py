@@ -300,3 +300,73 @@ def test_an_operation_of_several_services_needs_its_service(
     assert "name one of Oracle.ask, Other.ask" in capsys.readouterr().err
     assert main(["sample", "Other.ask", str(folder)]) == 0
     assert "askRequest" in capsys.readouterr().out
+
+
+RIGHT = {
+    "default on an enumeration": """<x:simpleType name="Way"><x:restriction base="x:string"><x:enumeration value="Bi"/>
+ </x:restriction></x:simpleType><x:element name="e"><x:complexType><x:sequence>
+ <x:element name="way" type="t:Way" default="Bi"/></x:sequence><x:attribute name="a" type="t:Way" fixed="Bi"/>
+ </x:complexType></x:element>""",
+    "two texts": """<x:element name="e"><x:simpleType><x:union>
+ <x:simpleType><x:restriction base="x:string"><x:pattern value="A_[a-z]*"/></x:restriction></x:simpleType>
+ <x:simpleType><x:restriction base="x:string"><x:pattern value="B_[a-z]*"/></x:restriction></x:simpleType>
+ </x:union></x:simpleType></x:element>""",
+    "memberTypes and members": """<x:element name="e"><x:simpleType><x:union memberTypes="x:int x:date">
+ <x:simpleType><x:restriction base="x:string"><x:enumeration value="huge"/></x:restriction></x:simpleType>
+ </x:union></x:simpleType></x:element>""",
+    "attribute wildcards": """<x:attributeGroup name="G">
+ <x:anyAttribute namespace="##other" processContents="skip"/></x:attributeGroup>
+ <x:complexType name="Base"><x:sequence><x:element name="a" minOccurs="0" type="x:int"/></x:sequence>
+ <x:anyAttribute processContents="skip"/></x:complexType>
+ <x:complexType name="None"><x:complexContent><x:restriction base="t:Base"><x:sequence/></x:restriction>
+ </x:complexContent></x:complexType>
+ <x:complexType name="Own"><x:complexContent><x:restriction base="t:Base"><x:sequence/>
+ <x:attributeGroup ref="t:G"/></x:restriction></x:complexContent></x:complexType>
+ <x:element name="e" type="t:None"/><x:element name="f" type="t:Own"/>""",
+    "mixed content restricted": """<x:complexType name="Base" mixed="true"><x:sequence>
+ <x:element name="a" minOccurs="0" type="x:int"/></x:sequence></x:complexType>
+ <x:element name="e"><x:complexType><x:complexContent><x:restriction base="t:Base"><x:sequence>
+ <x:element name="a" type="x:int"/></x:sequence></x:restriction></x:complexContent></x:complexType></x:element>
+ <x:element name="f"><x:complexType><x:complexContent><x:extension base="x:anyType"/></x:complexContent></x:complexType>
+ </x:element>""",
+    "a model that libxml2 refuses": """<x:element name="e"><x:complexType><x:sequence>
+ <x:element name="a" type="x:int" minOccurs="2" maxOccurs="2"/><x:element name="a" type="x:int"/></x:sequence>
+ </x:complexType></x:element>""",
+}
+
+
+@pytest.mark.obligation("GEN9")
+@pytest.mark.parametrize("kind", RIGHT)
+def test_right_stubs_have_no_difference(kind: str, xsd: Callable[..., str], tmp_path: Path) -> None:
+    source = tmp_path / "a.xsd"
+    source.write_text(xsd(RIGHT[kind]))
+    bench = Bench([source], tmp_path)
+    assert bool(bench.stock.oracle.doubt) == (kind == "a model that libxml2 refuses")
+    assert bench.differences(bench.clean) == []
+    module = next(path for path in bench.clean.rglob("types.py") if '"e"' in path.read_text())
+    module.write_text(module.read_text().replace('"e"', '"other"'))
+    assert bench.differences(bench.clean) != []
+
+
+@pytest.mark.obligation("GEN9")
+def test_overloaded_operations_have_no_difference(wsdl: Any, tmp_path: Path) -> None:
+    kinds = ("byId", "byName", "found")
+    elements = "".join(f'<x:element name="{kind}" type="x:string"/>' for kind in kinds)
+    messages = "".join(f'<w:message name="{kind}"><w:part name="b" element="t:{kind}"/></w:message>' for kind in kinds)
+    port = "".join(
+        f'<w:operation name="find"><w:input name="{kind}" message="t:{kind}"/>'
+        '<w:output message="t:found"/></w:operation>'
+        for kind in kinds[:2]
+    )
+    bound = "".join(f'<w:operation name="find"><w:input name="{kind}"/><w:output/></w:operation>' for kind in kinds[:2])
+    source = tmp_path / "a.wsdl"
+    source.write_text(
+        wsdl(
+            f'<w:types><x:schema targetNamespace="urn:w">{elements}</x:schema></w:types>{messages}'
+            f'<w:portType name="P">{port}</w:portType><w:binding name="B" type="t:P">'
+            f'<s:binding transport="http://schemas.xmlsoap.org/soap/jms"/>{bound}</w:binding>'
+        )
+    )
+    bench = Bench([source], tmp_path)
+    assert len(bench.messages) == 4
+    assert bench.differences(bench.clean, bench.messages) == []

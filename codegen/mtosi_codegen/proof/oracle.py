@@ -32,16 +32,19 @@ class Oracle:
 
     Attributes:
         maps: the global components of xmlschema.
+        doubt: why libxml2 refuses the schemas, so that xmlschema alone judges; empty if it does not.
 
     Raises:
-        SchemaError: one of the two refuses the schemas; the message has the reasons.
+        SchemaError: xmlschema refuses the schemas; the message has the reason.
     """
 
     def __init__(self, schema: Path) -> None:
+        self._libxml2: etree.XMLSchema | None = None
+        self.doubt = ""
         try:
             self._libxml2 = etree.XMLSchema(etree.parse(str(schema)))
         except (etree.XMLSchemaParseError, etree.XMLSyntaxError) as error:
-            raise SchemaError(f"libxml2 refuses the schemas: {_first(error.error_log)}") from None
+            self.doubt = f"libxml2 refuses the schemas: {_first(error.error_log)}"
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # a missing schema is an error where it is used
@@ -101,17 +104,19 @@ class Oracle:
         return [met[name] for name in sorted(met)]
 
     def refused(self, document: etree._Element) -> str:
-        """The first error of libxml2 in a document; empty if it is valid."""
+        """The first error of libxml2, or else of xmlschema, in a document; empty if it is valid."""
+        if self._libxml2 is None:
+            return next(iter(self._refusals(document)), "")
         return "" if self._libxml2.validate(document) else _first(self._libxml2.error_log)
 
     def problems(self, document: etree._Element) -> list[str]:
         """The first errors of libxml2 and of xmlschema in a document; empty if it is valid."""
-        refused = self.refused(document)
-        found = [f"libxml2: {refused}"] if refused else []
+        refused = self.refused(document) if self._libxml2 is not None else ""
+        return [*([f"libxml2: {refused}"] if refused else []), *self._refusals(document)]
+
+    def _refusals(self, document: etree._Element) -> list[str]:
         error = next(self._xmlschema.iter_errors(document), None)
-        if error is not None:
-            found.append(f"xmlschema: {error.path}: {_line(error.reason or error.message)}")
-        return found
+        return [f"xmlschema: {error.path}: {_line(error.reason or error.message)}"] if error is not None else []
 
 
 def _first(log: object) -> str:

@@ -85,7 +85,9 @@ class SimpleTypes:
         if namespace == XSD:
             return shape_of(_constant(_ALIASES.get(local, local)))
         if isinstance(wanted, XsdUnion):
-            return "union", tuple(dict.fromkeys(_flat([self.shape(member) for member in wanted.member_types]))), ()
+            # xmlschema has the members of its own first; in XML Schema those of memberTypes, which have names, are.
+            members = sorted(wanted.member_types, key=lambda member: member.name is None)
+            return "union", _flat([self.shape(member) for member in members]), ()
         if isinstance(wanted, XsdList):
             return "list", self.shape(wanted.item_type), ()
         base = wanted.base_type
@@ -124,7 +126,7 @@ def shape_of(found: SimpleType) -> Shape:
     if isinstance(found, EnumType):
         return "enum", frozenset(str(member) for member in found.cls), ()
     if isinstance(found, UnionType):
-        return "union", tuple(shape_of(member) for member in found.members), ()
+        return "union", _flat([shape_of(member) for member in found.members]), ()
     if isinstance(found, ListType):
         return "list", shape_of(found.item), _facets_of(found)
     return "simple", found.name, _facets_of(found)
@@ -159,11 +161,12 @@ def _is_text(shape: Shape) -> bool:
     return kind == "enum" or (kind == "simple" and inner in TEXTS)
 
 
-def _flat(shapes: list[Shape]) -> list[Shape]:
+def _flat(shapes: list[Shape]) -> tuple[Shape, ...]:
+    """The members of unions, each once: two texts with patterns of their own have one shape."""
     flat: list[Shape] = []
     for shape in shapes:
         flat += shape[1] if shape[0] == "union" else [shape]
-    return flat
+    return tuple(dict.fromkeys(flat))
 
 
 def _own_patterns(wanted: XsdSimpleType) -> list[str]:

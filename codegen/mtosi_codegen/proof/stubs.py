@@ -68,16 +68,18 @@ class Stubs:
     def class_of(self, message: Message) -> type[XmlObject] | str:
         """The class that an operation has for a message; if there is none, a text that says what is wrong."""
         info = self._services.get((message.service, message.namespace))
-        operation = info.by_name.get(message.operation) if info is not None else None
-        if info is None or operation is None:
+        operations = [one for one in info.operations if one.name == message.operation] if info is not None else []
+        if info is None or not operations:
             return f"no such {'service' if info is None else 'operation'}"
-        try:
-            path = getattr(operation, message.role)
-            cls = info.load(path) if path else None
-        except Exception as error:  # noqa: BLE001 - a module is imported on first use, and may be damaged
-            return f"{type(error).__name__}: {error}"
-        if cls is not None and cls.__xml__.tag == message.element:
-            return cls
+        cls = None
+        for operation in operations:  # several if the operation is overloaded
+            try:
+                path = getattr(operation, message.role)
+                cls = info.load(path) if path else None
+            except Exception as error:  # noqa: BLE001 - a module is imported on first use, and may be damaged
+                return f"{type(error).__name__}: {error}"
+            if cls is not None and cls.__xml__.tag == message.element:
+                return cls
         if message.role == "fault":  # a stub names only the first of several faults
             cls = self.find(message.element, "__elements__")
             return cls if cls is not None else "no class"

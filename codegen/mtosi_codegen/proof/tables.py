@@ -21,7 +21,7 @@ from mtosi_codegen.proof.oracle import ANY_TYPE, Oracle, XsdType
 from mtosi_codegen.proof.simple import SimpleTypes
 from mtosi_codegen.proof.stubs import Stubs
 from mtosi_jms.errors import MtosiError
-from mtosi_jms.namespaces import split_clark
+from mtosi_jms.namespaces import XSD, split_clark
 from mtosi_jms.xmlbind import (
     RAW,
     ClassTable,
@@ -201,7 +201,18 @@ class Tables:
                 continue
             self._expect(place, "required", wanted[name].use == "required", bool(found[name].min))
             self._simple_type(wanted[name].type, found[name], place)
-        self._expect(path, "any attribute", None in xsd_type.attributes, bool(table.attribute_wildcards))
+        self._expect(path, "any attribute", self._takes_any_attribute(xsd_type), bool(table.attribute_wildcards))
+
+    def _takes_any_attribute(self, xsd_type: XsdComplexType) -> bool:
+        """Whether a type has an attribute wildcard. xmlschema gives a restriction its base's; XML Schema does not."""
+        restriction = next(xsd_type.elem.iter(f"{{{XSD}}}restriction"), None)
+        if xsd_type.derivation != "restriction" or restriction is None:
+            return None in xsd_type.attributes
+        if restriction.find(f"{{{XSD}}}anyAttribute") is not None:
+            return True
+        references = (group.get("ref", "") for group in restriction.iterfind(f"{{{XSD}}}attributeGroup"))
+        names = (xsd_type.schema.resolve_qname(reference) for reference in references)
+        return any(None in self._oracle.maps.attribute_groups[name] for name in names)
 
     # Content
 
@@ -406,6 +417,7 @@ def _annotation(field: Field) -> Any:
 
 
 def _python(simple: SimpleType) -> Any:
+    simple = getattr(simple, "inner", simple)  # the type in a declaration with a default or fixed value
     if isinstance(simple, EnumType):
         return simple.cls
     if isinstance(simple, ListType):

@@ -47,6 +47,7 @@ class Proof:
         differences: the differences, each once, in the order of the messages.
         skipped: messages whose element no schema has: the wrappers of the rpc style.
         findings: defects of the sources.
+        doubts: what the proof could not use, so that it says less.
     """
 
     messages: tuple[Message, ...] = ()
@@ -56,6 +57,7 @@ class Proof:
     differences: list[Difference] = field(default_factory=list)
     skipped: list[Message] = field(default_factory=list)
     findings: tuple[Finding, ...] = ()
+    doubts: list[str] = field(default_factory=list)
 
     def add(self, other: Proof) -> None:
         """Add the result of a part of the proof."""
@@ -64,6 +66,7 @@ class Proof:
         self.elements += other.elements
         self.differences += [one for one in other.differences if one not in self.differences]
         self.skipped += other.skipped
+        self.doubts += [one for one in other.doubts if one not in self.doubts]
 
 
 def verify(
@@ -86,7 +89,7 @@ def verify(
         workers: number of processes; None for one per core.
 
     Raises:
-        SchemaError: no sources, no such operation, schemas that xmlschema or libxml2 refuses even after repair, or no
+        SchemaError: no sources, no such operation, schemas that xmlschema refuses even after repair, or no
             package in the folder.
         ConfigError: a process ended before its work was done.
     """
@@ -192,7 +195,8 @@ def compare(oracle: Oracle, stubs: Stubs, messages: Sequence[Message], *, whole:
             tables.check(declaration, cls.__xml__, message.path)
     if whole:
         tables.check_rest()
-    return Proof(types=tables.types, differences=list(dict.fromkeys(tables.differences)), skipped=skipped)
+    differences, doubts = list(dict.fromkeys(tables.differences)), [oracle.doubt] if oracle.doubt else []
+    return Proof(types=tables.types, differences=differences, skipped=skipped, doubts=doubts)
 
 
 def send(stock: Stock, stubs: Stubs, messages: Sequence[Message]) -> Proof:
