@@ -13,8 +13,9 @@
 | AlarmInformation | the alarm is active, or not active any more if the severity is CLEARED |
 
 No event raises an error: the result says what cannot be applied. Events may be repeated, and arrive out of order: an
-event that is older than the known state is not applied. Times are compared if the events have them: the source's time,
-or else that of the operations system. Events without a time are applied in the order of arrival.
+event that is older than the known state is not applied, nor one that is older than the deletion of an object above its
+own; a deletion that arrives late leaves what began after it. Times are compared if the events have them: the source's
+time, or else that of the operations system. Events without a time are applied in the order of arrival.
 """
 
 from __future__ import annotations
@@ -235,7 +236,7 @@ class Snapshot(Mapping[str, XmlObject]):
         name = _text(event.object_name) or _text(getattr(made, "name", None))
         if made is None or not name:
             return Applied(event, refused=Refusal.INCOMPLETE, detail="the object or its name is missing")
-        if _older(when, self._ended.get(name)) or _older(when, self._begun.get(name)):
+        if _older(when, self._gone(name)) or _older(when, self._begun.get(name)):
             return Applied(event, refused=Refusal.OUTDATED, detail=name)
         before = self._objects.get(name)
         if before is not None and when is not None and self._begun.get(name) == when:
@@ -255,15 +256,16 @@ class Snapshot(Mapping[str, XmlObject]):
         name = _text(event.object_name)
         if not name:
             return Applied(event, refused=Refusal.INCOMPLETE, detail="no object is named")
-        if _older(when, self._begun.get(name)):
-            return Applied(event, refused=Refusal.OUTDATED, detail=name)
         changes: list[Change] = []
         for inside in list(self._tree.within(name)):
-            changes += [self._end_alarm(key, None, when) for key in list(self._alarms_at.get(inside, ()))]
-            if inside in self._objects:
-                changes.append(self._remove(inside, when))
-        again = not changes and name in self._ended
+            alarms = [key for key in self._alarms_at.get(inside, ()) if not _older(when, self._begun.get(key))]
+            changes += [self._end_alarm(key, None) for key in alarms]
+            if inside in self._objects and not _older(when, self._begun.get(inside)):
+                changes.append(self._remove(inside))
+        again = self._gone(name) is not None
         self._remember(self._ended, name, when)
+        if name in self._objects:
+            return Applied(event, tuple(changes), Refusal.OUTDATED, name)
         if changes or again:
             return Applied(event, tuple(changes))
         return Applied(event, refused=Refusal.UNKNOWN_OBJECT, detail=name)
@@ -274,7 +276,8 @@ class Snapshot(Mapping[str, XmlObject]):
         if before is None:
             if not name:
                 return Applied(event, refused=Refusal.INCOMPLETE, detail="no object is named")
-            outdated = when is not None and name in self._ended and when <= self._ended[name]
+            gone = self._gone(name)
+            outdated = when is not None and gone is not None and when <= gone
             return Applied(event, refused=Refusal.OUTDATED if outdated else Refusal.UNKNOWN_OBJECT, detail=name)
         values, strange = _changed_values(before, event)
         times = self._value_times.setdefault(name, {})
@@ -309,14 +312,16 @@ class Snapshot(Mapping[str, XmlObject]):
         key = alarm_key(event)
         if key is None:
             return Applied(event, refused=Refusal.INCOMPLETE, detail="the alarm's object or cause is missing")
-        if _older(when, self._ended.get(key)) or _older(when, self._begun.get(key)):
+        known = (self._gone(key.object_name), self._ended.get(key), self._begun.get(key))
+        if any(_older(when, one) for one in known):
             return Applied(event, refused=Refusal.OUTDATED, detail=key.object_name)
         before = self._alarms.get(key)
         if _is_cleared(event):
             if before is None:
                 self._remember(self._ended, key, when)
                 return Applied(event)
-            return Applied(event, (self._end_alarm(key, event, when),))
+            self._remember(self._ended, key, when)
+            return Applied(event, (self._end_alarm(key, event),))
         self._put_alarm(key, event)
         self._remember(self._begun, key, when)
         effect = Effect.ALARM_RAISED if before is None else Effect.ALARM_CHANGED
@@ -332,22 +337,29 @@ class Snapshot(Mapping[str, XmlObject]):
         self._alarms_at.setdefault(key.object_name, {})[key] = None
         self._tree.add(key.object_name)
 
-    def _remove(self, name: str, when: dt.datetime | None) -> Change:
+    def _gone(self, name: str) -> dt.datetime | None:
+        """Return when the object, or one above it, was deleted last; None if that is not known."""
+        times = []
+        while name:
+            if (time := self._ended.get(name)) is not None:
+                times.append(time)
+            name = name.rpartition("/")[0]
+        return max(times, default=None)
+
+    def _remove(self, name: str) -> Change:
         before = self._objects.pop(name)
         self._value_times.pop(name, None)
         self._begun.pop(name, None)
-        self._remember(self._ended, name, when)
         self._tree.forget(name)
         return Change(effect=Effect.DELETED, name=name, before=before)
 
-    def _end_alarm(self, key: AlarmKey, after: Any, when: dt.datetime | None) -> Change:
+    def _end_alarm(self, key: AlarmKey, after: Any) -> Change:
         before = self._alarms.pop(key)
         there = self._alarms_at[key.object_name]
         del there[key]
         if not there:
             del self._alarms_at[key.object_name]
         self._begun.pop(key, None)
-        self._remember(self._ended, key, when)
         self._tree.forget(key.object_name)
         return Change(effect=Effect.ALARM_CLEARED, name=key.object_name, before=before, after=after, alarm=key)
 
@@ -356,9 +368,8 @@ class Snapshot(Mapping[str, XmlObject]):
     ) -> None:
         """Note when something began or ended; the oldest notes are dropped if there are too many."""
         known = times.pop(what, None)
-        time = known if when is None else when
-        if time is not None:
-            times[what] = time
+        if when is not None or known is not None:
+            times[what] = max(one for one in (known, when) if one is not None)
         if len(times) > self._remembered:
             del times[next(iter(times))]
 

@@ -310,6 +310,57 @@ def test_what_the_snapshot_was_taken_with(at: At) -> None:
     assert apply_notification(snapshot, change(Me(location="x"), when=at(10))).changes
 
 
+TREE = [("ME=1",), ("ME=1", "EH=1"), ("ME=1", "EH=1", "EQ=1"), ("ME=1", "PTP=1"), ("ME=11",)]
+TOLD = st.tuples(st.sampled_from(["created", "deleted", "raised", "cleared"]), st.sampled_from(TREE))
+
+
+@pytest.mark.obligation("NOT5")
+@given(told=st.lists(TOLD, min_size=2, max_size=20), order=st.randoms(use_true_random=False))
+def test_the_order_of_arrival_does_not_matter(told: list[tuple[str, tuple[str, ...]]], order: random.Random) -> None:
+    """By the source's times: a deletion counts for all that began before it, below the deleted object too."""
+    makes: dict[str, Callable[[str, dt.datetime], Any]] = {
+        "created": creation,
+        "deleted": deletion,
+        "raised": lambda full, when: told_alarm(full, when, "MAJOR"),
+        "cleared": lambda full, when: told_alarm(full, when, "CLEARED"),
+    }
+    start = dt.datetime(2026, 5, 4, tzinfo=dt.UTC)
+    events = [(what, place, start + dt.timedelta(seconds=number)) for number, (what, place) in enumerate(told)]
+    arriving = [*events, *order.sample(events, len(events) // 3)]
+    order.shuffle(arriving)
+    snapshot = Snapshot()
+    for what, place, when in arriving:
+        assert apply_notification(snapshot, makes[what]("/".join(place), when)).refused in (
+            None,
+            Refusal.OUTDATED,
+            Refusal.UNKNOWN_OBJECT,
+        )
+
+    def last(place: tuple[str, ...], begins: str, ends: str) -> bool:
+        begun = [when for what, where, when in events if (what, where) == (begins, place)]
+        ended = [
+            when
+            for what, where, when in events
+            if (what == "deleted" and place[: len(where)] == where) or (what, where) == (ends, place)
+        ]
+        return bool(begun) and max(begun) > max(ended, default=start - dt.timedelta(1))
+
+    assert set(snapshot) == {"/".join(place) for place in TREE if last(place, "created", "deleted")}
+    assert {key.object_name for key in snapshot.alarms} == {
+        "/".join(place) for place in TREE if last(place, "raised", "cleared")
+    }
+
+
+def told_alarm(full: str, when: dt.datetime, severity: str) -> Alarm:
+    cause = ProbableCauseType(probable_cause=ProbableCauseEnumType("LOS"))
+    return Alarm(
+        object_name=name(full),
+        probable_cause=cause,
+        perceived_severity=PerceivedSeverityType(severity),
+        source_time=when,
+    )
+
+
 def test_only_so_many_deleted_objects_are_remembered(at: At) -> None:
     """An old creation brings back an object whose deletion is forgotten."""
     snapshot = Snapshot(remembered=3)
