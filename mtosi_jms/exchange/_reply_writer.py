@@ -79,6 +79,7 @@ class ReplyRules:
             (`Session.send_soon`). That is safe if the request's acknowledgement follows it on the same connection.
         echo: what goes into JMSCorrelationID, by the profile.
         templates: header templates of the responses.
+        is_gone: whether a temporary destination is known to have ended with its connection.
 
     Raises:
         ConfigError: `send_window` is below 1.
@@ -89,6 +90,7 @@ class ReplyRules:
     policy: ReplyPolicy | None
     send_window: int
     together: bool
+    is_gone: Callable[[Destination], bool]
     echo: JmsEcho = field(init=False)
     templates: HeaderTemplates = field(init=False, compare=False)
 
@@ -173,12 +175,18 @@ class ReplyWriter:
         """Check, before the handler runs, that the request can and may be answered.
 
         Raises:
-            WithheldError: the request has no JMSReplyTo, or replies to that destination are not allowed.
+            WithheldError: the request has no JMSReplyTo, replies to that destination are not allowed, or the requestor
+                that made it is gone.
         """
         if self._message.reply_to is None:
             what = "it has no JMSReplyTo, so that nobody would get the response"
             raise WithheldError("a request is not carried out", ProtocolError(what, correlation_id(self.request) or ""))
         self._allowed(self._message.reply_to)
+        if self._message.reply_to.is_temporary and self._rules.is_gone(self._message.reply_to):
+            error = InvalidDestinationError(
+                f"{self._message.reply_to}: the requestor that waited for the reply is gone"
+            )
+            raise WithheldError("a request is not carried out", error)
 
     def complete(self, header: Header) -> None:
         """Complete the header of a reply from the request's JMS message; see `ReplyAddress`.
@@ -254,7 +262,10 @@ class ReplyWriter:
     def _transmit(self, message: JmsMessage, route: ReplyRoute[Destination], *, partial: bool) -> None:
         if route.destination is None:
             return
-        message = stamped(message, None, None)
+        # A broker may make the queue of a requestor that is gone anew: what is in there must not stay for long. Batches
+        # are waited for one by one, so only a single reply is not wanted for longer than the request.
+        life = 0 if partial or not route.destination.is_temporary else self._message.time_to_live_ms
+        message = stamped(message, None, None, life / 1000 if life else None)
         if partial:
             self._run = self._run or random_id()
             properties = Properties.trusted({**message.properties, RUN_ID: self._run})

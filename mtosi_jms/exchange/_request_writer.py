@@ -110,8 +110,9 @@ class RequestWriter:
         options = target.options
         identifier = self._new_id() if options.correlation_id is None else options.correlation_id
         header = self._header(call.operation, target, pattern, identifier)
-        header, message = self._message(header, call, target, own_id=own_id)
-        exchange = self._exchange(str(header.correlation_id), now, options, simple=not has_batches(pattern))
+        limits, simple = self._limits_of(options), not has_batches(pattern)
+        header, message = self._message(header, call, target, own_id=own_id, wanted=_patience(limits, simple=simple))
+        exchange = self._exchange(str(header.correlation_id), now, options, limits, simple=simple)
         soap_jms = chooses(self._profile, call.service.transport)
         request = RequestInfo(call.operation.name, target.destination, self._replies, self._consumers, soap_jms)
         pending = self._receiver.open(exchange, request, call.service.root, now, own_id=own_id)
@@ -134,7 +135,7 @@ class RequestWriter:
             if sender.seconds == 0:
                 raise pending.late("the request was not sent: others were before it")
             with sender:
-                sent = self._send(sender, prepared.destination, prepared.message)
+                sent = self._send(sender, prepared.destination, self._in_time(prepared))
         except BaseException as error:
             late = None
             if isinstance(error, TransportError) and sender.is_over():
@@ -147,6 +148,13 @@ class RequestWriter:
             raise
         self._receiver.sent(pending, sent.message_id)
         return pending
+
+    def _in_time(self, prepared: PreparedRequest) -> JmsMessage:
+        """Return the message, to live no longer than its caller still waits: others may have been sent before it."""
+        message, total = prepared.message, prepared.pending.state.limits.total
+        if total is None or not 0 < message.time_to_live_ms <= total * 1000 + 1:  # the call says how long it lives
+            return message
+        return message.living(prepared.pending.time_left(self._clock()))
 
     def send_soon(self, prepared: PreparedRequest) -> bool:
         """Send a request without waiting for anything. False if that is not possible: then nothing was sent."""
@@ -214,8 +222,9 @@ class RequestWriter:
         unset = {name: value for name, value in settings.items() if getattr(target.options, name) is None}
         return target._replace(options=dataclasses.replace(target.options, **unset)) if unset else target
 
-    def _exchange(self, identifier: str, now: float, options: CallOptions, *, simple: bool) -> Exchange[Any]:
-        limits = self._limits_of(options)
+    def _exchange(
+        self, identifier: str, now: float, options: CallOptions, limits: Limits, *, simple: bool
+    ) -> Exchange[Any]:
         if simple:
             return SimpleExchange(identifier, started=now, limits=limits, expect_ack=self._rules.expect_ack)
         rules = dataclasses.replace(
@@ -273,9 +282,25 @@ class RequestWriter:
         return header
 
     def _message(
-        self, header: Header, call: Call, target: Target, *, own_id: str | None = None, one_way: bool = False
+        self,
+        header: Header,
+        call: Call,
+        target: Target,
+        *,
+        own_id: str | None = None,
+        one_way: bool = False,
+        wanted: float | None = None,
     ) -> tuple[Header, JmsMessage]:
-        """Return the message of a request, and its header after the call's `on_request` hook."""
+        """Return the message of a request, and its header after the call's `on_request` hook.
+
+        Args:
+            header: the header.
+            call: the call.
+            target: where it goes.
+            own_id: JMSCorrelationID.
+            one_way: whether nobody answers.
+            wanted: seconds after which nobody waits for the answer any more.
+        """
         names, options, version, body = self._names, target.options, call.service.soap_version, call.request
         envelope = Envelope(header=header, body=body, version=version)
         if options.on_request is not None:
@@ -301,7 +326,7 @@ class RequestWriter:
             message = as_request(message, address, target.destination, action=action, version=version)
         if not one_way and header_text(header, "correlationId") is None:
             raise HeaderError("correlationId", "required: replies could not be told apart (R3b)")
-        return header, stamped(message, options.persistent, options.time_to_live)
+        return header, stamped(message, options.persistent, options.time_to_live, wanted)
 
     def _has_company(self) -> bool:
         """Whether so many exchanges are in flight that more messages will follow soon and can share one write."""
@@ -310,6 +335,15 @@ class RequestWriter:
     def _send(self, sender: TimedSender, target: Destination, message: JmsMessage) -> JmsMessage:
         soon = self.session.send_soon(target, message, can_wait=True) if self._has_company() else None
         return sender.send(target, message) if soon is None else soon
+
+
+def _patience(limits: Limits, *, simple: bool) -> float | None:
+    """Return the seconds for which a caller waits for the answer to a request at most; None: no limit.
+
+    Nobody waits while batches are not asked for: only the limit of the whole exchange counts for them.
+    """
+    waits = (limits.total, limits.first_reply if simple else None)
+    return min((one for one in waits if one is not None), default=None)
 
 
 def _header_in(envelope: object) -> Header:

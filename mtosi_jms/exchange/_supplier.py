@@ -45,7 +45,7 @@ from mtosi_jms.jms.soap_jms import breach, speaks
 from mtosi_jms.masking import shown_half_made
 from mtosi_jms.service import SupplierBase, check_count, check_seconds
 from mtosi_jms.soap import Header, correlation_id, header_text
-from mtosi_jms.spool import InboxReceiver, IncomingJournal, give_back, handed_out, watch_inbox
+from mtosi_jms.spool import InboxReceiver, IncomingJournal, give_back, handed_out, has_waited, watch_inbox
 from mtosi_jms.telemetry import Count, Role
 from mtosi_jms.transport import Connection, Consumer, Delivery, Session, redeliver
 from mtosi_jms.xmlbind import XmlObject
@@ -134,6 +134,7 @@ class Supplier:
             policy=reply_policy,
             send_window=send_window,
             together=inbox is None,  # an inbox marks the request as done as soon as its replies are sent
+            is_gone=connection.is_gone,
         )
         self._inbox = inbox
         self._check = body_check(validate)
@@ -318,6 +319,11 @@ class Supplier:
         failures = self._failures.get(identifier, 0)
         if failures and self._stopped.wait(self._pause(failures)):
             give_back(delivery)
+            return
+        if (failures or has_waited(delivery)) and 0 < delivery.message.expiration_ms <= time.time() * 1000:
+            what = "its time to live was over before its turn came, so that nobody waits for the answer"
+            self._reject("a request is not carried out", ProtocolError(what, ""), delivery.message)
+            delivery.acknowledge()
             return
         try:
             with handed_out(delivery), self._processing(delivery.message):

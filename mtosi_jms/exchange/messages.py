@@ -70,7 +70,9 @@ def moment() -> dt.datetime:
     return dt.datetime.fromtimestamp(int(time.time()), dt.UTC)
 
 
-def stamped(message: JmsMessage, persistent: bool | None, time_to_live: float | None) -> JmsMessage:
+def stamped(
+    message: JmsMessage, persistent: bool | None, time_to_live: float | None, wanted: float | None = None
+) -> JmsMessage:
     """Return a message with the delivery mode and the time to live of one call.
 
     A PERSISTENT message also gets a duplicate id.
@@ -79,6 +81,7 @@ def stamped(message: JmsMessage, persistent: bool | None, time_to_live: float | 
         message: the binding's message.
         persistent: whether the provider must store it; None keeps the profile's mode.
         time_to_live: seconds; None keeps the profile's.
+        wanted: seconds after which nobody wants the message any more: without `time_to_live` it lives no longer.
     """
     changes: dict[str, Any] = {}
     if persistent is not None:
@@ -88,7 +91,8 @@ def stamped(message: JmsMessage, persistent: bool | None, time_to_live: float | 
         changes["time_to_live_ms"] = math.ceil(Decimal(repr(time_to_live)) * 1000)
     if changes.get("delivery_mode", message.delivery_mode) is DeliveryMode.PERSISTENT:
         changes["properties"] = {**message.properties, DUPLICATE_ID: random_id()}
-    return dataclasses.replace(message, **changes) if changes else message
+    made = dataclasses.replace(message, **changes) if changes else message
+    return made if time_to_live is not None else made.living(wanted)
 
 
 def read_reply(

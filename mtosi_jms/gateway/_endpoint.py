@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapp
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from email.message import Message
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Final, TypeVar
 from urllib.parse import urlsplit
 
@@ -243,7 +243,8 @@ class Endpoint:
             data = await self._body(request, held)
             # Parsing a large document would keep all other clients waiting.
             parsing = len(data) > _LARGE
-            posted = await asyncio.to_thread(_request, data, request) if parsing else _request(data, request)
+            read = partial(_request, data, request, self.options.answer_timeout)
+            posted = await asyncio.to_thread(read) if parsing else read()
             envelope = posted.envelope
             self._in_hand += 1
             try:
@@ -407,7 +408,7 @@ class Endpoint:
         return 200, envelope.passed_on(tag)
 
 
-def _request(data: bytes, request: HttpRequest) -> Request:
+def _request(data: bytes, request: HttpRequest, timeout: float | None) -> Request:
     """Return the request of a client. The element in the body decides, not the SOAP action (001-S10), unless operations
     share the element.
 
@@ -427,7 +428,7 @@ def _request(data: bytes, request: HttpRequest) -> Request:
     if operation is None:
         names = {use.operation.name for use in find_operations(tag_of(envelope.body), header, action)}
         operation = local.removesuffix(OF_REQUEST) if not names else names.pop() if len(names) == 1 else ""
-    return Request(envelope, operation, action)
+    return Request(envelope, operation, action, timeout)
 
 
 @lru_cache(maxsize=64)

@@ -39,11 +39,13 @@ class Request:
         envelope: its envelope.
         operation: name of the operation; empty if nothing says which of several with one request element.
         action: the SOAP action sent with it; empty if there was none.
+        timeout: seconds for which the client waits for the first response; None: no limit.
     """
 
     envelope: Envelope
     operation: str
     action: str = ""
+    timeout: float | None = None
 
     @property
     def header(self) -> Header:
@@ -154,8 +156,12 @@ class ByRequestor:
             mep="one-way" if request.is_one_way else "request-response",
             soap_action=request.action,
         )
+        waits = [one for one in (self._timeout, request.timeout) if one is not None]
+        several = request.batch_size is not None and not request.is_one_way
+        first = self._requestor.limits.first_reply
         options = CallOptions(
-            timeout=self._timeout if request.batch_size is None else None,
+            timeout=None if several else min(waits, default=None),
+            time_to_live=min([*waits, *([] if first is None else [first])], default=None) if several else None,
             gap_timeout=self._timeout,
             on_request=lambda made: _over_jms(made, request),
             on_reply=envelopes.append,

@@ -8,6 +8,7 @@ place of any that the sender had set (C45).
 from __future__ import annotations
 
 import enum
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
@@ -393,6 +394,13 @@ class JmsMessage:
         """
         items = {**self.properties, name: _checked(name, value)}
         return self._with(properties=Properties.trusted(items))
+
+    def living(self, at_most: float | None) -> JmsMessage:
+        """Return the message with a time to live of at most so many seconds; None: as it is."""
+        if at_most is None:
+            return self
+        longest = max(1, math.ceil(round(at_most * 1000, 3)))  # rounded first, because 16.1 * 1000 is more than 16100
+        return self if 0 < self.time_to_live_ms <= longest else self._with(time_to_live_ms=longest)
 
     def again(self) -> JmsMessage:
         """Return the message as it is redelivered, after a delivery that was not acknowledged (T1.10)."""

@@ -86,13 +86,15 @@ class InboxDelivery(Delivery):
         key: the inbox's key of the message.
         conflict: see `InboxEntry`.
         begun: whether it was handed out.
+        waited: whether it was in the inbox already, from an earlier time, when it was asked for.
     """
 
-    __slots__ = ("begun", "conflict", "inbox", "key")
+    __slots__ = ("begun", "conflict", "inbox", "key", "waited")
 
-    def __init__(self, inbox: IncomingJournal, entry: InboxEntry) -> None:
+    def __init__(self, inbox: IncomingJournal, entry: InboxEntry, *, waited: bool = False) -> None:
         self.key, self.message, self.conflict = entry
         self.begun = False
+        self.waited = waited
         self.inbox = inbox
 
     def acknowledge(self) -> None:
@@ -132,7 +134,9 @@ class InboxReceiver:
             IllegalStateError, TransportError: as from `Consumer.receive`.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
+        waited = True
         while (entry := self._take()) is None:
+            waited = False
             left = math.inf if deadline is None else max(0.0, deadline - time.monotonic())
             if self._unlanded is None:
                 # A process that shares the inbox may leave a message to this one, so check from time to time.
@@ -141,7 +145,7 @@ class InboxReceiver:
                 self._land(self._unlanded)
             elif left <= _LOOK:
                 return None
-        return InboxDelivery(self._inbox, entry)
+        return InboxDelivery(self._inbox, entry, waited=waited)
 
     def _take(self) -> InboxEntry | None:
         while (entry := self._inbox.take()) is not None and entry.conflict and not self._conflicts:
@@ -181,6 +185,11 @@ def begin(delivery: Delivery) -> None:
     if isinstance(delivery, InboxDelivery):
         delivery.inbox.hand(delivery.key)
         delivery.begun = True
+
+
+def has_waited(delivery: Delivery) -> bool:
+    """Whether a message was in an inbox before, so that its time to live may have ended there."""
+    return isinstance(delivery, InboxDelivery) and delivery.waited
 
 
 def give_back(delivery: Delivery) -> None:

@@ -516,6 +516,10 @@ class Connection(_Closeable):
         does not say."""
         return None
 
+    def is_gone(self, destination: Destination) -> bool:
+        """Whether a temporary destination ended with its connection; False if the protocol does not say."""
+        return False
+
     async def __aenter__(self) -> Self:
         return self
 

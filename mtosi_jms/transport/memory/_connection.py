@@ -54,6 +54,10 @@ class MemoryConnection(ConnectionCore):
         with self.provider.lock:
             return self.provider.readers(destination)
 
+    def is_gone(self, destination: Destination) -> bool:
+        with self.provider.lock:
+            return self.provider.is_gone(destination)
+
     def _where(self) -> str:
         return f"memory:{self.provider.name}"
 

@@ -23,6 +23,9 @@ REASON: Final = "JMS_MTOSIX_deadLetterReason"
 DELIVERIES: Final = "JMS_MTOSIX_deliveries"
 """How often the message was delivered, an Integer."""
 
+_REMEMBERED: Final = 10_000
+"""How many temporary destinations are remembered that are gone."""
+
 
 class Gate(Protocol):
     """What may hold the provider's word for asynchronous sends."""
@@ -62,6 +65,7 @@ class MemoryProvider:
         self._subscriptions: dict[Destination, dict[Subscription, None]] = {}
         self._durable: dict[tuple[str, str], Subscription] = {}
         self._owners: dict[Destination, str] = {}
+        self._gone: dict[Destination, None] = {}
         self._clients: set[str] = set()
         self._expiry = ExpiryIndex()
 
@@ -110,6 +114,9 @@ class MemoryProvider:
         self._clients.discard(client_id)
         for destination in [one for one, owner in self._owners.items() if owner == connection_id]:
             del self._owners[destination]
+            self._gone[destination] = None
+            if len(self._gone) > _REMEMBERED:
+                del self._gone[next(iter(self._gone))]
             self._subscriptions.pop(destination, None)
             queue = self._queues.pop(destination, None)
             if queue is not None:
@@ -118,6 +125,10 @@ class MemoryProvider:
     def own(self, destination: Destination, connection_id: str) -> None:
         """Notes a new temporary destination."""
         self._owners[destination] = connection_id
+
+    def is_gone(self, destination: Destination) -> bool:
+        """Whether it was a temporary destination of a connection that is closed, as far as that is remembered."""
+        return destination in self._gone
 
     def check(self, destination: Destination) -> None:
         """Raises InvalidDestinationError where a temporary destination is gone."""

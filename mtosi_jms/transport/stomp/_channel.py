@@ -18,6 +18,7 @@ from mtosi_jms.jms import Destination
 from mtosi_jms.jms.message import JmsMessage
 from mtosi_jms.transport._descriptor import Capability
 from mtosi_jms.transport._session_core import ConsumerSpec, T
+from mtosi_jms.transport.stomp._durable import forget, has_changed
 from mtosi_jms.transport.stomp._frames import Frame, Received, encode
 from mtosi_jms.transport.stomp._link import Link, OnSettled
 from mtosi_jms.transport.stomp._messages import incoming, outgoing
@@ -65,6 +66,8 @@ class Channel:
         self._notify_lost = on_lost
         self._subscriptions = Subscriptions(lock, options)
         self._collector = Collector(lock, options.send_timeout)
+        self._owner = owner
+        self._marks: dict[str, str] = {}
         self._returned: dict[str, None] = {}
         self._unsent: list[bytes] = []
         self._numbers = itertools.count(1)
@@ -127,6 +130,8 @@ class Channel:
         sent = message.stamped(destination, message_id=None, timestamp_ms=int(time.time() * _MILLISECONDS))
         reply = None if sent.reply_to is None else self._reply_address(sent.reply_to)
         headers, body = outgoing(self.dialect, self._address(destination), sent, reply)
+        if self._marks and destination.is_topic:
+            headers.update(self._marks)
         return sent, ("SEND", headers, body)
 
     def send(
@@ -188,7 +193,11 @@ class Channel:
         """Makes a subscription with `factor` times the usual window. It is active when this returns."""
         spec = feed.spec
         window = _TOPIC_WINDOW if spec.destination.is_topic else self.options.prefetch * factor
-        headers = self.dialect.subscribing(spec, window)
+        if spec.no_local:
+            self._marks = self.dialect.marking(self._owner)
+        if spec.durable is not None and self.dialect.keeps_selector and has_changed(self.address, self.options, spec):
+            self._unsubscribe_durable(spec.durable)
+        headers = self.dialect.subscribing(spec, window, self._owner)
         self._subscriptions.make(self._some_link(), self._address(spec.destination), headers, feed)
 
     def widen(self, feed: Feed) -> None:
@@ -213,6 +222,11 @@ class Channel:
 
     def end_durable(self, durable: str) -> None:
         """Deletes a durable subscription, with the messages that it kept."""
+        self._unsubscribe_durable(durable)
+        if self.dialect.keeps_selector:
+            forget(self.address, self.options, durable)
+
+    def _unsubscribe_durable(self, durable: str) -> None:
         self.send(("UNSUBSCRIBE", self.dialect.unsubscribing(durable), b""), confirmed=True)
 
     def make_temporary(self, kind: type[T]) -> T:
@@ -227,7 +241,7 @@ class Channel:
         """
         if Capability.BROWSE not in self.dialect.capabilities:
             raise ConfigError(f"{self.dialect.provider} has no browser over STOMP")
-        headers = {**self.dialect.subscribing(spec, self.options.prefetch), "browser": "true"}
+        headers = {**self.dialect.subscribing(spec, self.options.prefetch, self._owner), "browser": "true"}
         address = self._address(spec.destination)
         found = self._collector.collect(self._some_link(), address, headers, lambda one: "browser" in one)
         return [self._message(headers, body, spec.destination) for headers, body in found[:-1]]

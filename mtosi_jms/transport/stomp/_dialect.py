@@ -42,6 +42,7 @@ class Dialect(ABC):
         max_header: bytes of one header.
         references: whether text beyond the Basic Multilingual Plane goes out as character references.
         temporary: whether the broker has temporary destinations itself; else they are queues that it deletes.
+        keeps_selector: whether a durable subscription keeps its topic and selector whatever a later SUBSCRIBE says.
         fails_commit: whether a COMMIT fails, and the connection goes on, where something before it was refused.
     """
 
@@ -52,6 +53,7 @@ class Dialect(ABC):
     references: ClassVar[bool] = False
     temporary: ClassVar[bool] = False
     fails_commit: ClassVar[bool] = False
+    keeps_selector: ClassVar[bool] = False
 
     def __init__(self, version: str) -> None:
         self.version = version
@@ -81,8 +83,18 @@ class Dialect(ABC):
         """Returns the kind of a received message."""
 
     @abstractmethod
-    def subscribing(self, spec: ConsumerSpec, window: int) -> dict[str, str]:
-        """Returns the headers of a SUBSCRIBE besides destination, id and ack; `window`: messages before an ACK."""
+    def subscribing(self, spec: ConsumerSpec, window: int, owner: str = "") -> dict[str, str]:
+        """Returns the headers of a SUBSCRIBE besides destination, id and ack.
+
+        Args:
+            spec: what the consumer receives.
+            window: messages before an ACK.
+            owner: id of the connection, as in `marking`.
+        """
+
+    def marking(self, owner: str) -> dict[str, str]:
+        """Returns the headers by which a connection's own messages are known to its consumers with `no_local`."""
+        return {}
 
     @abstractmethod
     def unsubscribing(self, durable: str) -> dict[str, str]:
@@ -153,7 +165,7 @@ class ActiveMQ(Dialect):
         binary = "content-length" in headers and headers.get("amq-msg-type") != "text"
         return MessageType.BYTES if binary else MessageType.TEXT
 
-    def subscribing(self, spec: ConsumerSpec, window: int) -> dict[str, str]:
+    def subscribing(self, spec: ConsumerSpec, window: int, owner: str = "") -> dict[str, str]:
         """See `Dialect.subscribing`.
 
         The broker itself adds what lets selectors compare numbers in text. Adding it twice is an error that stays in
@@ -189,6 +201,7 @@ class Artemis(Dialect):
     """
 
     provider = "ActiveMQ Artemis"
+    keeps_selector = True
     capabilities = frozenset(
         {
             Capability.BEYOND_BMP,
@@ -245,19 +258,25 @@ class Artemis(Dialect):
     def message_type(self, headers: Mapping[str, str]) -> MessageType:
         return MessageType.BYTES if headers.get("amq-msg-type") == "bytes" else MessageType.TEXT
 
-    def subscribing(self, spec: ConsumerSpec, window: int) -> dict[str, str]:
+    def subscribing(self, spec: ConsumerSpec, window: int, owner: str = "") -> dict[str, str]:
+        """See `Dialect.subscribing`. The broker's own `no-local` takes no selector with a prefix."""
         headers = {
             "subscription-type": _routing(spec.destination),
             # Bytes; as long as any are left, one more message is sent, so that 1 is one message at a time.
             "consumer-window-size": str((window - 1) * self._bytes_a_message + 1),
         }
-        if spec.selector is not None:
-            headers["selector"] = f"convert_string_expressions:{artemis_selector(spec.selector)}"
+        parts = [] if spec.selector is None else [artemis_selector(spec.selector)]
+        if spec.no_local:
+            parts.append(f"{_OWN} IS NULL OR {_OWN} <> '{owner}'")
+        if parts:
+            text = parts[0] if len(parts) == 1 else " AND ".join(f"({part})" for part in parts)
+            headers["selector"] = f"{_CONVERTING}{text}"
         if spec.durable is not None:
             headers["durable-subscription-name"] = spec.durable
-        if spec.no_local:
-            headers["no-local"] = "true"
         return headers
+
+    def marking(self, owner: str) -> dict[str, str]:
+        return {_OWN: owner}
 
     def unsubscribing(self, durable: str) -> dict[str, str]:
         return {"durable-subscription-name": durable}
@@ -288,12 +307,22 @@ _NAMES: Final = {
 }
 _MODES: Final = {"'PERSISTENT'": "'DURABLE'", "'NON_PERSISTENT'": "'NON_DURABLE'"}
 _WORD: Final = re.compile(r"'(?:[^']|'')*'|[^\W\d][\w$]*")
+_OWN: Final = "__AMQ_CID"
+"""The property with which the broker itself marks the messages of a connection."""
+_CONVERTING: Final = "convert_string_expressions:"
+"""Prefix of a selector that compares text with numbers."""
 
 
 def artemis_selector(selector: Selector) -> str:
-    """Returns a selector for Artemis, which has its own names for the headers."""
+    """Returns a selector for Artemis, which has its own names for the headers, and wants other names than ASCII ones in
+    quotes."""
     replaced = _NAMES | (_MODES if "JMSDeliveryMode" in selector.identifiers else {})
-    return _WORD.sub(lambda found: replaced.get(found[0], found[0]), str(selector))
+
+    def word(found: re.Match[str]) -> str:
+        text = found[0]
+        return replaced.get(text, text) if text.isascii() or text.startswith("'") else f'"{text}"'
+
+    return _WORD.sub(word, str(selector))
 
 
 _DIALECTS: Final[dict[str, Callable[[str], Dialect]]] = {"ActiveMQ": ActiveMQ, "ActiveMQ-Artemis": Artemis}

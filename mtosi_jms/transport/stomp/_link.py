@@ -51,6 +51,8 @@ _LOOKS: Final = 8
 # TLS alerts of a broker that refuses our certificate, or misses one.
 _CERTIFICATE_REFUSED: Final = ("CERTIFICATE", "ALERT_UNKNOWN_CA", "ALERT_ACCESS_DENIED", "ALERT_DECRYPT_ERROR")
 
+_COMPARED: Final = 100
+"""Characters of a selector that identify it in the broker's text."""
 _SHOWN: Final = 300
 """Maximum number of characters from the broker's text in errors."""
 
@@ -260,6 +262,20 @@ class Link:
         refused, self._refused_last = self._refused_last, None
         self._was_refused.clear()
         return refused
+
+    def refusal_of(self, subscription: str, selector: str) -> MtosiError | None:
+        """Returns the error if the broker's last refusal that named no frame is that of a subscription.
+
+        Args:
+            subscription: its id.
+            selector: its selector as it was sent.
+        """
+        refused = self._refused_last
+        named = f"subscription {subscription}" in str(refused)
+        # Artemis shows the selector without its prefix, or without colons.
+        shown = selector.rpartition("expressions:")[2].replace(":", "")[:_COMPARED]
+        is_shown = isinstance(refused, SelectorError) and shown in str(refused).replace(":", "")
+        return refused if named or is_shown else None
 
     def await_refused(self, seconds: float) -> MtosiError | None:
         """Waits for such a refusal, because ActiveMQ sends it from another thread, which may be late."""

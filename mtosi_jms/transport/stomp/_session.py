@@ -6,6 +6,7 @@ A transaction is sent as a whole, at `commit`, so a connection that is lost befo
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -24,6 +25,8 @@ from mtosi_jms.transport.stomp._channel import Channel
 from mtosi_jms.transport.stomp._frames import Frame
 from mtosi_jms.transport.stomp._subscriptions import Entry, Feed
 from mtosi_jms.transport.stomp._transaction import Begun
+
+log = logging.getLogger(__package__)
 
 _LARGE: Final = 65_536
 """Size in bytes from which the cost of a separate write does not matter."""
@@ -245,6 +248,7 @@ class StompSession(SessionCore[Entry, Feed]):
     def acknowledge_expired(self) -> None:
         """Acknowledges the messages that have expired here, so that the broker sends others."""
         expired, self.expired = self.expired, []
+        log.warning("%d messages were not handed out: their time to live ended while they waited here", len(expired))
         with suppress(TransportError):  # then it comes again, and expires again
             self.channel.acknowledge([entry for entry in expired if not entry.is_stale])
 

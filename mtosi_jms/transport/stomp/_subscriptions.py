@@ -155,10 +155,14 @@ class Subscriptions:
         try:
             link.send([made.frame()], confirmed=True)
         except MtosiError as error:
+            refused = link.refusal_of(made.number, headers.get("selector", ""))
             with self._lock:
-                failed = made.link is link  # else the link was lost, and it is made again on the next one
+                # Else the link was lost, and it is made again on the next one, unless the broker hung up because of it.
+                failed = made.link is link or refused is not None
                 if failed:
                     self._known.pop(made.number, None)
+            if refused is not None:
+                raise refused from error
             if failed:
                 if isinstance(error, UnknownOutcomeError):
                     with contextlib.suppress(TransportError):

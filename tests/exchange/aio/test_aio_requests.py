@@ -285,7 +285,7 @@ def test_a_blocking_caller_takes_over_where_the_loop_ended(
     """The receiving thread receives for a blocking caller too, and when no coroutine waits any more."""
     with exchange() as pair:
         with pytest.raises(ReplyTimeoutError):
-            run(stub(pair).aio.get_managed_element(me_ref=ne1, options=CallOptions(timeout=0.01)))
+            run(stub(pair).aio.get_managed_element(me_ref=ne1, options=CallOptions(timeout=0.01, time_to_live=60)))
         pair.scripted.take()
         call = background(lambda: stub(pair).get_managed_element(me_ref=ne1))
         pair.scripted.send(pair.scripted.take().replies([small_ems()]))
