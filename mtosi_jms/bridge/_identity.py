@@ -12,7 +12,7 @@ from mtosi_jms.bridge.events import StructuredEvent
 from mtosi_jms.bridge.reliable import SEQUENCE_NUMBER
 from mtosi_jms.jms.ids import random_id
 
-_NAMES: Final = frozenset({"JMSMessageID", "notificationId"})
+_NAMES: Final = frozenset({"JMSMessageID", "notificationId", "notificatId"})
 _REMEMBERED: Final = 10_000
 
 

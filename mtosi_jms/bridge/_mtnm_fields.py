@@ -38,6 +38,9 @@ class Field(NamedTuple):
     strict: bool = False
 
 
+_COMMON_SPELLINGS: Final = {"notificatId": "notificationId"}
+
+
 class Table:
     """The properties of an event or object, by MTNM's names and by other names that are in use.
 
@@ -48,7 +51,8 @@ class Table:
 
     def __init__(self, fields: Mapping[str, Field], spellings: Mapping[str, str] | None = None) -> None:
         self.fields = dict(fields)
-        self.spellings = dict(spellings or {})
+        common = {other: name for other, name in _COMMON_SPELLINGS.items() if name in self.fields}
+        self.spellings = {**common, **(spellings or {})}
         self._folded = {name.casefold(): name for name in self.fields}
         self._folded.update({other.casefold(): name for other, name in self.spellings.items()})
 

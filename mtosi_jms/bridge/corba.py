@@ -527,6 +527,9 @@ def _read_address(address: str, name: str = "") -> tuple[str, Sequence[str]]:
 
 
 def _reference(text: str, what: str) -> tuple[str, Sequence[str]]:
+    text = "".join(text.split())  # an editor may have wrapped it
+    if text[:4].upper() == "IOR:":  # JacORB knows the prefix in capitals only
+        text = f"IOR:{text[4:]}"
     try:
         return text, [host for host, _ in addresses_of(text)]
     except EventError as error:

@@ -275,7 +275,11 @@ def _vendor(event: StructuredEvent, reading: Reading, category: TopicCategory | 
     return Mapped(made, tuple(reading.findings), event.type_name, category)
 
 
-_VENDOR: Final = {"notificationId": Field("notification_id", a_text), "neTime": Field("source_time", a_time)}
+_VENDOR: Final = {
+    "notificationId": Field("notification_id", a_text),
+    "notificatId": Field("notification_id", a_text),
+    "neTime": Field("source_time", a_time),
+}
 
 
 def _body_kept(reading: Reading, event: StructuredEvent) -> None:

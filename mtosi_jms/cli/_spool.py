@@ -20,6 +20,7 @@ from mtosi_jms.cli._messages import counted, headers_of, moment, shown_body, sho
 from mtosi_jms.errors import ConfigError, JournalDamageError
 from mtosi_jms.jms import JmsMessage
 from mtosi_jms.jms.message import jms_type_name
+from mtosi_jms.jms.soap_jms import document_of
 from mtosi_jms.spool import SpoolFolder, StoredMessage, Verification, verify_folder
 
 _SETTLING: Final = {"redrive": "redriven", "withdraw": "withdrawn"}
@@ -144,7 +145,7 @@ def _message(one: StoredMessage, message: JmsMessage, *, secrets: bool) -> dict[
     properties = {
         name: {"type": jms_type_name(value), "value": shown[name]} for name, value in message.properties.items()
     }
-    body = shown_body(message.body, secrets=secrets)
+    body = shown_body(document_of(message)[0], secrets=secrets)
     return {**_facts(one, time.time()), **headers_of(message), "properties": properties, "body": body}
 
 

@@ -17,6 +17,7 @@ from typing import Final, Literal, NamedTuple, TypeVar
 from mtosi_jms.console._exchanges import Exchange, ExchangeView
 from mtosi_jms.console._facts import Facts, facts_of, object_name_in
 from mtosi_jms.jms import Destination, JmsMessage
+from mtosi_jms.jms.soap_jms import self_describing
 from mtosi_jms.masking import without_login
 
 K = TypeVar("K")
@@ -288,6 +289,7 @@ class Traffic:
             if place is not None and message.redelivered:
                 place.redelivered += 1
             return
+        message = self_describing(message)
         self._numbers += 1
         self._total += 1
         second = entry.at_ms // 1000

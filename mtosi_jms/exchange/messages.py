@@ -16,6 +16,7 @@ from mtosi_jms.jms import DUPLICATE_ID, RUN_ID, DeliveryMode, Destination, JmsMe
 from mtosi_jms.jms.binding import from_jms, judge_body
 from mtosi_jms.jms.body_check import BodyCheck
 from mtosi_jms.jms.ids import random_id
+from mtosi_jms.jms.soap_jms import document_of
 from mtosi_jms.patterns import Reply, ReplyType
 from mtosi_jms.service import CallOptions
 from mtosi_jms.soap import Envelope, correlation_id, header_text, parse
@@ -136,7 +137,7 @@ def read_reply(
         message_type=ReplyType.ERROR if failed else ReplyType.RESPONSE,
         batch_number=number,
         end_of_reply=end if isinstance(end := getattr(header, "batch_sequence_end_of_reply", None), bool) else None,
-        body_digest=b"" if number is None else _body_digest(message.body),  # only batches are compared
+        body_digest=b"" if number is None else _body_digest(document_of(message)[0]),  # only batches are compared
         has_body=envelope.body is not None or envelope.fault is not None,
         run=run if isinstance(run := message.properties.get(RUN_ID), str) else "",
     )

@@ -1,13 +1,18 @@
-"""Bodies over HTTP: how much of one is taken, its compression, and the check against the schemas."""
+"""Bodies over HTTP: how much of one is taken, its compression and encoding, and the check against the schemas."""
 
 from __future__ import annotations
 
 import logging
 import zlib
 from collections.abc import Mapping
-from typing import Final
+from email.message import Message
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from lxml import etree
 
 from mtosi_jms.jms.body_check import BodyCheck
+from mtosi_jms.xmlbind import codec_named, declared_name, self_described
 
 log = logging.getLogger(__package__)
 
@@ -93,6 +98,55 @@ class Body:
         if data.count(b"<") > 2 * self._most_elements or data.count(b"=") > 2 * self._most_elements:
             raise Refused(413, f"more than {self._most_elements} elements")
         return data
+
+
+class ContentType(NamedTuple):
+    """A content type and its parameters; empty where there is none."""
+
+    media: str
+    action: str
+    charset: str
+
+
+@lru_cache(maxsize=64)
+def content_type_of(text: str) -> ContentType:
+    """Return the content type in a header; an empty header means `text/plain`."""
+    made = Message()
+    made["Content-Type"] = text
+    action, charset = made.get_param("action"), made.get_param("charset")
+    return ContentType(
+        made.get_content_type(),
+        action if isinstance(action, str) else "",
+        charset.strip() if isinstance(charset, str) else "",
+    )
+
+
+def document_in(data: bytes, charset: str, what: str) -> bytes:
+    """Return the document in a body so that it tells its encoding itself; log what was wrong with what is said of it.
+
+    Args:
+        data: the body.
+        charset: the encoding that its content type gives; empty for none.
+        what: what the body is, for the log.
+
+    Raises:
+        Refused: nobody reads the encoding that the content type or, without one, the XML names (415).
+    """
+    name = charset or declared_name(data)
+    if name and codec_named(name) is None and (charset or not _is_known_to_libxml2(name)):
+        raise Refused(415, f"the encoding {name[:40]!r} is not known")
+    document, odd = self_described(data, charset)
+    if odd:
+        log.warning("%s: %s", what, odd)
+    return document
+
+
+def _is_known_to_libxml2(name: str) -> bool:
+    try:
+        etree.XMLParser(encoding=name)
+    except LookupError:
+        return False
+    return True
 
 
 def judge(check: BodyCheck | None, data: bytes, what: str) -> None:

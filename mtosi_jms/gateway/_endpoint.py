@@ -11,8 +11,7 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
-from email.message import Message
-from functools import lru_cache, partial
+from functools import partial
 from typing import Final, TypeVar
 from urllib.parse import urlsplit
 
@@ -30,7 +29,7 @@ from mtosi_jms.errors import (
     TransportError,
 )
 from mtosi_jms.gateway._access import Access, Throttled
-from mtosi_jms.gateway._bodies import OF_REQUEST, Body, Refused, judge
+from mtosi_jms.gateway._bodies import OF_REQUEST, Body, Refused, content_type_of, document_in, judge
 from mtosi_jms.gateway._iterators import Iterators, Replies
 from mtosi_jms.gateway._sources import Request, Source
 from mtosi_jms.jms.body_check import Validate, body_check
@@ -45,7 +44,7 @@ from mtosi_jms.stubs.fmw.hdr import (
     MessageTypeType,
 )
 from mtosi_jms.telemetry import is_own_host
-from mtosi_jms.xmlbind import RawXml, to_element
+from mtosi_jms.xmlbind import RawXml, in_utf8, to_element
 
 try:
     from starlette.applications import Starlette
@@ -272,7 +271,7 @@ class Endpoint:
         if not data:
             return Response(status_code=status)
         version = envelope.version if envelope is not None else "1.1"
-        return Response(data, status, media_type=f"{_TYPES[version]}; charset=utf-8")
+        return Response(in_utf8(data), status, media_type=f"{_TYPES[version]}; charset=utf-8")
 
     def _admit(self, request: HttpRequest) -> str:
         """Return the owner of the request, after checks of address, login and token.
@@ -294,17 +293,18 @@ class Endpoint:
         return owner
 
     async def _body(self, request: HttpRequest, held: _Held) -> bytes:
-        """Return the octets of a request.
+        """Return the document of a request, which tells its encoding itself.
 
         Args:
             request: the request.
             held: counts the octets, which are in flight until the request is answered.
 
         Raises:
-            Refused: the content has a wrong type, is too large, does not arrive in time, or there is too much of other
-                requests.
+            Refused: the content has a wrong type or encoding, is too large, does not arrive in time, or there is too
+                much of other requests.
         """
-        if _content_type(request.headers.get("content-type", ""))[0] not in _TAKEN:
+        content_type = content_type_of(request.headers.get("content-type", ""))
+        if content_type.media not in _TAKEN:
             raise Refused(415, f"the content type must be one of {', '.join(sorted(_TAKEN))}")
         length = request.headers.get("content-length", "")
         try:
@@ -318,7 +318,7 @@ class Endpoint:
                     held.octets = body.size
                     if self._in_flight > self.options.in_flight:
                         raise Refused(503, "too much is being received", {"Retry-After": "1", "Connection": "close"})
-            return body.whole()
+            return document_in(body.whole(), content_type.charset, "a request over HTTP")
         except TimeoutError:
             raise Refused(408, "the request did not come in time", {"Connection": "close"}) from None
         except ClientDisconnect:
@@ -431,19 +431,10 @@ def _request(data: bytes, request: HttpRequest, timeout: float | None) -> Reques
     return Request(envelope, operation, action, timeout)
 
 
-@lru_cache(maxsize=64)
-def _content_type(text: str) -> tuple[str, str]:
-    """The content type in a header, and its parameter `action`; an empty header means `text/plain`."""
-    made = Message()
-    made["Content-Type"] = text
-    action = made.get_param("action")
-    return made.get_content_type(), action if isinstance(action, str) else ""
-
-
 def _action(request: HttpRequest) -> str:
     """The SOAP action: an HTTP header in SOAP 1.1, a parameter of the content type in SOAP 1.2."""
     named = request.headers.get("soapaction", "").strip('"')
-    return named or _content_type(request.headers.get("content-type", ""))[1]
+    return named or content_type_of(request.headers.get("content-type", "")).action
 
 
 async def _unless_gone(request: HttpRequest, work: Awaitable[T]) -> T:

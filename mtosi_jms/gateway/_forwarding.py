@@ -14,18 +14,25 @@ from urllib.parse import quote, urlsplit
 from lxml import etree
 
 from mtosi_jms.closing import Closeable
-from mtosi_jms.errors import ConfigError, MissingExtraError, MtosiError, MtosiFault, ReplyTimeoutError, TransportError
+from mtosi_jms.errors import (
+    ConfigError,
+    MissingExtraError,
+    MtosiError,
+    MtosiFault,
+    ReplyTimeoutError,
+    TransportError,
+)
 from mtosi_jms.exchange import Dispatcher, FailureHook, ReplyAddress
-from mtosi_jms.gateway._bodies import OF_REQUEST, Body, Refused, judge
+from mtosi_jms.gateway._bodies import OF_REQUEST, Body, Refused, content_type_of, document_in, judge
 from mtosi_jms.gateway._certificates import load_certificate
 from mtosi_jms.jms import BindingProfile, JmsMessage
 from mtosi_jms.jms.binding import DEFAULT_PROFILE
 from mtosi_jms.jms.body_check import Validate, body_check
-from mtosi_jms.jms.soap_jms import action_of
+from mtosi_jms.jms.soap_jms import action_of, document_of
 from mtosi_jms.namespaces import clark, split_clark
 from mtosi_jms.soap import Envelope, Header, blocks_in, header_text, parse, renamed, tag_of
 from mtosi_jms.stubs.fmw.hdr import CommunicationPatternType, CommunicationStyleType, MessageTypeType
-from mtosi_jms.xmlbind import RawXml
+from mtosi_jms.xmlbind import RawXml, in_utf8
 
 try:
     import httpx
@@ -137,27 +144,29 @@ class HttpPeer(Closeable):
         """Posts an envelope.
 
         Args:
-            data: the envelope, SOAP 1.1.
+            data: the envelope, SOAP 1.1; it is sent in UTF-8.
             action: the SOAP action.
 
         Returns:
-            Status and content of the answer.
+            Status and content of the answer, which tells its encoding itself.
 
         Raises:
             ReplyTimeoutError: no answer came in time.
-            TransportError: the peer cannot be reached, or its answer is larger than allowed or cannot be unpacked.
+            TransportError: the peer cannot be reached, or its answer is larger than allowed, cannot be unpacked, or has
+                an encoding that nobody reads.
         """
         headers = {"Content-Type": _TYPE, "Accept-Encoding": "gzip", "SOAPAction": f'"{quote(action, safe=_OF_URIS)}"'}
         deadline = time.monotonic() + self._timeout
         try:
-            with self._client.stream("POST", self.url, content=data, headers=headers) as answer:
+            with self._client.stream("POST", self.url, content=in_utf8(data), headers=headers) as answer:
                 # The raw octets: the client's own unpacking has no bound.
                 body = Body(answer.headers.get("content-encoding", ""), *self._bounds)
                 for part in answer.iter_raw():
                     body.add(part)
                     if time.monotonic() > deadline:  # the HTTP client limits each read, not the sum of them
                         raise ReplyTimeoutError("", f"{self.url}: the answer did not come to its end in time")
-                return answer.status_code, body.whole()
+                charset = content_type_of(answer.headers.get("content-type", "")).charset
+                return answer.status_code, document_in(body.whole(), charset, "an answer over HTTP")
         except Refused as error:
             raise TransportError(f"{self.url}: the answer is not taken: {error}") from None
         except httpx.TimeoutException:
@@ -368,8 +377,9 @@ class Poster:
             TransportError: the peer did not take it.
             DecodeError: its body is not valid, and `validate` is `fail`.
         """
-        judge(self._check, message.body, "a notification")
+        document = document_of(message)[0]
+        judge(self._check, document, "a notification")
         action = message.properties.get("MTOSI_activityName", "notify")
-        status, _content = self._peer.post(message.body, str(action))
+        status, _content = self._peer.post(document, str(action))
         if status not in _ACCEPTED:
             raise TransportError(f"{self._peer.url}: HTTP status {status}")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
-import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -23,7 +22,7 @@ from mtosi_jms.jms.events import event_values, events_of, shared_name
 from mtosi_jms.jms.ids import random_id
 from mtosi_jms.jms.message import JmsMessage, MessageType, Properties, PropertyValue
 from mtosi_jms.jms.profile import BindingProfile
-from mtosi_jms.jms.soap_jms import charset_of, is_soap_jms, says_fault
+from mtosi_jms.jms.soap_jms import document_of, is_soap_jms, says_fault
 from mtosi_jms.jms.table2 import BY_PROPERTY, MAX_INTEGER, NEVER_MAPPED, ROWS, Row, restore, row_of, whole_number
 from mtosi_jms.masking import is_secret
 from mtosi_jms.soap import Envelope, header_text, header_texts, parse, soap_prefix, start_tag
@@ -41,6 +40,7 @@ from mtosi_jms.xmlbind import (
     XmlObject,
     XmlWarning,
     format_date_time,
+    in_utf8,
     known_prefix,
     to_element,
 )
@@ -64,7 +64,6 @@ MAX_EXTENSION: Final = 10_000
 
 _BESIDE: Final = ("replyToURI", "correlationId", "priority")
 """Header fields that the rules need but that do not become properties."""
-_ENCODING = re.compile(rb"""^(?:\xef\xbb\xbf)?<\?xml\s[^>]*encoding\s*=\s*["']([^"']+)["']""")
 
 
 @dataclass(slots=True)
@@ -314,7 +313,7 @@ def to_jms(
     properties = Properties.trusted(mapping.properties)  # names of the tables, values of their types
     if reply_to is None:
         reply_to = _reply_destination(mapping, names)
-    return _message_of(mapping, properties, envelope.to_bytes(), profile, reply_to, correlation_id)
+    return _message_of(mapping, properties, in_utf8(envelope.to_bytes()), profile, reply_to, correlation_id)
 
 
 def _reply_destination(mapping: HeaderMapping, names: NamingContext | None) -> Destination | None:
@@ -378,8 +377,10 @@ def from_jms(message: JmsMessage, *, strict: bool = False, package: str | None =
         DecodeError: in strict mode, the envelope is not valid.
     """
     soap_jms = is_soap_jms(message)
-    envelope = parse(_document(message), strict=strict, package=package, needs_header=not soap_jms)
-    envelope.came_as(message.body)
+    document, odd = document_of(message)
+    envelope = parse(document, strict=strict, package=package, needs_header=not soap_jms)
+    if odd:
+        envelope.warnings.append(XmlWarning("W3C" if soap_jms else "encoding", odd))
     if soap_jms:
         if says_fault(message) not in (None, envelope.fault is not None):
             envelope.warnings.append(XmlWarning("W3C", "SOAPJMS_isFault says otherwise than the body"))
@@ -402,24 +403,7 @@ def judge_body(check: BodyCheck | None, message: JmsMessage, envelope: Envelope)
         DecodeError: the check refuses the body.
     """
     if check is not None:
-        envelope.warnings += check.check(_document(message))
-
-
-def _document(message: JmsMessage) -> bytes | str:
-    """Return the document of a message, decoded if its XML declaration does not give the encoding.
-
-    A TextMessage is Unicode whatever its XML declaration says. For a BytesMessage without such a declaration, W3C's
-    content type gives the encoding.
-    """
-    match = _ENCODING.match(message.body) if message.message_type is MessageType.TEXT else None
-    if match is not None:
-        charset = None if match.group(1).lower() in (b"utf-8", b"us-ascii") else "utf-8"
-    else:
-        charset = charset_of(message)
-    try:
-        return message.body if charset is None else message.body.decode(charset)
-    except UnicodeDecodeError:
-        return message.body
+        envelope.warnings += check.check(document_of(message)[0])
 
 
 def _compare(message: JmsMessage, header: Header, warnings: list[XmlWarning]) -> None:

@@ -6,7 +6,6 @@ and bodies do not change. `BindingProfile.soap_jms` says which services use it.
 
 from __future__ import annotations
 
-import codecs
 import dataclasses
 import re
 from collections.abc import Collection
@@ -21,16 +20,18 @@ from mtosi_jms.jms.profile import BindingProfile
 from mtosi_jms.masking import is_secret, without_login
 from mtosi_jms.namespaces import TRANSPORT_JMS_W3C
 from mtosi_jms.soap import Envelope
+from mtosi_jms.xmlbind import codec_named, declares_utf8, self_described
 
 __all__ = [
     "action_of",
     "as_reply",
     "as_request",
     "breach",
-    "charset_of",
     "chooses",
+    "document_of",
     "is_soap_jms",
     "says_fault",
+    "self_describing",
     "speaks",
 ]
 
@@ -47,8 +48,8 @@ _SUPPORTED: Final = "1.0"
 _NOT_SENT: Final = frozenset({"targetService", "replyToName", "topicReplyToName"})
 """Parameters of a JMS URI that are not sent to the supplier: JMS properties and headers say the same."""
 _MEDIA: Final = {"1.1": "text/xml", "1.2": "application/soap+xml"}
-_PYTHONS_OWN: Final = frozenset({"idna", "punycode", "raw-unicode-escape", "unicode-escape"})
 _PARAMETER: Final = re.compile(r""";\s*([\w-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^;\s]*))""")
+_CHARSET: Final = re.compile(r"""(;\s*charset\s*=\s*)(?:"[^"]*"|'[^']*'|[^;\s]*)""", re.IGNORECASE)
 _DECLARED: Final = re.compile(rb"""^(?:\xef\xbb\xbf)?<\?xml\s[^>]*encoding\s*=\s*["']([^"']+)["']""")
 
 
@@ -139,12 +140,29 @@ def says_fault(message: JmsMessage) -> bool | None:
     return {"true": True, "1": True, "false": False, "0": False}.get(_text(message, _FAULT).lower())
 
 
-def charset_of(message: JmsMessage) -> str | None:
-    """Return the encoding of a BytesMessage if only SOAPJMS_contentType gives it; None if the XML gives it."""
-    if message.message_type is not MessageType.BYTES or _TYPE not in message.properties:
-        return None
-    charset = _codec(_parameters(_text(message, _TYPE)).get("charset", ""))
-    return None if charset == "utf-8" or _DECLARED.match(message.body) else charset
+def document_of(message: JmsMessage) -> tuple[bytes, str]:
+    """Return the document of a message so that it tells its encoding itself, and a text for a warning.
+
+    A TextMessage is Unicode, here as UTF-8, whatever its XML declares. The encoding of a BytesMessage may be in
+    SOAPJMS_contentType alone. The body itself is returned if it needs neither, see `mtosi_jms.xmlbind.self_described`.
+    """
+    if message.message_type is MessageType.TEXT:
+        return declares_utf8(message.body), ""
+    if message.message_type is not MessageType.BYTES:
+        return message.body, ""
+    charset = _parameters(_text(message, _TYPE)).get("charset", "") if _TYPE in message.properties else ""
+    return self_described(message.body, charset)
+
+
+def self_describing(message: JmsMessage) -> JmsMessage:
+    """Return a message whose body can be read without its headers; the message itself if that is so already."""
+    document, _ = document_of(message)
+    if document is message.body:
+        return message
+    properties = message.properties
+    if _TYPE in properties:
+        properties = Properties({**properties, _TYPE: _CHARSET.sub(r"\1UTF-8", _text(message, _TYPE))})
+    return dataclasses.replace(message, body=document, properties=properties)
 
 
 def _uri_of(address: str | Destination, destination: Destination) -> JmsUri:
@@ -189,10 +207,10 @@ def _mismatch(message: JmsMessage, content_type: str, envelope: Envelope | None)
     if media not in _MEDIA.values() or media != wanted:
         return f"the message is {wanted}" if media in _MEDIA.values() else f"taken are {' and '.join(_MEDIA.values())}"
     charset = _parameters(content_type).get("charset", "")
-    if charset and _codec(charset) is None:
+    if charset and codec_named(charset) is None:
         return "an encoding that is not known"
     declared = _DECLARED.match(message.body) if message.message_type is MessageType.BYTES else None
-    if charset and declared is not None and _codec(declared[1].decode("latin-1")) != _codec(charset):
+    if charset and declared is not None and codec_named(declared[1].decode("latin-1")) != codec_named(charset):
         return f"the XML declares {declared[1][:40].decode('latin-1')!r}"
     return None
 
@@ -234,13 +252,3 @@ def _text(message: JmsMessage, name: str) -> str:
 def _parameters(content_type: str) -> dict[str, str]:
     found = _PARAMETER.findall(content_type)
     return {name.lower(): double or single or bare for name, double, single, bare in found}
-
-
-def _codec(name: str) -> str | None:
-    """Return Python's name of an encoding for XML; None if there is no such encoding."""
-    try:
-        "<".encode(name)
-        found = codecs.lookup(name).name
-    except (LookupError, ValueError):  # ValueError: a null character in the name
-        return None
-    return None if found in _PYTHONS_OWN else found

@@ -20,24 +20,30 @@ from mtosi_jms.jms.message import Content, DeliveryMode, PropertyValue, is_prope
 from mtosi_jms.jms.table2 import restore
 from mtosi_jms.jms.typed import OnInvalid, read_content, read_value, write_content, write_value
 from mtosi_jms.mq._structures import (
+    BODIES,
     FORMAT_NONE,
     FORMAT_RFH2,
     FORMAT_STRING,
+    HEADERS,
     ByteOrder,
+    Header,
     Mqmd,
     Rfh2,
     codec_of,
     encoding_of,
+    inherited,
     order_of,
 )
 from mtosi_jms.mq.mcd import Mcd, read_mcd
 from mtosi_jms.xmlbind import parse_xml
 
-__all__ = ["KEPT", "ByteOrder", "read_mq", "write_mq"]
+__all__ = ["DEAD_LETTER", "KEPT", "ByteOrder", "read_mq", "write_mq"]
 
 KEPT: Final = "MTOSIX_rfh2_"
 """KEPT and a folder's name: a property with what JMS does not have of the folder, as XML; `write_mq` puts it back."""
 
+DEAD_LETTER: Final = "MTOSIX_dlh_Reason"
+"""The property with the reason of a message from a dead-letter queue, an MQRC or MQFB."""
 _XSI: Final = "http://www.w3.org/2001/XMLSchema-instance"
 _DECLARED: Final = f' xmlns:xsi="{_XSI}"'
 """IBM's clients write `xsi:nil` and declare no prefix."""
@@ -65,16 +71,17 @@ def read_mq(data: bytes, *, on_invalid: OnInvalid = "fail") -> JmsMessage:
     """The message that these octets are.
 
     Args:
-        data: an MQMD or none, then any number of MQRFH2, then the body.
+        data: an MQMD or none, then any number of MQRFH2 and other headers of MQ, then the body.
         on_invalid: what becomes of a property, or of a value in a map or stream, whose text its `dt` does not have.
 
     Returns:
         The message. A property of `usr` without `dt` is a String, those of Table 2 apart, which have their types by
-        name (R15). What folders hold and JMS does not is in properties that begin with `KEPT`.
+        name (R15). What folders hold and JMS does not is in properties that begin with `KEPT`. Of the other headers
+        (dead letters, CICS, IMS, MQRFH, MQMDE and others) only the reason of a dead letter is kept, in `DEAD_LETTER`.
 
     Raises:
-        MqFormatError: lengths that do not add up, an unknown version, character set or byte order, a folder that is
-            not well-formed, a body that its kind does not have; with the offset.
+        MqFormatError: lengths that do not add up, an unknown version, character set, byte order or header, a folder
+            that is not well-formed, a body that its kind does not have; with the offset.
     """
     at, mqmd, found = 0, None, _Found(on_invalid)
     if data[:4] == Mqmd.ID:
@@ -83,14 +90,28 @@ def read_mq(data: bytes, *, on_invalid: OnInvalid = "fail") -> JmsMessage:
         ccsid = mqmd.coded_char_set_id
     elif data[:4] == Rfh2.ID:
         following, order, ccsid = FORMAT_RFH2, None, 1208
+    elif (known := next((name for name, one in HEADERS.items() if data[:4] == one.ID), None)) is not None:
+        following, order, ccsid = known, None, 1208
     else:
         raise MqFormatError("neither an MQMD nor an MQRFH2 begins here", 0)
-    while following == FORMAT_RFH2:
+    while following == FORMAT_RFH2 or following in HEADERS:
         start = at
-        header, at = Rfh2.read(data, start, order)
-        for folder in header.folders:
-            found.read(folder, start)
-        following, ccsid, order = header.format, header.coded_char_set_id, order_of(header.encoding, start + 12)
+        header: Header | Rfh2
+        if following == FORMAT_RFH2:
+            header, at = Rfh2.read(data, start, order)
+            for folder in header.folders:
+                found.read(folder, start)
+        else:
+            header, at = Header.read(data, start, following, order)
+            if header.reason is not None:
+                found.properties.setdefault(DEAD_LETTER, header.reason)
+        following, ccsid = header.format, inherited(header.coded_char_set_id, ccsid)
+        if header.encoding or isinstance(header, Rfh2):  # the initial value of a dead letter's is 0
+            order = order_of(header.encoding, start + 12)
+        else:
+            order = header.order
+    if following.startswith("MQ") and following not in BODIES:
+        raise MqFormatError(f"a structure of format {following} is not known", at)
     return found.message(mqmd, data[at:], at, following, ccsid, order or "big")
 
 
@@ -183,16 +204,16 @@ class _Found:
         expiration = self._number("Exp", at) if "Exp" in self.jms else 0
         if not expiration and about.expiry > 0 and timestamp is not None:
             expiration = timestamp + about.expiry * 100
-        reply_to = _destination(self.jms.get("Rto", "")) or _queue(about.reply_to_q, about.reply_to_q_mgr)
+        reply_to = _destination(self._text("Rto")) or _queue(about.reply_to_q, about.reply_to_q_mgr)
         try:
             return JmsMessage(
                 body=body,
                 message_type=kind,
                 content=content,
                 properties=properties,
-                destination=_destination(self.jms.get("Dst", "")),
+                destination=_destination(self._text("Dst")),
                 reply_to=reply_to,
-                correlation_id=self.jms.get("Cid") or _id(about.correl_id),
+                correlation_id=self._text("Cid") or _id(about.correl_id),
                 jms_type=self._jms_type(),
                 delivery_mode=DeliveryMode(self._number("Dlv", at)) if "Dlv" in self.jms else _mode(about),
                 priority=self._number("Pri", at) if "Pri" in self.jms else about.priority if about.priority >= 0 else 4,
@@ -204,6 +225,11 @@ class _Found:
             )
         except ValueError as error:  # MtosiError's ConfigError is one, as is a delivery mode that there is not
             raise MqFormatError(f"no message of JMS: {error}", at) from None
+
+    def _text(self, name: str) -> str:
+        """A header of JMS; blanks alone are none."""
+        text = self.jms.get(name, "")
+        return text if text.strip() else ""
 
     def _number(self, name: str, at: int) -> int:
         text = self.jms[name].strip()

@@ -7,25 +7,40 @@ Numbers stand in the byte order that the structure before names (`Encoding`), te
 from __future__ import annotations
 
 import struct
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar, Final, Literal, Self, TypeAlias, get_args
+from typing import Any, ClassVar, Final, Literal, NamedTuple, Self, TypeAlias, get_args
 
 from mtosi_jms.errors import MqFormatError
 
-__all__ = ["CHARACTER_SETS", "FORMAT_NONE", "FORMAT_RFH2", "FORMAT_STRING", "ByteOrder", "Mqmd", "Rfh2", "codec_of"]
+__all__ = [
+    "BODIES",
+    "CHARACTER_SETS",
+    "FORMAT_NONE",
+    "FORMAT_RFH2",
+    "FORMAT_STRING",
+    "HEADERS",
+    "ByteOrder",
+    "Header",
+    "Mqmd",
+    "Rfh2",
+    "codec_of",
+]
 
 ByteOrder: TypeAlias = Literal["big", "little"]
 
-CHARACTER_SETS: Final = {1208: "utf-8", 1200: "utf-16", 819: "latin-1"}
-"""The numbers of the character sets that are read and written; 1200 is UTF-16 in the byte order of the numbers."""
+CHARACTER_SETS: Final = {1208: "utf-8", 1200: "utf-16", 13488: "utf-16", 17584: "utf-16", 819: "latin-1"}
+"""The numbers of the character sets that are read and written; UTF-16 is in the byte order of the numbers."""
 FORMAT_NONE: Final = ""
 FORMAT_STRING: Final = "MQSTR"
 FORMAT_RFH2: Final = "MQHRF2"
+FORMAT_DEAD: Final = "MQDEAD"
 NATIVE_BIG: Final = 273
 NATIVE_LITTLE: Final = 546
 _SIGN: Final[dict[ByteOrder, str]] = {"big": ">", "little": "<"}
 _INTEGERS: Final[dict[int, ByteOrder]] = {0x1: "big", 0x2: "little"}
+_OF_THE_MQMD: Final = 0
+_INHERIT: Final = -2
 _MOST: Final = 64 * 1024 * 1024
 """Largest MQRFH2, octets."""
 
@@ -57,7 +72,12 @@ def codec_of(ccsid: int, order: ByteOrder, offset: int) -> str:
     if found is None:
         known = ", ".join(map(str, CHARACTER_SETS))
         raise MqFormatError(f"CodedCharSetId {ccsid} is not known; {known} are", offset)
-    return found if ccsid != 1200 else "utf-16-be" if order == "big" else "utf-16-le"
+    return found if found != "utf-16" else "utf-16-be" if order == "big" else "utf-16-le"
+
+
+def inherited(ccsid: int, before: int) -> int:
+    """The character set of what follows a structure: its own number, or where that inherits, the one before."""
+    return before if ccsid in (_INHERIT, _OF_THE_MQMD) else ccsid
 
 
 def _text(octets: bytes) -> str:
@@ -267,3 +287,88 @@ class Rfh2:
         name = _padded("format", self.format, "8s")
         numbers = (2, length, self.encoding, self.coded_char_set_id, name, self.flags, self.name_value_ccsid)
         return self.ID + struct.pack(f"{sign}iiii8sii", *numbers) + rest
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """A header of MQ whose content JMS does not have, but for the reason of a dead letter.
+
+    Attributes:
+        encoding: of what follows.
+        coded_char_set_id: of what follows.
+        format: of what follows.
+        reason: why the message is a dead letter, an MQRC or MQFB; None in other headers.
+        order: of the numbers in it.
+    """
+
+    encoding: int
+    coded_char_set_id: int
+    format: str
+    reason: int | None
+    order: ByteOrder
+
+    @classmethod
+    def read(cls, data: bytes, start: int, name: str, order: ByteOrder | None) -> tuple[Self, int]:
+        """The header at an offset, and where it ends.
+
+        Args:
+            data: the message.
+            start: where the structure begins.
+            name: the format that the structure before names, one of `HEADERS`.
+            order: the byte order that the structure before named; None: none came before.
+
+        Raises:
+            MqFormatError: another structure, another version, or a length that does not add up; it names the format.
+        """
+        known = HEADERS[name]
+        try:
+            if data[start : start + 4] != known.ID:
+                raise MqFormatError(f"a structure of format {name} was announced and is not there", start)
+            version, found = _version(data[start : start + 8], 4, known.LENGTHS, start)
+            order = order or found
+            length = known.LENGTHS[version]
+            if length is None and len(data) >= start + 12:
+                (length,) = struct.unpack_from(f"{_SIGN[order]}i", data, start + 8)
+            if order != found:
+                raise MqFormatError(
+                    f"the numbers are {found}-endian; the structure before names another order", start + 4
+                )
+            if length is None or length < known.AT + 16 or start + length > len(data):
+                raise MqFormatError(f"a length of {length} in {len(data) - start} octets", start + 8)
+            encoding, ccsid, following = struct.unpack_from(f"{_SIGN[order]}ii8s", data, start + known.AT)
+            reason = struct.unpack_from(f"{_SIGN[order]}i", data, start + 8)[0] if name == FORMAT_DEAD else None
+        except MqFormatError as error:
+            raise MqFormatError(f"{name}: {error.message}", error.offset) from None
+        return cls(encoding, ccsid, _text(following), reason, order), start + length
+
+
+class _Known(NamedTuple):
+    """How a header is laid out.
+
+    Attributes:
+        ID: what it begins with.
+        LENGTHS: its length by version; None: its third field says it.
+        AT: where Encoding, CodedCharSetId and Format of what follows stand.
+    """
+
+    ID: bytes
+    LENGTHS: Mapping[int, int | None]
+    AT: int
+
+
+HEADERS: Final = {
+    FORMAT_DEAD: _Known(b"DLH ", {1: 172}, 108),
+    "MQCICS": _Known(b"CIH ", {1: None, 2: None}, 12),
+    "MQIMS": _Known(b"IIH ", {1: None}, 12),
+    "MQHWIH": _Known(b"WIH ", {1: None}, 12),
+    "MQHRF": _Known(b"RFH ", {1: None}, 12),
+    "MQHMDE": _Known(b"MDE ", {2: None}, 12),
+    "MQHREF": _Known(b"RMH ", {1: None}, 12),
+    "MQHDIST": _Known(b"DH  ", {1: None}, 12),
+    "MQHEPH": _Known(b"EPH ", {1: None}, 12),
+}
+"""The headers that are stepped over, by the format that announces them."""
+BODIES: Final = frozenset(
+    {FORMAT_STRING, "MQADMIN", "MQCHCOM", "MQCMD1", "MQCMD2", "MQEVENT", "MQIMSVS", "MQPCF", "MQTRIG"}
+)
+"""The formats of MQ that are bodies, not headers."""

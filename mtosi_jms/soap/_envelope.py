@@ -39,7 +39,7 @@ class Origin(NamedTuple):
 
     Attributes:
         again: function that reads the envelope again.
-        wire: the bytes as received.
+        wire: the document that was read; it tells its encoding itself.
         package: generated package whose classes came before those of all others.
         header_at: index of the MTOSI header among the blocks of the SOAP header; None if it was in a fault.
         version: SOAP version.
@@ -92,7 +92,7 @@ class Envelope:
         return not beside
 
     def to_bytes(self) -> bytes:
-        """Encode the envelope. If nothing was changed since it was read, return the same bytes.
+        """Encode the envelope. If nothing was changed since it was read, return the document that was read.
 
         Raises:
             EncodeError: header or body cannot become valid XML.
@@ -135,15 +135,6 @@ class Envelope:
         if (fault := self.fault) is not None:
             words = (fault.kind, fault.reason, fault.fault_code, fault.fault_string, fault.detail, fault.raw)
         return self.header, self.body, words, self.blocks, self.more, self.attributes, self.version
-
-    def came_as(self, wire: bytes) -> None:
-        """Note the received bytes of an envelope, if they differ from the document that was read.
-
-        Args:
-            wire: the bytes that `to_bytes` returns while nothing is changed.
-        """
-        if self.origin is not None and wire is not self.origin.wire:
-            self.origin = self.origin._replace(wire=wire, cuts=None)
 
     def encode(self) -> bytes:
         """Encode the whole envelope, in schema order.

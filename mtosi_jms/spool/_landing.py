@@ -24,6 +24,7 @@ from mtosi_jms.closing import Closeable
 from mtosi_jms.compression import is_document_name, open_file
 from mtosi_jms.errors import ConfigError, SpoolError
 from mtosi_jms.jms.message import JmsMessage
+from mtosi_jms.jms.soap_jms import self_describing
 from mtosi_jms.spool._files import make_folder, remove, reporting, sync_folder, write_all, write_synced
 from mtosi_jms.spool._sidecar import Sidecar, decode_sidecar, encode_sidecar
 
@@ -168,7 +169,7 @@ class SpoolEntry:
         return self.path.name.removesuffix(_ENVELOPE)
 
     def read_body(self) -> bytes:
-        """The envelope's bytes, exactly as they were received.
+        """The envelope's bytes as they were received, or in UTF-8 if only the message said how to read them.
 
         Raises:
             SpoolError: the file cannot be read. `message` and `damage` raise it too.
@@ -330,6 +331,7 @@ class Spool:
         """
         if type(received_ms) is not int or not 0 <= received_ms <= _LATEST:
             raise ConfigError(f"received_ms {received_ms}: whole milliseconds since 1970 have at most 13 digits")
+        message = self_describing(message)
         sha256 = _sha256(message.body)
         facts = replace(message, body=b"") if message.body else message
         data = encode_sidecar(Sidecar(facts, received_ms, sha256, len(message.body)))

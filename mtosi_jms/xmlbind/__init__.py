@@ -15,6 +15,7 @@ from mtosi_jms.errors import ConfigError, MtosiFault
 from mtosi_jms.xmlbind import _simpletypes
 from mtosi_jms.xmlbind._doctype import plain_doctype, refuse_doctype, refuse_dtd
 from mtosi_jms.xmlbind._encoder import DECLARATION, Writer, encode_object
+from mtosi_jms.xmlbind._encodings import codec_named, declared_name, declares_utf8, in_utf8, self_described
 from mtosi_jms.xmlbind._grammar import names_of
 from mtosi_jms.xmlbind._issues import ElementPaths, Issues, XmlWarning
 from mtosi_jms.xmlbind._lexical import Duration, format_date_time, parse_date_time, parse_loose_date_time
@@ -110,7 +111,10 @@ __all__ = [
     "XmlWarning",
     "as_name",
     "attributes_of",
+    "codec_named",
     "core",
+    "declared_name",
+    "declares_utf8",
     "decode",
     "decode_root",
     "encode",
@@ -122,6 +126,7 @@ __all__ = [
     "forbidden_character",
     "format_date_time",
     "import_package",
+    "in_utf8",
     "is_text",
     "iter_decode",
     "iter_placed",
@@ -142,6 +147,7 @@ __all__ = [
     "register_package",
     "registered_packages",
     "resolve_class",
+    "self_described",
     "simple",
     "syntax_error",
     "to_bytes",

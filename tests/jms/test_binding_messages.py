@@ -244,7 +244,7 @@ def test_a_text_message_is_unicode_whatever_its_declaration_says(encoding: str) 
     envelope = from_jms(JmsMessage(body=data))
     assert envelope.header is not None
     assert envelope.header.msg_name == "naïve €"
-    assert envelope.to_bytes() == data
+    assert parse(envelope.to_bytes()).header == envelope.header
     envelope.header.msg_name = "ü"
     assert parse(envelope.to_bytes()).header == envelope.header
 

@@ -8,11 +8,10 @@ sent. Of each reply (`on_reply`) zeep gets the envelope as it came.
 from __future__ import annotations
 
 import contextlib
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from io import BytesIO
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 import requests
 from lxml import etree
@@ -31,8 +30,6 @@ from mtosi_jms.service import Address, Call, CallOptions, OperationInfo, Service
 from mtosi_jms.service import Batches as Replies
 from mtosi_jms.soap import Envelope, parse
 from mtosi_jms.xmlbind import RawXml, XmlObject, to_element
-
-_DECLARATION: Final = re.compile(r"^\ufeff?<\?xml\s[^>]*\?>")
 
 
 class JmsClient(Protocol):
@@ -174,7 +171,7 @@ class JmsCall:
         if self._caller_options.on_reply is not None:
             self._caller_options.on_reply(envelope)
         self._wire = envelope.origin.wire if envelope.origin is not None else envelope.to_bytes()
-        root = parse_xml(_readable(self._wire), client.transport, settings=client.settings)
+        root = parse_xml(self._wire, client.transport, settings=client.settings)
         if client.settings.raw_response:
             self._reply = root
             return
@@ -252,15 +249,6 @@ def _response_tag(operation: SoapOperation) -> str:
     parts = operation.abstract.output_message.parts.values()
     named = {part.element.qname.text for part in parts if part.element is not None}
     return body.qname.text if body.qname.text in named else ""
-
-
-def _readable(wire: bytes) -> bytes:
-    """A document as bytes in the encoding that they say: that of a text message is UTF-8, whatever is declared."""
-    try:
-        text = wire.decode("utf-8")
-    except UnicodeDecodeError:
-        return wire
-    return _DECLARATION.sub("", text, count=1).encode()
 
 
 def _listed(wsse: Any) -> list[Any]:
