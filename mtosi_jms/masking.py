@@ -12,14 +12,15 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from functools import wraps
-from typing import Final, TypeVar
+from typing import Final, Generic, TypeVar
 
-__all__ = ["MASK", "is_secret", "passwords_in", "shown_half_made", "without", "without_login"]
+__all__ = ["MASK", "Hidden", "is_secret", "passwords_in", "shown_half_made", "without", "without_login"]
 
 T = TypeVar("T")
 MASK: Final = "***"
 """The text that replaces a credential."""
 
+T = TypeVar("T")
 _NAMES: Final = (
     "security", "password", "passwd", "pwd", "passphrase", "secret", "credential", "token", "apikey", "api_key",
     "api-key", "authorization", "privatekey", "private_key", "private-key", "community",
@@ -36,6 +37,22 @@ _SECRET: Final = _secret_names(os.environ)
 _USER_INFO: Final = re.compile(r"(//[^/?#@:\s,()]*):[^/?#@\s,()]*@")
 _PASSWORD: Final = re.compile(r"//[^/?#@:\s,()]*:([^/?#@\s,()]*)@")
 _PARAMETER: Final = re.compile(r"([?&;]([^=?&;\s]+)=)[^&;\s,()]*")
+
+
+class Hidden(Generic[T]):
+    """Holds a value that its `repr` does not show: error trackers record the local variables of frames.
+
+    Attributes:
+        value: the value.
+    """
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: T) -> None:
+        self.value = value
+
+    def __repr__(self) -> str:
+        return f"Hidden({MASK})"
 
 
 def is_secret(name: str) -> bool:

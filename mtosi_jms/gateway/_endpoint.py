@@ -393,14 +393,15 @@ class Endpoint:
         """The reply for the client, in its version of SOAP; the body is unchanged."""
         envelope.blocks = blocks_in(envelope, request.envelope.version)
         envelope.version, tag = request.envelope.version, ""
-        if envelope.fault is not None:
-            return 500, _fault_of_iterator(envelope, request).to_bytes()
         client_header, header = request.header, envelope.header or Header()
         header.activity_name = client_header.activity_name or header.activity_name
         header.communication_style = _RPC
         header.correlation_id = client_header.correlation_id
         header.destination_uri = client_header.sender_uri or header.destination_uri
         header.iterator_reference_uri = iterator or None
+        if envelope.fault is not None:
+            envelope.header = header
+            return 500, _fault_of_iterator(envelope, request).to_bytes()
         if header_text(client_header, "iteratorReferenceURI") is not None:
             tag = f"{tag_of(request.envelope.body).removesuffix(OF_REQUEST)}Response"
             header.msg_name = tag.rpartition("}")[2]

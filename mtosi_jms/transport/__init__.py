@@ -9,6 +9,7 @@ from typing import Final
 
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.jms import JmsUri, NamesSource, NamingContext, is_jms_uri
+from mtosi_jms.masking import Hidden
 from mtosi_jms.telemetry import Telemetry
 from mtosi_jms.transport._backoff import Backoff
 from mtosi_jms.transport._base import (
@@ -113,7 +114,10 @@ def connect(
             raise ConfigError(f"no URL: give one, or set {URL}, or name one in {FILE}")
     context = NamingContext.of(names)
     url, scheme = provider_url(url, context)
-    connection: Connection = import_module(PROVIDERS[scheme]).connect(url, context, options)
+    # Where connecting fails, error trackers record what stands in the frames: no URL or option with a password may.
+    given = Hidden((url, options))
+    del url, options
+    connection: Connection = import_module(PROVIDERS[scheme]).connect(given.value[0], context, given.value[1])
     connection.telemetry = telemetry
     return connection
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -167,9 +168,15 @@ class TestAnswers:
     @pytest.mark.obligation("001-H6")
     def test_the_client_gets_its_own_id_back(self, serve: Any, services: Any, client: Any, official: Any) -> None:
         text = official("6-1").replace("<hdr:timestamp>", "<hdr:correlationId>mine</hdr:correlationId><hdr:timestamp>")
-        _, answer = client(serve(services).url).ask(text)
-        assert answer.header.correlation_id == "mine"
-        assert answer.header.destination_uri == "/MTOSI/InventoryOS"
+        header = re.search(r"<(soap\w*|SOAP-ENV):Header>.*</\1:Header>", text, re.DOTALL)[0]
+        soap = header.partition(":")[0].strip("<")
+        refused = ONE.replace("NAME", "nobody").replace("soap:", f"{soap}:").replace("xmlns:soap", f"xmlns:{soap}")
+        refused = refused.replace(f"<{soap}:Body>", f"{header}<{soap}:Body>")
+        for asked, fault in ((text, False), (refused, True)):
+            _, answer = client(serve(services).url).ask(asked)
+            assert (answer.fault is not None) is fault
+            assert answer.header.correlation_id == "mine"
+            assert answer.header.destination_uri == "/MTOSI/InventoryOS"
 
     def test_an_operation_that_nobody_has(self, serve: Any, client: Any, services: Any) -> None:
         status, answer = client(serve(services).url).ask(ONE.replace("getManagedElementRequest", "getNothingRequest"))

@@ -11,7 +11,7 @@ import pytest
 
 import mtosi_jms as mtosi
 from mtosi_jms.broker import Endpoints
-from mtosi_jms.errors import AuthenticationError, MtosiError
+from mtosi_jms.errors import AuthenticationError, MtosiError, TransportError
 from mtosi_jms.jms import JmsMessage, Queue, Topic
 from mtosi_jms.transport import connect
 from mtosi_jms.transport.stomp import parse_url
@@ -176,3 +176,18 @@ def test_the_text_of_a_refusal(kind: str, request: pytest.FixtureRequest) -> Non
     with pytest.raises(AuthenticationError) as caught:
         mtosi.connect(f"stomp://{MARK}:{MARK}@127.0.0.1:{port}", reconnect=False)
     assert MARK not in "".join(traceback.format_exception(caught.value))
+
+
+@pytest.mark.obligation("C55")
+@pytest.mark.parametrize("url", ["stomp://me:{MARK}@127.0.0.1:1", "failover:(stomp://me:{MARK}@127.0.0.1:1)"])
+@pytest.mark.parametrize("in_url", [True, False])
+def test_no_frame_of_a_failed_connection_shows_it(url: str, in_url: bool) -> None:
+    """Error trackers record the local variables of all frames; the first is the caller's own."""
+    options = {} if in_url else {"user": "me", "password": MARK}
+    given = url.format(MARK=MARK) if in_url else url.replace("me:{MARK}@", "")
+    with pytest.raises(TransportError) as raised:
+        mtosi.connect(given, connect_timeout=1, **options)
+    frames = traceback.TracebackException.from_exception(raised.value, capture_locals=True).stack[1:]
+    shown = "\n".join(str(value) for frame in frames for value in (frame.locals or {}).values())
+    assert MARK not in shown
+    assert "Hidden(***)" in shown

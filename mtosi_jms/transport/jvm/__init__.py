@@ -26,4 +26,5 @@ def connect(url: str, names: NamingContext, options: Mapping[str, object]) -> Jv
         TransportError: the provider cannot be reached.
     """
     lookup, checked = parse_url(url, options)
+    del url, options  # error trackers record what stands in frames
     return JvmConnection(lookup, checked, names)

@@ -33,4 +33,5 @@ def connect(url: str, names: NamingContext, options: Mapping[str, Any]) -> Stomp
         TransportError: no broker can be reached.
     """
     addresses, checked = parse_url(url, options)
+    del url, options  # error trackers record what stands in frames
     return StompConnection(addresses, checked, names)
