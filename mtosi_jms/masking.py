@@ -20,7 +20,6 @@ T = TypeVar("T")
 MASK: Final = "***"
 """The text that replaces a credential."""
 
-T = TypeVar("T")
 _NAMES: Final = (
     "security", "password", "passwd", "pwd", "passphrase", "secret", "credential", "token", "apikey", "api_key",
     "api-key", "authorization", "privatekey", "private_key", "private-key", "community",
