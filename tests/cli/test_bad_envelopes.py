@@ -152,13 +152,20 @@ def test_a_file_of_50_megabytes_is_read(command: str, tmp_path: Path, capsys: py
         assert found["objects"][0]["count"] == content.count("<m:me>")
 
 
-def test_an_endless_device_is_refused(command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    if not Path("/dev/zero").exists():
+@pytest.mark.obligation("TAB9")
+@pytest.mark.parametrize("kind", ["device", "pipe", "folder with a pipe"])
+def test_what_never_ends_is_refused(
+    command: str, kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = Path("/dev/zero") if kind == "device" else tmp_path / "pipe.xml"
+    if kind == "device" and not path.exists():
         pytest.skip("no /dev/zero here")
-    assert main([command, "/dev/zero"]) == 1
+    if kind != "device":
+        os.mkfifo(path)
+    assert main([command, str(path.parent if kind == "folder with a pipe" else path)]) == 1
     out, err = capsys.readouterr()
     assert out == ""
-    assert err.startswith("error: /dev/zero: larger than 268435456 bytes; ")
+    assert err == f"error: {path}: cannot be read: a named pipe, socket or device, not a file\n"
 
 
 def test_a_reader_that_went_away_is_no_fault_of_the_file(command: str, tmp_path: Path) -> None:
