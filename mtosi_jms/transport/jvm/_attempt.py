@@ -1,7 +1,7 @@
 """Attempts to connect, each in a thread of its own, because a client of Java's may take longer than its time-out.
 
-An attempt whose time is over goes on in its thread until Java returns, and then closes what it has opened. It counts
-until then: a connection has one attempt at a time, and a provider at most `_MOST` in this process that are over time.
+An attempt whose time is over goes on in its thread until Java returns, and then closes what it has opened. Until then a
+provider has one attempt at a time beside it in this process, and none beside two such attempts.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from mtosi_jms.transport.jvm._link import Link
 
 _MOST: Final = 2
 _changed: Final = threading.Condition()
-_late: Final[dict[Attempt, None]] = {}
+_open: Final[dict[Attempt, None]] = {}
 
 
 class Attempt:
@@ -44,6 +44,7 @@ class Attempt:
         self._open_link = open_link
         self._discard = discard
         self._outcome: Link | BaseException | None = None
+        self._is_late = False
 
     def link(self, seconds: float) -> Link:
         """Waits for the attempts before it, then makes this one, within so many seconds.
@@ -56,12 +57,12 @@ class Attempt:
         with _changed:
             if not _changed.wait_for(self._may_begin, seconds):
                 raise TransportError(f"{self._shown}: earlier attempts to connect have not returned from Java")
+            _open[self] = None
             threading.Thread(target=self._run, name=f"connects-{self._connection}", daemon=True).start()
             try:
                 _changed.wait_for(lambda: self._outcome is not None, deadline - time.monotonic())
             finally:  # also if a signal's handler raises
-                if self._outcome is None:
-                    _late[self] = None
+                self._is_late = self._outcome is None
         if self._outcome is None:
             raise TransportError(f"{self._shown}: no connection within {seconds:g} s")
         if isinstance(self._outcome, BaseException):
@@ -69,8 +70,11 @@ class Attempt:
         return self._outcome
 
     def _may_begin(self) -> bool:
-        late = [one for one in _late if one._provider == self._provider]
-        return len(late) < _MOST and all(one._connection != self._connection for one in late)
+        others = [one for one in _open if one._provider == self._provider]
+        late = [one for one in others if one._is_late]
+        if any(one._connection == self._connection for one in late):
+            return False
+        return not late or len(late) == len(others) < _MOST
 
     def _run(self) -> None:
         try:
@@ -78,8 +82,10 @@ class Attempt:
         except BaseException as error:  # noqa: BLE001 - for the thread that waits
             outcome = error
         with _changed:
-            is_late = self in _late
             self._outcome = outcome
+            is_late = self._is_late
+            if not is_late:
+                del _open[self]
             _changed.notify_all()
         if is_late:
             try:
@@ -87,5 +93,5 @@ class Attempt:
                     self._discard(outcome)
             finally:
                 with _changed:
-                    del _late[self]
+                    del _open[self]
                     _changed.notify_all()
