@@ -75,12 +75,17 @@ class Scene:
         """Returns when messages get through."""
         assert self._hear() == "ready\n"
 
-    def round(self) -> None:
-        """One fault at a random moment, and messages that get through after it."""
+    def round(self, longest: float = 4.0, handled: int = 100) -> None:
+        """One fault at a random moment, and messages that get through after it.
+
+        Args:
+            longest: seconds that the fault lasts at most.
+            handled: how many messages.
+        """
         self._pause.wait(self._dice.uniform(0.1, 1.0))
         fault = FAULTS[self.faults.total() % len(FAULTS)]
         self.faults[fault] += 1
-        seconds = self._dice.uniform(0.2, 4.0)
+        seconds = self._dice.uniform(0.2, longest)
         match fault:
             case "kill":
                 self._broker.kill()
@@ -100,7 +105,7 @@ class Scene:
                 self._proxy.slow(0.05)
                 self._pause.wait(seconds)
                 self._proxy.flow()
-        self._after(handled=100)
+        self._after(handled=handled)
 
     def end(self) -> dict[str, Any]:
         """Has the process come to its end; its figures."""
@@ -161,7 +166,7 @@ def check(found: dict[str, Any]) -> None:
 @pytest.mark.parametrize("scene", ["activemq"], indirect=True)
 def test_a_few_rounds_of_chaos(scene: Scene) -> None:
     for _ in range(len(FAULTS)):
-        scene.round()
+        scene.round(longest=1.0, handled=30)
     check(scene.end())
 
 

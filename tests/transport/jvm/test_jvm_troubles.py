@@ -101,7 +101,8 @@ def test_one_attempt_at_a_time_follows_a_loss(
     open_jvm: Any, proxy: Any, queue: Queue, caplog: pytest.LogCaptureFixture
 ) -> None:
     """New connections are accepted, and nothing answers; then they are broken."""
-    connection = open_jvm(connect_timeout=0.3)
+    open_jvm(connect_timeout=60.0).close()  # Java has loaded its classes
+    connection = open_jvm(connect_timeout=2.0)
     before = threads()
 
     def connecting() -> list[str]:
@@ -113,7 +114,7 @@ def test_one_attempt_at_a_time_follows_a_loss(
     with caplog.at_level(logging.WARNING):
         proxy.stall(to_client=True)
         proxy.cut()
-        for count in range(1, 4):
+        for count in range(1, 3):
             until(lambda count=count: attempts() >= count)
             proxy.cut()
             assert len(connecting()) <= 2
