@@ -25,10 +25,12 @@ class PreparedCall(Protocol):
 
     Attributes:
         service, operation: names.
+        depth: how many elements lead from a response to an item of its list; 0 if that is not known.
     """
 
     service: str
     operation: str
+    depth: int
 
     def replies(self, options: CallOptions, batch_size: int | None) -> Iterator[Reply | None]:
         """Make the call; None for an operation without reply."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import Final
 
 from lxml import etree
 
@@ -11,6 +12,10 @@ from mtosi_jms.inventory import Hit, Routes, find_objects, given_name, is_object
 from mtosi_jms.jms.events import events_of, logical_name
 from mtosi_jms.namespaces import split_clark
 from mtosi_jms.xmlbind import RawXml
+
+_NAMES: Final = ("objectName", "name", "aliasName", "id")
+"""Elements with the name of an item of a list, the best first."""
+_DEEP: Final = 3
 
 
 @dataclass(slots=True)
@@ -44,6 +49,60 @@ def objects_in(body: etree._Element, names: int) -> list[Group]:
     return _groups(map(_object, find_objects(body, Routes(is_object))), names)
 
 
+def listed_in(response: etree._Element, depth: int, names: int) -> list[Group]:
+    """The inventory objects in a response; where what it lists is not of that kind, its items by element.
+
+    Args:
+        response: the response; it gets a parent for the time of the call.
+        depth: how many elements lead from it to an item of its list; 0 if that is not known.
+        names: how many names to keep of each type.
+    """
+    around = etree.Element("body")
+    around.append(response)
+    hits = find_objects(around, Routes(is_object))
+    items = _items(response, depth)
+    inventory = {one for hit in hits for one in (hit.start, *hit.start.iterancestors())}
+    found = map(_object, hits) if hits and inventory.issuperset(items) else map(_item, items)
+    groups = _groups(found, names)
+    around.remove(response)
+    return groups
+
+
+def _items(response: etree._Element, depth: int) -> list[etree._Element]:
+    """The elements that a response lists. Without a depth: elements of one name, as deep as there is only one name."""
+    level = list(_inside([response]))
+    for _ in range(depth - 1 if depth else _DEEP):
+        below = list(_inside(level))
+        if not depth and (len({one.tag for one in below}) != 1 or any(map(_is_rdn, below))):
+            break
+        level = below
+    return level
+
+
+def _inside(level: Iterable[etree._Element]) -> Iterator[etree._Element]:
+    for element in level:
+        yield from (one for one in element.iterchildren("*") if _local(one) != "vendorExtensions")
+
+
+def _item(element: etree._Element) -> tuple[str, str]:
+    """An item of a list by its element, with its own name or that of its object, else the first text in it."""
+    children = list(element.iterchildren("*"))
+    named = [one for wanted in _NAMES for one in children if _local(one) == wanted]
+    name = element if any(map(_is_rdn, children)) else named[0] if named else None
+    if name is not None and any(map(_is_rdn, name.iterchildren("*"))):
+        return _local(element), name_text(name)
+    texts = (str(text).strip() for text in (element if name is None else name).itertext())
+    return _local(element), next(filter(None, texts), "")
+
+
+def _is_rdn(element: etree._Element) -> bool:
+    return _local(element) == "rdn"
+
+
+def _local(element: etree._Element) -> str:
+    return split_clark(str(element.tag))[1]
+
+
 def events_in(notify: etree._Element, names: int) -> list[Group]:
     """The events in a notify element, by type."""
     return _groups(map(_event, events_of(RawXml.from_element(notify))), names)
@@ -55,9 +114,9 @@ def _object(hit: Hit) -> tuple[str, str]:
 
 
 def _event(event: etree._Element) -> tuple[str, str]:
-    kind, name = split_clark(str(event.tag))[1], ""
+    kind, name = _local(event), ""
     for child in event:
-        if split_clark(str(child.tag))[1] == "objectName":
+        if _local(child) == "objectName":
             name = name_text(child)
     return logical_name(kind), name
 

@@ -18,7 +18,7 @@ import mtosi_jms as mtosi
 from mtosi_jms.cli import _console as console
 from mtosi_jms.cli._arguments import add_stubs, add_validation, as_usage, count, seconds, validation_of
 from mtosi_jms.cli._calls import PreparedCall, Reply
-from mtosi_jms.cli._contents import objects_in
+from mtosi_jms.cli._contents import listed_in
 from mtosi_jms.cli._documents import error_text
 from mtosi_jms.cli._finding import find_operation
 from mtosi_jms.cli._log import log_in_lines
@@ -54,6 +54,7 @@ class _ByStubs:
         request: XmlObject,
     ) -> None:
         self.service, self.operation = service.name, operation.name
+        self.depth = len(operation.batch_path)
         self._requestor = requestor
         self._call = OperationCall(service, operation, to, request)
 
@@ -266,6 +267,7 @@ class _Printer:
         self._name = f"{call.service}.{call.operation}"
         self._json: bool = args.json
         self._xml = args.show == "xml" if args.show else args.batch_size is None
+        self._depth = call.depth
         self._replies = 0
         self._envelope = Envelope()
 
@@ -286,7 +288,7 @@ class _Printer:
             return
         element = reply.element
         if self._json:
-            console.print_json({**self._facts(), "objects": _objects(element), "body": reply.body()})
+            console.print_json({**self._facts(), "objects": self._objects(element), "body": reply.body()})
         elif self._xml:
             etree.indent(element)
             console.write(etree.tostring(element, encoding="unicode"))
@@ -321,14 +323,9 @@ class _Printer:
         held = "; ".join(
             f"{group['count']} {group['type']}: {', '.join(group['names'])}"
             + (", ..." if group["count"] > len(group["names"]) else "")
-            for group in _objects(element)
+            for group in self._objects(element)
         )
         return f"{place}{end}: {etree.QName(element).localname}: {held or 'no objects'}"
 
-
-def _objects(element: Any) -> list[dict[str, Any]]:
-    around = etree.Element("body")
-    around.append(element)
-    found = [group.to_json() for group in objects_in(around, _NAMES)]
-    around.remove(element)
-    return found
+    def _objects(self, element: Any) -> list[dict[str, Any]]:
+        return [group.to_json() for group in listed_in(element, self._depth, _NAMES)]

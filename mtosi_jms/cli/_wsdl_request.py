@@ -48,6 +48,7 @@ class ByWsdl:
         self, document: Any, requestor: Requestor, to: str, name: str, request: etree._Element | list[str]
     ) -> None:
         service, _, self.operation = name.rpartition(".")
+        self.depth = 0
         self._client = client(document, requestor, to, service_name=service or None)
         operation = self._client.operation(self.operation)
         self.service = service or operation.binding.port_name.localname
