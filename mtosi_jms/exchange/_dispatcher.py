@@ -164,7 +164,7 @@ class Dispatcher:
         self._operations = _operations_by_tag(services)
         self.package = services[0].__service__.root if services else None
         self.failures = Failures(on_error)
-        self._understands = names_of(understands)
+        self.understands = names_of(understands)
 
     def over(self, change: Callable[[SupplierBase], SupplierBase]) -> Dispatcher:
         """Return a copy of this dispatcher with changed services."""
@@ -195,7 +195,7 @@ class Dispatcher:
     def _not_understood(self, envelope: Envelope, found: Sequence[_Served]) -> list[str]:
         """Return the names of the header blocks of a request that must be understood and are not."""
         declared = [supplier.__service__.header_tags(operation) for supplier, operation in found]
-        return not_understood(envelope, self._understands.union(*declared))
+        return not_understood(envelope, self.understands.union(*declared))
 
     def _unserved(self, envelope: Envelope, found: Sequence[_Served]) -> str:
         """Return why a request cannot be served."""

@@ -31,7 +31,7 @@ from mtosi_jms.errors import (
 from mtosi_jms.gateway._access import Access, Throttled
 from mtosi_jms.gateway._bodies import OF_REQUEST, Body, Refused, content_type_of, document_in, judge
 from mtosi_jms.gateway._iterators import Iterators, Replies
-from mtosi_jms.gateway._sources import Request, Source
+from mtosi_jms.gateway._sources import Request, Source, check_understood
 from mtosi_jms.jms.body_check import Validate, body_check
 from mtosi_jms.namespaces import MSG, clark
 from mtosi_jms.service.registry import find_operations
@@ -373,6 +373,7 @@ class Endpoint:
         return self._given(first, request, f"{url.rstrip('/')}/iterator/{name}")
 
     async def _next(self, request: Request, uri: str, owner: str) -> tuple[int, bytes]:
+        check_understood(request, getattr(self._source, "understands", frozenset()))
         name = uri.rpartition("/")[2]
         async with asyncio.timeout(self.options.answer_timeout):
             envelope = await self.iterators.next(name, owner)

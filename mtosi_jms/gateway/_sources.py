@@ -14,7 +14,7 @@ from mtosi_jms.gateway._iterators import Replies, Store, read_ahead
 from mtosi_jms.namespaces import NOTMSG, clark
 from mtosi_jms.notifications import Publisher, events_in
 from mtosi_jms.service import Address, Call, CallOptions, OperationInfo, ServiceInfo
-from mtosi_jms.soap import Envelope, Header, blocks_in, header_text, tag_of
+from mtosi_jms.soap import Envelope, Header, blocks_in, header_text, must_understand_fault, not_understood, tag_of
 from mtosi_jms.stubs.fmw.hdr import CommunicationPatternType
 from mtosi_jms.xmlbind import RawXml, XmlObject
 
@@ -68,8 +68,18 @@ class Request:
         return size if isinstance(size, int) and size > 0 else 0
 
 
+def check_understood(request: Request, understands: frozenset[str]) -> None:
+    """Check the header blocks of a request that the gateway answers itself.
+
+    Raises:
+        MtosiFault: one must be understood and is not.
+    """
+    if request.envelope.blocks and (lost := not_understood(request.envelope, understands)):
+        raise must_understand_fault(lost)
+
+
 class Source(Protocol):
-    """What answers requests."""
+    """What answers requests. Its `understands`, if it has one, names the header blocks that it understands."""
 
     def replies(self, request: Request) -> Replies:
         """The replies to a request; none to a one-way request. The request is sent when the first reply is requested.
@@ -91,6 +101,8 @@ class ByRequestor:
         publisher: publishes the events of a `notify`; None: a `notify` goes to `destination`.
     """
 
+    understands: frozenset[str] = frozenset()
+
     def __init__(
         self,
         requestor: Requestor,
@@ -110,6 +122,7 @@ class ByRequestor:
         """See `Source.replies`."""
         body = request.envelope.body
         if self._publisher is not None and isinstance(body, XmlObject) and tag_of(body) == _NOTIFY:
+            check_understood(request, self.understands)
             return _published(self._publisher, body)
         if request.batch_size is None:
             return self._one(request)
@@ -199,6 +212,7 @@ class ByDispatcher:
 
     def __init__(self, dispatcher: Dispatcher, threads: int = 64) -> None:
         self._dispatcher = dispatcher
+        self.understands = dispatcher.understands
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="mtosi-http")
 
     async def replies(self, request: Request) -> AsyncGenerator[Envelope, None]:

@@ -15,11 +15,13 @@ from mtosi_jms.gateway import ByDispatcher, ByRequestor, Endpoint, Forwarder, Ht
 from mtosi_jms.namespaces import SOAP11, SOAP12
 from mtosi_jms.service import OperationInfo, ServiceInfo, SupplierBase
 from mtosi_jms.soap import parse
+from mtosi_jms.stubs.fmw.notmsg import Notify, NotifyMessage
 from mtosi_jms.stubs.mri import mer
 from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
+from mtosi_jms.stubs.nra.alm import Alarm
 from mtosi_jms.stubs.nrf.me import ManagedElementType
 from mtosi_jms.transport import Connection
-from mtosi_jms.xmlbind import RawXml
+from mtosi_jms.xmlbind import DECLARATION, RawXml, encode
 
 from .conftest import ONE
 
@@ -83,6 +85,26 @@ def test_a_block_that_must_be_understood(serve: Any, client: Any, space: str) ->
         fault = parse(answer.content, needs_header=False).fault
         assert (None if fault is None else fault.fault_code) == code
         assert answer.headers["content-type"].startswith(TYPES[space])
+
+
+@pytest.mark.obligation("REQ3")
+def test_what_the_gateway_answers_itself(serve: Any, client: Any, connection: Connection) -> None:
+    block = '<soap:Header><t:Tx xmlns:t="urn:tx" soap:mustUnderstand="1"/></soap:Header><soap:Body>'
+    further = ONE.replace("getManagedElementRequest", "getManagedElementsIteratorRequest").replace("<soap:Body>", block)
+    _, envelope = client(serve(simulator.ManagedElementEms(simulator.Network(elements=1)))).ask(further)
+    assert envelope.fault.fault_code == "MustUnderstand"
+    event = NotifyMessage(common_event_information=[Alarm(object_type="ME")])
+    body = encode(Notify(topic="Fault", message=event))[len(DECLARATION) :].decode()
+    notify = f'<soap:Envelope xmlns:soap="{SOAP11}">{block}{body}</soap:Body></soap:Envelope>'
+    names = {"jms/Gw": "queue:GW", "topic": "topic:T"}
+    with (
+        mtosi.connect("memory:blocks", names=names) as other,
+        mtosi.Requestor(other, sender_uri="jms/Gw") as requestor,
+        mtosi.Publisher(other, topics={"Fault": "topic"}, sender_uri="jms/Gw") as publisher,
+        HttpServer(Endpoint(ByRequestor(requestor, QUEUE, Store(10_000), publisher=publisher))) as server,
+    ):
+        status, envelope = client(server.url).ask(notify)
+        assert (status, envelope.fault.fault_code) == (500, "MustUnderstand")
 
 
 @pytest.mark.obligation("REQ3")
