@@ -29,7 +29,6 @@ from mtosi_codegen.wsdl.model import (
 )
 from mtosi_codegen.wsdl.read import read_definitions
 from mtosi_codegen.xsd.model import Place, QName, SchemaSet
-from mtosi_jms.namespaces import HDR
 
 _SUFFIXES: Final = ("MSG", "RPC", "PortType", "Binding", "Service", "Soap", "Jms", "JMS", "Http", "HTTP")
 _CLOSE: Final = 0.8
@@ -37,7 +36,8 @@ _ROLES: Final = frozenset({"request", "response", "input", "output", "in", "out"
 _STYLES: Final = ("document", "rpc")
 _LEFT_OUT: Final = "not generated: operation left out"
 
-_MTOSI_HEADERS: Final = (QName(HDR, "header"), QName("tmf854.v1", "header"))
+_MTOSI_HEADER: Final = "header"
+"""The local name of the MTOSI header, in the namespaces of all releases and vendors."""
 
 Kind = Literal["request", "response"]
 
@@ -522,7 +522,7 @@ class _Bodies:
             if element is None and part.type is not None:
                 element = QName(header.namespace, part.name)
                 self._made.typed(element, part.type, part.place, f"Header part {part.name}.")
-            if element is not None and not header.fault and element not in _MTOSI_HEADERS:
+            if element is not None and not header.fault and element.local != _MTOSI_HEADER:
                 yield element
 
     def faults(self) -> Iterator[tuple[Message, QName]]:
