@@ -187,7 +187,7 @@ def test_what_cannot_be_compared(spark: Any, tmp_path: Path) -> None:
         diff_snapshots(spark, tmp_path / "empty", there)
     with pytest.raises(ConfigError, match="neither snapshot has a table of PTP; there are ME"):
         diff_snapshots(spark, there, there, object_types=["PTP"])
-    with pytest.raises(ConfigError, match="a folder of this machine"):
+    with pytest.raises(ConfigError, match="a snapshot must be on a file system of this machine"):
         diff_snapshots(spark, "s3a://bucket/snapshot", there)
     (tmp_path / "out/changes").mkdir(parents=True)
     with pytest.raises(ConfigError, match="holds changes folders that no diff of ours made"):
