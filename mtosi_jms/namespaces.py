@@ -19,6 +19,7 @@ __all__ = [
     "PREFIXES",
     "SOAP11",
     "SOAP12",
+    "TMF854",
     "TRANSPORT_HTTP",
     "TRANSPORT_JMS_MTOSI",
     "TRANSPORT_JMS_W3C",
@@ -51,6 +52,8 @@ TRANSPORT_HTTP: Final = "http://schemas.xmlsoap.org/soap/http"
 
 MTOP: Final = "http://www.tmforum.org/mtop/"
 HDR: Final = "http://www.tmforum.org/mtop/fmw/xsd/hdr/v1"
+TMF854: Final = "tmf854.v1"
+"""The one namespace of MTOSI 1.0 and 1.1: header, types and messages."""
 MSG: Final = "http://www.tmforum.org/mtop/fmw/xsd/msg/v1"
 NAM: Final = "http://www.tmforum.org/mtop/fmw/xsd/nam/v1"
 GEN: Final = "http://www.tmforum.org/mtop/fmw/xsd/gen/v1"
@@ -64,6 +67,7 @@ PREFIXES: Final[dict[str, str]] = {
     SOAP11: "soap",
     SOAP12: "soap12",
     HDR: "hdr",
+    TMF854: "tmf854",
     MSG: "msg",
     NAM: "nam",
     GEN: "gen",

@@ -15,14 +15,14 @@ from lxml import etree
 
 from mtosi_jms.compression import DOCUMENT_NAMES, is_document_name
 from mtosi_jms.errors import ConfigError, EnvelopeError, ForbiddenXmlError, MalformedXmlError, XmlError
+from mtosi_jms.header import BY_TAG
 from mtosi_jms.jms.binding import HeaderMapping, is_notification, map_header
 from mtosi_jms.jms.profile import BindingProfile
-from mtosi_jms.namespaces import HDR, SOAP11, SOAP12, clark, split_clark
+from mtosi_jms.namespaces import SOAP11, SOAP12, clark, split_clark
 from mtosi_jms.service.registry import find_operations
-from mtosi_jms.soap import Envelope, Header, header_text, parse
+from mtosi_jms.soap import Envelope, Header, dialect_of, header_text, parse
 from mtosi_jms.xmlbind import ElementPaths, RawXml, XmlWarning, parse_xml, read_document
 
-_HEADER: Final = clark(HDR, "header")
 _SHOWN: Final = 200
 """Characters of a value that a table has room for."""
 _BODIES: Final = (clark(SOAP11, "Body"), clark(SOAP12, "Body"))
@@ -64,7 +64,13 @@ class Document:
     @cached_property
     def header(self) -> etree._Element | None:
         """The MTOSI header, be it in the SOAP Header or in a fault's detail."""
-        return next(self.root.iter(_HEADER), None)
+        return next(self.root.iter(*BY_TAG), None)
+
+    @property
+    def release(self) -> str | None:
+        """The release that the MTOSI header is of, `1.x` or `2.x`; None without a header."""
+        header = self.envelope.header
+        return None if header is None else dialect_of(header).release
 
     def located(self, warning: XmlWarning) -> XmlWarning:
         """A warning about a header field with its place in the file; others as they are.

@@ -98,6 +98,7 @@ def facts_of(document: Document, *, names: int, secrets: bool) -> dict[str, Any]
     facts: dict[str, Any] = {
         "file": document.file,
         "soap_version": envelope.version,
+        "release": document.release,
         "body": {"element": local, "namespace": namespace} if local else None,
         "operation": called[0] if len(called) == 1 else activity,
         "services": [

@@ -13,7 +13,16 @@ from typing import Any
 
 from mtosi_jms.cli import _console as console
 from mtosi_jms.cli._arguments import add_json, known_words
-from mtosi_jms.cli._documents import add_files, error_text, files_in, load, mapping_of, shown_value, warning_json
+from mtosi_jms.cli._documents import (
+    Document,
+    add_files,
+    error_text,
+    files_in,
+    load,
+    mapping_of,
+    shown_value,
+    warning_json,
+)
 from mtosi_jms.errors import MtosiError
 from mtosi_jms.jms.binding import HeaderMapping
 from mtosi_jms.jms.message import MessageType, jms_type_name
@@ -59,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
             continue
         warnings = [*document.envelope.warnings, *map(document.located, mapping.warnings)]
         if args.json:
-            console.print_json(_to_json(file, mapping, profile, warnings, secrets=args.show_secrets))
+            console.print_json(_to_json(document, mapping, profile, warnings, secrets=args.show_secrets))
         else:
             _show(file, mapping, profile, warnings, secrets=args.show_secrets)
     return code
@@ -92,11 +101,12 @@ def _masked(name: str, value: Any) -> Any:
 
 
 def _to_json(
-    file: str, mapping: HeaderMapping, profile: BindingProfile, warnings: list[XmlWarning], *, secrets: bool
+    document: Document, mapping: HeaderMapping, profile: BindingProfile, warnings: list[XmlWarning], *, secrets: bool
 ) -> dict[str, object]:
     masked = (lambda name, value: value) if secrets else _masked
     return {
-        "file": file,
+        "file": document.file,
+        "release": document.release,
         "message_type": MessageType.TEXT.value,
         "headers": {name: masked("", value) for name, value in _headers(mapping, profile).items()},
         "properties": {

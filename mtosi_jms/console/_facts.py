@@ -12,10 +12,11 @@ from typing import Final, Literal, NamedTuple
 from lxml import etree
 
 from mtosi_jms.errors import MtosiError
+from mtosi_jms.header import BY_TAG
 from mtosi_jms.jms import BindingProfile, JmsMessage
 from mtosi_jms.jms.events import SEVERITIES, event_values, events_of
 from mtosi_jms.jms.profile import EVENT_CATEGORIES
-from mtosi_jms.namespaces import HDR, clark, split_clark
+from mtosi_jms.namespaces import split_clark
 from mtosi_jms.xmlbind import RawXml, parse_xml
 
 Kind = Literal["request", "response", "fault", "notification", "other"]
@@ -31,7 +32,6 @@ _KINDS: Final[Mapping[str, Kind]] = {
     "ERROR": "fault",
     "NOTIFICATION": "notification",
 }
-_HEADER: Final = clark(HDR, "header")
 _CHUNK: Final = 8192
 _FARTHEST: Final = 16 * _CHUNK
 """Octets after which the search for a header ends."""
@@ -94,7 +94,9 @@ def facts_of(message: JmsMessage) -> Facts:
 
 def header_fields(body: bytes) -> dict[str, str]:
     """The texts of the simple fields of an envelope's MTOSI header; empty if there is none near its beginning."""
-    parser = etree.XMLPullParser(events=("end",), tag=_HEADER, resolve_entities=False, no_network=True, load_dtd=False)
+    parser = etree.XMLPullParser(
+        events=("end",), tag=tuple(BY_TAG), resolve_entities=False, no_network=True, load_dtd=False
+    )
     try:
         for start in range(0, min(len(body), _FARTHEST), _CHUNK):
             parser.feed(body[start : start + _CHUNK])

@@ -9,10 +9,11 @@ from lxml import etree
 
 from mtosi_jms.console._traffic import Seen
 from mtosi_jms.errors import XmlError
+from mtosi_jms.header import BY_TAG
 from mtosi_jms.jms import JmsMessage
 from mtosi_jms.jms.display import headers_of, mask_credentials, shown_properties
 from mtosi_jms.jms.message import jms_type_name
-from mtosi_jms.namespaces import HDR, SOAP11, SOAP12, XSI, clark, split_clark
+from mtosi_jms.namespaces import SOAP11, SOAP12, XSI, clark, split_clark
 from mtosi_jms.xmlbind import parse_xml
 
 NODES: Final = 1_500
@@ -21,7 +22,6 @@ TEXT: Final = 200_000
 """Most characters of an envelope that are shown."""
 _VALUE: Final = 2_000
 _BODIES: Final = (clark(SOAP11, "Body"), clark(SOAP12, "Body"))
-_HEADER: Final = clark(HDR, "header")
 _JMS: Final = {
     "message_id": "JMSMessageID",
     "correlation_id": "JMSCorrelationID",
@@ -90,7 +90,7 @@ def shown(seen: Seen) -> Shown:
     if root is None:
         return Shown(headers, sorted(properties), [], [], 0, "", 0, problem)
     mask_credentials(root)
-    header = next(root.iter(_HEADER), None)
+    header = next(root.iter(*BY_TAG), None)
     body = next((child for child in root if child.tag in _BODIES), None)
     builder = _Builder()
     tree = [builder.node(child) for child in body if isinstance(child.tag, str)] if body is not None else []

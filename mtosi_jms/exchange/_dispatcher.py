@@ -36,14 +36,18 @@ from mtosi_jms.patterns import Batch, BatchPosition, CommunicationPattern, cut_b
 from mtosi_jms.service import OperationInfo, RequestContext, ServiceInfo, SupplierBase
 from mtosi_jms.service.registry import chosen
 from mtosi_jms.soap import (
+    FIELD_NAMES,
     Envelope,
     Header,
     correlation_id,
     header_text,
+    like,
+    missing_fields,
     must_understand_fault,
     names_of,
     not_understood,
     not_understood_blocks,
+    stubs_header,
     tag_of,
     typed_blocks,
 )
@@ -289,7 +293,8 @@ class Dispatcher:
             address: completes the header of the reply, as in `dispatch`.
         """
         try:
-            header = self._header(request or Header(), None, "", address, failed=True)
+            blank = stubs_header(self.package or "", "", self.profile.header)
+            header = self._header(request or blank(), None, "", address, failed=True)
             fault = MtosiFault(why, fault_code="Client") if isinstance(why, str) else why
             yield _in_version(Envelope.bare_fault(fault, header), version)
         except Abandoned:
@@ -311,7 +316,7 @@ class Dispatcher:
         style = CommunicationStyleType
         status = ActivityStatusEnumType.FAILURE if failed else ActivityStatusEnumType.SUCCESS
         wanted = header_text(request, "failureReplytoURI") if failed else None
-        header = Header(
+        header = like(request)(
             activity_name=operation.name if operation else header_text(request, "activityName"),
             msg_name=msg_name or None,
             msg_type=MessageTypeType.ERROR if failed else MessageTypeType.RESPONSE,
@@ -325,6 +330,9 @@ class Dispatcher:
         )
         if address is not None:
             address.complete(header)
+        if failed:  # a request that names nothing is answered all the same: required fields are there, and empty
+            for name in missing_fields(header):
+                setattr(header, FIELD_NAMES[name], "")
         return header
 
     def _bulk_of(self, supplier: SupplierBase, operation: OperationInfo, request: Header) -> BulkSupplier:
@@ -392,7 +400,7 @@ class _Call:
     def _answer(self, body: Any, message: JmsMessage | None) -> Generator[Envelope, None, None]:
         operation, request = self._operation, self._request
         pattern, flag = parse_pattern(header_text(request, "communicationPattern"))
-        if flag is not None and request != Header():  # a request without a header was warned of above
+        if flag is not None and request != type(request)():  # a request without a header was warned of above
             log.warning("%s: %s", flag.rule, flag.reason)
         batches = pattern is CommunicationPattern.MULTIPLE_BATCH_RESPONSE
         size = max(whole_number(request.requested_batch_size) or 0, 0) if batches else 0

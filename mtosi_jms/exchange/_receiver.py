@@ -99,6 +99,7 @@ class Receiver:
             calls it; once there were asynchronous callers, a separate thread calls it.
         clock: returns monotonic seconds.
         strict: whether replies must fit the schema.
+        vendors: the profile's `header`.
         check: checks the SOAP bodies.
         linger: seconds that the receiving thread goes on after the last asynchronous caller.
         telemetry: receives reports of the exchanges, if given.
@@ -117,6 +118,7 @@ class Receiver:
         on_orphan: Orphans | None,
         clock: Callable[[], float],
         strict: bool,
+        vendors: str,
         check: BodyCheck | None,
         linger: float,
         telemetry: Telemetry | None = None,
@@ -130,6 +132,7 @@ class Receiver:
         self._on_orphan = on_orphan
         self._clock = clock
         self._strict = strict
+        self._vendors = vendors
         self._check = check
         self.linger = linger
         self._telemetry = telemetry
@@ -529,7 +532,7 @@ class Receiver:
         return message.destination or self._consumers[0].destination
 
     def _read(self, message: JmsMessage) -> Reply[Any]:
-        return read_reply(message, strict=self._strict, package=self._package, check=self._check)
+        return read_reply(message, strict=self._strict, package=self._package, check=self._check, vendors=self._vendors)
 
     def _match(self, reply: Reply[Any]) -> PendingExchange | None:
         with self._lock:

@@ -25,7 +25,7 @@ from mtosi_jms.jms.ids import random_id
 from mtosi_jms.jms.soap_jms import as_reply
 from mtosi_jms.patterns import JmsEcho, ReplyRoute, RouteSource, reply_ids, reply_route
 from mtosi_jms.service import check_count
-from mtosi_jms.soap import Envelope, Header, correlation_id, header_text
+from mtosi_jms.soap import Envelope, Header, correlation_id, header_text, missing_fields
 from mtosi_jms.stubs.fmw.hdr import MessageTypeType
 from mtosi_jms.telemetry import Telemetry
 from mtosi_jms.transport import AsyncSender, SendWindow
@@ -192,7 +192,8 @@ class ReplyWriter:
         """Complete the header of a reply from the request's JMS message; see `ReplyAddress`.
 
         If the request has no correlationId, the reply gets its message id, by which the peer can match the reply. A
-        fault gets the address to which it really goes.
+        fault gets the address to which it really goes, and a reply that must have an address that of JMSReplyTo where
+        the request's header has none.
 
         Raises:
             WithheldError: a fault has nowhere to go.
@@ -200,10 +201,12 @@ class ReplyWriter:
         if header.correlation_id is None:
             header.correlation_id = self._jms_id(JmsEcho.MESSAGE_ID)
         request = self.request
-        if request is None or header.msg_type is not MessageTypeType.ERROR:
-            return
-        if self._route(is_error=True).source is not RouteSource.FAILURE_REPLY_TO:
+        is_fault = header.msg_type is MessageTypeType.ERROR
+        if request is not None and is_fault and self._route(is_error=True).source is not RouteSource.FAILURE_REPLY_TO:
             header.destination_uri = header_text(request, "replyToURI") or header_text(request, "senderURI")
+        reply_to = self._message.reply_to
+        if not header.destination_uri and reply_to is not None and "destinationURI" in missing_fields(header):
+            header.destination_uri = self._rules.names.uri_of(reply_to)
 
     def send(self, reply: Envelope) -> None:
         """Send one reply. While the send window has room, do not wait for the confirmation of a partial response.

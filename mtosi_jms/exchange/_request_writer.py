@@ -19,9 +19,10 @@ from mtosi_jms.jms import BindingProfile, Destination, JmsMessage
 from mtosi_jms.jms.binding import HeaderTemplates, to_jms
 from mtosi_jms.jms.ids import random_id
 from mtosi_jms.jms.soap_jms import as_request, chooses
+from mtosi_jms.namespaces import split_clark
 from mtosi_jms.patterns import BatchAssembler, BatchRules, Exchange, Limits, SimpleExchange
-from mtosi_jms.service import Call, CallOptions, OperationInfo
-from mtosi_jms.soap import Envelope, Header, header_text
+from mtosi_jms.service import Call, CallOptions
+from mtosi_jms.soap import Envelope, Header, as_dialect, header_text, stubs_header, tag_of
 from mtosi_jms.spool import OutgoingJournal
 from mtosi_jms.stubs.fmw.hdr import CommunicationPatternType, CommunicationStyleType, MessageTypeType
 from mtosi_jms.transport import Capability, Connection, Session
@@ -109,7 +110,7 @@ class RequestWriter:
         own_id = None if self._has_message_ids else random_id()
         options = target.options
         identifier = self._new_id() if options.correlation_id is None else options.correlation_id
-        header = self._header(call.operation, target, pattern, identifier)
+        header = self._header(call, target, pattern, identifier)
         limits, simple = self._limits_of(options), not has_batches(pattern)
         header, message = self._message(header, call, target, own_id=own_id, wanted=_patience(limits, simple=simple))
         exchange = self._exchange(str(header.correlation_id), now, options, limits, simple=simple)
@@ -189,7 +190,7 @@ class RequestWriter:
         call.check()
         operation, target = call.operation, self._target(call)
         options = target.options
-        header = self._header(operation, target, {}, options.correlation_id)
+        header = self._header(call, target, {}, options.correlation_id)
         _, message = self._message(header, call, target, one_way=True)
         sender = TimedSender(self.session, self._sending, self.seconds_of(options))
         subject = Asked(operation.name, target.destination)
@@ -246,10 +247,8 @@ class RequestWriter:
             raise ConfigError(f"the address has replies sent to {name}, where this requestor does not receive")
         return name or self._reply_to_uri
 
-    def _header(
-        self, operation: OperationInfo, target: Target, pattern: Mapping[str, object], identifier: str | None
-    ) -> Header:
-        options = target.options
+    def _header(self, call: Call, target: Target, pattern: Mapping[str, object], identifier: str | None) -> Header:
+        operation, options = call.operation, target.options
         fields: dict[str, Any] = {
             "activity_name": operation.name,
             "msg_name": operation.request_message or f"{operation.name}Request",
@@ -274,7 +273,8 @@ class RequestWriter:
             }
         fields.update(options.header)
         try:
-            header = Header(**fields)
+            namespace = split_clark(tag_of(call.request))[0]
+            header = as_dialect(stubs_header(call.service.root, namespace, self._profile.header), fields)
         except TypeError as error:
             raise ConfigError(f"header: {error}") from None
         if (uri := header.destination_uri) != target.uri:

@@ -127,6 +127,7 @@ class Requestor(Closeable):
                 on_orphan=on_orphan,
                 clock=clock,
                 strict=profile.validation == "strict",
+                vendors=profile.header,
                 check=body_check(validate),
                 linger=linger,
                 telemetry=connection.telemetry,

@@ -482,7 +482,8 @@ class Supplier:
         dispatcher = self._dispatcher
         kind = message.properties.get("MTOSI_msgType")
         try:
-            envelope = from_jms(message, strict=self.profile.validation == "strict", package=dispatcher.package)
+            strict, vendors = self.profile.validation == "strict", self.profile.header
+            envelope = from_jms(message, strict=strict, package=dispatcher.package, header=vendors)
         except MtosiError as error:
             self._reject("a request that cannot be read", error, message)
             if kind not in (*NO_REQUEST, "NOTIFICATION"):

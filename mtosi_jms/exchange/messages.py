@@ -97,7 +97,12 @@ def stamped(
 
 
 def read_reply(
-    message: JmsMessage, *, strict: bool = False, package: str | None = None, check: BodyCheck | None = None
+    message: JmsMessage,
+    *,
+    strict: bool = False,
+    package: str | None = None,
+    check: BodyCheck | None = None,
+    vendors: str = "",
 ) -> Reply[Any]:
     """Return the reply in a message, as correlation and the patterns need it.
 
@@ -106,13 +111,14 @@ def read_reply(
         strict: whether the reply must fit the schema.
         package: generated package whose classes come before those of all others.
         check: checks the SOAP body.
+        vendors: the profile's `header`.
 
     Returns:
         The reply with the envelope as payload. If it cannot be read, a reply of type ERROR with the error as payload,
         to be matched by JMSCorrelationID.
     """
     try:
-        envelope = from_jms(message, strict=strict, package=package)
+        envelope = from_jms(message, strict=strict, package=package, header=vendors)
     except MtosiError as error:
         text = "a reply that cannot be read, message %s, JMSCorrelationID %s: %s: %s"
         ids = message.message_id, message.correlation_id
@@ -167,7 +173,8 @@ def in_package(envelope: Envelope, package: str) -> Envelope:
     seen = envelope.fault if envelope.fault is not None else envelope.body
     if not package or type(seen).__module__.startswith(f"{package}."):
         return envelope
-    again = parse(envelope.to_bytes(), package=package)
+    vendors = envelope.origin.vendors if envelope.origin is not None else ""
+    again = parse(envelope.to_bytes(), package=package, header=vendors)
     again.warnings = envelope.warnings
     return again
 

@@ -35,7 +35,7 @@ from mtosi_jms.gateway._sources import Request, Source, check_understood
 from mtosi_jms.jms.body_check import Validate, body_check
 from mtosi_jms.namespaces import MSG, clark
 from mtosi_jms.service.registry import find_operations
-from mtosi_jms.soap import Envelope, Header, blocks_in, header_text, parse, renamed, tag_of
+from mtosi_jms.soap import Envelope, Header, blocks_in, converted, header_text, like, parse, renamed, tag_of
 from mtosi_jms.stubs.fmw.hdr import (
     ActivityStatusEnumType,
     ActivityStatusType,
@@ -394,7 +394,8 @@ class Endpoint:
         """The reply for the client, in its version of SOAP; the body is unchanged."""
         envelope.blocks = blocks_in(envelope, request.envelope.version)
         envelope.version, tag = request.envelope.version, ""
-        client_header, header = request.header, envelope.header or Header()
+        client_header = request.header
+        header = converted(envelope.header or Header(), like(client_header))
         header.activity_name = client_header.activity_name or header.activity_name
         header.communication_style = _RPC
         header.correlation_id = client_header.correlation_id
@@ -521,7 +522,7 @@ def _fault(error: MtosiError, request: Envelope | None) -> bytes:
     fault = error if isinstance(error, MtosiFault) else _fault_for(error, request)
     client_header = (request.header if request is not None else None) or Header()
     tag, version = (tag_of(request.body), request.version) if request is not None else ("", "1.1")
-    header = Header(
+    header = like(client_header)(
         activity_name=client_header.activity_name,
         msg_type=MessageTypeType.ERROR,
         activity_status=ActivityStatusType(value=ActivityStatusEnumType.FAILURE),

@@ -30,7 +30,7 @@ from mtosi_jms.jms.binding import DEFAULT_PROFILE
 from mtosi_jms.jms.body_check import Validate, body_check
 from mtosi_jms.jms.soap_jms import action_of, document_of
 from mtosi_jms.namespaces import clark, split_clark
-from mtosi_jms.soap import Envelope, Header, blocks_in, header_text, parse, renamed, tag_of
+from mtosi_jms.soap import Envelope, Header, blocks_in, converted, header_text, like, parse, renamed, tag_of
 from mtosi_jms.stubs.fmw.hdr import CommunicationPatternType, CommunicationStyleType, MessageTypeType
 from mtosi_jms.xmlbind import RawXml, in_utf8
 
@@ -321,7 +321,8 @@ class Forwarder(Dispatcher):
         self, reply: Envelope, request: Envelope, tag: str, operation: str, address: ReplyAddress | None
     ) -> Envelope:
         """The reply for the requestor: in MSG style, with the name of the operation that it called."""
-        request_header, header = request.header or Header(), reply.header or Header()
+        request_header = request.header or Header()
+        header = converted(reply.header or Header(), like(request_header))
         suffix = "Exception" if reply.fault is not None else "Response"
         header = replace(
             header,

@@ -25,7 +25,7 @@ from mtosi_jms.jms.profile import BindingProfile
 from mtosi_jms.jms.soap_jms import document_of, is_soap_jms, says_fault
 from mtosi_jms.jms.table2 import BY_PROPERTY, MAX_INTEGER, NEVER_MAPPED, ROWS, Row, restore, row_of, whole_number
 from mtosi_jms.masking import is_secret
-from mtosi_jms.soap import Envelope, header_text, header_texts, parse, soap_prefix, start_tag
+from mtosi_jms.soap import Envelope, header_text, header_texts, missing_fields, parse, soap_prefix, start_tag
 from mtosi_jms.stubs.fmw.hdr import (
     ActivityStatusEnumType,
     CommunicationPatternType,
@@ -34,6 +34,7 @@ from mtosi_jms.stubs.fmw.hdr import (
     MessageTypeType,
 )
 from mtosi_jms.xmlbind import (
+    DATE_TIME,
     DECLARATION,
     RawXml,
     Writer,
@@ -131,6 +132,9 @@ def map_header(
     _reply_to(texts, profile, mapping, message_type)
     _properties(header, texts, profile, mapping, breaches)
     _rules(texts, mapping, breaches, message_type, needs_reply=not (has_reply_to or one_way))
+    if strict and message_type != "ERROR":  # a fault must reach the requestor; and the reader has warned
+        for name in missing_fields(header):
+            breaches.add("header", name, "required in a header of MTOSI 1.x")
     mapping.priority = _priority(texts.get("priority"), profile, breaches)
     event = ""
     if is_notification(message_type, texts.get("communicationPattern")):
@@ -361,7 +365,7 @@ def _envelope(header: Header, body: Any) -> Envelope:
     return Envelope(header=header, body=body, fault=MtosiFault(fault_code="Server"))
 
 
-def from_jms(message: JmsMessage, *, strict: bool = False, package: str | None = None) -> Envelope:
+def from_jms(message: JmsMessage, *, strict: bool = False, package: str | None = None, header: str = "") -> Envelope:
     """Return the envelope in a JMS message.
 
     Properties that differ from the XML header, and breaches of the transport's rules, are added to the envelope's
@@ -371,6 +375,7 @@ def from_jms(message: JmsMessage, *, strict: bool = False, package: str | None =
         message: the received message.
         strict: raise the first warning about the XML as an error.
         package: generated package whose classes come before those of all others.
+        header: the profile's `header`: a vendor's header element is read beside those of MTOSI.
 
     Raises:
         MalformedXmlError, ForbiddenXmlError, EnvelopeError: the body is not an envelope.
@@ -378,7 +383,7 @@ def from_jms(message: JmsMessage, *, strict: bool = False, package: str | None =
     """
     soap_jms = is_soap_jms(message)
     document, odd = document_of(message)
-    envelope = parse(document, strict=strict, package=package, needs_header=not soap_jms)
+    envelope = parse(document, strict=strict, package=package, needs_header=not soap_jms, header=header)
     if odd:
         envelope.warnings.append(XmlWarning("W3C" if soap_jms else "encoding", odd))
     if soap_jms:
@@ -439,10 +444,6 @@ _LONGEST_KEY: Final = 2_000
 _MARKED_TIME: Final = dt.datetime(9876, 5, 4, 3, 2, 1, tzinfo=dt.UTC)
 _TEMPLATE_TYPES: Final = (MessageTypeType.REQUEST, MessageTypeType.RESPONSE)
 """Kinds of message whose JMS headers and properties do not depend on the body."""
-_distinguishing: Final = attrgetter(
-    *(one.name for one in Header.__xml__.fields if one.name not in ("correlation_id", "timestamp"))
-)
-"""Gets all fields of a header but correlationId and timestamp: the key of a template. No field can be forgotten."""
 _PLAIN: Final = frozenset(
     {type(None), str, MessageTypeType, CommunicationPatternType, CommunicationStyleType, ActivityStatusEnumType}
 )
@@ -498,8 +499,9 @@ class HeaderTemplates:
 
     def _template(self, header: Header, version: str, *, has_reply_to: bool) -> _Template | None:
         """Return the template of a header, from the second use of such a header on; else None."""
-        values = [value if value.__class__ in _PLAIN else _key_part(value) for value in _distinguishing(header)]
-        key = (version, has_reply_to, *values)
+        cls: Any = type(header)
+        values = [value if value.__class__ in _PLAIN else _key_part(value) for value in _distinguishing(cls)(header)]
+        key = (cls, version, has_reply_to, *values)
         try:
             template = self._made.get(key)
         except TypeError:  # a value that is not hashable, such as Nil with attributes
@@ -530,10 +532,11 @@ class _Template:
         ValueError: the two values occur in the message also outside of the gaps.
     """
 
-    __slots__ = ("_needed", "_pieces", "_version", "mapping", "properties")
+    __slots__ = ("_format", "_needed", "_pieces", "_version", "mapping", "properties")
 
     def __init__(self, header: Header, profile: BindingProfile, version: str, *, has_reply_to: bool) -> None:
-        mark, marked_time = random_id(), format_date_time(_MARKED_TIME)
+        self._format = (header.__xml__.field("timestamp").simple() or DATE_TIME).format
+        mark, marked_time = random_id(), self._format(_MARKED_TIME)
         marked = dataclasses.replace(header, correlation_id=mark, timestamp=_MARKED_TIME)
         self.mapping = map_header(marked, profile, strict=True, has_reply_to=has_reply_to)
         self.properties = Properties.trusted(self.mapping.properties)
@@ -562,7 +565,17 @@ class _Template:
         before, between, after, end = self._pieces
         identifier = str(header.correlation_id).encode()
         return b"".join(
-            (DECLARATION, head, before, identifier, between, _written(header.timestamp), after, content, end)
+            (
+                DECLARATION,
+                head,
+                before,
+                identifier,
+                between,
+                _written(self._format, header.timestamp),
+                after,
+                content,
+                end,
+            )
         )
 
 
@@ -591,6 +604,14 @@ def _fields_of(cls: Any) -> Callable[[XmlObject], tuple[object, ...]]:
     return attrgetter("extras", *(one.name for one in cls.__xml__.fields))
 
 
+@lru_cache(64)
+def _distinguishing(cls: Any) -> Callable[[XmlObject], tuple[object, ...]]:
+    """Return what gets all fields of a header but correlationId and timestamp: the key of a template. No field can be
+    forgotten."""
+    names = (one.name for one in cls.__xml__.fields)
+    return attrgetter(*(name for name in names if name not in ("correlation_id", "timestamp")))
+
+
 @lru_cache(4)
-def _written(time: dt.datetime) -> bytes:
-    return format_date_time(time).encode()
+def _written(format_: Callable[[dt.datetime], str], time: dt.datetime) -> bytes:
+    return format_(time).encode()

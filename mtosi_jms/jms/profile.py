@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple, get_args
 
 from mtosi_jms.errors import ConfigError
+from mtosi_jms.header import FIELDS, dialect_named
 from mtosi_jms.jms._frozen import FrozenMap
 from mtosi_jms.jms.message import DeliveryMode
 
@@ -47,9 +48,7 @@ JmsEcho = Literal["message-id", "correlation-id-first"]
 Validation = Literal["lenient", "strict"]
 SoapJms = Literal["wsdl", "w3c", "off"]
 
-OPTIONAL_FIELDS: Final = frozenset(
-    {"destinationURI", "activityName", "vendorExtensions", "security", "securityType", "timestamp"}
-)
+OPTIONAL_FIELDS: Final = frozenset(field.name for field in FIELDS if field.property and not field.mandatory)
 """The six header fields whose mapping Table 2 leaves open (R13b)."""
 
 AttributeForm = Literal["text", "name", "aliases", "cause", "severity", "time", "boolean"]
@@ -178,6 +177,9 @@ class BindingProfile:
         validation: `lenient`: breaches in received messages are warnings; `strict`: they are errors.
         soap_jms: which requests and answers also follow W3C's SOAP over JMS: those of services whose WSDL names that
             transport (`wsdl`), all (`w3c`), or none (`off`).
+        header: the header of requests, and one more that is read. Empty: that of the stubs' release. `1.x` or `2.x`:
+            that of a release. The Clark name of a vendor's header element (`{vendor.v1}Header`): that element, with the
+            fields and attributes of 1.x. Answers always have the header of the request's form.
         fault_in_header: send the MTOSI header of a fault not only in its detail but also in the SOAP header (C17).
 
     Raises:
@@ -200,6 +202,7 @@ class BindingProfile:
     jms_echo: JmsEcho = "message-id"
     validation: Validation = "lenient"
     soap_jms: SoapJms = "wsdl"
+    header: str = ""
     fault_in_header: bool = False
 
     def __post_init__(self) -> None:
@@ -209,6 +212,10 @@ class BindingProfile:
                 raise ConfigError(f"{name} {value!r}: it is one of {', '.join(map(str, choices))}")
         self._freeze("optional_fields", _subset("optional_fields", self.optional_fields, OPTIONAL_FIELDS))
         self._freeze("filter_properties", _subset("filter_properties", self.filter_properties, FILTER_ATTRIBUTES))
+        if type(self.header) is not str:
+            raise ConfigError(f"header {self.header!r}: text is needed")
+        if self.header:
+            dialect_named(self.header)
         if type(self.fault_in_header) is not bool:
             raise ConfigError(f"fault_in_header {self.fault_in_header!r}: True or False")
         if type(self.priority) is not int or not 0 <= self.priority <= 9:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from mtosi_jms.header import FIELDS
 from mtosi_jms.jms.message import PropertyValue
 
 __all__ = [
@@ -41,24 +42,7 @@ class Row:
     mandatory: bool = True
 
 
-ROWS: Final = (
-    Row("destinationURI", "MTOSI_destinationURI", mandatory=False),
-    Row("senderURI", "MTOSI_senderURI"),
-    Row("activityName", "MTOSI_activityName", mandatory=False),
-    Row("msgType", "MTOSI_msgType"),
-    Row("msgName", "MTOSI_msgName"),
-    Row("failureReplytoURI", "MTOSI_failureReplytoURI"),
-    Row("activityStatus", "MTOSI_activityStatus"),
-    Row("vendorExtensions", "MTOSI_vendorExtension", mandatory=False),
-    Row("security", "MTOSI_security", mandatory=False),
-    Row("securityType", "MTOSI_securityType", mandatory=False),
-    Row("communicationPattern", "MTOSI_communicationPattern"),
-    Row("communicationStyle", "MTOSI_communicationStyle"),
-    Row("requestedBatchSize", "MTOSI_requestedBatchSize", int),
-    Row("batchSequenceNumber", "MTOSI_batchSequenceNumber", int),
-    Row("batchSequenceEndOfReply", "MTOSI_batchSequenceEndOfReply", bool),
-    Row("timestamp", "MTOSI_timestamp", mandatory=False),
-)
+ROWS: Final = tuple(Row(field.name, field.property, field.kind, field.mandatory) for field in FIELDS if field.property)
 """The rows. Missing are replyToURI (JMSReplyTo) and priority (JMSPriority), which become JMS headers."""
 
 BY_PROPERTY: Final = {row.name: row for row in ROWS}

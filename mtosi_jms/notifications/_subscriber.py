@@ -116,6 +116,7 @@ class Subscriber(Iterator[Received]):
         self._check = body_check(validate)
         self._understands = names_of(understands)
         self._strict = profile is not None and profile.validation == "strict"
+        self._vendors = profile.header if profile is not None else ""
         self._events: deque[Received] = deque()
         self._in_hand: Delivery | None = None
         self._is_volatile = False
@@ -244,7 +245,8 @@ class Subscriber(Iterator[Received]):
         self._watch.received()
         since_ns = time.time_ns()
         try:
-            envelope = from_jms(delivery.message, strict=self._strict, package=self._package)
+            message, strict = delivery.message, self._strict
+            envelope = from_jms(message, strict=strict, package=self._package, header=self._vendors)
             require_understood(envelope, self._understands)
             judge_body(self._check, delivery.message, envelope)
             if envelope.body is None:

@@ -11,9 +11,10 @@ from mtosi_jms.soap._blocks import (
     require_understood,
     typed_blocks,
 )
+from mtosi_jms.soap._dialects import as_dialect, converted, dialect_of, header_class, like, stubs_header
 from mtosi_jms.soap._envelope import Envelope, renamed, start_tag, tag_of
 from mtosi_jms.soap._faults import fault_of, soap_prefix
-from mtosi_jms.soap._header import FIELD_NAMES, correlation_id, header_text, header_texts
+from mtosi_jms.soap._header import FIELD_NAMES, correlation_id, header_text, header_texts, missing_fields
 from mtosi_jms.soap._kinds import exception_for, fault_class, fault_kinds
 from mtosi_jms.soap._reading import parse, read
 from mtosi_jms.stubs.fmw.hdr import Header
@@ -22,14 +23,20 @@ __all__ = [
     "FIELD_NAMES",
     "Envelope",
     "Header",
+    "as_dialect",
     "blocks_in",
+    "converted",
     "correlation_id",
+    "dialect_of",
     "exception_for",
     "fault_class",
     "fault_kinds",
     "fault_of",
+    "header_class",
     "header_text",
     "header_texts",
+    "like",
+    "missing_fields",
     "must_understand_fault",
     "names_of",
     "not_understood",
@@ -40,6 +47,7 @@ __all__ = [
     "require_understood",
     "soap_prefix",
     "start_tag",
+    "stubs_header",
     "tag_of",
     "typed_blocks",
 ]

@@ -8,12 +8,11 @@ from typing import Final
 from lxml import etree
 
 from mtosi_jms.errors import ConfigError, EnvelopeError, MtosiFault
+from mtosi_jms.header import BY_TAG
 from mtosi_jms.namespaces import SOAP11, SOAP12, clark, split_clark
 from mtosi_jms.soap._envelope import VERSIONS, Envelope
-from mtosi_jms.stubs.fmw.hdr import Header
 from mtosi_jms.xmlbind import Issues, RawXml, XmlObject, decode_root, to_element
 
-_HEADER_TAG: Final = str(Header.__xml__.tag)
 _MARKS: Final = {"1.1": clark(SOAP11, "mustUnderstand"), "1.2": clark(SOAP12, "mustUnderstand")}
 _ROLES: Final = {"1.1": clark(SOAP11, "actor"), "1.2": clark(SOAP12, "role")}
 _OURS: Final = frozenset({
@@ -56,7 +55,7 @@ def not_understood(envelope: Envelope, understood: Collection[str]) -> list[str]
         tag, version = str(element.tag), envelope.version
         must = (element.get(_MARKS[version]) or "0").strip() not in ("0", "false")
         ours = (element.get(_ROLES[version]) or "").strip() in _OURS
-        if must and ours and tag != _HEADER_TAG and tag not in understood:
+        if must and ours and tag not in BY_TAG and tag not in understood:
             found.append(tag)
     return found
 

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from mtosi_jms.errors import EncodeError, MtosiFault, SoapJmsFault
 from mtosi_jms.namespaces import SOAP11, SOAP12, split_clark
-from mtosi_jms.soap._faults import amended, header_of, soap_prefix, write_fault
+from mtosi_jms.soap._faults import amended, has_header, soap_prefix, write_fault
 from mtosi_jms.soap._kinds import exception_for
 from mtosi_jms.stubs.fmw.hdr import Header
 from mtosi_jms.xmlbind import DECLARATION, Names, RawXml, Writer, XmlObject, XmlWarning, encode, to_element
@@ -45,6 +45,7 @@ class Origin(NamedTuple):
         version: SOAP version.
         cuts: where header and name of the body's element can be replaced, see `Enveloped`; None if the whole envelope
             must be encoded again.
+        vendors: Clark name of a vendor's header element with which it was read; empty: none.
     """
 
     again: Callable[[], Envelope]
@@ -53,6 +54,7 @@ class Origin(NamedTuple):
     header_at: int | None
     version: str
     cuts: tuple[int, int, int, int, int] | None = None
+    vendors: str = ""
 
 
 @dataclass(slots=True)
@@ -184,7 +186,7 @@ class Envelope:
             return False
         if self.origin is not None and self.fault.raw is not None:
             return self.origin.header_at is None
-        return header_of(self.body) is not None
+        return has_header(self.body)
 
     def _write_body(self, writer: Writer) -> None:
         fault = self.fault
@@ -193,8 +195,8 @@ class Envelope:
                 writer.root(self.body)
         else:
             same = fault.raw is not None and split_clark(RawXml(fault.raw).tag)[0] == _NAMESPACES[self.version]
-            package = self.origin.package if self.origin is not None else None
-            raw = amended(fault.raw, fault, self.body, self.header, package) if same and fault.raw else None
+            package, vendors = (self.origin.package, self.origin.vendors) if self.origin is not None else (None, "")
+            raw = amended(fault.raw, fault, self.body, self.header, package, vendors) if same and fault.raw else None
             if raw is not None:
                 writer.parts.append(raw.decode("utf-8"))
             else:
@@ -223,7 +225,7 @@ class Envelope:
         """
         body = exception_for(fault, exception, header)
         made = MtosiFault(fault.reason, kind=fault.kind, fault_code=fault.fault_code, fault_string=fault.fault_string)
-        in_detail = header_of(body) is not None  # otherwise `encode` writes it to the SOAP header anyway
+        in_detail = has_header(body)  # otherwise `encode` writes it to the SOAP header anyway
         blocks = [RawXml.from_element(to_element(header))] if in_soap_header and in_detail else []
         return cls(header=header, body=body, fault=made, blocks=blocks, version=version)
 

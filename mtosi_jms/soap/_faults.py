@@ -7,6 +7,7 @@ fault with the raw detail (C17).
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 from collections.abc import Iterator
 from typing import Any, Final
@@ -14,8 +15,10 @@ from typing import Any, Final
 from lxml import etree
 
 from mtosi_jms.errors import EncodeError, MtosiFault, SoapJmsFault
-from mtosi_jms.namespaces import HDR, SOAP12, TRANSPORT_JMS_W3C, XML, clark, split_clark
-from mtosi_jms.soap._kinds import generated_class
+from mtosi_jms.header import BY_TAG
+from mtosi_jms.namespaces import SOAP12, TRANSPORT_JMS_W3C, XML, clark, split_clark
+from mtosi_jms.soap._dialects import dialect_of, header_classes, mend
+from mtosi_jms.soap._kinds import coded_class, generated_class, kind_of_code
 from mtosi_jms.stubs.fmw.hdr import Header
 from mtosi_jms.xmlbind import (
     Issues,
@@ -31,7 +34,6 @@ from mtosi_jms.xmlbind import (
     to_element,
 )
 
-_HEADER_TAG: Final = clark(HDR, "header")
 _CODES: Final = {"Server": "Receiver", "Client": "Sender"}
 _STANDARD: Final = {
     "1.1": frozenset({"VersionMismatch", "MustUnderstand", "Client", "Server"}),
@@ -53,9 +55,11 @@ def fault_of(element: etree._Element, issues: Issues, package: str | None = None
     return read_fault(element, issues, package)[0]
 
 
-def read_fault(element: etree._Element, issues: Issues, package: str | None = None) -> tuple[MtosiFault, Any]:
+def read_fault(
+    element: etree._Element, issues: Issues, package: str | None = None, vendors: str = ""
+) -> tuple[MtosiFault, Any]:
     """Return the typed fault of a soap:Fault element, and the operation's exception in its detail. Arguments as for
-    `fault_of`.
+    `fault_of`, and `vendors`: Clark name of a vendor's header element.
 
     Returns:
         The fault, and the exception element as an object: `RawXml` if its class is unknown, None if there is no detail.
@@ -69,9 +73,13 @@ def read_fault(element: etree._Element, issues: Issues, package: str | None = No
     kind, bound = _kind(body, package)
     header = getattr(bound, "header", None)
     if not isinstance(header, Header):
-        header = _header_in(detail, issues)
+        header = _header_in(detail, issues, vendors)
     reason = getattr(bound, "reason", None)
-    fault = (SoapJmsFault if w3c_code else _class_of(kind, bound, body))(
+    cls = SoapJmsFault if w3c_code else _class_of(kind, bound, body)
+    if code_text := _code_in(outer):
+        kind, bound, reason = kind_of_code(code_text), body, _text(_loose_child(outer, "reason"))
+        cls = coded_class(cls, kind)
+    fault = cls(
         reason if isinstance(reason, str) and reason else words or _text(detail),
         kind=kind,
         detail=bound,
@@ -119,10 +127,24 @@ def _exception_in(detail: etree._Element | None, package: str | None) -> etree._
     return next(known, children[0] if children else None)
 
 
-def _header_in(detail: etree._Element | None, issues: Issues) -> Header | None:
-    found = next(detail.iter(_HEADER_TAG), None) if detail is not None else None
-    header = decode_root(found, Header, issues) if found is not None else None
+def _header_in(detail: etree._Element | None, issues: Issues, vendors: str) -> Header | None:
+    classes = header_classes(vendors)
+    found = next(detail.iter(*classes), None) if detail is not None else None
+    if found is None:
+        return None
+    cls = classes[str(found.tag)]
+    if cls is not Header:
+        found = copy.deepcopy(found)
+        mend(found, dialect_of(cls), issues)
+    header = decode_root(found, cls, issues)
     return header if isinstance(header, Header) else None
+
+
+def _code_in(exception: etree._Element | None) -> str:
+    """Return the exception code in an exception of MTOSI 1.x, which has one kind with a code; else empty."""
+    if exception is None or split_clark(str(exception.tag))[1] != "ProcessingFailureException":
+        return ""
+    return _text(_loose_child(exception, "exception"))
 
 
 def _kind(body: Any, package: str | None) -> tuple[str, Any]:
@@ -133,7 +155,7 @@ def _kind(body: Any, package: str | None) -> tuple[str, Any]:
         for field, value in _alternatives(body):
             return field.local, value
         for kept in body.unknown_elements():
-            if kept.tag != _HEADER_TAG:
+            if kept.tag not in BY_TAG:
                 return split_clark(kept.tag)[1], kept
         return str(body.__xml__.element), body
     if isinstance(body, RawXml):
@@ -143,9 +165,9 @@ def _kind(body: Any, package: str | None) -> tuple[str, Any]:
 
 def _kind_in_unknown(body: RawXml, package: str | None) -> tuple[str, Any]:
     for child in body.element():
-        if find_element(str(child.tag), package) is not None and child.tag != _HEADER_TAG:
+        if find_element(str(child.tag), package) is not None and child.tag not in BY_TAG:
             return split_clark(str(child.tag))[1], decode_root(child, None, Issues(), package)
-    inner = [child for child in body.element() if child.tag != _HEADER_TAG]
+    inner = [child for child in body.element() if child.tag not in BY_TAG]
     if len(inner) == 1:
         return split_clark(str(inner[0].tag))[1], RawXml.from_element(inner[0])
     return split_clark(body.tag)[1], body
@@ -156,7 +178,7 @@ def _alternatives(exception: XmlObject) -> Iterator[tuple[Any, XmlObject]]:
     for field in exception.__xml__.fields:
         value = getattr(exception, field.name) if field.kind == "element" else None
         for item in value if isinstance(value, list) else (value,):
-            if isinstance(item, XmlObject) and clark(field.namespace, field.local) != _HEADER_TAG:
+            if isinstance(item, XmlObject) and field.tag not in BY_TAG:
                 yield field, item
 
 
@@ -166,14 +188,20 @@ def _class_of(kind: str, bound: Any, body: Any) -> type[MtosiFault]:
     return own or generated_class(body, kind) or MtosiFault
 
 
-def header_of(body: Any) -> Header | None:
-    """Return the MTOSI header inside an operation's exception; None if there is none."""
+def has_header(body: Any) -> bool:
+    """Whether there is an MTOSI header inside an operation's exception."""
+    return any(True for _ in _headers_in(body))
+
+
+def _headers_in(body: Any) -> Iterator[XmlObject]:
     if not isinstance(body, XmlObject):
-        return None
+        return
     inner = [value for _, value in _alternatives(body)]
     inner += [value for outer in inner for _, value in _alternatives(outer)]
-    held = (getattr(value, "header", None) for value in (body, *inner))
-    return next((header for header in held if isinstance(header, Header)), None)
+    for value in (body, *inner):
+        header = getattr(value, "header", None)
+        if isinstance(header, XmlObject) and (isinstance(header, Header) or header.__xml__.tag in BY_TAG):
+            yield header
 
 
 def write_fault(writer: Writer, fault: MtosiFault, body: Any, version: str) -> None:
@@ -227,7 +255,9 @@ def _written_code(code: str, version: str) -> str:
     return f"{soap_prefix(version)}:{first}{dot}{rest}" if first in _STANDARD[version] else code
 
 
-def amended(raw: bytes, fault: MtosiFault, body: Any, header: Header | None, package: str | None) -> bytes | None:
+def amended(
+    raw: bytes, fault: MtosiFault, body: Any, header: Header | None, package: str | None, vendors: str = ""
+) -> bytes | None:
     """Return a fault that was read, with the changes that were made since.
 
     The exception kind holds the reason. If it has no field for it, the fault string is the reason.
@@ -235,7 +265,7 @@ def amended(raw: bytes, fault: MtosiFault, body: Any, header: Header | None, pac
     Args:
         raw: the Fault element as received.
         fault, body, header: their present values.
-        package: package with which it was read.
+        package, vendors: with which it was read.
 
     Returns:
         `raw` itself if nothing was changed; None if it has no detail element for the present body.
@@ -244,7 +274,7 @@ def amended(raw: bytes, fault: MtosiFault, body: Any, header: Header | None, pac
         EncodeError: what was changed cannot become valid XML.
     """
     element = RawXml(raw).element()
-    before, body_before = read_fault(element, Issues(), package)
+    before, body_before = read_fault(element, Issues(), package, vendors)
     part = _soap_parts(element)[2]
     if part is None and body is not None:
         return None
@@ -256,8 +286,8 @@ def amended(raw: bytes, fault: MtosiFault, body: Any, header: Header | None, pac
         _exchange(_exception_in(part, package), body, part)
     elif isinstance(body, RawXml) and part is not None and kind != before.detail:
         changed = _amend_kind(_exception_in(part, package), before.kind, kind)
-    place = next(part.iter(_HEADER_TAG), None) if part is not None else None
-    if place is not None and header is not None and header not in (before.header, header_of(body)):
+    place = next(part.iter(*header_classes(vendors)), None) if part is not None else None
+    if place is not None and header is not None and header not in (before.header, *_headers_in(body)):
         changed = True
         _exchange(place, header, place.getparent())
     if fault.fault_code.rpartition(":")[2] != before.fault_code:

@@ -9,9 +9,10 @@ The class `Header` is generated from the header schema. This module adds two rul
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final
 
+from mtosi_jms.soap._dialects import dialect_of
 from mtosi_jms.stubs.fmw.hdr import Header
 from mtosi_jms.xmlbind import Nil, XmlEnum, XmlObject
 
@@ -102,3 +103,10 @@ def _unreadable(header: XmlObject, field: str) -> str | None:
 def correlation_id(header: XmlObject | None) -> str | None:
     """The correlationId exactly as received; None if it is absent, empty or blank (R3b)."""
     return header_text(header, "correlationId") if header is not None else None
+
+
+def missing_fields(header: Header) -> Iterator[str]:
+    """Yield the XML names of the fields that the dialect of a header requires and the header lacks."""
+    for local in dialect_of(header).required:
+        if header_text(header, local) is None:
+            yield local

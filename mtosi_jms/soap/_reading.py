@@ -4,6 +4,7 @@ otherwise from the parser's tree.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -11,8 +12,10 @@ from typing import Final
 from lxml import etree
 
 from mtosi_jms.errors import EnvelopeError
-from mtosi_jms.namespaces import HDR, clark, split_clark
-from mtosi_jms.soap._envelope import VERSIONS, Envelope, Origin
+from mtosi_jms.header import dialect_of_body
+from mtosi_jms.namespaces import clark, split_clark
+from mtosi_jms.soap._dialects import RULE, dialect_of, header_classes, is_sound, mend
+from mtosi_jms.soap._envelope import VERSIONS, Envelope, Origin, tag_of
 from mtosi_jms.soap._faults import read_fault
 from mtosi_jms.stubs.fmw.hdr import Header
 from mtosi_jms.xmlbind import (
@@ -28,9 +31,10 @@ from mtosi_jms.xmlbind import (
     parse_xml,
     to_bytes,
 )
-from mtosi_jms.xmlbind.columns import read_enveloped
+from mtosi_jms.xmlbind.columns import Enveloped, read_enveloped
 
-_HEADER_TAG: Final = clark(HDR, "header")
+_NEAR: Final = 4096
+"""Octets of an envelope that name the dialect of its header."""
 
 
 def parse(
@@ -41,6 +45,7 @@ def parse(
     package: str | None = None,
     limits: Limits = DEFAULT_LIMITS,
     needs_header: bool = True,
+    header: str = "",
 ) -> Envelope:
     """Read an envelope.
 
@@ -51,6 +56,7 @@ def parse(
         package: generated package whose classes come before those of all others.
         limits: bounds on size and depth.
         needs_header: whether a missing MTOSI header is a breach.
+        header: Clark name of a vendor's header element, which is read beside those of MTOSI, as in a profile.
 
     Returns:
         The envelope; breaches are in its `warnings`.
@@ -63,24 +69,56 @@ def parse(
     """
     wire = to_bytes(data)
     data = data if isinstance(data, str) else wire
-    again = partial(parse, data, package=package, limits=limits, needs_header=needs_header)
-    parts = read_enveloped(wire, Header, package, strict=strict, source=source, limits=limits)
+    again = partial(parse, data, package=package, limits=limits, needs_header=needs_header, header=header)
+    classes = header_classes(header)
+    parts = _enveloped(wire, classes, package, strict=strict, source=source, limits=limits)
     if parts is not None:
         version = VERSIONS[parts.namespace]
-        origin = Origin(again, wire, package, 0, version, parts.cuts)
+        origin = Origin(again, wire, package, 0, version, parts.cuts, header)
         return Envelope(parts.header, parts.body, None, parts.warnings, version=version, source=source, origin=origin)
     odd: list[str] = []
     root = parse_xml(data, source=source, limits=limits, odd_prefixes=odd)
-    reader = _Reader(root, Issues(strict=strict, source=source), package)
+    reader = _Reader(root, Issues(strict=strict, source=source), package, header)
     for prefix in odd:
         reader._issues.add("C09", f"the prefix {prefix}, which nothing uses, stands for what is not a URI", root)
     reader.read()
     if needs_header and reader.envelope.header is None:
         reader._issues.add("no-header", "there is no MTOSI header", root)
     envelope = reader.envelope
-    envelope.origin = Origin(again, wire, package, reader.header_at, envelope.version)
+    envelope.origin = Origin(again, wire, package, reader.header_at, envelope.version, None, header)
     envelope.source = source
     return envelope
+
+
+def _enveloped(
+    wire: bytes,
+    classes: Mapping[str, type[Header]],
+    package: str | None,
+    *,
+    strict: bool,
+    source: str | None,
+    limits: Limits,
+) -> Enveloped | None:
+    """Return the objects of an envelope by the native core; None if it has to be read from its tree, as an envelope has
+    whose header departs from its dialect, or is of another one than its body."""
+    start = b""
+    for tag, cls in classes.items():
+        if cls is not Header:
+            start = start or wire[:_NEAR]
+            namespace, local = split_clark(tag)
+            if namespace.encode() not in start or local.encode() not in start:
+                continue
+        parts = read_enveloped(wire, cls, package, strict=strict, source=source, limits=limits)
+        if parts is not None:
+            sound = cls is Header or is_sound(parts.header, dialect_of(cls))
+            return parts if sound and not _is_mixed(cls, tag_of(parts.body)) else None
+    return None
+
+
+def _is_mixed(header: type[Header], body: str) -> bool:
+    """Whether a body is a message of another release than a header."""
+    release = dialect_of_body(split_clark(body)[0])
+    return release is not None and release.release != dialect_of(header).release
 
 
 def read(path: str | Path, *, strict: bool = False, limits: Limits = DEFAULT_LIMITS) -> Envelope:
@@ -96,9 +134,11 @@ class _Reader:
         header_at: index of the MTOSI header among the blocks of the SOAP header; None if it was in a fault.
     """
 
-    def __init__(self, root: etree._Element, issues: Issues, package: str | None) -> None:
+    def __init__(self, root: etree._Element, issues: Issues, package: str | None, vendors: str) -> None:
+        self._vendors = vendors
+        self._classes = header_classes(vendors)
         self.header_at: int | None = None
-        self._header: etree._Element | None = None
+        self._header: RawXml | None = None
         self._root = root
         self._issues = issues
         self._package = package
@@ -143,14 +183,17 @@ class _Reader:
         self._attributes(element)
         envelope = self.envelope
         for block in element:
-            if block.tag == _HEADER_TAG and envelope.header is None:
-                header = decode_root(block, Header, self._issues, scopes=self._scopes)
+            cls = self._classes.get(str(block.tag))
+            if cls is not None and envelope.header is None:
+                raw = RawXml.from_element(block)
+                mend(block, dialect_of(cls), self._issues)
+                header = decode_root(block, cls, self._issues, scopes=self._scopes)
                 if isinstance(header, Header):
                     envelope.header = header
                     self.header_at = len(envelope.blocks)
-                    self._header = block
+                    self._header = raw
                     continue
-            elif block.tag == _HEADER_TAG:
+            elif cls is not None:
                 self._issues.add("P36", "more than one MTOSI header: the first counts", block)
             envelope.blocks.append(RawXml.from_element(block, self._scopes))
 
@@ -167,17 +210,21 @@ class _Reader:
         if children[0].tag == clark(self._namespace, "Fault"):
             self._read_fault(children[0])
             return
+        header = self.envelope.header
+        if header is not None and _is_mixed(type(header), str(children[0].tag)):
+            release = dialect_of(header).release
+            self._issues.add(RULE, f"the header of MTOSI {release} is over a body of another release", children[0])
         value = decode_root(children[0], None, self._issues, self._package, self._scopes)
         self.envelope.body = RawXml.from_element(children[0], self._scopes) if isinstance(value, Nil) else value
 
     def _read_fault(self, element: etree._Element) -> None:
         envelope = self.envelope
-        fault, envelope.body = read_fault(element, self._issues, self._package)
+        fault, envelope.body = read_fault(element, self._issues, self._package, self._vendors)
         envelope.fault = fault
         if fault.header is None:
             fault.header = envelope.header
             return
         if self._header is not None and self.header_at is not None:  # the one in the detail counts (C17)
-            envelope.blocks.insert(self.header_at, RawXml.from_element(self._header))
+            envelope.blocks.insert(self.header_at, self._header)
         envelope.header = fault.header
         self.header_at = None

@@ -20,7 +20,8 @@ from lxml import etree
 
 from mtosi_jms.compression import DAMAGED
 from mtosi_jms.errors import EnvelopeError, MalformedXmlError, MtosiError, SpoolError, XmlError
-from mtosi_jms.namespaces import HDR, SOAP11, SOAP12, clark, split_clark
+from mtosi_jms.header import BY_TAG, DIALECTS, SLIPS
+from mtosi_jms.namespaces import SOAP11, SOAP12, clark, split_clark
 from mtosi_jms.spark._files import CHUNK, Reject, opened, read_whole, unreadable
 from mtosi_jms.xmlbind import HARDENED, parse_xml, refuse_doctype, syntax_error
 
@@ -32,7 +33,7 @@ BULK_RESPONSE: Final = "bulk response"
 """A response that has no data but names the file with the data (C18)."""
 
 _ENVELOPES: Final = {clark(ns, "Envelope"): ns for ns in (SOAP11, SOAP12)}
-_HEADER: Final = clark(HDR, "header")
+_SPACES: Final = frozenset({"", *(split_clark(dialect.tag)[0] for dialect in DIALECTS)})
 _FAULTS: Final = (clark(SOAP11, "Fault"), clark(SOAP12, "Fault"))
 _HEAD: Final = 8 * 1024
 _TAIL: Final = 1024
@@ -107,10 +108,10 @@ def envelope_facts(root: etree._Element, source: str | None = None) -> EnvelopeF
     if body is None:
         raise EnvelopeError("a SOAP envelope without a body", source=source, line=root.sourceline)
     first = next(iter(body), None)
-    header = root.find(f"{clark(namespace, 'Header')}/{_HEADER}")
+    header = next((child for child in root.iterfind(f"{clark(namespace, 'Header')}/*") if child.tag in BY_TAG), None)
     is_fault = first is not None and first.tag == clark(namespace, "Fault")
     if header is None and is_fault and first is not None:
-        header = next(first.iter(_HEADER), None)
+        header = next(first.iter(*BY_TAG), None)
     if header is None and not is_fault:
         raise EnvelopeError("no MTOSI header in the SOAP header", source=source, line=root.sourceline)
     fields = _texts(header)
@@ -146,12 +147,17 @@ def _names_files(fields: Mapping[str, str]) -> bool:
 
 def _texts(header: etree._Element | None) -> dict[str, str]:
     fields: dict[str, str] = {}
-    for child in header if header is not None else ():
+    if header is None:
+        return fields
+    dialect = BY_TAG[str(header.tag)]
+    for child in header:
         namespace, local = split_clark(str(child.tag))
         text = str(child.text or "")
-        if namespace != HDR or not text.strip() or local in fields or local == "security":
+        plain = text.strip()
+        if namespace not in _SPACES or not plain or local in fields or local == "security":
             continue
-        fields[local] = text if local == "correlationId" else text.strip()
+        if plain not in dialect.placeholders:
+            fields[local] = text if local == "correlationId" else SLIPS.get(local, {}).get(plain, plain)
     return fields
 
 

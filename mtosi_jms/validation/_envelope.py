@@ -17,7 +17,8 @@ from typing import Final
 
 from lxml import etree
 
-from mtosi_jms.namespaces import HDR, SOAP11, SOAP12, split_clark
+from mtosi_jms.header import BY_TAG
+from mtosi_jms.namespaces import SOAP11, SOAP12, split_clark
 
 _ENVELOPE: Final = f"{{{SOAP11}}}Envelope"
 _ENVELOPE_12: Final = f"{{{SOAP12}}}Envelope"
@@ -26,7 +27,6 @@ _BODY: Final = f"{{{SOAP11}}}Body"
 _FAULT: Final = f"{{{SOAP11}}}Fault"
 _BODY_12: Final = f"{{{SOAP12}}}Body"
 _FAULT_12: Final = f"{{{SOAP12}}}Fault"
-_MTOSI_HEADER: Final = f"{{{HDR}}}header"
 # The element at fault, and what is wrong with it.
 Breach = tuple[etree._Element, str]
 _FAULT_CHILDREN: Final = ("faultcode", "faultstring", "faultactor", "detail")
@@ -69,9 +69,10 @@ def envelope_breaches(root: etree._Element) -> Iterator[Breach]:
     yield from _envelope_children(root)
     for header in root.iterchildren(_HEADER):
         yield from _text(header)
-        count = sum(1 for child in header if child.tag == _MTOSI_HEADER)
+        count = sum(1 for child in header if child.tag in BY_TAG)
         if count != 1:
-            yield header, f"holds {count} MTOSI headers (header of {HDR}); exactly one is needed"
+            known = " or ".join(sorted({split_clark(tag)[0] for tag in BY_TAG} - {""}))
+            yield header, f"holds {count} MTOSI headers (header of {known}); exactly one is needed"
     for body in root.iterchildren(_BODY):
         yield from _body(body)
 

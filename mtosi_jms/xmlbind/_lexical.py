@@ -28,6 +28,7 @@ _INTEGER_RE = re.compile(r"[+-]?\d+", re.ASCII)
 _DECIMAL_RE = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)", re.ASCII)
 _FLOAT_RE = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?|-?INF|NaN", re.ASCII)
 _BASE64_RE = re.compile(r"[A-Za-z0-9+/=\s]*", re.ASCII)
+_NO_MARKS = str.maketrans("", "", "-:T")
 _ITU_RE = re.compile(r"(\d{4})(\d\d)(\d\d)(\d\d)(\d\d)(\d\d)(?:\.(\d+))?(Z|[+-]\d{4})?", re.ASCII)
 _LOOSE_ZONE_RE = re.compile(r"([^T\n]*T.*)([+-]\d\d)(\d\d)", re.ASCII)
 _EPOCH_RE = re.compile(r"\d{10}(?:\d{3})?", re.ASCII)
@@ -266,16 +267,31 @@ def parse_date_time(text: str) -> dt.datetime:
         raise ValueError(f"Python has no year {year[:12]}") from None
 
 
+def parse_itu_time(text: str) -> dt.datetime:
+    """`20261120173000.0Z`, with or without fraction and zone."""
+    match = _ITU_RE.fullmatch(text)
+    if not match:
+        raise ValueError("not a time of the form yyyymmddhhmmss.s")
+    year, month, day, hour, minute, second = (int(part) for part in match.groups()[:6])
+    fraction, zone = match.groups()[6:]
+    return dt.datetime(year, month, day, hour, minute, second, _micros(fraction), _zone(zone))
+
+
+def format_itu_time(value: dt.datetime) -> str:
+    """The ITU form with `Z` for UTC, and with as many digits of the second as there are, at least one."""
+    iso = format_date_time(value)
+    fraction, zone = f"{value.microsecond:06d}".rstrip("0") or "0", iso[19:].lstrip(".0123456789").replace(":", "")
+    return f"{iso[:19].translate(_NO_MARKS)}.{fraction}{zone}"
+
+
 def parse_loose_date_time(text: str) -> dt.datetime:
     """Other forms that real systems send: ITU text, a zone without colon, seconds or milliseconds since 1970 (C03).
 
     Raises:
         ValueError: the text has none of these forms.
     """
-    if match := _ITU_RE.fullmatch(text):
-        year, month, day, hour, minute, second = (int(part) for part in match.groups()[:6])
-        fraction, zone = match.groups()[6:]
-        return dt.datetime(year, month, day, hour, minute, second, _micros(fraction), _zone(zone))
+    if _ITU_RE.fullmatch(text):
+        return parse_itu_time(text)
     if match := _LOOSE_ZONE_RE.fullmatch(text):
         return parse_date_time(f"{match.group(1)}{match.group(2)}:{match.group(3)}")
     if _EPOCH_RE.fullmatch(text):

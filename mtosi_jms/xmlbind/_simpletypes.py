@@ -156,6 +156,7 @@ __all__ = [
     "IDREFS",
     "INT",
     "INTEGER",
+    "ITU_TIME",
     "LANGUAGE",
     "LONG",
     "NAME",
@@ -357,6 +358,19 @@ class DateTimeType(SimpleType):
             return super().lenient(text)
         except ValueError:
             return lexical.parse_loose_date_time(text.strip()), "not an xsd:dateTime"
+
+
+class ItuTimeType(DateTimeType):
+    """The time of ITU-T X.721 in MTOSI 1.x; an xsd:dateTime and other forms are read with a warning (C03)."""
+
+    __slots__ = ()
+
+    def lenient(self, text: str) -> tuple[Any, str | None]:
+        """As for every simple type, and also with the forms of xsd:dateTime and of `parse_loose_date_time`."""
+        try:
+            return SimpleType.lenient(self, text)
+        except ValueError:
+            return DATE_TIME.lenient(text)[0], "not a time of the form yyyymmddhhmmss.s"
 
 
 class PartType(SimpleType):
@@ -731,6 +745,7 @@ UNSIGNED_BYTE: Final = _integer("unsignedByte", 0, 255)
 DATE_TIME: Final = DateTimeType(
     "dateTime", lexical.parse_date_time, lexical.format_date_time, arrow="timestamp", quick=dt.datetime.fromisoformat
 )
+ITU_TIME: Final = ItuTimeType("ITU-Time_T", lexical.parse_itu_time, lexical.format_itu_time, arrow="timestamp")
 DATE: Final = SimpleType("date", lexical.parse_date, lexical.format_date, arrow="date", quick=dt.date.fromisoformat)
 TIME: Final = SimpleType("time", lexical.parse_time, lexical.format_time, arrow="string")
 DURATION: Final = SimpleType("duration", lexical.parse_duration, lexical.format_duration, arrow="string")

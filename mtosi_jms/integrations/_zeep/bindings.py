@@ -17,7 +17,7 @@ from mtosi_jms.errors import ConfigError, ReplyTimeoutError, TransportError
 from mtosi_jms.exchange.messages import moment
 from mtosi_jms.integrations._zeep.calls import JmsCall
 from mtosi_jms.integrations._zeep.faults import as_zeep
-from mtosi_jms.integrations._zeep.headers import blocks_of, declares_header, merged_header
+from mtosi_jms.integrations._zeep.headers import blocks_of, declared_header, merged_header
 from mtosi_jms.jms.ids import random_id
 from mtosi_jms.masking import without_login
 from mtosi_jms.soap import Header, parse
@@ -58,9 +58,12 @@ class _Binding(SoapBinding):
 
     def _create(self, operation: str, args: Any, kwargs: Any, client: Any = None, options: Any = None) -> Any:
         found: SoapOperation = self.get(operation)
-        if client is not None and declares_header(found):
+        if client is not None and declared_header(found) is not None:
             header, others = blocks_of(found, kwargs.get("_soapheaders"))
-            kwargs = {**kwargs, "_soapheaders": [merged_header(_header(found, client, options), header), *others]}
+            kwargs = {
+                **kwargs,
+                "_soapheaders": [merged_header(found, _header(found, client, options), header), *others],
+            }
         return super()._create(operation, args, kwargs, client=client, options=options)
 
     def send(self, client: Any, options: Mapping[str, Any], operation: str, args: Any, kwargs: Any) -> Any:

@@ -155,7 +155,7 @@ class JmsCall:
             place = etree.Element(f"{{{soap}}}Header")
             root.insert(0, place)
         if envelope.header is not None:
-            place.insert(0, merged_header(envelope.header, self._header))
+            place.insert(0, merged_header(operation, envelope.header, self._header))
         headers, options = self._http_headers, self._binding_options
         if operation.abstract.wsa_action:
             root, headers = wsa.WsAddressingPlugin().egress(root, headers, operation, options)

@@ -15,11 +15,11 @@ from zeep.wsdl.bindings.soap import SoapOperation
 from zeep.xsd import CompoundValue
 
 from mtosi_jms.errors import ConfigError
-from mtosi_jms.namespaces import HDR, clark, split_clark
-from mtosi_jms.soap import FIELD_NAMES, Header
+from mtosi_jms.header import BY_TAG
+from mtosi_jms.namespaces import split_clark
+from mtosi_jms.soap import FIELD_NAMES, Header, converted, header_class
 from mtosi_jms.xmlbind import to_element
 
-_TAG: Final = clark(HDR, "header")
 _ORDER: Final = {name: place for place, name in enumerate(FIELD_NAMES)}
 OWN: Final = frozenset(
     {
@@ -61,25 +61,30 @@ def blocks_of(operation: SoapOperation, given: object) -> tuple[etree._Element |
         blocks = [_element(value) for value in given]
     elif given is not None:
         raise ConfigError(f"_soapheaders: give a dict or a list, not {type(given).__name__}")
-    mtosi_header = next((block for block in blocks if block.tag == _TAG), None)
+    mtosi_header = next((block for block in blocks if block.tag in BY_TAG), None)
     return mtosi_header, [block for block in blocks if block is not mtosi_header]
 
 
-def declares_header(operation: SoapOperation) -> bool:
-    """Whether the WSDL has the MTOSI header in the requests of an operation."""
+def declared_header(operation: SoapOperation) -> str | None:
+    """The Clark name of the MTOSI header that the WSDL has in the requests of an operation; None if it has none."""
     if operation.input is None or operation.input.header is None:
-        return False
-    return any(element.qname.text == _TAG for _, element in operation.input.header.type.elements)
+        return None
+    tags = (str(element.qname.text) for _, element in operation.input.header.type.elements)
+    return next((tag for tag in tags if tag in BY_TAG), None)
 
 
-def merged_header(header: Header, given: etree._Element | None) -> etree._Element:
+def merged_header(operation: SoapOperation, header: Header, given: etree._Element | None) -> etree._Element:
     """The MTOSI header with what a caller gives, in the order of the schema.
 
+    It is of the dialect that the caller gives, else of the one that the WSDL declares.
+
     Args:
+        operation: that is called.
         header: ours.
         given: the caller's, None where there is none.
     """
-    made = to_element(header)
+    tag = str(given.tag) if given is not None else declared_header(operation)
+    made = to_element(header if tag is None else converted(header, header_class(BY_TAG[tag])))
     if given is None:
         return made
     fields = {split_clark(str(child.tag))[1]: child for child in made}
@@ -106,11 +111,11 @@ def _element(value: object) -> etree._Element:
 def _block(element: Any, value: Any) -> etree._Element:
     """A header block as XML; the MTOSI header without what it would need to be complete."""
     holder = etree.Element("block")
-    if element.qname.text != _TAG:
+    if element.qname.text not in BY_TAG:
         element.render(holder, value)
     else:
         made = value if isinstance(value, CompoundValue) else element(**value)
-        node = etree.SubElement(holder, _TAG)
+        node = etree.SubElement(holder, element.qname.text)
         for name, part in element.type.elements:
             if made[name] is not None:
                 part.render(node, made[name])

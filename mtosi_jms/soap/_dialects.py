@@ -1,0 +1,248 @@
+"""The header class of each dialect, made from the data in `mtosi_jms.header`, and the mending of what the field sends.
+
+`Header`, generated from our schema of 2.0, is the class for programs and is that of 2.x. The other classes are derived
+from it: they have its fields, in another element, and write their own form.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Any, Final
+
+from lxml import etree
+
+from mtosi_jms.header import DIALECTS, SLIPS, HeaderDialect, dialect_named, dialects_with
+from mtosi_jms.namespaces import clark, split_clark
+from mtosi_jms.stubs.fmw.hdr import Header
+from mtosi_jms.xmlbind import ITU_TIME, STRING, A, ClassTable, E, Field, Issues, Module, XmlObject, find_element, simple
+
+RULE: Final = "header"
+"""The rule of warnings about a header that departs from its dialect."""
+_ROOT, _, _PLACE = __name__.rpartition(".")
+_SPACES: Final = frozenset({"", *(split_clark(one.tag)[0] for one in DIALECTS)})
+_NESTED: Final = ("msgSpecificProperties",)
+"""Fields with fields of the header's namespace in them."""
+_PYTHON_NAMES: Final = {field.local: field.name for field in Header.__xml__.fields}
+
+
+@lru_cache(64)
+def header_class(dialect: HeaderDialect) -> type[Header]:
+    """Return the class of the headers of a dialect."""
+    if dialect.tag == Header.__xml__.tag:
+        return Header
+    namespace, local = split_clark(dialect.tag)
+    module = Module(__name__, namespace, prefix="hdr1", root=_ROOT)
+    own = [_in_module(field, module) for field in Header.__xml__.fields]
+    if dialect.has_itu_time:
+        own = [replace(field, type=ITU_TIME) if field.local == "timestamp" else field for field in own]
+    own += [E(extra.field, extra.name, STRING) for extra in dialect.more]
+    content = [field.name for field in own]
+    own += [
+        A(field, name, simple(STRING, pattern=pattern) if pattern else STRING)
+        for name, field, pattern in dialect.attributes
+    ]
+    model = None if dialect.is_ordered else ("all", 1, 1, tuple((name, 0, 1) for name in content))
+    table = module.element(local, own, model=model, restricts=model is not None)
+    added = [field.name for field in own if field.name not in _PYTHON_NAMES.values()]
+    cls: type[Header] = _derived(Header, table, f"the header {dialect.tag} of MTOSI {dialect.release}", added, dialect)
+    return cls
+
+
+def _in_module(field: Field, module: Module) -> Field:
+    """Return a field of the header in the namespace of a module, with those inside it."""
+    moved = replace(field, owner=None)
+    if not isinstance(field.type, str):
+        if (kind := field.simple()) is not None:  # enumerations are found in their own package
+            moved.type = kind
+        return moved
+    table = field.table()
+    inner = [_in_module(one, module) for one in table.fields if one.kind == "element"]
+    is_open = any(one.kind == "any" for one in table.fields)
+    cls = table.cls
+    if inner or is_open:
+        moved_table = module.complex_type(None, inner, any_attribute=("##any",) if is_open else ())
+        cls = _derived(cls, moved_table, cls.__doc__, [], None)
+    name = cls.__name__ if cls is table.cls else f"{cls.__name__} of {module.namespace or 'no namespace'}"
+    globals()[name] = cls  # where the path of the field leads to
+    moved.type = f"{_PLACE}:{name}"
+    return moved
+
+
+def _derived(
+    base: type[Any], table: ClassTable, doc: str | None, added: list[str], dialect: HeaderDialect | None
+) -> type[Any]:
+    """Return a class that adds texts to the fields of another one, and is written as a table says."""
+    body = {
+        "__module__": __name__,
+        "__doc__": doc,
+        "__annotations__": dict.fromkeys(added, "str | None"),
+        "__xml__": table,
+        "__reduce__": _plain_reduce if dialect is None else _reduce,
+        **dict.fromkeys(added, None),
+    }
+    made: type[Any] = dataclass(slots=True, kw_only=True)(type(base.__name__, (base,), body))
+    return made
+
+
+def _values(value: Any) -> dict[str, Any]:
+    return {field.name: getattr(value, field.name) for field in fields(value)}
+
+
+def _reduce(header: Header) -> tuple[Any, ...]:
+    """Pickle a header by the name of its element: its class is made where it is needed."""
+    return _restored, (str(header.__xml__.tag), _values(header))
+
+
+def _restored(tag: str, values: dict[str, Any]) -> Header:
+    return as_dialect(header_class(dialect_named(tag)), values)
+
+
+def _plain_reduce(value: XmlObject) -> tuple[Any, ...]:
+    """Pickle a part of a header as that of 2.x, from which `as_dialect` makes it again."""
+    return _made, (type(value).__bases__[0], _values(value))
+
+
+def _made(cls: type[Any], values: dict[str, Any]) -> Any:
+    return cls(**values)
+
+
+def as_dialect(cls: type[Header], values: Mapping[str, Any]) -> Header:
+    """Return a header of a class.
+
+    Args:
+        cls: the class.
+        values: values of fields by Python name; objects in them may be of another dialect.
+
+    Raises:
+        TypeError: the class has no such field.
+    """
+    return cls(**{name: _moved(cls.__xml__, name, value) for name, value in values.items()})
+
+
+def converted(header: Header, cls: type[Header]) -> Header:
+    """Return a header in another class, without what that class does not have."""
+    if type(header) is cls:
+        return header
+    known = {field.name for field in fields(cls)} - {"extras"}
+    return as_dialect(cls, {name: value for name, value in _values(header).items() if name in known})
+
+
+def _moved(table: ClassTable, name: str, value: Any) -> Any:
+    """Return the value of a field with its objects in the classes of the field's dialect."""
+    if isinstance(value, list):
+        return [_moved(table, name, one) for one in value]
+    if not isinstance(value, XmlObject):
+        return value
+    field = next((one for one in table.fields if one.name == name), None)
+    if field is None or not isinstance(field.type, str):
+        return value
+    target = field.table()
+    if type(value) is target.cls or not (issubclass(target.cls, type(value)) or isinstance(value, target.cls)):
+        return value
+    return target.cls(**{inner: _moved(target, inner, one) for inner, one in _values(value).items()})
+
+
+def like(request: Header | None) -> type[Header]:
+    """Return the class for the answer to a request: the dialect of its header."""
+    return Header if request is None else type(request)
+
+
+@lru_cache(256)
+def stubs_header(package: str, namespace: str, chosen: str) -> type[Header]:
+    """Return the class of the headers that go with a message.
+
+    Args:
+        package: generated package of the stubs; empty: none.
+        namespace: that of the message's element.
+        chosen: the profile's `header`, which comes first.
+    """
+    if chosen:
+        return header_class(dialect_named(chosen))
+    dialects = dialects_with("").values()
+    fitting = [one for one in dialects if namespace.startswith(one.bodies)]
+    for dialect in fitting or dialects:
+        known = find_element(dialect.tag, package) if package and split_clark(dialect.tag)[0] else None
+        if known is not None and known.__module__.startswith(f"{package}."):
+            return header_class(dialect)
+    return header_class(fitting[0]) if fitting else Header
+
+
+@lru_cache(64)
+def header_classes(vendors: str) -> Mapping[str, type[Header]]:
+    """Return the classes of the headers that are read, by the Clark names of their elements.
+
+    Args:
+        vendors: one more element, as in the profile's `header`.
+    """
+    return MappingProxyType({tag: header_class(one) for tag, one in dialects_with(vendors).items()})
+
+
+def dialect_of(header: Header | type[Header]) -> HeaderDialect:
+    """Return the dialect of a header, or of a class of headers."""
+    return dialect_named(str(header.__xml__.tag))
+
+
+@lru_cache(64)
+def _patterns(dialect: HeaderDialect) -> Mapping[str, re.Pattern[str]]:
+    return {one.name: re.compile(one.pattern) for one in dialect.attributes if one.pattern}
+
+
+def mend(block: etree._Element, dialect: HeaderDialect, issues: Issues) -> None:
+    """Put right, in a header element, what the field gets wrong, with a warning for each: fields in another namespace,
+    placeholders, slips, unknown versions. Warn of each missing field.
+
+    Raises:
+        DecodeError: in strict mode, at the first of them.
+    """
+    namespace = split_clark(dialect.tag)[0]
+    known = {*_PYTHON_NAMES, *(extra.name for extra in dialect.more)}
+    found: set[str] = set()
+    for child in list(block):
+        space, local = split_clark(str(child.tag))
+        if local in known and space != namespace and space in _SPACES:
+            issues.add(RULE, f"{local} is in {space or 'no namespace'}, not in {namespace or 'none'}", child)
+            for inner in child.iter() if local in _NESTED else (child,):
+                inner.tag = clark(namespace, split_clark(str(inner.tag))[1])
+        text = (child.text or "").strip()
+        if text in dialect.placeholders and not len(child):
+            issues.add(RULE, f"{local} has the placeholder {text!r}: taken as absent", child)
+            block.remove(child)
+        elif text in SLIPS.get(local, ()):
+            issues.add(RULE, f"{local} {text!r} is read as {SLIPS[local][text]!r}", child)
+            child.text = SLIPS[local][text]
+            found.add(local)
+        elif text or len(child):
+            found.add(local)
+    _mend_attributes(block, dialect, issues)
+    for local in dialect.required:
+        if local not in found:
+            issues.add(RULE, f"{local} is missing, which MTOSI {dialect.release} requires", block)
+
+
+def _mend_attributes(block: etree._Element, dialect: HeaderDialect, issues: Issues) -> None:
+    patterns = _patterns(dialect)
+    for name, value in block.items():
+        text = value.strip()
+        pattern = patterns.get(name)
+        if text in dialect.placeholders:
+            issues.add(RULE, f"attribute {name} has the placeholder {text!r}: taken as absent", block)
+            del block.attrib[name]
+        elif pattern is not None and not pattern.fullmatch(text):
+            issues.add(
+                RULE, f"attribute {name} {text[:40]!r} is no version of MTOSI {dialect.release}: left out", block
+            )
+            del block.attrib[name]
+
+
+def is_sound(header: Header, dialect: HeaderDialect) -> bool:
+    """Whether `mend` has nothing to do for a header that was read without it."""
+    if header.extras is not None:
+        return False
+    blanks = ("", *dialect.placeholders)
+    if any(isinstance(one, str) and one.strip() in blanks for one in _values(header).values()):
+        return False
+    return all(getattr(header, _PYTHON_NAMES[local]) is not None for local in dialect.required)

@@ -1,0 +1,197 @@
+"""Stubs of MTOSI 1.1 at either end: the header of their release, batches, correlation, typed faults."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import pickle
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from lxml import etree
+
+import mtosi_jms as mtosi
+from mtosi_codegen.cli import main as codegen
+from mtosi_jms.errors import MtosiFault
+from mtosi_jms.jms import BindingProfile
+from mtosi_jms.service import RequestContext
+from mtosi_jms.soap import dialect_of
+from mtosi_jms.stubs.fmw.msg import EntityNotFoundFault, InternalErrorFault
+from mtosi_jms.testing import exchange
+
+SPACE: Final = "{tmf854.v1}"
+NAMES: Final = {"jms/Os": "queue:OS", "jms/Ems": "queue:EMS"}
+FIELDS: Final = {
+    "activityName": "getAllManagedElements",
+    "msgName": "getAllManagedElementsResponse",
+    "msgType": "RESPONSE",
+    "senderURI": "jms/Ems",
+    "destinationURI": "jms/Os",
+    "communicationPattern": "MultipleBatchResponse",
+    "communicationStyle": "MSG",
+}
+
+
+@pytest.fixture(scope="module")
+def stubs(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """The types of a package made of MTOSI 1.1; `Mgr` is a service of it."""
+    release, out = shared / "mtosi" / "1.1", tmp_path_factory.mktemp("mtosi11")
+    if not release.is_dir():
+        pytest.skip(f"no MTOSI 1.1 in {release}")
+    operations = "getAllManagedElements,getManagedElement"
+    sources = [str(release / "wsdl"), str(release / "xsd")]
+    assert codegen(["generate", *sources, "--package", "old11", "--out", str(out), "--operations", operations]) == 0
+    sys.path.insert(0, str(out))
+    try:
+        types: Any = importlib.import_module("old11.ns_tmf854_v1.types")
+        types.Mgr = importlib.import_module("old11.ns_tmf854_v1_ws.managed_element_mgr").ManagedElementMgr
+        yield types
+    finally:
+        sys.path.remove(str(out))
+
+
+@pytest.fixture
+def ems(stubs: Any) -> Any:
+    """A manager with five elements; its answer for one element is a fault."""
+
+    class Ems(stubs.Mgr.Supplier):  # type: ignore[misc, name-defined]
+        seen: Any = None
+
+        def get_all_managed_elements(self, request: Any, context: RequestContext) -> Iterator[Any]:
+            self.seen = context.header
+            for number in range(5):
+                yield stubs.ManagedElementT(name=stubs.NamingAttributesT(md_nm="E", me_nm=str(number)))
+
+        def get_managed_element(self, request: Any, context: RequestContext) -> Any:
+            self.seen = context.header
+            match request.me_name.me_nm:
+                case "kind":
+                    raise MtosiFault("none", kind="objectInUse")
+                case "of 2.0":
+                    raise EntityNotFoundFault("none")
+                case "of 1.1":
+                    detail = stubs.ProcessingFailureException(exception="EXCPT_ENTITY_NOT_FOUND", reason="none")
+                    raise stubs.ProcessingFailureExceptionFault(detail=detail)
+                case "broken":
+                    raise RuntimeError
+            return stubs.GetManagedElementResponse(me=stubs.ManagedElementT(name=request.me_name))
+
+    return Ems()
+
+
+def every(stub: Any, stubs: Any, size: int, **options: Any) -> list[str]:
+    domain = stubs.NamingAttributesT(md_nm="E")
+    found = stub.get_all_managed_elements.objects(md_name=domain, batch_size=size, **options)
+    return [one.name.me_nm for one in found]
+
+
+async def every_aio(stub: Any, stubs: Any, size: int) -> list[str]:
+    found = stub.aio.get_all_managed_elements.objects(md_name=stubs.NamingAttributesT(md_nm="E"), batch_size=size)
+    return [one.name.me_nm async for one in found]
+
+
+@pytest.mark.obligation("DIA3")
+@pytest.mark.parametrize("chosen", ["", "1.x", "2.x", "MTOSI_Header", "{vendor.v1}Head"])
+def test_simple_and_batched_responses_by_threads_and_asyncio(stubs: Any, ems: Any, chosen: str) -> None:
+    with exchange([ems], profile=BindingProfile(header=chosen)) as pair:
+        stub = pair.stub(stubs.Mgr)
+        headers: list[Any] = []
+        options = mtosi.CallOptions(on_reply=lambda envelope: headers.append(envelope.header))
+        assert every(stub, stubs, 2, options=options) == list("01234")
+        assert asyncio.run(every_aio(stub, stubs, 3)) == list("01234")
+        name = stubs.NamingAttributesT(md_nm="E", me_nm="7")
+        assert stub.get_managed_element(me_name=name).me.name == name
+        assert asyncio.run(stub.aio.get_managed_element(me_name=name)).me.name == name
+        assert [one.batch_sequence_number for one in headers] == [1, 2, 3]
+        assert {type(one) for one in headers} == {type(ems.seen)}
+        assert chosen in ("", dialect_of(ems.seen).release, dialect_of(ems.seen).tag)
+        assert chosen or dialect_of(ems.seen).tag == f"{SPACE}header"
+
+
+@pytest.mark.obligation("DIA7")
+@pytest.mark.parametrize(
+    ("case", "code", "kind", "classes"),
+    [
+        ("kind", "EXCPT_OBJECT_IN_USE", "objectInUse", ()),
+        ("of 2.0", "EXCPT_ENTITY_NOT_FOUND", "entityNotFound", (EntityNotFoundFault,)),
+        ("of 1.1", "EXCPT_ENTITY_NOT_FOUND", "entityNotFound", (EntityNotFoundFault,)),
+        ("broken", "EXCPT_INTERNAL_ERROR", "internalError", (InternalErrorFault,)),
+    ],
+)
+def test_faults_are_typed_by_their_code(
+    stubs: Any, ems: Any, case: str, code: str, kind: str, classes: tuple[type[MtosiFault], ...]
+) -> None:
+    with exchange([ems]) as pair, pytest.raises(stubs.ProcessingFailureExceptionFault) as raised:
+        pair.stub(stubs.Mgr).get_managed_element(me_name=stubs.NamingAttributesT(me_nm=case))
+    fault = raised.value
+    assert (fault.kind, str(fault.detail.exception)) == (kind, code)
+    assert all(isinstance(fault, cls) for cls in classes)
+    assert dialect_of(fault.header).release == "1.x"
+    assert pickle.loads(pickle.dumps(fault)) == fault
+
+
+def reply(number: int, end: str, correlation: str, **changed: str) -> bytes:
+    """A batch of a peer, as text."""
+    fields = {
+        **FIELDS,
+        "correlationId": correlation,
+        "batchSequenceNumber": str(number),
+        "batchSequenceEndOfReply": end,
+        **changed,
+    }
+    inside = "".join(f"<{name}>{text}</{name}>" for name, text in fields.items() if text)
+    elements = "".join(f"<me><name><meNm>{number}{one}</meNm></name></me>" for one in "ab")
+    return (
+        '<S:Envelope xmlns:S="http://schemas.xmlsoap.org/soap/envelope/"><S:Header>'
+        f'<header xmlns="tmf854.v1">{inside}</header></S:Header><S:Body>'
+        f'<getAllManagedElementsResponse xmlns="tmf854.v1"><meList>{elements}</meList>'
+        "</getAllManagedElementsResponse></S:Body></S:Envelope>"
+    ).encode()
+
+
+def with_peer(stubs: Any, answer: Callable[[str, int, str], bytes]) -> tuple[Any, list[str]]:
+    """Ask a peer that answers in two batches, the second one first; return the request's header, and what came."""
+    seen: list[bytes] = []
+    with mtosi.connect("memory:peer11", names=NAMES) as ours, mtosi.connect("memory:peer11", names=NAMES) as other:
+        session = other.session()
+        other.start()
+        consumer = session.consumer(mtosi.Queue("EMS"))
+
+        def peer() -> None:
+            delivery = consumer.receive(60)
+            assert delivery is not None
+            delivery.acknowledge()
+            request = delivery.message
+            seen.append(request.body)
+            identifier = etree.fromstring(request.body).findtext(f".//{SPACE}correlationId") or ""
+            for number, end in ((2, "true"), (1, "false")):
+                message = mtosi.JmsMessage(body=answer(identifier, number, end), correlation_id=request.message_id)
+                assert request.reply_to is not None
+                session.send(request.reply_to, message)
+
+        thread = threading.Thread(target=peer)
+        thread.start()
+        with mtosi.Requestor(ours, sender_uri="jms/Os") as requestor:
+            found = every(stubs.Mgr(requestor, "jms/Ems"), stubs, 2)
+        thread.join()
+    header = etree.fromstring(seen[0]).find(f".//{SPACE}header")
+    return header, found
+
+
+def test_the_header_of_a_request_is_valid_by_the_release(stubs: Any, shared: Path) -> None:
+    header, found = with_peer(stubs, lambda identifier, number, end: reply(number, end, identifier))
+    schema = etree.XMLSchema(file=str(shared / "mtosi" / "1.1" / "xsd" / "common" / "Header.xsd"))
+    assert schema.validate(header), schema.error_log
+    assert header.findtext(f"{SPACE}requestedBatchSize") == "2"
+    assert found == ["1a", "1b", "2a", "2b"]
+
+
+@pytest.mark.obligation("DIA8")
+@pytest.mark.parametrize("left", ["", "?"])
+def test_a_peer_that_leaves_out_the_id_and_other_fields_is_matched_by_the_message_id(stubs: Any, left: str) -> None:
+    _, found = with_peer(stubs, lambda _, number, end: reply(number, end, left, activityName=left, senderURI=left))
+    assert found == ["1a", "1b", "2a", "2b"]
