@@ -34,7 +34,6 @@ from mtosi_jms.stubs.fmw.hdr import (
     MessageTypeType,
 )
 from mtosi_jms.xmlbind import (
-    DATE_TIME,
     DECLARATION,
     RawXml,
     Writer,
@@ -535,7 +534,8 @@ class _Template:
     __slots__ = ("_format", "_needed", "_pieces", "_version", "mapping", "properties")
 
     def __init__(self, header: Header, profile: BindingProfile, version: str, *, has_reply_to: bool) -> None:
-        self._format = (header.__xml__.field("timestamp").simple() or DATE_TIME).format
+        time = header.__xml__.field("timestamp").simple()
+        self._format = time.format if time is not None else format_date_time
         mark, marked_time = random_id(), self._format(_MARKED_TIME)
         marked = dataclasses.replace(header, correlation_id=mark, timestamp=_MARKED_TIME)
         self.mapping = map_header(marked, profile, strict=True, has_reply_to=has_reply_to)

@@ -15,10 +15,11 @@ from typing import Any, Final
 
 from lxml import etree
 
+from mtosi_jms import xmlbind
 from mtosi_jms.header import DIALECTS, SLIPS, HeaderDialect, dialect_named, dialects_with
 from mtosi_jms.namespaces import clark, split_clark
 from mtosi_jms.stubs.fmw.hdr import Header
-from mtosi_jms.xmlbind import ITU_TIME, STRING, A, ClassTable, E, Field, Issues, Module, XmlObject, find_element, simple
+from mtosi_jms.xmlbind import A, ClassTable, E, Field, Issues, Module, XmlObject, find_element, simple
 
 RULE: Final = "header"
 """The rule of warnings about a header that departs from its dialect."""
@@ -38,11 +39,11 @@ def header_class(dialect: HeaderDialect) -> type[Header]:
     module = Module(__name__, namespace, prefix="hdr1", root=_ROOT)
     own = [_in_module(field, module) for field in Header.__xml__.fields]
     if dialect.has_itu_time:
-        own = [replace(field, type=ITU_TIME) if field.local == "timestamp" else field for field in own]
-    own += [E(extra.field, extra.name, STRING) for extra in dialect.more]
+        own = [replace(field, type=xmlbind.ITU_TIME) if field.local == "timestamp" else field for field in own]
+    own += [E(extra.field, extra.name, xmlbind.STRING) for extra in dialect.more]
     content = [field.name for field in own]
     own += [
-        A(field, name, simple(STRING, pattern=pattern) if pattern else STRING)
+        A(field, name, simple(xmlbind.STRING, pattern=pattern) if pattern else xmlbind.STRING)
         for name, field, pattern in dialect.attributes
     ]
     model = None if dialect.is_ordered else ("all", 1, 1, tuple((name, 0, 1) for name in content))
