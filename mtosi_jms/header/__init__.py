@@ -26,8 +26,8 @@ __all__ = [
     "HeaderExtra",
     "HeaderField",
     "dialect_named",
-    "dialect_of_body",
     "dialects_with",
+    "release_of_body",
 ]
 
 
@@ -202,6 +202,7 @@ def dialects_with(name: str) -> Mapping[str, HeaderDialect]:
     return BY_TAG if dialect.tag in BY_TAG else MappingProxyType({**BY_TAG, dialect.tag: dialect})
 
 
-def dialect_of_body(namespace: str) -> HeaderDialect | None:
-    """Return the dialect of the release that has messages in a namespace; None for a vendor's namespace."""
-    return next((one for one in (MTOSI_2X, MTOSI_1X) if namespace.startswith(one.bodies)), None)
+@lru_cache(256)
+def release_of_body(namespace: str) -> str:
+    """Return the release that has messages in a namespace; empty for a vendor's namespace."""
+    return next((one.release for one in DIALECTS if namespace.startswith(one.bodies)), "")

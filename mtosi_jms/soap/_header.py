@@ -107,6 +107,6 @@ def correlation_id(header: XmlObject | None) -> str | None:
 
 def missing_fields(header: Header) -> Iterator[str]:
     """Yield the XML names of the fields that the dialect of a header requires and the header lacks."""
-    for local in dialect_of(header).required:
+    for local in dialect_of(header).required if type(header) is not Header else ():
         if header_text(header, local) is None:
             yield local

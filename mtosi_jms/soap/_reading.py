@@ -12,7 +12,7 @@ from typing import Final
 from lxml import etree
 
 from mtosi_jms.errors import EnvelopeError
-from mtosi_jms.header import dialect_of_body
+from mtosi_jms.header import MTOSI_1X, release_of_body
 from mtosi_jms.namespaces import clark, split_clark
 from mtosi_jms.soap._dialects import RULE, dialect_of, header_classes, is_sound, mend
 from mtosi_jms.soap._envelope import VERSIONS, Envelope, Origin, tag_of
@@ -101,24 +101,24 @@ def _enveloped(
 ) -> Enveloped | None:
     """Return the objects of an envelope by the native core; None if it has to be read from its tree, as an envelope has
     whose header departs from its dialect, or is of another one than its body."""
-    start = b""
+    parts = read_enveloped(wire, Header, package, strict=strict, source=source, limits=limits)  # as nearly all are
+    if parts is not None:
+        return None if release_of_body(parts.body.__xml__.module.namespace) == MTOSI_1X.release else parts
+    start = wire[:_NEAR]
     for tag, cls in classes.items():
-        if cls is not Header:
-            start = start or wire[:_NEAR]
-            namespace, local = split_clark(tag)
-            if namespace.encode() not in start or local.encode() not in start:
-                continue
+        namespace, local = (part.encode() for part in split_clark(tag))
+        if cls is Header or namespace not in start or local not in start:
+            continue
         parts = read_enveloped(wire, cls, package, strict=strict, source=source, limits=limits)
         if parts is not None:
-            sound = cls is Header or is_sound(parts.header, dialect_of(cls))
-            return parts if sound and not _is_mixed(cls, tag_of(parts.body)) else None
+            sound = is_sound(parts.header, dialect_of(cls)) and not _is_mixed(cls, tag_of(parts.body))
+            return parts if sound else None
     return None
 
 
 def _is_mixed(header: type[Header], body: str) -> bool:
     """Whether a body is a message of another release than a header."""
-    release = dialect_of_body(split_clark(body)[0])
-    return release is not None and release.release != dialect_of(header).release
+    return release_of_body(split_clark(body)[0]) not in ("", dialect_of(header).release)
 
 
 def read(path: str | Path, *, strict: bool = False, limits: Limits = DEFAULT_LIMITS) -> Envelope:

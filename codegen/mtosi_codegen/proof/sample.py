@@ -18,7 +18,7 @@ from mtosi_codegen.proof.instances import Kind, Maker, Stock
 from mtosi_codegen.proof.messages import Message, Role, messages_of
 from mtosi_codegen.proof.oracle import Oracle
 from mtosi_jms.errors import SchemaError
-from mtosi_jms.header import BY_TAG, dialect_of_body
+from mtosi_jms.header import DIALECTS, release_of_body
 from mtosi_jms.namespaces import SOAP11, split_clark
 
 _TYPES: Final[Mapping[Role, str]] = {"request": "REQUEST", "response": "RESPONSE", "fault": "ERROR"}
@@ -83,8 +83,8 @@ class Samples:
             raise SchemaError(f"{message.path}: no schema has the element {message.element}")
         body = Maker(stock, kind, seed).make(declaration)
         envelope = etree.Element(f"{{{SOAP11}}}Envelope", nsmap={"soap": SOAP11})
-        own = dialect_of_body(split_clark(message.element)[0])
-        tags = (own.tag, *BY_TAG) if own is not None else BY_TAG
+        release = release_of_body(split_clark(message.element)[0])
+        tags = [one.tag for one in sorted(DIALECTS, key=lambda one: one.release != release)]
         header = next(filter(None, map(oracle.element, tags)), None)
         if header is not None:
             etree.SubElement(envelope, f"{{{SOAP11}}}Header").append(_header(header, message, stock))
