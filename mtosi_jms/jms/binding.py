@@ -131,9 +131,8 @@ def map_header(
     _reply_to(texts, profile, mapping, message_type)
     _properties(header, texts, profile, mapping, breaches)
     _rules(texts, mapping, breaches, message_type, needs_reply=not (has_reply_to or one_way))
-    if (
-        strict and type(header) is not Header and message_type != "ERROR"
-    ):  # a fault must reach the requestor; and the reader has warned
+    # A fault must reach the requestor; and of what was received, the reader has warned.
+    if strict and type(header) is not Header and message_type != "ERROR":
         for name in missing_fields(header):
             breaches.add("header", name, "required in a header of MTOSI 1.x")
     mapping.priority = _priority(texts.get("priority"), profile, breaches)
