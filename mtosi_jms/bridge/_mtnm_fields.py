@@ -180,6 +180,11 @@ def extended(choices: Choices, cls: Callable[..., XmlObject], other: XmlEnum) ->
     return read
 
 
+def place_of(path: str, name: str) -> str:
+    """The place of a property, for a finding; a long or unprintable name is cut or escaped."""
+    return f"{path}.{name}" if len(name) <= _LONGEST and name.isprintable() else f"{path}.{name[:_LONGEST]!r}"
+
+
 def fields(reading: Reading, path: str, parts: Iterable[tuple[str, Any]], table: Table) -> dict[str, typing.Any]:
     """Return the fields that properties become. Keep the values of properties without a field, except empty lists, and
     values that their field cannot take.
@@ -199,8 +204,7 @@ def fields(reading: Reading, path: str, parts: Iterable[tuple[str, Any]], table:
         here = f"{path}.{name}"
         entry = known.get(name)
         if entry is None:
-            if len(name) > _LONGEST or not name.isprintable():
-                here = f"{path}.{name[:_LONGEST]!r}"
+            here = place_of(path, name)
             real = table.spelled(name)
             if real is None and value.value == ():
                 continue

@@ -10,6 +10,7 @@ from mtosi_jms.bridge._bridge import Bridge, BridgeFactory
 from mtosi_jms.bridge._java import JavaOrb
 from mtosi_jms.bridge._servants import Servant
 from mtosi_jms.bridge.admin import (
+    BridgeStatus,
     ExternalEndpoint,
     ExternalEndpointRole,
     JMSDestination,
@@ -75,7 +76,13 @@ class OfferedFactory:
                     "stop_bridge": bridge.stop_bridge,
                     "destroy": lambda: self._destroy(bridge),
                 }
-                made = Servant(self._orb, f"{_MODULE}.Bridge", _translated(self._orb, operations), self._answer_timeout)
+                made = Servant(
+                    self._orb,
+                    f"{_MODULE}.Bridge",
+                    _translated(self._orb, operations),
+                    self._answer_timeout,
+                    lacking={"get_status": lambda _: list(BridgeStatus).index(bridge.get_status())},
+                )
                 self._bridges[bridge.bridge_id] = made
             return self._bridges[bridge.bridge_id].reference
 

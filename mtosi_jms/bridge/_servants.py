@@ -33,12 +33,13 @@ class Servant:
         interface: its IDL interface, below `org.omg`, or the repository ids of interfaces without classes in Java.
         handlers: handlers by the name of the operation, called with the Java arguments. Operations without a handler do
             nothing. If a handler raises, the peer gets TRANSIENT. The handler `UNREAD` gets the requests that JacORB
-            cannot read. Without classes in Java, a handler is called with the stream of the arguments and returns None
-            or a reference, and an operation without a handler is a BAD_OPERATION.
+            cannot read. Without classes in Java, a handler is called with the stream of the arguments and returns None,
+            a reference or the number of an enumeration's value, and an operation without a handler is a BAD_OPERATION.
         answer_timeout: seconds after which a peer gets TRANSIENT, whatever the handler does; a call that no handler
             has begun by then is dropped.
         object_id: id of an object that has the same reference in the next process; None: it ends with this process.
         on_late: called with the name of an operation that finished after its peer had got TRANSIENT.
+        lacking: handlers of operations that the classes in Java lack, called as if there were no classes.
 
     Attributes:
         reference: the reference that peers call.
@@ -52,10 +53,12 @@ class Servant:
         answer_timeout: float,
         object_id: bytes | None = None,
         on_late: Callable[[str], object] | None = None,
+        lacking: dict[str, Callable[..., Any]] | None = None,
     ) -> None:
         java = orb.java
         self._orb = orb
-        self._handlers = handlers if isinstance(interface, str) else {"_invoke": _by_name(java, handlers)}
+        by_name = (lacking or {}) if isinstance(interface, str) else handlers
+        self._handlers = {**handlers, "_invoke": _by_name(java, by_name)}
         self._on_late = on_late
         self._queue = java.cls("java.util.concurrent.LinkedBlockingQueue")()
         self._transient = java.omg("CORBA.TRANSIENT")("not taken; it may come again")
@@ -64,12 +67,17 @@ class Servant:
         name = interface.rpartition(".")[2] if isinstance(interface, str) else interface[0]
         with orb.calling(name):
             self._poa = orb.poa() if object_id is None else orb.lasting_poa()
+            handler = made_of(java, java.omg("CORBA.portable.InvokeHandler"), handle)
+            own, offered = java.cls("java.util.HashMap")(), java.cls("mtosi_jms.corba.Offered")
             if isinstance(interface, str):
                 operations = made_of(java, java.omg(f"{interface}Operations"), handle)
                 made = java.omg(f"{interface}POATie")(operations, self._poa)
+                for operation in by_name:
+                    own.put(operation, handler)
+                if by_name:
+                    made = offered(made, own, made._all_interfaces(self._poa, None))  # noqa: SLF001
             else:
-                handler = made_of(java, java.omg("CORBA.portable.InvokeHandler"), handle)
-                made = java.cls("mtosi_jms.corba.Offered")(handler, list(interface))
+                made = offered(handler, own, list(interface))
             if object_id is None:
                 self._oid = self._poa.activate_object(made)
             else:
@@ -147,7 +155,9 @@ def _by_name(java: Java, handlers: dict[str, Callable[..., Any]]) -> Callable[[A
         found = handler(arguments)
         with machine.blocking():
             out = reply.createReply()
-            if found is not None:
+            if isinstance(found, int):
+                out.write_long(found)
+            elif found is not None:
                 out.write_Object(found)
         return out
 

@@ -41,6 +41,7 @@ from mtosi_jms.bridge._mtnm_fields import (
     name_list,
     native_name,
     object_type,
+    place_of,
 )
 from mtosi_jms.bridge._mtnm_objects import attributes, complete_for_4_0, created, route
 from mtosi_jms.bridge._mtnm_values import Finding, FindingKind, Reading, elements, kind_name, members
@@ -257,7 +258,8 @@ def _vendor(event: StructuredEvent, reading: Reading, category: TopicCategory | 
     quiet = Reading(reading.charset)
     fields_of: dict[str, typing.Any] = {"type": quiet.clean(event.type_name)}
     for one in event.filterable_data:
-        target = _VENDOR.get(one.name)
+        real = _VENDOR.spelled(one.name) or one.name
+        target = _VENDOR.fields.get(real)
         if target is not None and target.target not in fields_of:
             try:
                 read = target.read(quiet, one.name, "", quiet.bare(one.name, "", one.value))
@@ -265,6 +267,9 @@ def _vendor(event: StructuredEvent, reading: Reading, category: TopicCategory | 
                 read = None
             if read is not None:
                 fields_of[target.target] = read
+                told = Finding(FindingKind.SPELLING, place_of(_DATA, one.name), f"was read as {real}")
+                if real != one.name and told not in reading.findings:
+                    reading.findings.insert(-1, told)  # the last one says why it is a VendorNotification
                 continue
         quiet.kept.extend(quiet.shown(one.name, one.value))
     if event.event_name:
@@ -275,11 +280,7 @@ def _vendor(event: StructuredEvent, reading: Reading, category: TopicCategory | 
     return Mapped(made, tuple(reading.findings), event.type_name, category)
 
 
-_VENDOR: Final = {
-    "notificationId": Field("notification_id", a_text),
-    "notificatId": Field("notification_id", a_text),
-    "neTime": Field("source_time", a_time),
-}
+_VENDOR: Final = Table({"notificationId": Field("notification_id", a_text), "neTime": Field("source_time", a_time)})
 
 
 def _body_kept(reading: Reading, event: StructuredEvent) -> None:

@@ -164,6 +164,22 @@ def test_references_in_files_and_texts(service: BrokerProcess, orb: Any, tmp_pat
         orb.channel(str(file), 9)
 
 
+@pytest.mark.obligation("ENC8")
+@pytest.mark.parametrize("scheme", ["IOR:", "ior:", "Ior:"])
+@pytest.mark.parametrize("newline", ["", "\n", "\r\n", "\n  "])
+def test_a_reference_as_people_write_it(
+    service: BrokerProcess, orb: Any, tmp_path: Path, scheme: str, newline: str
+) -> None:
+    digits = (tmp_path / "service" / "channel.ior").read_text().strip().partition(":")[2]
+    text = scheme + newline + newline.join(digits[at : at + 64] for at in range(0, len(digits), 64)) + newline
+    file = tmp_path / "wrapped.ior"
+    file.write_bytes(text.encode())
+    for one in (str(file), text):
+        channel = orb.channel(one, 0)
+        assert channel.is_alive()
+        channel.close()
+
+
 def test_a_channel_of_another_charset(jacorb_jars: Path, orb: Any, tmp_path: Path) -> None:
     service = start_channel_process(tmp_path, settings={"jacorb.native_char_codeset": "ISO8859_1"})
     try:

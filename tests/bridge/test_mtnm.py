@@ -170,6 +170,28 @@ class TestInTheField:
         assert alarm_of(mapped).perceived_severity == severity
         assert {path for _, path in told(mapped)} == {"filterable_data.perceivedSeverity"}
 
+    @pytest.mark.obligation("ENC9")
+    @pytest.mark.parametrize("spelling", ["notificatId", "NOTIFICATID", "notificationID"])
+    @pytest.mark.parametrize("type_name", ["NT_ALARM", "NT_HEARTBEAT", "NT_OF_A_VENDOR", "refused"])
+    def test_the_id_of_a_notification_in_another_spelling(self, type_name: str, spelling: str) -> None:
+        """In a typed event, in one that MTNM does not know, and in one that is refused."""
+        wrong = {"perceivedSeverity": m.text("?")} if type_name == "refused" else {}
+        kind = "NT_ALARM" if wrong else type_name
+        given = m.REALISTIC[kind].filterable_data if kind in m.REALISTIC else ()
+        whole = {one.name.replace("X.733::", "X733__"): one.value for one in given}
+        mapped = notification_of(m.event(kind, **{**whole, "notificationId": None, **wrong, spelling: m.text("4711")}))
+        assert mapped.notification.notification_id == "4711"
+        assert told(mapped).count((FindingKind.SPELLING, f"filterable_data.{spelling}")) == 1
+        assert spelling not in kept(mapped.notification)
+        assert (mapped.findings[-1].kind is FindingKind.REFUSED) is mapped.refused is bool(wrong)
+
+    @pytest.mark.obligation("ENC9")
+    @pytest.mark.parametrize("type_name", ["NT_HEARTBEAT", "NT_OF_A_VENDOR"])
+    def test_an_id_in_both_spellings_is_kept(self, type_name: str) -> None:
+        mapped = notification_of(m.event(type_name, notificationId=m.text("1"), notificatId=m.text("2")))
+        assert mapped.notification.notification_id == "1"
+        assert kept(mapped.notification)["notificatId"] == "2"
+
     @pytest.mark.parametrize("spelling", ["serviceAffact", "serviceAffect", "SERVICEAFFECTING"])
     @pytest.mark.parametrize("value", [Any(m.BOOLEAN, True), Any(m.AFFECTING, "SA_SERVICE_AFFECTING")])
     def test_service_affecting_misspelled_and_as_a_boolean(self, spelling: str, value: Any) -> None:

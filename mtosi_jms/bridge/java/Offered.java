@@ -1,5 +1,6 @@
 package mtosi_jms.corba;
 
+import java.util.Map;
 import org.omg.CORBA.portable.InputStream;
 import org.omg.CORBA.portable.InvokeHandler;
 import org.omg.CORBA.portable.OutputStream;
@@ -8,27 +9,30 @@ import org.omg.PortableServer.POA;
 import org.omg.PortableServer.Servant;
 
 /**
- * A servant of any interfaces, whose calls go to a handler. Python can implement an interface of Java's, and not a class:
+ * A servant of any interfaces, whose calls go to handlers. Python can implement an interface of Java's, and not a class:
  * this is the class.
  */
 public final class Offered extends Servant implements InvokeHandler {
     private final InvokeHandler handler;
+    private final Map<String, InvokeHandler> own;
     private final String[] interfaces;
 
     /**
      * A servant.
      *
-     * @param handler answers calls
+     * @param handler answers calls, as the tie of an interface does
+     * @param own what answers the calls of some operations instead, by their names
      * @param interfaces repository ids, that of the most derived interface first
      */
-    public Offered(InvokeHandler handler, String[] interfaces) {
+    public Offered(InvokeHandler handler, Map<String, InvokeHandler> own, String[] interfaces) {
         this.handler = handler;
+        this.own = Map.copyOf(own);
         this.interfaces = interfaces;
     }
 
     @Override
     public OutputStream _invoke(String operation, InputStream in, ResponseHandler reply) {
-        return handler._invoke(operation, in, reply);
+        return own.getOrDefault(operation, handler)._invoke(operation, in, reply);
     }
 
     @Override
