@@ -75,7 +75,7 @@ class Servant:
                 for operation in by_name:
                     own.put(operation, handler)
                 if by_name:
-                    made = offered(made, own, made._all_interfaces(self._poa, None))  # noqa: SLF001
+                    made = offered(made, own, made._all_interfaces(self._poa, None))
             else:
                 made = offered(handler, own, list(interface))
             if object_id is None:
