@@ -45,6 +45,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "or append until the sequence is complete; fail: write nothing (warn)",
     )
     parser.add_argument(
+        "--first-batch",
+        default="auto",
+        choices=("auto", "0", "1"),
+        help="number of the first batch of a sequence; auto: 0 for senders of which a 0 was seen, else 1 (auto)",
+    )
+    parser.add_argument(
         "--table",
         default="",
         metavar="NAME",
@@ -94,6 +100,7 @@ def run(args: argparse.Namespace) -> int:
         write=args.write,
         since_last=args.since_last,
         snapshot=args.snapshot,
+        first_batch="auto" if args.first_batch == "auto" else 1 if args.first_batch == "1" else 0,
         **shared(args),
     )
     return run_job(args, "ingesting", lambda progress: run_ingest(options, progress=progress), show)

@@ -14,6 +14,7 @@ from typing import Final, Literal, NamedTuple
 
 from mtosi_jms.console._facts import Facts
 from mtosi_jms.console._numbers import Numbers
+from mtosi_jms.patterns import Standing
 
 State = Literal["open", "gap", "complete", "incomplete", "ended", "fault"]
 """`gap`: batches are missing, and the end was not seen; `incomplete`: batches are missing, and the end was seen;
@@ -84,7 +85,8 @@ class Exchange:
         size: octets of all its messages.
         numbers: batch numbers that came.
         end: the number with the end-of-reply mark; None if it was not seen.
-        answered: whether a response without a number came.
+        answered: whether a response without a number came that is the whole answer.
+        unplaced: number of responses that are one of several and have no number: with one the answer is not complete.
         duplicates: number of replies that came again under another message id.
         again: the first hundred numbers that came again.
         faults: number of faults.
@@ -104,6 +106,7 @@ class Exchange:
     numbers: Numbers = field(default_factory=Numbers)
     end: int | None = None
     answered: bool = False
+    unplaced: int = 0
     duplicates: int = 0
     again: Numbers = field(default_factory=Numbers)
     faults: int = 0
@@ -133,8 +136,10 @@ class Exchange:
     def _reply(self, facts: Facts, from_first: bool) -> None:
         self.replies += 1
         if facts.batch is None:
-            self.duplicates += self.answered
-            self.answered = True
+            whole = facts.standing is Standing.WHOLE
+            self.duplicates += self.answered and whole
+            self.answered |= whole
+            self.unplaced += not whole
             return
         if not self.numbers:
             # An observer that started late cannot know earlier batches.
@@ -196,9 +201,11 @@ class Exchange:
         if any(True for _ in self.gaps()):
             return "gap" if self.end is None else "incomplete"
         if not self.numbers:
-            return "complete" if self.answered else "open"
+            return "complete" if self.answered and not self.unplaced else "open"
         if self.end is None:
             return "open"
+        if self.answered or self.unplaced:
+            return "incomplete"
         return "ended" if self.unseen else "complete"
 
     def view(self) -> ExchangeView:

@@ -17,6 +17,7 @@ from mtosi_jms.jms import BindingProfile, JmsMessage
 from mtosi_jms.jms.events import SEVERITIES, event_values, events_of
 from mtosi_jms.jms.profile import EVENT_CATEGORIES
 from mtosi_jms.namespaces import split_clark
+from mtosi_jms.patterns import Place, Standing, read_place, standing_of
 from mtosi_jms.xmlbind import RawXml, parse_xml
 
 Kind = Literal["request", "response", "fault", "notification", "other"]
@@ -50,7 +51,7 @@ class Facts(NamedTuple):
         operation: activityName, or the message's name without `Request` or `Response`.
         correlation_id: correlationId of the MTOSI header; empty if there is none.
         batch: batchSequenceNumber; None if there is none.
-        is_last: batchSequenceEndOfReply.
+        standing: what a reply is by its own words.
         sender: senderURI.
         event: logical name of the event. This and the following fields are set only for notifications.
         category: category of the event: Inventory, Fault, Protection or Other.
@@ -63,13 +64,18 @@ class Facts(NamedTuple):
     operation: str
     correlation_id: str
     batch: int | None
-    is_last: bool
+    standing: Standing
     sender: str
     event: str = ""
     category: str = ""
     severity: str = ""
     object_type: str = ""
     object_name: str = ""
+
+    @property
+    def is_last(self) -> bool:
+        """Whether it is the last batch of a reply."""
+        return self.standing is Standing.LAST
 
 
 def facts_of(message: JmsMessage) -> Facts:
@@ -83,12 +89,11 @@ def facts_of(message: JmsMessage) -> Facts:
 
     kind = _KINDS.get(text_of("msgType"), "other")
     name = text_of("activityName") or text_of("msgName").removesuffix("Request").removesuffix("Response")
-    number = text_of("batchSequenceNumber")
-    batch = int(number) if number.isascii() and number.isdigit() and len(number) < 12 else None
-    last = text_of("batchSequenceEndOfReply").lower() in ("true", "1")
+    place = read_place(header, {name: properties.get(f"MTOSI_{name}") for name in Place.FIELDS})
     # A correlationId is compared unchanged, with its blanks.
     correlation = header.get("correlationId") or str(properties.get("MTOSI_correlationId") or "")
-    common = (kind, name, correlation[:_LONGEST], batch, last, text_of("senderURI"))
+    standing = standing_of(place.number, place.end)
+    common = (kind, name, correlation[:_LONGEST], place.number, standing, text_of("senderURI"))
     return Facts(*common, *_event(message)) if kind == "notification" else Facts(*common)
 
 

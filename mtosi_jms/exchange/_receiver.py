@@ -106,6 +106,7 @@ class Receiver:
 
     Attributes:
         linger: see Args.
+        from_zero: the destinations of requests to which a batch 0 has come: their suppliers count from 0 (C23).
     """
 
     def __init__(
@@ -135,6 +136,7 @@ class Receiver:
         self._vendors = vendors
         self._check = check
         self.linger = linger
+        self.from_zero: set[str] = set()
         self._telemetry = telemetry
         self._lock = threading.Lock()
         self._dropped: deque[PendingExchange] = deque()
@@ -198,7 +200,11 @@ class Receiver:
             self._forget_dropped()
             try:
                 self._exchanges.open(
-                    pending.correlation_id, pending, jms_ids=(own_id,) if own_id else (), awaits_id=awaits_id
+                    pending.correlation_id,
+                    pending,
+                    jms_ids=(own_id,) if own_id else (),
+                    awaits_id=awaits_id,
+                    supplier=str(request.destination),
                 )
             except BaseException as error:
                 pending.report(type(error).__name__, now, error)
@@ -538,6 +544,8 @@ class Receiver:
         with self._lock:
             self._forget_dropped()
             found = self._exchanges.match(reply)
+            if isinstance(found, OrphanReply) and reply.batch_number == 0 and found.supplier:
+                self.from_zero.add(found.supplier)
             if not isinstance(found, Matched):
                 return None
             self._give([found])

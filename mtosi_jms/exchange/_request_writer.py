@@ -113,7 +113,7 @@ class RequestWriter:
         header = self._header(call, target, pattern, identifier)
         limits, simple = self._limits_of(options), not has_batches(pattern)
         header, message = self._message(header, call, target, own_id=own_id, wanted=_patience(limits, simple=simple))
-        exchange = self._exchange(str(header.correlation_id), now, options, limits, simple=simple)
+        exchange = self._exchange(str(header.correlation_id), now, target, limits, simple=simple)
         soap_jms = chooses(self._profile, call.service.transport)
         request = RequestInfo(call.operation.name, target.destination, self._replies, self._consumers, soap_jms)
         pending = self._receiver.open(exchange, request, call.service.root, now, own_id=own_id)
@@ -224,7 +224,7 @@ class RequestWriter:
         return target._replace(options=dataclasses.replace(target.options, **unset)) if unset else target
 
     def _exchange(
-        self, identifier: str, now: float, options: CallOptions, limits: Limits, *, simple: bool
+        self, identifier: str, now: float, target: Target, limits: Limits, *, simple: bool
     ) -> Exchange[Any]:
         if simple:
             return SimpleExchange(identifier, started=now, limits=limits, expect_ack=self._rules.expect_ack)
@@ -232,9 +232,16 @@ class RequestWriter:
             self._rules,
             first=self._profile.first_batch,
             strict=self._profile.validation == "strict",
-            on_conflict=options.on_conflict or self._rules.on_conflict,
+            on_conflict=target.options.on_conflict or self._rules.on_conflict,
         )
-        return BatchAssembler(identifier, started=now, limits=limits, rules=rules)
+        return BatchAssembler(
+            identifier,
+            started=now,
+            limits=limits,
+            rules=rules,
+            supplier=str(target.destination),
+            from_zero=self._receiver.from_zero,
+        )
 
     def _reply_name(self, target: Target) -> str | None:
         """Return the header's replyToURI: the one in the call's address, else the requestor's own.

@@ -17,9 +17,9 @@ from mtosi_jms.jms.binding import from_jms, judge_body
 from mtosi_jms.jms.body_check import BodyCheck
 from mtosi_jms.jms.ids import random_id
 from mtosi_jms.jms.soap_jms import document_of
-from mtosi_jms.patterns import Reply, ReplyType
+from mtosi_jms.patterns import Place, Reply, ReplyType, read_place
 from mtosi_jms.service import CallOptions
-from mtosi_jms.soap import Envelope, correlation_id, header_text, parse
+from mtosi_jms.soap import Envelope, Header, correlation_id, header_text, header_texts, parse
 from mtosi_jms.telemetry import of_message
 from mtosi_jms.xmlbind import XmlWarning
 
@@ -27,6 +27,10 @@ __all__ = ["Target", "in_package", "moment", "read_reply", "stamped", "target_of
 
 log = logging.getLogger(__package__)
 
+_PLACED: Final = Place.FIELDS[:2]
+_PROPERTIES: Final = {
+    spelled: field for field in Place.FIELDS for name in [f"MTOSI_{field}"] for spelled in (name, name.casefold())
+}
 _BODY: Final = re.compile(rb"<(?:[\w.-]+:)?Body[\s/>]")
 
 
@@ -135,18 +139,40 @@ def read_reply(
             message_type=ReplyType.ERROR,
         )
     failed = envelope.fault is not None or (header is not None and header_text(header, "msgType") == "ERROR")
-    number = whole_number(getattr(header, "batch_sequence_number", None))
+    place = _place_of(message, envelope)
     return Reply(
         payload=envelope,
         correlation_id=correlation_id(header),
         jms_correlation_id=message.correlation_id,
         message_type=ReplyType.ERROR if failed else ReplyType.RESPONSE,
-        batch_number=number,
-        end_of_reply=end if isinstance(end := getattr(header, "batch_sequence_end_of_reply", None), bool) else None,
-        body_digest=b"" if number is None else _body_digest(document_of(message)[0]),  # only batches are compared
+        batch_number=place.number,
+        end_of_reply=place.end,
+        contradiction=place.contradiction,
+        body_digest=b"" if place.number is None else _body_digest(document_of(message)[0]),  # only batches are compared
         has_body=envelope.body is not None or envelope.fault is not None,
         run=run if isinstance(run := message.properties.get(RUN_ID), str) else "",
     )
+
+
+def _place_of(message: JmsMessage, envelope: Envelope) -> Place:
+    """Return what header and properties say of a reply's place. What only properties say is added to the header, so
+    that hooks and the gateway know it too."""
+    header = envelope.header
+    said = header_texts(header, Place.FIELDS) if header is not None else {}
+    mapped = _mapped(message)
+    place = read_place(said, mapped)
+    added = [name for name in _PLACED if name in mapped and name not in said]
+    if added and place.number is not None and not place.contradiction:
+        header = envelope.header = header if header is not None else Header()
+        header.batch_sequence_number, header.batch_sequence_end_of_reply = place.number, place.end
+        warn(envelope, "R5a", f"{' and '.join(added)}: only the properties have it")
+    return place
+
+
+def _mapped(message: JmsMessage) -> dict[str, object]:
+    """Return the fields of `Place` that a message has as properties; letter case does not count (C06)."""
+    names = ((_PROPERTIES.get(name) or _PROPERTIES.get(name.casefold()), name) for name in message.properties)
+    return {field: message.properties[name] for field, name in names if field is not None}
 
 
 def whole_number(value: object) -> int | None:

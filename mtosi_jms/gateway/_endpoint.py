@@ -34,8 +34,20 @@ from mtosi_jms.gateway._iterators import Iterators, Replies
 from mtosi_jms.gateway._sources import Request, Source, check_understood
 from mtosi_jms.jms.body_check import Validate, body_check
 from mtosi_jms.namespaces import MSG, clark
+from mtosi_jms.patterns import Place, Standing, read_place, standing_of
 from mtosi_jms.service.registry import find_operations
-from mtosi_jms.soap import Envelope, Header, blocks_in, converted, header_text, like, parse, renamed, tag_of
+from mtosi_jms.soap import (
+    Envelope,
+    Header,
+    blocks_in,
+    converted,
+    header_text,
+    header_texts,
+    like,
+    parse,
+    renamed,
+    tag_of,
+)
 from mtosi_jms.stubs.fmw.hdr import (
     ActivityStatusEnumType,
     ActivityStatusType,
@@ -364,7 +376,7 @@ class Endpoint:
         try:
             first = await self._first(replies)
             if not _has_more(first):
-                await replies.aclose()
+                await self._ended(replies)
                 return self._given(first, request, "")
         except BaseException:
             await replies.aclose()
@@ -377,11 +389,25 @@ class Endpoint:
         name = uri.rpartition("/")[2]
         async with asyncio.timeout(self.options.answer_timeout):
             envelope = await self.iterators.next(name, owner)
-        if envelope is None:
-            raise MtosiFault("the replies ended without their last one", kind="internalError")
-        if not _has_more(envelope):
+            if envelope is None:
+                raise MtosiFault("the replies ended without their last one", kind="internalError")
+            more = _has_more(envelope)
+            if not more and envelope.fault is None and await self.iterators.next(name, owner) is not None:
+                raise MtosiFault("more replies came after the last one", kind="internalError")
+        if not more:
             await self.iterators.close(name)
-        return self._given(envelope, request, uri if _has_more(envelope) else "")
+        return self._given(envelope, request, uri if more else "")
+
+    async def _ended(self, replies: Replies) -> None:
+        """Wait for the end of replies whose last one has come: only then is it known that they are whole.
+
+        Raises:
+            MtosiError: they are not.
+        """
+        async with asyncio.timeout(self.options.answer_timeout):
+            if await anext(replies, None) is not None:
+                raise MtosiFault("more replies came after the last one", kind="internalError")
+        await replies.aclose()
 
     async def _first(self, replies: Replies) -> Envelope:
         async with asyncio.timeout(self.options.answer_timeout):
@@ -404,6 +430,8 @@ class Endpoint:
         if envelope.fault is not None:
             envelope.header = header
             return 500, _fault_of_iterator(envelope, request).to_bytes()
+        if iterator and header.batch_sequence_end_of_reply is None:  # nothing is said, and more will come
+            header.batch_sequence_end_of_reply = False
         if header_text(client_header, "iteratorReferenceURI") is not None:
             tag = f"{tag_of(request.envelope.body).removesuffix(OF_REQUEST)}Response"
             header.msg_name = tag.rpartition("}")[2]
@@ -500,9 +528,9 @@ def _fault_of_iterator(envelope: Envelope, request: Request) -> Envelope:
 
 
 def _has_more(envelope: Envelope) -> bool:
-    """Whether more responses follow this one."""
-    header = envelope.header
-    return envelope.fault is None and header is not None and header.batch_sequence_end_of_reply is False
+    """Whether more responses follow this one, by the rules of a requestor."""
+    place = read_place(header_texts(envelope.header, Place.FIELDS) if envelope.header is not None else {})
+    return envelope.fault is None and standing_of(place.number, place.end) in (Standing.BATCH, Standing.UNPLACED)
 
 
 def _status_of(error: MtosiError, request: Envelope | None) -> int:

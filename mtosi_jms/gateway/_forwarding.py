@@ -30,7 +30,19 @@ from mtosi_jms.jms.binding import DEFAULT_PROFILE
 from mtosi_jms.jms.body_check import Validate, body_check
 from mtosi_jms.jms.soap_jms import action_of, document_of
 from mtosi_jms.namespaces import clark, split_clark
-from mtosi_jms.soap import Envelope, Header, blocks_in, converted, header_text, like, parse, renamed, tag_of
+from mtosi_jms.patterns import Place, read_place
+from mtosi_jms.soap import (
+    Envelope,
+    Header,
+    blocks_in,
+    converted,
+    header_text,
+    header_texts,
+    like,
+    parse,
+    renamed,
+    tag_of,
+)
 from mtosi_jms.stubs.fmw.hdr import CommunicationPatternType, CommunicationStyleType, MessageTypeType
 from mtosi_jms.xmlbind import RawXml, in_utf8
 
@@ -277,18 +289,19 @@ class Forwarder(Dispatcher):
         reply = self._exchange(posted, action or operation)
         for number in itertools.count(1):
             header = reply.header or Header()
-            if reply.fault is None and header.batch_sequence_number not in (None, number):
-                raise TransportError(f"{self._peer.url}: response {number} is number {header.batch_sequence_number}")
+            said = header_texts(header, Place.FIELDS[:2])
+            place = read_place(said)  # the pattern says nothing here: in RPC style the iterator says that there is more
+            if reply.fault is None and place.number != number and Place.FIELDS[0] in said:
+                raise TransportError(f"{self._peer.url}: response {number} is number {said[Place.FIELDS[0]][:40]}")
             uri = None if reply.fault is not None else header.iterator_reference_uri
-            more = uri is not None and header.batch_sequence_end_of_reply is not True
+            more = uri is not None and place.end is not True
             if several and reply.fault is None:  # a partial response over JMS has both (R5a)
                 header.batch_sequence_number = number
-                if header.batch_sequence_end_of_reply is None:
-                    header.batch_sequence_end_of_reply = not more
+                header.batch_sequence_end_of_reply = not more if place.end is None else place.end
                 reply.header = header
             yield self._over_jms(reply, envelope, tag, operation, address)
             if not more:
-                if reply.fault is None and header.batch_sequence_end_of_reply is False:
+                if reply.fault is None and place.end is False:
                     raise TransportError(f"{self._peer.url}: response {number} is not the last, but has no iterator")
                 return
             namespace, local = split_clark(tag)

@@ -6,6 +6,7 @@ machine has its states in a table that the code runs and docs/patterns.md prints
 * `SimpleExchange`: one request, one reply.
 * `BatchAssembler`: one request, many replies in any order, handed out in order, each once.
 * `PendingExchanges`: which exchange a received reply belongs to.
+* `read_place`, `standing_of`: what a reply says of its place among several.
 * `cut_batches`, `reply_ids`, `reply_route`: what a supplier decides for its replies.
 """
 
@@ -43,6 +44,7 @@ from mtosi_jms.patterns._model import (
     parse_pattern,
     rounded,
 )
+from mtosi_jms.patterns._place import Place, Standing, read_place, standing_of
 from mtosi_jms.patterns._simple import SimpleEvent, SimpleExchange, SimpleState
 from mtosi_jms.patterns._supplier import (
     Batch,
@@ -85,6 +87,7 @@ __all__ = [
     "OrphanReason",
     "OrphanReply",
     "PendingExchanges",
+    "Place",
     "Release",
     "Reply",
     "ReplyIds",
@@ -94,11 +97,14 @@ __all__ = [
     "SimpleEvent",
     "SimpleExchange",
     "SimpleState",
+    "Standing",
     "Strategy",
     "Stray",
     "cut_batches",
     "parse_pattern",
+    "read_place",
     "reply_ids",
     "reply_route",
     "rounded",
+    "standing_of",
 ]

@@ -32,6 +32,7 @@ class BatchEvent(StrEnum):
     DUPLICATE = "duplicate"
     CONFLICT = "conflict"
     STRAY = "stray"
+    UNPLACED = "reply without a place"
     BREACH = "breach"
     ERROR = "error"
     TIMEOUT = "time-out"
@@ -51,6 +52,7 @@ FINAL: Final = frozenset(
 )
 
 _ALWAYS: Final = {
+    BatchEvent.UNPLACED: BatchState.INCOMPLETE,
     BatchEvent.BREACH: BatchState.BROKEN,
     BatchEvent.ERROR: BatchState.FAULTED,
     BatchEvent.ABANDON: BatchState.ABANDONED,

@@ -6,23 +6,27 @@ is looked up in `TABLE`, and the actions say what the caller has to do.
 
 What is read leniently, and what is not:
 
-* A reply without number and end mark that comes first is the whole answer (C58), flagged; so is one with the mark
-  alone.
+* A reply without number and end mark that comes first and does not call itself one of several is the whole answer
+  (C58), flagged; so is one with the mark alone.
 * A batch without an end mark counts as not the last, flagged (R5a); if it was the last, the time-out says so.
-* A reply that has no place (no number among numbered ones, a number below the first) is handed back as Stray and the
-  exchange goes on: completeness is proved by numbers, so nothing that is missing can hide behind it.
+* A reply without body and without a place is handed back as Stray, and the exchange goes on.
+* A reply with a body and without a place (one of several by its own words and no number, no number among numbered
+  ones) ends the exchange with an IncompleteBatchError: its content cannot be put anywhere, so nothing that follows
+  makes the answer whole.
 * A batch number that comes again with another body or end mark is a Conflict, and a ProtocolError: the supplier has
   answered twice, from data that changed in between, and what stands in neither answer alone must not be joined. Nor is
   a reply complete whose batches are of two runs of the supplier, until one of them proves to be whole. `on_conflict`
   of "keep_first" has the first batch of each number stand, whatever run it is of.
-* Two different ends, a number beyond the end, a batch 0 after batch 1 was released, a number `window` ahead of its
-  turn: always ProtocolError. There is no reading of these under which "complete" would be true.
+* Two different ends, a number beyond the end or below the first, a batch 0 after batch 1 was released, a number
+  `window` ahead of its turn, a place that header and properties say differently: always ProtocolError. There is no
+  reading of these under which "complete" would be true.
 
 `strict` makes each of the lenient ones a ProtocolError too.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Generic, Literal, TypeAlias
 
@@ -48,11 +52,13 @@ from mtosi_jms.patterns._model import (
     earliest,
     rounded,
 )
+from mtosi_jms.patterns._place import Standing, standing_of
 from mtosi_jms.patterns._sequence import BatchSequence, Known
 from mtosi_jms.patterns._simple import is_acknowledgement
 
 OnConflict: TypeAlias = Literal["error", "keep_first"]
-_UNPLACED: Final = (BatchEvent.STRAY, BatchEvent.BREACH, BatchEvent.CONFLICT)
+_REFUSED: Final = (BatchEvent.STRAY, BatchEvent.UNPLACED, BatchEvent.BREACH, BatchEvent.CONFLICT)
+_COUNTS_FROM_ZERO: Final = "this supplier counts from 0, since a batch 0 of it was seen or first_batch says so"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,9 +66,10 @@ class BatchRules:
     """How the replies of one exchange are read.
 
     Attributes:
-        first: number of the peer's first batch, 0 or 1, or "auto" (C23): 0 if a 0 comes before the 1, else 1. With
-            "auto" a batch 0 that overtakes nothing is never lost, but one that comes after batch 1 cannot be put in
-            order any more (ProtocolError); for such a peer set 0.
+        first: number of the peer's first batch, 0 or 1, or "auto" (C23): 0 if a 0 comes before the 1, or if a 0 of this
+            supplier was seen in any exchange before, else 1. With "auto" a batch 0 that comes after batch 1 cannot be
+            put in order any more (ProtocolError), and if the very first answer of a supplier that counts from 0 lacks
+            its 0, nobody can know; for such a peer set 0.
         strict: what would be flagged, stray or in conflict is a ProtocolError.
         on_conflict: what a batch number that comes again with another content does: "error" ends the exchange with a
             ProtocolError, "keep_first" reports it and goes on with the first one.
@@ -113,22 +120,45 @@ class BatchAssembler(Generic[P]):
         started: now, in seconds.
         limits: the time-outs; which one fired is in the error's `clock`.
         rules: how replies are read.
+        supplier: names who answers, for `from_zero`.
+        from_zero: the suppliers of which a batch 0 was seen; all exchanges of a requestor share it (C23).
 
     Attributes:
         state: where the exchange stands.
         counts: what came so far.
     """
 
-    __slots__ = ("_progress", "_sent", "_sequence", "_started", "correlation_id", "counts", "limits", "rules", "state")
+    __slots__ = (
+        "_from_zero",
+        "_progress",
+        "_sent",
+        "_sequence",
+        "_started",
+        "correlation_id",
+        "counts",
+        "limits",
+        "rules",
+        "state",
+        "supplier",
+    )
 
     def __init__(
-        self, correlation_id: str, *, started: float, limits: Limits | None = None, rules: BatchRules | None = None
+        self,
+        correlation_id: str,
+        *,
+        started: float,
+        limits: Limits | None = None,
+        rules: BatchRules | None = None,
+        supplier: str = "",
+        from_zero: set[str] | None = None,
     ) -> None:
         self.correlation_id = correlation_id
         self.limits = limits or Limits()
         self.rules = rules or BatchRules()
         self.state = BatchState.WAITING
         self.counts = BatchCounts()
+        self.supplier = supplier
+        self._from_zero = set() if from_zero is None else from_zero
         first = self.rules.first
         self._sequence: BatchSequence[P] = BatchSequence(None if first == "auto" else first, self.rules.remember)
         self._started = self._sent = self._progress = started
@@ -188,6 +218,9 @@ class BatchAssembler(Generic[P]):
         """
         self.counts.replies += 1
         late = self.finished
+        if reply.batch_number == 0 and self.rules.first == "auto":
+            self._from_zero.add(self.supplier)
+        self._learn_first()
         event, note = self._event_of(reply)
         self._move(event)
         if late:
@@ -195,7 +228,7 @@ class BatchAssembler(Generic[P]):
         confirmed = event is BatchEvent.DUPLICATE and self._confirms(reply)
         if confirmed or event in (BatchEvent.BATCH, BatchEvent.LAST, BatchEvent.ACK):
             self._progress = now
-        actions: list[Action[P]] = [note] if note and event not in _UNPLACED else []
+        actions: list[Action[P]] = [note] if note and event not in _REFUSED else []
         actions += self._act(event, reply, note)
         return (*actions, *self.tick(now))
 
@@ -208,12 +241,14 @@ class BatchAssembler(Generic[P]):
         due = self.deadline
         if due is None or now < due[0]:
             return ()
+        self._learn_first()
         self._move(BatchEvent.TIMEOUT)
         return self._give_up(due[1], now)
 
     def exhaust(self) -> Actions[P]:
         """No reply can come any more (connection lost, folder read to its end): a Fail, unless it has ended."""
         late = self.finished
+        self._learn_first()
         self._move(BatchEvent.EXHAUSTED)
         return () if late else self._give_up(None, 0.0)
 
@@ -225,6 +260,11 @@ class BatchAssembler(Generic[P]):
     def resume(self, now: float) -> None:
         """The caller was busy with what it was given and did not look for replies: the gap clock starts afresh."""
         self._progress = max(self._progress, now)
+
+    def _learn_first(self) -> None:
+        """Count from 0 if a 0 of this supplier was seen, here or in another exchange, and batch 1 was not released."""
+        if self._sequence.base is None and self.supplier in self._from_zero:
+            self._sequence.base = 0
 
     def _move(self, event: BatchEvent) -> None:
         self.state = TABLE[self.state][event]
@@ -242,40 +282,42 @@ class BatchAssembler(Generic[P]):
 
     def _place_of(self, reply: Reply[P]) -> tuple[BatchEvent, Flag | None]:
         number, sequence = reply.batch_number, self._sequence
+        if reply.contradiction:
+            return BatchEvent.BREACH, Flag("R5b", reply.contradiction)
+        standing = standing_of(number, reply.end_of_reply)
         if number is None:
-            return self._unnumbered(reply)
+            return self._unnumbered(reply, standing)
         if number < (1 if self.rules.first == 1 else 0):
-            return BatchEvent.STRAY, Flag("C23", f"batch number {number} is below the first")
+            return BatchEvent.BREACH, Flag("C23", f"batch number {number} is below the first: see first_batch")
         known = sequence.known(number, reply.end_of_reply, reply.body_digest)
         if known is Known.OTHER:
             return BatchEvent.CONFLICT, Flag("P32", f"batch {number} came twice, and not the same")
         if known is not Known.NEW:
             return BatchEvent.DUPLICATE, None
-        if breach := self._breach(number, reply):
+        if breach := self._breach(number, reply, standing):
             return BatchEvent.BREACH, breach
         if reply.end_of_reply is None:
             return BatchEvent.BATCH, Flag("R5a", f"batch {number} has no end-of-reply mark; taken for not the last")
-        return (BatchEvent.LAST if reply.end_of_reply else BatchEvent.BATCH), None
+        return (BatchEvent.LAST if standing is Standing.LAST else BatchEvent.BATCH), None
 
-    def _unnumbered(self, reply: Reply[P]) -> tuple[BatchEvent, Flag]:
-        if self._sequence.started:
-            return BatchEvent.STRAY, Flag("R5a", "a reply without batch number among numbered ones")
-        if reply.end_of_reply is False:
-            return BatchEvent.STRAY, Flag("R5a", "a reply that announces more has no batch number")
+    def _unnumbered(self, reply: Reply[P], standing: Standing) -> tuple[BatchEvent, Flag]:
+        if self._sequence.started or standing is Standing.UNPLACED:
+            event = BatchEvent.UNPLACED if reply.has_body else BatchEvent.STRAY
+            return event, Flag("R5a", "a reply that is one of several has no batch number that can be read")
         if breach := self._oversize(reply):
             return BatchEvent.BREACH, breach
         return BatchEvent.LONE, Flag("C58", "a reply without batch number is taken for the whole answer")
 
-    def _breach(self, number: int, reply: Reply[P]) -> Flag | None:
+    def _breach(self, number: int, reply: Reply[P], standing: Standing) -> Flag | None:
         """Why a new batch cannot belong to the sequence that came so far; None: it can."""
-        sequence = self._sequence
+        sequence, is_last = self._sequence, standing is Standing.LAST
         if number == 0 and sequence.base == 1:
-            return Flag("C23", "batch 0 came after batch 1 was released; the peer counts from 0: set first to 0")
-        if sequence.end is not None and reply.end_of_reply:
+            return Flag("C23", "batch 0 came after batch 1 was released; the peer counts from 0: set first_batch to 0")
+        if sequence.end is not None and is_last:
             return Flag("R5", f"two ends of the reply, batch {sequence.end} and batch {number}")
         if sequence.end is not None and number > sequence.end:
             return Flag("R5", f"batch {number} lies beyond the end of the reply, batch {sequence.end}")
-        if reply.end_of_reply and number < sequence.highest:
+        if is_last and number < sequence.highest:
             return Flag("R5", f"batch {sequence.highest} lies beyond the end of the reply, batch {number}")
         if number >= sequence.next + self.rules.window:
             return Flag("P32", f"batch {number} is {self.rules.window} or more ahead of the next, {sequence.next}")
@@ -312,6 +354,8 @@ class BatchAssembler(Generic[P]):
         stray = Stray(reply, rule, reason)
         if event is BatchEvent.STRAY:
             return (stray,)
+        if event is BatchEvent.UNPLACED:
+            return (stray, self._incomplete(f"{reason} [{rule}]"))
         return (stray, self._broken(f"{reason} [{rule}]"))
 
     def _take(self, number: int, reply: Reply[P], end: bool) -> Actions[P]:
@@ -337,9 +381,21 @@ class BatchAssembler(Generic[P]):
         sequence = self._sequence
         if not sequence.whole or not (self._keeps_first or sequence.runs.is_whole(sequence.released)):
             return ()
+        if sequence.base == 1 and self.rules.first == "auto" and self.supplier in self._from_zero:
+            self._move(BatchEvent.EXHAUSTED)
+            return (self._incomplete(_COUNTS_FROM_ZERO, missing=[0]),)
         self._move(BatchEvent.WHOLE)
         sequence.take_held()
         return (Complete(),)
+
+    def _incomplete(self, reason: str, clock: str = "", missing: Sequence[int] | None = None) -> Fail[P]:
+        """The end of an exchange that is not whole; the state says so already."""
+        missing = self._missing() if missing is None else missing
+        held, end_seen = self._sequence.take_held(), self._sequence.end is not None
+        error = IncompleteBatchError(
+            self.correlation_id, missing, end_seen=end_seen, batches=held, clock=clock, reason=reason
+        )
+        return Fail(error, held)
 
     def _broken(self, reason: str) -> Fail[P]:
         self._move(BatchEvent.BREACH)
@@ -352,22 +408,19 @@ class BatchAssembler(Generic[P]):
     def _give_up(self, due: Clock | None, now: float) -> Actions[P]:
         clock = due or ""
         counts = self.counts
-        missing = self._missing()
-        held = self._sequence.take_held()
         if self.state is BatchState.UNANSWERED:
             silent = "the source of replies ended without a reply"
             if due is not None:
                 silent = f"no reply within {self.limits.of(due)} s, {due} clock"
-            received = f"replies that could not be placed: {counts.strays}" if counts.strays else "nothing came"
+            received = f"replies without content and place: {counts.strays}" if counts.strays else "nothing came"
             if counts.replies > counts.strays:
                 received = "an acknowledgement came, and no answer"
-            return (Fail(ReplyTimeoutError(f"{silent}; {received}", self.correlation_id, clock=clock), held),)
-        end_seen = self._sequence.end is not None
+            return (Fail(ReplyTimeoutError(f"{silent}; {received}", self.correlation_id, clock=clock)),)
+        sequence = self._sequence
         within = "" if due is None else f" within {rounded(now - self._started)} s"
-        received = f"{counts.released + len(held)} batches came{within}"
-        if self._sequence.whole:
+        received = f"{counts.released + len(sequence.held)} batches came{within}"
+        if sequence.whole:
             received += ", of two answers of the supplier, neither of them whole"
-        error = IncompleteBatchError(
-            self.correlation_id, missing, end_seen=end_seen, batches=held, clock=clock, reason=received
-        )
-        return (Fail(error, held),)
+        elif sequence.base == 0 and not sequence.released:
+            received += f"; {_COUNTS_FROM_ZERO}"
+        return (self._incomplete(received, clock),)

@@ -56,10 +56,17 @@ class Matched(Generic[E, P]):
 
 @dataclass(frozen=True)
 class OrphanReply(Generic[P]):
-    """A reply without an exchange, and why."""
+    """A reply without an exchange, and why.
+
+    Attributes:
+        reply: the reply.
+        reason: why.
+        supplier: what `open` was told of the exchange that has ended; empty if it is not known.
+    """
 
     reply: Reply[P]
     reason: OrphanReason
+    supplier: str = ""
 
 
 @dataclass(frozen=True)
@@ -76,6 +83,7 @@ Match: TypeAlias = Matched[E, P] | OrphanReply[P] | HeldReply[P]
 class _Entry(Generic[E]):
     exchange: E
     serial: int
+    supplier: str
     jms_ids: list[str] = field(default_factory=list)
 
 
@@ -115,7 +123,7 @@ class PendingExchanges(Generic[E, P]):
         self._serial = 0
         self._held: deque[tuple[int, Reply[P]]] = deque()
         self._hold = hold
-        self._ended: OrderedDict[str, None] = OrderedDict()
+        self._ended: OrderedDict[str, str] = OrderedDict()
         self._remember = remember
 
     def __len__(self) -> int:
@@ -133,7 +141,15 @@ class PendingExchanges(Generic[E, P]):
         """How many replies are held for requests under way."""
         return len(self._held)
 
-    def open(self, correlation_id: str, exchange: E, *, jms_ids: Iterable[str] = (), awaits_id: bool = True) -> None:
+    def open(
+        self,
+        correlation_id: str,
+        exchange: E,
+        *,
+        jms_ids: Iterable[str] = (),
+        awaits_id: bool = True,
+        supplier: str = "",
+    ) -> None:
         """Enter an exchange; its request may be sent now.
 
         Args:
@@ -142,6 +158,7 @@ class PendingExchanges(Generic[E, P]):
             jms_ids: values of JMSCorrelationID that a reply may carry and that are known before sending, such as a
                 JMSCorrelationID of the client's own making.
             awaits_id: whether `sent` will be told what message id the request got; where not, it need not be called.
+            supplier: names who answers; replies that come too late are given with it.
 
         Raises:
             ConfigError: an empty id, or one that is pending: replies could not be told apart (R3b).
@@ -152,7 +169,7 @@ class PendingExchanges(Generic[E, P]):
         if correlation_id in self._entries or not self._by_jms_id.keys().isdisjoint(jms):
             raise ConfigError(f"an exchange with correlationId {correlation_id!r} or its message id is pending")
         self._serial += 1
-        self._entries[correlation_id] = _Entry(exchange, self._serial, jms)
+        self._entries[correlation_id] = _Entry(exchange, self._serial, supplier, jms)
         self._by_jms_id.update(dict.fromkeys(jms, correlation_id))
         if awaits_id and self.strategy is not Strategy.XML:
             self._unsent[correlation_id] = self._serial
@@ -172,7 +189,8 @@ class PendingExchanges(Generic[E, P]):
             entry.jms_ids.append(message_id)
             self._by_jms_id[message_id] = correlation_id
         elif entry is None and message_id:
-            self._forget(message_id)  # it ended before the provider told: a reply by this id is late, not unknown
+            # It ended before the provider told: a reply by this id is late, not unknown.
+            self._forget(self._ended.get(correlation_id, ""), message_id)
         self._unsent.pop(correlation_id, None)
         return self._settle()
 
@@ -207,7 +225,7 @@ class PendingExchanges(Generic[E, P]):
             return []
         for jms_id in entry.jms_ids:
             del self._by_jms_id[jms_id]
-        self._forget(correlation_id, *entry.jms_ids)
+        self._forget(entry.supplier, correlation_id, *entry.jms_ids)
         self._unsent.pop(correlation_id, None)
         return self._settle()
 
@@ -221,12 +239,12 @@ class PendingExchanges(Generic[E, P]):
         if xml and xml in self._entries:
             return Matched(self._entries[xml].exchange, reply)
         if xml and xml in self._ended:
-            return OrphanReply(reply, OrphanReason.LATE)
+            return OrphanReply(reply, OrphanReason.LATE, self._ended[xml])
         if jms and jms in self._by_jms_id:
             pending = self._by_jms_id[jms]
             return Matched(self._entries[pending].exchange, reply, irregular=self._irregular(reply, pending))
         if jms and jms in self._ended:
-            return OrphanReply(reply, OrphanReason.LATE)
+            return OrphanReply(reply, OrphanReason.LATE, self._ended[jms])
         return OrphanReply(reply, OrphanReason.UNKNOWN if xml or jms else OrphanReason.NO_ID)
 
     def _irregular(self, reply: Reply[P], pending: str) -> bool:
@@ -262,9 +280,9 @@ class PendingExchanges(Generic[E, P]):
         if self._on_orphan is not None:
             self._on_orphan(OrphanReply(reply, reason))
 
-    def _forget(self, *ids: str) -> None:
+    def _forget(self, supplier: str, *ids: str) -> None:
         for one in ids:
-            self._ended[one] = None
+            self._ended[one] = supplier
             self._ended.move_to_end(one)
         while len(self._ended) > self._remember:
             self._ended.popitem(last=False)

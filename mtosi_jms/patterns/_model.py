@@ -35,7 +35,8 @@ class Reply(Generic[P]):
         jms_correlation_id: JMSCorrelationID, None where it is not set.
         message_type: RESPONSE or ERROR.
         batch_number: batchSequenceNumber, None where absent.
-        end_of_reply: batchSequenceEndOfReply, None where absent.
+        end_of_reply: batchSequenceEndOfReply, None where absent; see `read_place`.
+        contradiction: what header and properties say differently about the place of the reply; empty: nothing.
         payload: what the caller wants back when the reply is released.
         body_digest: digest of the body by which a duplicate is told from a conflict; empty: unknown, and then every
             second reply of a number counts as a duplicate.
@@ -51,6 +52,7 @@ class Reply(Generic[P]):
     message_type: ReplyType = ReplyType.RESPONSE
     batch_number: int | None = None
     end_of_reply: bool | None = None
+    contradiction: str = ""
     body_digest: bytes | str = b""
     has_body: bool = True
     object_count: int | None = None

@@ -135,7 +135,9 @@ class SimpleExchange(Generic[P]):
         if event is SimpleEvent.ACK:
             return self._acknowledge(now)
         actions: list[Action[P]] = []
-        if reply.end_of_reply is False:
+        if reply.contradiction:
+            actions.append(Flag("R5b", reply.contradiction))
+        elif reply.end_of_reply is False:
             actions.append(Flag("C58", "the answer to a SimpleResponse request announces further replies"))
         return (*actions, Release(reply.payload, reply.batch_number), Complete())
 

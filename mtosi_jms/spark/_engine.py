@@ -31,6 +31,7 @@ from mtosi_jms.compression import is_document_name, scheme_of
 from mtosi_jms.errors import ConfigError, MtosiError, SpoolError
 from mtosi_jms.inventory import MESSAGE, load_stubs
 from mtosi_jms.spark._columns import full_schema
+from mtosi_jms.spark._envelope import RESPONSE
 from mtosi_jms.spark._files import NOT_THERE, SHELF, Lent, Reject, Sieve, disk_file, follow, lent, local_path
 from mtosi_jms.spark._hadoop import HadoopFiles
 from mtosi_jms.spark._index import SeenFile
@@ -64,6 +65,7 @@ MESSAGES: Final = pa.struct(
         ("timestamp", _TEXT),
         ("modified_ns", _LONG),
         ("mark", _TEXT),
+        ("sender", _TEXT),
     ]
 )
 """A `PlannedFile`."""
@@ -360,7 +362,9 @@ def plan_by_engine(spark: SparkSession, options: SourceOptions, scratch: str | P
     scanned = keep("scanned", _map(contents, _Look(options), _PLAN))
     messages = scanned.where("message is not null").select("path", "size", "time", "message")
     copies = _copies(spark, messages, options, keep)
-    settled = _settled(messages, copies)
+    if options.first_batch == "auto":
+        options = replace(options, from_zero=_senders_from_zero(messages))
+    settled = _settled(messages, copies, options)
     found = scanned.where("message is null or unfollowed is not null").withColumn("message", f.lit(None))
     return EnginePlan(spark, keep("plan", settled.unionByName(found).unionByName(_folders(listed))))
 
@@ -428,13 +432,19 @@ def _copies(spark: SparkSession, messages: DataFrame, options: SourceOptions, ke
     return keep("copies", _map(HadoopFiles(spark).contents(files), _Digest(options), _DIGESTS))
 
 
-def _settled(messages: DataFrame, copies: DataFrame) -> DataFrame:
+def _senders_from_zero(messages: DataFrame) -> frozenset[str]:
+    """Return the senders of which a batch 0 is among the messages."""
+    zero = messages.where((f.col("message.batch_number") == 0) & (f.col("message.kind") == RESPONSE))
+    return frozenset(row[0] or "" for row in zero.select("message.sender").distinct().collect())
+
+
+def _settled(messages: DataFrame, copies: DataFrame, options: SourceOptions) -> DataFrame:
     """Return the plan of the messages: messages to read, rejects and sequences."""
     joined = messages.join(copies, messages["message.path"] == copies["document"], "left").drop("document")
     alone = f.when(f.col("message.correlation_id").isNull(), f.col("message.path"))
     groups = joined.groupBy(f.col("message.correlation_id"), alone.alias("alone"))
     rows = f.collect_list(f.struct(*joined.columns)).alias("messages")
-    return _map(groups.agg(rows).select("messages"), _settle, _PLAN)
+    return _map(groups.agg(rows).select("messages"), _Settle(options), _PLAN)
 
 
 def _spread(files: DataFrame, most: int | None) -> DataFrame:
@@ -573,18 +583,18 @@ class _Digest:
                     yield {"document": file.path, **result}
 
 
-def _settle(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Make rows of the plan from the messages of each correlationId."""
+@dataclass(frozen=True)
+class _Settle:
+    """Makes rows of the plan from the messages of each correlationId."""
 
-    def rows() -> Iterator[dict[str, Any]]:
-        for batch in batches:
-            for group in batch.column("messages"):
-                yield from _settle_group(group.as_py())
+    options: SourceOptions
 
-    return _batches(rows(), _PLAN)
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        groups = (group.as_py() for batch in batches for group in batch.column("messages"))
+        return _batches((row for group in groups for row in _settle_group(group, self.options)), _PLAN)
 
 
-def _settle_group(group: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+def _settle_group(group: Sequence[dict[str, Any]], options: SourceOptions) -> Iterator[dict[str, Any]]:
     by_path = {row["message"]["path"]: row for row in group}
     rejects: list[Reject] = []
 
@@ -593,7 +603,8 @@ def _settle_group(group: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
             row = by_path[copy.path]
             yield copy, row["digest"] if row["damage"] is None else Reject(**row["damage"])
 
-    kept, sequences = settle((planned_file(by_path[path]["message"]) for path in sorted(by_path)), rejects, digests)
+    files = (planned_file(by_path[path]["message"]) for path in sorted(by_path))
+    kept, sequences = settle(files, rejects, digests, options)
     for file in kept:
         listed = by_path[file.path]
         yield {"path": listed["path"], "size": listed["size"], "time": listed["time"], "message": asdict(file)}

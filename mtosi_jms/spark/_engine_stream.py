@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from multiprocessing.connection import Client, Connection, Listener
 from threading import Thread
 from typing import TYPE_CHECKING, Any, Final
@@ -228,7 +228,8 @@ class EngineStream(LandingStream):
     def look_at(self, files: Sequence[SeenFile], earlier: EarlierDocuments) -> tuple[Plan, set[str]]:
         scanned, lost = self._call("look", files, self.settings)
         scanned += [self.lost(path, reason) for path, reason in lost]
-        plan = plan_scanned(scanned, self.settings, earlier, (), self._digests)
+        settings = replace(self.settings, from_zero=self.index.from_zero)
+        plan = plan_scanned(scanned, settings, earlier, (), self._digests)
         return plan, {scanned_path(each) for each in scanned}
 
     def _digests(self, files: Sequence[PlannedFile]) -> Iterable[tuple[PlannedFile, str | Reject]]:

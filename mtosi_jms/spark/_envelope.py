@@ -22,6 +22,7 @@ from mtosi_jms.compression import DAMAGED
 from mtosi_jms.errors import EnvelopeError, MalformedXmlError, MtosiError, SpoolError, XmlError
 from mtosi_jms.header import BY_TAG, DIALECTS, SLIPS
 from mtosi_jms.namespaces import SOAP11, SOAP12, clark, split_clark
+from mtosi_jms.patterns import read_place
 from mtosi_jms.spark._files import CHUNK, Reject, opened, read_whole, unreadable
 from mtosi_jms.xmlbind import HARDENED, parse_xml, refuse_doctype, syntax_error
 
@@ -42,8 +43,6 @@ _END_TAG = re.compile(
 )
 _PLAIN: Final = ("empty", DAMAGED, "no element")
 """The beginnings of error texts that are not about the XML itself."""
-_DIGITS = re.compile(r"\d{1,18}", re.ASCII)
-_TRUTH: Final = {"true": True, "1": True, "false": False, "0": False}
 _KINDS: Final = {"REQUEST": REQUEST, "RESPONSE": RESPONSE, "ERROR": FAULT, "NOTIFICATION": NOTIFICATION}
 _SUFFIXES: Final = (("Request", REQUEST), ("Response", RESPONSE), ("Exception", FAULT), ("Iterator", REQUEST))
 
@@ -55,8 +54,7 @@ class EnvelopeFacts:
     Attributes:
         kind: response, request, fault, notification, or bulk response.
         correlation_id: as received; None if absent or empty.
-        batch_number: batchSequenceNumber; None if absent or not a number.
-        end_of_reply: batchSequenceEndOfReply; None if absent or not a boolean.
+        batch_number, end_of_reply: what the header says of the place, as `mtosi_jms.patterns.Place` has it.
         body_tag: Clark name of the first element of the SOAP body; empty if the body is empty.
         header: text of the header fields by XML name, without absent fields.
         mark: of the document, as `mark_of` gives it; only `scan_head` fills it in.
@@ -125,12 +123,12 @@ def envelope_facts(root: etree._Element, source: str | None = None) -> EnvelopeF
         kind = BULK_RESPONSE
     elif kind == RESPONSE and first is None:
         raise EnvelopeError("wrong kind: a response with an empty body", source=source, line=body.sourceline)
-    number = fields.get("batchSequenceNumber", "")
+    place = read_place(fields)
     return EnvelopeFacts(
         kind=kind,
         correlation_id=fields.get("correlationId"),
-        batch_number=int(number) if _DIGITS.fullmatch(number) else None,
-        end_of_reply=_TRUTH.get(fields.get("batchSequenceEndOfReply", "")),
+        batch_number=place.number,
+        end_of_reply=place.end,
         body_tag=tag,
         header=fields,
     )

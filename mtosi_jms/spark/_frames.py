@@ -13,12 +13,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
+from pyspark.sql import Window
 from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.types import StructType
+from pyspark.sql.types import BooleanType, StringType, StructField, StructType
 
 from mtosi_jms.errors import ConfigError, XmlError
 from mtosi_jms.inventory import load_stubs
+from mtosi_jms.jms.profile import FirstBatch
 from mtosi_jms.spark._columns import LEDGER, full_schema, schema_of, values_of
 from mtosi_jms.spark._envelope import FAULT, RESPONSE, reject_of
 from mtosi_jms.spark._first_line import error_first
@@ -39,6 +41,7 @@ _FACTS: Final = (
     "source_file",
     "duplicate_files",
     "header_timestamp",
+    "header_sender_uri",
 )
 """The columns of messages from which the ledger is made."""
 
@@ -139,7 +142,9 @@ def envelope_bytes(value: str | bytes | bytearray | None) -> bytes:
     return value.encode("utf-8", "surrogatepass") if isinstance(value, str) else bytes(value or b"")
 
 
-def ledger(df: DataFrame, column: str = "body", *, timeout: float | None = None) -> DataFrame:
+def ledger(
+    df: DataFrame, column: str = "body", *, timeout: float | None = None, first_batch: FirstBatch = "auto"
+) -> DataFrame:
     """Return the ledger of some messages: one row for each sequence, on a stream one for each release of a sequence.
 
     A stream releases a sequence when it is complete, or when no message of it has arrived for `timeout`; the row then
@@ -152,6 +157,8 @@ def ledger(df: DataFrame, column: str = "body", *, timeout: float | None = None)
             envelopes (each row without a correlationId is then a sequence of its own).
         column: the column of envelopes, if `df` does not have the columns of objectType MESSAGE.
         timeout: seconds; required on a stream, and ignored elsewhere.
+        first_batch: number of the first batch of each sequence: 0, 1, or "auto": 0 for senders of which a 0 is among
+            the messages, else 1. On a stream "auto" knows the zeros of each sequence alone (C23).
 
     Returns:
         The fields of `ReplySequence` as columns (`source` is `source_file`; in `conflicts`, -1 is a message without a
@@ -162,6 +169,8 @@ def ledger(df: DataFrame, column: str = "body", *, timeout: float | None = None)
         ConfigError: `df` has neither the columns of objectType MESSAGE nor `column`; on a stream also: no `timeout`, a
             session whose state store is not RocksDB, or PySpark before 4.1.
     """
+    if first_batch not in ("auto", 0, 1):
+        raise ConfigError(f"first_batch {first_batch!r}: it is one of auto, 0, 1")
     streaming = df.isStreaming
     milliseconds = check_stateful(df, timeout, "ledger") if streaming else 0
     event_time = streaming and has_watermark(df)
@@ -173,7 +182,9 @@ def ledger(df: DataFrame, column: str = "body", *, timeout: float | None = None)
                 f"no column {column!r}: ledger() needs rows of objectType MESSAGE, or a column of envelopes"
             )
         df = parse_messages(df, "MESSAGE", column, columns=_FACTS, keep=(EVENT,) if streaming else ())
-    timestamp = f.col("header_timestamp") if "header_timestamp" in df.columns else f.lit(None).cast("string")
+    nothing = f.lit(None).cast("string")
+    timestamp = f.col("header_timestamp") if "header_timestamp" in df.columns else nothing
+    sender = f.col("header_sender_uri") if "header_sender_uri" in df.columns else nothing
     no_file = f.lit(NO_FILE)
     made_up = no_file if streaming else f.concat(no_file, f.monotonically_increasing_id().cast("string"))
     messages = df.where(f.col("kind").isin(RESPONSE, FAULT)).select(
@@ -185,21 +196,57 @@ def ledger(df: DataFrame, column: str = "body", *, timeout: float | None = None)
         (f.size(f.coalesce("duplicate_files", f.array())) + 1).alias("copies"),
         (f.col("kind") == FAULT).alias("fault"),
         timestamp.alias("time"),
-        *((EVENT,) if streaming else ()),
+        *((EVENT,) if streaming else (f.coalesce(sender, f.lit("")).alias("sender"),)),
     )
     if streaming:
-        return ledger_of_stream(messages, milliseconds, event_time=event_time)
+        return ledger_of_stream(messages, milliseconds, event_time=event_time, first_batch=first_batch)
     fact = f.struct(*(name for name in messages.columns if name != "correlation_id"))
     alone = f.when(f.col("correlation_id").isNull(), f.col("source"))
     groups = messages.groupBy("correlation_id", alone.alias("own")).agg(f.collect_list(fact).alias("facts"))
-    return groups.select("correlation_id", "facts").mapInArrow(_reckon_batches, from_arrow_schema(schema_of(LEDGER)))
+    result = from_arrow_schema(schema_of(LEDGER))
+    groups = groups.select("correlation_id", "facts")
+    if first_batch != "auto":
+        return groups.mapInArrow(_Reckoning(first_batch), result)
+    # Whether a sender counts from 0 shows only in all of its sequences: each is reckoned in both ways.
+    either = StructType([*_SENDER, StructField("one", result), StructField("zero", result)])
+    found = groups.mapInArrow(_Reckoning("auto"), either)
+    zero = f.max("has_zero").over(Window.partitionBy("sender"))
+    return found.select(f.when(zero, f.col("zero")).otherwise(f.col("one")).alias("found")).select("found.*")
 
 
-def _reckon_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """What the workers run: make sequences from grouped facts."""
-    for batch in batches:
-        found = [sequence for group in batch.to_pylist() for sequence in reckon(_receipts(group))]
-        yield pa.RecordBatch.from_pylist([values_of(LEDGER, one) for one in found], schema=schema_of(LEDGER))
+_SENDER: Final = (StructField("sender", StringType()), StructField("has_zero", BooleanType()))
+
+
+class _Reckoning:
+    """What the workers run: makes sequences from grouped facts; with "auto" each as of a sender that counts from 1 and
+    of one that counts from 0."""
+
+    def __init__(self, first_batch: FirstBatch) -> None:
+        self._first_batch = first_batch
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        ledger = schema_of(LEDGER)
+        if self._first_batch != "auto":
+            for batch in batches:
+                yield pa.RecordBatch.from_pylist(
+                    [row for group in batch.to_pylist() for row in _rows(group, self._first_batch)], schema=ledger
+                )
+            return
+        types = [("sender", pa.string()), ("has_zero", pa.bool_())]
+        either = pa.schema([*types, ("one", pa.struct(list(ledger))), ("zero", pa.struct(list(ledger)))])
+        for batch in batches:
+            rows: list[dict[str, Any]] = []
+            for group in batch.to_pylist():
+                counted = [fact for fact in group["facts"] if not fact["fault"]]
+                sender = min(filter(None, (fact["sender"] for fact in counted)), default="")
+                has_zero = any(fact["batch_number"] == 0 for fact in counted)
+                both = zip(_rows(group, 1), _rows(group, 0), strict=True)
+                rows += [{"sender": sender, "has_zero": has_zero, "one": one, "zero": zero} for one, zero in both]
+            yield pa.RecordBatch.from_pylist(rows, schema=either)
+
+
+def _rows(group: dict[str, Any], first_batch: FirstBatch) -> list[dict[str, Any]]:
+    return [values_of(LEDGER, one) for one in reckon(_receipts(group), first_batch)]
 
 
 def _receipts(group: dict[str, Any]) -> Iterator[Receipt]:

@@ -18,7 +18,7 @@ from typing import Any, Final
 from mtosi_jms.bulk import SEPARATOR
 from mtosi_jms.errors import ConfigError, JournalDamageError, SpoolError, SpoolInUseError
 from mtosi_jms.jms.ids import random_id
-from mtosi_jms.spark._landing import PlannedFile
+from mtosi_jms.spark._landing import PlannedFile, senders_from_zero
 
 FORMAT: Final = 1
 """The version of the format of the index and of offsets."""
@@ -233,12 +233,24 @@ class StreamIndex:
         with self._reporting():
             return [SeenFile(*row) for row in self._database.execute(query, (start, end)) if row[0] is not None]
 
+    @property
+    def from_zero(self) -> frozenset[str]:
+        """The senders of which a batch 0 was stored: they count from 0 (C23)."""
+        with self._reporting():
+            found = self._database.execute("SELECT value FROM meta WHERE name = 'from_zero'").fetchone()
+        return frozenset(json.loads(found[0]) if found else ())
+
     def keep(self, start: int, end: int, documents: Sequence[PlannedFile]) -> None:
         """Store the messages that the planning of a batch has found, for later batches."""
+        known = self.from_zero
+        from_zero = known | senders_from_zero(documents)
         with self._reporting(), self._transaction():
             self._database.execute("DELETE FROM document WHERE position > ? AND position <= ?", (start, end))
             rows = [(end, found.correlation_id, json.dumps(asdict(found))) for found in documents]
             self._database.executemany("INSERT INTO document VALUES (?, ?, ?)", rows)
+            if from_zero != known:
+                value = json.dumps(sorted(from_zero))
+                self._database.execute("INSERT OR REPLACE INTO meta VALUES ('from_zero', ?)", (value,))
 
     def earlier(self, position: int) -> EarlierDocuments:
         """Return the messages of batches up to a position."""

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from mtosi_jms.errors import ConfigError, SpoolError, XmlError
+from mtosi_jms.patterns import Standing, standing_of
 from mtosi_jms.spark._digest import body_digest, file_digest
 from mtosi_jms.spark._envelope import BULK_RESPONSE, FAULT, RESPONSE, reject_of, scan_head, verify
 from mtosi_jms.spark._files import SHELF, Found, Reject, documents_of, file_state, find_files, follow, is_lent
@@ -56,6 +57,7 @@ class PlannedFile:
         modified_ns: when its file, or the archive, was last changed, in nanoseconds since 1970; None for a file that
             Spark lends, because Spark has checked that.
         mark: of its beginning, see `mark_of`; empty if unknown.
+        sender: senderURI of the header; None if absent.
     """
 
     path: str
@@ -70,6 +72,7 @@ class PlannedFile:
     timestamp: str | None = None
     modified_ns: int | None = None
     mark: str = ""
+    sender: str | None = None
 
     def check(self) -> None:
         """Check that the file is what it was when it was planned.
@@ -193,7 +196,9 @@ def plan_scanned(
     correlation_ids = {file.correlation_id for file in files} | set(recalled)
     files += [file for key in correlation_ids if key is not None for file in (known or {}).get(key, ())]
     files.sort(key=lambda file: file.path)
-    kept, sequences = settle(files, rejects, digests or (lambda copies: read_digests(copies, options.whole_file_bytes)))
+    kept, sequences = settle(
+        files, rejects, digests or (lambda copies: read_digests(copies, options.whole_file_bytes)), options
+    )
     bad = {reject.file for reject in rejects}
     counts = Counter(file.kind for file in files if file.path not in bad)
     rejects.sort(key=lambda reject: reject.file)
@@ -247,8 +252,8 @@ def scan(path: str, size: int, options: SourceOptions) -> Scanned:
     except (XmlError, SpoolError) as error:
         return reject_of(error, path)
     key = (facts.correlation_id, facts.batch_number, facts.end_of_reply)
-    time = facts.header.get("timestamp")
-    found = PlannedFile(path, size, facts.kind, *key, facts.body_tag, timestamp=time)
+    time, sender = facts.header.get("timestamp"), facts.header.get("senderURI")
+    found = PlannedFile(path, size, facts.kind, *key, facts.body_tag, timestamp=time, sender=sender)
     file = replace(found, modified_ns=modified_ns, mark=facts.mark)
     return file, facts.header["fileLocationURI"] if facts.kind == BULK_RESPONSE else None
 
@@ -258,23 +263,23 @@ Digests = Callable[[Sequence[PlannedFile]], Iterable[tuple[PlannedFile, "str | R
 
 
 def settle(
-    scanned: Iterable[PlannedFile], rejects: list[Reject], digests: Digests
+    scanned: Iterable[PlannedFile], rejects: list[Reject], digests: Digests, options: SourceOptions
 ) -> tuple[list[PlannedFile], list[ReplySequence]]:
     """Remove copies of messages, and find out which sequences are complete.
 
-    Messages of different correlationIds do not affect each other, so any number of correlationIds may be settled at a
-    time.
+    Any number of correlationIds may be settled at a time: of the others only `options.from_zero` has to be known.
 
     Args:
         scanned: the messages, ordered by path.
         rejects: files that turn out to be damaged are added to it.
         digests: computes digests to find copies.
+        options: of the load.
 
     Returns:
         The messages to read, ordered by path, and the ledger.
     """
     kept, receipts = _without_duplicates(scanned, rejects, digests)
-    sequences = reckon(receipts)
+    sequences = reckon(receipts, options.first_batch, options.from_zero)
     complete = {sequence_key(found.correlation_id, found.source or ""): found.complete for found in sequences}
     for position, file in enumerate(kept):
         if file.kind == RESPONSE:
@@ -297,7 +302,7 @@ def _without_duplicates(
     several = [file for group in groups.values() if len(group) > 1 for file in group]
     bodies = {file.path: body for file, body in digests(several)} if several else {}
     for group in groups.values():
-        for digest, copies in _by_body(group, rejects, bodies).items():
+        for (digest, _), copies in _by_body(group, rejects, bodies).items():
             first = replace(copies[0], duplicates=tuple(copy.path for copy in copies[1:]))
             kept.append(first)
             receipts.append(_receipt(first, digest))
@@ -307,17 +312,16 @@ def _without_duplicates(
 
 def _by_body(
     group: list[PlannedFile], rejects: list[Reject], digests: Mapping[str, str | Reject]
-) -> dict[str, list[PlannedFile]]:
-    """Group the files of one key by the digests of their bodies; a damaged file is added to `rejects`."""
-    if len(group) == 1:
-        return {group[0].path: group}
-    copies: dict[str, list[PlannedFile]] = {}
+) -> dict[tuple[str, Standing], list[PlannedFile]]:
+    """Group the files of one key by the digests of their bodies and their end marks; a damaged file is added to
+    `rejects`."""
+    copies: dict[tuple[str, Standing], list[PlannedFile]] = {}
     for file in group:
-        body = digests[file.path]
+        body = digests[file.path] if len(group) > 1 else file.path
         if isinstance(body, Reject):
             rejects.append(body)
         else:
-            copies.setdefault(body, []).append(file)
+            copies.setdefault((body, standing_of(file.batch_number, file.end_of_reply)), []).append(file)
     return copies
 
 
@@ -340,7 +344,13 @@ def _receipt(file: PlannedFile, digest: str) -> Receipt | None:
         return None
     key = (file.correlation_id, file.batch_number, file.end_of_reply)
     copies = 1 + len(file.duplicates)
-    return Receipt(*key, digest, file.path, copies, file.kind == FAULT, time_of(file.timestamp))
+    time, sender = time_of(file.timestamp), file.sender or ""
+    return Receipt(*key, digest, file.path, copies, file.kind == FAULT, time, sender)
+
+
+def senders_from_zero(files: Iterable[PlannedFile]) -> frozenset[str]:
+    """Return the senders of which a batch 0 is among the messages: they count from 0 (C23)."""
+    return frozenset(file.sender or "" for file in files if file.batch_number == 0 and file.kind == RESPONSE)
 
 
 def readable(plan: Plan, options: SourceOptions) -> list[PlannedFile]:

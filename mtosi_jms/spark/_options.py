@@ -17,6 +17,7 @@ from typing import Any, Final, TypeVar
 
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.inventory import ALL, MESSAGE, OBJECT_TYPES
+from mtosi_jms.jms.profile import FirstBatch
 from mtosi_jms.spark._files import Sieve, expanded, folder_here
 
 
@@ -54,6 +55,13 @@ def _choice(kind: type[Choice]) -> Callable[[str, str], Choice]:
         raise ConfigError(f"{name} is {text!r}; there are {', '.join(str(member.value) for member in kind)}")
 
     return read
+
+
+def _first_batch(name: str, text: str) -> FirstBatch:
+    found: FirstBatch | None = {"auto": "auto", "0": 0, "1": 1}.get(text.strip().lower())  # type: ignore[assignment]
+    if found is None:
+        raise ConfigError(f"{name} is {text!r}; there are auto, 0, 1")
+    return found
 
 
 def _words(name: str, text: str) -> tuple[str, ...]:
@@ -174,6 +182,10 @@ class SourceOptions:
     on_incomplete: OnIncomplete = field(
         default=OnIncomplete.WARN, metadata=_option("onIncomplete", _choice(OnIncomplete))
     )
+    # The number of the first batch of each sequence, 0 or 1; auto: 0 for a sender of which a 0 was seen, else 1 (C23).
+    first_batch: FirstBatch = field(default="auto", metadata=_option("firstBatch", _first_batch))
+    # Senders of which earlier runs have seen a batch 0.
+    from_zero: frozenset[str] = frozenset()
     # The kinds of messages whose objects are read: RESPONSE, NOTIFICATION, REQUEST, joined by commas.
     message_types: frozenset[str] = field(
         default=frozenset({"response"}), metadata=_option("messageTypes", _message_types)

@@ -4,12 +4,14 @@ The rules, which hold for every reader of a landing:
 
 - A sequence is all responses with one correlationId, compared with its white space. A response without a correlationId
   is a sequence of its own.
-- A duplicate has the key (correlationId, batchSequenceNumber) and the body of another message. The same key with
-  another body is a conflict: both messages are kept.
-- Numbers start at 1, or at 0 if a 0 has arrived (C23). The batch with the end-of-reply mark says how many there are.
-- A response without a number that is alone in its sequence is complete (C58).
-- Complete means: the end is known, every number up to it has arrived, no number is beyond it, and no fault ended the
-  exchange.
+- What a response says of its place is read by `mtosi_jms.patterns.read_place`, as a requestor reads it.
+- A duplicate has the key (correlationId, batchSequenceNumber), the body and the end mark of another message. The same
+  key with another body or end mark is a conflict: both messages are kept, and the sequence is not complete.
+- Numbers start at 1, or at 0 if a 0 of the same sender has arrived, in this sequence or in another one (C23), or where
+  `first_batch` says so. The batch with the end-of-reply mark says how many there are.
+- A response without a number that is alone in its sequence is complete, unless it says that it is one of several (C58).
+- Complete means: the end is known, every number up to it has arrived, no number is beyond it, nothing is in conflict or
+  without a number among others, and no fault ended the exchange.
 - The first and the last time are the earliest and the latest timestamp in the headers of responses and faults, in UTC;
   a timestamp without a zone is taken as UTC. Messages without a readable timestamp are ignored; if no message has one,
   both times are unknown. If a reader has removed copies, only the copy that it kept counts.
@@ -20,12 +22,14 @@ The ledger of a landing is the result of `reckon` for its messages: one row for 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from typing import Final
 
 from mtosi_jms.errors import ExchangeError
+from mtosi_jms.jms.profile import FirstBatch
+from mtosi_jms.patterns import Standing, standing_of
 from mtosi_jms.xmlbind import parse_date_time, parse_loose_date_time
 
 NO_FILE: Final = "#"
@@ -40,13 +44,13 @@ class Receipt:
 
     Attributes:
         correlation_id: correlationId of the header, as received; None if absent.
-        batch_number: batchSequenceNumber; None if absent.
-        end: batchSequenceEndOfReply; None if absent.
+        batch_number, end: as in `mtosi_jms.patterns.Place`.
         digest: a text that is equal for equal bodies and different for different ones.
         source: file or other origin; identifies a sequence without a correlationId.
         copies: how often this message was found; more than 1 if a reader has already removed duplicates.
         fault: whether the message is a fault, which ends the exchange and is not a batch (C59).
         time: timestamp of the header, with a zone (`time_of`); None if absent or unreadable.
+        sender: senderURI; empty if absent.
     """
 
     correlation_id: str | None
@@ -57,6 +61,7 @@ class Receipt:
     copies: int = 1
     fault: bool = False
     time: dt.datetime | None = None
+    sender: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +77,9 @@ class ReplySequence:
         missing: numbers known to be missing, sorted; the first 1000 of them.
         missing_count: how many numbers are known to be missing.
         duplicates: number of superfluous copies.
-        conflicts: numbers that arrived with different bodies; None is a response without a number.
-        unexpected: numbers beyond the end of the reply.
+        conflicts: numbers that arrived with different bodies or end marks; None is a response without a number that
+            differs from another one, or that says that it is one of several.
+        unexpected: numbers beyond the end of the reply, or below the first.
         faults: number of faults with this correlationId.
         complete: see the rules in the module docstring.
         first_time, last_time: see the rules in the module docstring.
@@ -128,11 +134,15 @@ def sequence_key(correlation_id: str | None, source: str) -> SequenceKey:
     return (None, source) if correlation_id is None else (correlation_id, None)
 
 
-def reckon(receipts: Iterable[Receipt]) -> list[ReplySequence]:
+def reckon(
+    receipts: Iterable[Receipt], first_batch: FirstBatch = "auto", from_zero: Collection[str] = ()
+) -> list[ReplySequence]:
     """Return the sequences of some messages, sorted by correlationId, those without one last.
 
     Args:
         receipts: messages in any order.
+        first_batch: number of the first batch of each sequence; "auto": 0 for senders of which a 0 was seen, else 1.
+        from_zero: further senders of which a 0 was seen.
 
     Returns:
         One entry for each sequence with at least one response. Faults alone make no sequence.
@@ -141,7 +151,12 @@ def reckon(receipts: Iterable[Receipt]) -> list[ReplySequence]:
     for receipt in receipts:
         key = sequence_key(receipt.correlation_id, receipt.source)
         groups.setdefault(key, _Group()).add(receipt)
-    sequences = [group.sequence(key) for key, group in groups.items() if group.digests]
+    zero = {*from_zero, *(group.sender for group in groups.values() if 0 in group.digests)}
+    sequences = [
+        group.sequence(key, (0 if group.sender in zero else 1) if first_batch == "auto" else first_batch)
+        for key, group in groups.items()
+        if group.digests
+    ]
     return sorted(
         sequences, key=lambda found: (found.correlation_id is None, found.correlation_id or "", found.source or "")
     )
@@ -170,7 +185,10 @@ def describe(found: ReplySequence) -> str:
     if found.expected is None:
         lacks.append("the end of the reply never came")
     if found.unexpected:
-        lacks.append(f"numbers beyond the end: {', '.join(map(str, found.unexpected[:10]))}")
+        lacks.append(f"numbers beyond the end, or below the first: {', '.join(map(str, found.unexpected[:10]))}")
+    if found.conflicts:
+        named = ("no number" if number is None else str(number) for number in found.conflicts[:10])
+        lacks.append(f"different responses with one number, or one of several without a number: {', '.join(named)}")
     if found.faults:
         lacks.append("ended by a fault")
     return f"{name} {', '.join(lacks) or 'complete'}"
@@ -180,7 +198,8 @@ def describe(found: ReplySequence) -> str:
 class _Group:
     """The messages of one sequence while they are counted."""
 
-    digests: dict[int | None, dict[str, int]] = field(default_factory=dict)
+    digests: dict[int | None, dict[tuple[str, Standing], int]] = field(default_factory=dict)
+    senders: set[str] = field(default_factory=set)
     ends: set[int] = field(default_factory=set)
     faults: int = 0
     first: dt.datetime | None = None
@@ -194,18 +213,29 @@ class _Group:
             self.faults += receipt.copies
             return
         copies = self.digests.setdefault(receipt.batch_number, {})
-        copies[receipt.digest] = copies.get(receipt.digest, 0) + receipt.copies
-        if receipt.end and receipt.batch_number is not None:
+        standing = standing_of(receipt.batch_number, receipt.end)
+        copies[receipt.digest, standing] = copies.get((receipt.digest, standing), 0) + receipt.copies
+        self.senders.add(receipt.sender)
+        if standing is Standing.LAST and receipt.batch_number is not None:
             self.ends.add(receipt.batch_number)
 
-    def sequence(self, key: SequenceKey) -> ReplySequence:
+    @property
+    def sender(self) -> str:
+        """Who has sent the responses: the first by name, should there be several."""
+        return min(filter(None, self.senders), default="")
+
+    def sequence(self, key: SequenceKey, first: int) -> ReplySequence:
         numbers = sorted(number for number in self.digests if number is not None)
-        end = max(self.ends, default=None)
-        gaps = _Gaps(numbers, end)
-        expected = 1 if not numbers else None if end is None else end - gaps.base + 1
-        unexpected = tuple(number for number in numbers if end is not None and number > end)
-        certain = expected is not None and not gaps.count and not unexpected
+        end = min(self.ends, default=None)
+        gaps = _Gaps(numbers, end, first)
+        unplaced = any(standing is Standing.UNPLACED for _, standing in self.digests.get(None, ()))
+        alone = not numbers and not unplaced
+        expected = 1 if alone else None if end is None else max(end - first + 1, 0)
+        unexpected = tuple(number for number in numbers if number < first or (end is not None and number > end))
         conflicts = [number for number, copies in self.digests.items() if len(copies) > 1]
+        if None in self.digests and not alone and None not in conflicts:
+            conflicts.append(None)
+        certain = expected is not None and not gaps.count and not unexpected and not conflicts
         return ReplySequence(
             correlation_id=key[0],
             source=key[1],
@@ -225,14 +255,13 @@ class _Group:
 
 
 class _Gaps:
-    """The missing numbers, found without counting through all numbers."""
+    """The missing numbers from `first` on, found without counting through all numbers."""
 
-    def __init__(self, numbers: Sequence[int], end: int | None) -> None:
-        self.base = 0 if numbers and numbers[0] == 0 else 1
+    def __init__(self, numbers: Sequence[int], end: int | None, first: int) -> None:
         last = end if end is not None else max(numbers, default=0)
-        within = [number for number in numbers if number <= last]
-        self._bounds = [self.base - 1, *within, last + 1]
-        self.count = last - self.base + 1 - len(within) if numbers else 0
+        within = [number for number in numbers if first <= number <= last]
+        self._bounds = [first - 1, *within, last + 1]
+        self.count = max(last - first + 1 - len(within), 0) if numbers else 0
 
     def __iter__(self) -> Iterator[int]:
         pairs = zip(self._bounds, self._bounds[1:], strict=False)

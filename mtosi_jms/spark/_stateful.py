@@ -26,6 +26,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 from pyspark.sql.types import LongType, StructField, StructType, TimestampType
 
 from mtosi_jms.errors import ConfigError
+from mtosi_jms.jms.profile import FirstBatch
 from mtosi_jms.spark._columns import LEDGER, schema_of, values_of
 from mtosi_jms.spark._sequences import Receipt, ReplySequence, reckon, time_of
 from mtosi_jms.spark._session import ROCKSDB, STATE_STORE
@@ -81,17 +82,22 @@ def has_watermark(df: DataFrame) -> bool:
     return any(_DELAY in field.metadata for field in df.schema)
 
 
-def ledger_of_stream(messages: DataFrame, timeout: int, *, event_time: bool) -> DataFrame:
+def ledger_of_stream(
+    messages: DataFrame, timeout: int, *, event_time: bool, first_batch: FirstBatch = "auto"
+) -> DataFrame:
     """Return the ledger of a stream.
 
     Args:
         messages: the fields of `Receipt`, with the time as text, and `EVENT`.
         timeout: milliseconds.
         event_time: whether the stream has a watermark.
+        first_batch: as for `reckon`.
     """
     groups = _grouped(messages, "correlation_id", "digest")
     result = StructType([*from_arrow_schema(schema_of(LEDGER)).fields, StructField(REVISION, LongType())])
-    return groups.transformWithState(_Ledger(timeout, event_time), result, "Append", _time_mode(event_time))
+    return groups.transformWithState(
+        _Ledger(timeout, event_time, first_batch), result, "Append", _time_mode(event_time)
+    )
 
 
 def latest_of_stream(
@@ -189,6 +195,10 @@ class _Aging(StatefulProcessor):
 class _Ledger(_Aging):
     """Releases a sequence when it is complete or silent for the timeout, and again whenever rows arrive later."""
 
+    def __init__(self, timeout: int, event_time: bool, first_batch: FirstBatch) -> None:
+        super().__init__(timeout, event_time)
+        self._first_batch = first_batch
+
     def init(self, handle: StatefulProcessorHandle) -> None:
         super().init(handle)
         self._receipts = handle.getListState("receipts", _RECEIPT)
@@ -197,7 +207,8 @@ class _Ledger(_Aging):
     def _alone(self, rows: Iterator[Row]) -> Iterator[Row]:
         """Release each response without a correlationId: it is a sequence of its own."""
         for row in rows:
-            yield from (_released(found, 1) for found in reckon([_receipt(None, _facts(row), row.source)]))
+            found = reckon([_receipt(None, _facts(row), row.source)], self._first_batch)
+            yield from (_released(sequence, 1) for sequence in found)
 
     def _known(self, key: str, rows: Iterator[Row], now: TimerValues) -> Iterator[Row]:
         events: list[int | None] = []
@@ -222,7 +233,7 @@ class _Ledger(_Aging):
             self._revision.clear()
 
     def _reckoned(self, key: str) -> list[ReplySequence]:
-        return reckon(_receipt(key, facts) for facts in self._receipts.get())
+        return reckon((_receipt(key, facts) for facts in self._receipts.get()), self._first_batch)
 
     def _release(self, found: ReplySequence, revision: int) -> Row:
         self._revision.update((revision,))

@@ -264,7 +264,7 @@ class FileStream(DataSourceStreamReader, ABC):
         found = find_files(sound)
         found = Found(found.files, (*found.rejects, *gone))
         new = {path for path, _ in found.files} | {reject.file for reject in found.rejects}
-        return plan_landing(self.settings, found, earlier), new
+        return plan_landing(replace(self.settings, from_zero=self.index.from_zero), found, earlier), new
 
     def lost(self, path: str, what: str) -> Reject:
         """Return the reject of a file that has changed or is gone.

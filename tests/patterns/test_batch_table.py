@@ -60,7 +60,8 @@ REPLIES: dict[BatchEvent, list[Reply[str]]] = {
     E.WHOLE: [batch(2), batch(3)],
     E.DUPLICATE: [batch(1)],
     E.CONFLICT: [batch(1, digest="other")],
-    E.STRAY: [batch(-1)],
+    E.STRAY: [Reply(payload="empty", end_of_reply=False, has_body=False)],
+    E.UNPLACED: [Reply(payload="somewhere", end_of_reply=False)],
     E.BREACH: [batch(100_000)],
     E.ERROR: [ERROR],
 }
@@ -73,6 +74,7 @@ SAID: dict[BatchEvent, list[type]] = {
     E.DUPLICATE: [Duplicate],
     E.CONFLICT: [Conflict],
     E.STRAY: [Stray],
+    E.UNPLACED: [Stray, Fail],
     E.BREACH: [Stray, Fail],
     E.ERROR: [Fault],
     E.TIMEOUT: [Fail],

@@ -174,7 +174,7 @@ class TestBase:
         feed(machine, batch(1))
         fail = failure(feed(machine, batch(0)))
         assert isinstance(fail.error, ProtocolError)
-        assert "set first to 0" in str(fail.error)
+        assert "set first_batch to 0" in str(fail.error)
 
     def test_zero_first_holds_back_until_zero_is_there(self) -> None:
         machine = assembler(first=0)
@@ -193,12 +193,53 @@ class TestBase:
         assert isinstance(error, IncompleteBatchError)
         assert (error.missing, error.clock, list(error.batches)) == ((0,), "grace", [1, 2])
 
-    def test_zero_is_a_stray_where_the_peer_counts_from_one(self) -> None:
+    @pytest.mark.parametrize("number", [0, -1])
+    def test_a_number_below_the_first_ends_the_exchange(self, number: int) -> None:
         machine = assembler(first=1)
-        (stray,) = feed(machine, batch(0))
+        stray, fail = feed(machine, batch(number))
         assert isinstance(stray, Stray)
         assert stray.rule == "C23"
-        assert released(feed(machine, batch(1, end=True))) == [1]
+        assert isinstance(fail, Fail)
+        assert isinstance(fail.error, ProtocolError)
+        assert "first_batch" in str(fail.error)
+
+    @pytest.mark.obligation("BAT4")
+    @pytest.mark.parametrize("order", [(1, 2), (2, 1), (2, "tick"), (1, 2, 0)])
+    def test_a_supplier_of_which_a_zero_was_seen_counts_from_zero(self, order: tuple[Any, ...]) -> None:
+        seen: set[str] = set()
+        before = BatchAssembler[str]("a", started=0.0, supplier="EMS", from_zero=seen)
+        feed(before, batch(0, end=True))
+        assert seen == {"EMS"}
+        machine = BatchAssembler[str]("b", started=0.0, supplier="EMS", from_zero=seen)
+        feed(machine, *(batch(number, end=number == 2) for number in order if number != "tick"))
+        if 0 in order:
+            assert machine.state is BatchState.COMPLETE
+            return
+        error = failure(machine.tick(1e6)).error
+        assert isinstance(error, IncompleteBatchError)
+        assert error.missing[0] == 0
+        assert "counts from 0" in str(error)
+        other = BatchAssembler[str]("c", started=0.0, supplier="other", from_zero=seen)
+        assert released(feed(other, batch(1, end=True))) == [1]
+        told = BatchAssembler[str]("d", started=0.0, rules=BatchRules(first=1), supplier="EMS", from_zero=seen)
+        assert released(feed(told, batch(1, end=True))) == [1]
+
+    @pytest.mark.obligation("BAT4")
+    def test_a_zero_that_is_seen_meanwhile_counts_too(self) -> None:
+        seen: set[str] = set()
+        both = [BatchAssembler[str](name, started=0.0, supplier="EMS", from_zero=seen) for name in "ab"]
+        assert released(feed(both[0], batch(1))) == [1]
+        feed(both[1], batch(0))
+        error = failure(feed(both[0], batch(2, end=True))).error
+        assert isinstance(error, IncompleteBatchError)
+        assert (error.missing, both[0].state) == ((0,), BatchState.INCOMPLETE)
+
+    @pytest.mark.obligation("BAT4")
+    def test_a_zero_that_comes_too_late_is_remembered(self) -> None:
+        seen: set[str] = set()
+        machine = BatchAssembler[str]("a", started=0.0, supplier="EMS", from_zero=seen)
+        assert feed(machine, batch(1, end=True), batch(0))[-1] == Orphan(batch(0))
+        assert seen == {"EMS"}
 
     def test_a_single_batch_zero(self) -> None:
         assert feed(assembler(), batch(0, end=True)) == [Release("b0", 0), Complete()]
@@ -220,24 +261,40 @@ class TestBatchFields:
         assert rest == [Release("bNone", None), Complete()]
         assert feed(machine, batch(None, end=None)) == [Orphan(batch(None, end=None))]
 
-    def test_a_lone_reply_that_announces_more_has_no_place(self) -> None:
-        machine = assembler()
-        (stray,) = feed(machine, batch(None, end=False))
-        assert isinstance(stray, Stray)
-        assert machine.state is BatchState.WAITING
-        error = failure(machine.tick(1e6)).error
-        assert isinstance(error, ReplyTimeoutError)
-        assert "could not be placed: 1" in str(error)
-
-    @pytest.mark.obligation("R5a")
+    @pytest.mark.obligation("R5a", "BAT1")
+    @pytest.mark.parametrize("before", [[], [batch(1)], [batch(2, end=True)]], ids=["first", "amid", "at the end"])
     @pytest.mark.parametrize("end", [None, True, False])
-    def test_a_reply_without_number_among_numbered_ones_is_a_stray(self, end: bool | None) -> None:
+    def test_content_without_a_place_makes_a_reply_incomplete(self, before: list[Reply[str]], end: bool | None) -> None:
         machine = assembler()
-        feed(machine, batch(1))
-        (stray,) = feed(machine, batch(None, end=end))
+        feed(machine, *before)
+        unplaced = batch(None, end=end)
+        actions = feed(machine, unplaced)
+        if not before and end is not False:
+            assert machine.state is BatchState.COMPLETE
+            return
+        stray, fail = actions
         assert isinstance(stray, Stray)
-        assert (stray.rule, machine.counts.strays) == ("R5a", 1)
+        assert (stray.rule, stray.reply, machine.counts.strays) == ("R5a", unplaced, 1)
+        assert isinstance(fail, Fail)
+        assert isinstance(fail.error, IncompleteBatchError)
+        assert machine.state is BatchState.INCOMPLETE
+
+    def test_a_reply_without_content_and_place_is_a_stray(self) -> None:
+        machine = assembler()
+        empty = batch(None, end=False, has_body=False)
+        (stray,) = feed(machine, empty)
+        assert isinstance(stray, Stray)
+        assert "content and place: 1" in str(failure(machine.tick(1e6)).error)
+        machine = assembler()
+        assert isinstance(feed(machine, batch(1), batch(None, end=None, has_body=False))[-1], Stray)
         assert released(feed(machine, batch(2, end=True))) == [2]
+
+    @pytest.mark.obligation("BAT2")
+    def test_a_place_that_is_said_in_two_ways_ends_the_exchange(self) -> None:
+        machine = assembler()
+        error = failure(feed(machine, batch(None, end=False, contradiction="the number is 1 and 2"))).error
+        assert isinstance(error, ProtocolError)
+        assert "1 and 2" in str(error)
 
     def test_batch_zero_counts_as_a_numbered_one(self) -> None:
         machine = assembler()
@@ -385,7 +442,7 @@ class TestClocks:
     def test_only_what_brings_something_new_restarts_the_gap(self) -> None:
         machine = self.machine(on_conflict="keep_first")
         machine.receive(batch(1, digest="a"), 105.0)
-        for reply in (batch(1, digest="a"), batch(1, digest="b"), batch(None, end=None)):
+        for reply in (batch(1, digest="a"), batch(1, digest="b"), batch(None, end=None, has_body=False)):
             machine.receive(reply, 120.0)
         assert machine.deadline == (125.0, Clock.GAP)
 
@@ -430,7 +487,8 @@ def test_the_end_of_the_source_is_an_incomplete_reply_without_a_clock() -> None:
 
 def test_the_counts_add_up() -> None:
     machine = assembler(on_conflict="keep_first")
-    feed(machine, batch(1, digest="a"), batch(1, digest="a"), batch(1, digest="b"), batch(None), batch(2, end=True))
+    feed(machine, batch(1, digest="a"), batch(1, digest="a"), batch(1, digest="b"))
+    feed(machine, batch(None, has_body=False), batch(2, end=True))
     counts = machine.counts
     assert (counts.replies, counts.released, counts.duplicates, counts.conflicts, counts.strays) == (5, 2, 1, 1, 1)
 

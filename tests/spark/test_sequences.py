@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import datetime as dt
 import random
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mtosi_jms.patterns import standing_of
 from mtosi_jms.spark._sequences import LISTED, Receipt, ReplySequence, reckon, time_of, time_text
 
 Fact = Receipt | tuple[str | None, int | None, bool | None, str]
@@ -55,7 +57,7 @@ def test_duplicate_is_counted_and_nothing_else() -> None:
 
 def test_same_number_other_body_is_a_conflict() -> None:
     found = one(("c", 1, False, "a"), ("c", 1, False, "b"), ("c", 2, True, "c"))
-    assert (found.conflicts, found.duplicates, found.batches, found.complete) == ((1,), 0, 2, True)
+    assert (found.conflicts, found.duplicates, found.batches, found.complete) == ((1,), 0, 2, False)
 
 
 def test_copies_removed_by_a_reader_count() -> None:
@@ -79,8 +81,54 @@ def test_lone_reply_without_number_is_complete() -> None:
     assert (found.batches, found.expected, found.received, found.complete) == (1, 1, (), True)
 
 
-def test_two_replies_without_number_conflict() -> None:
-    assert one(("c", None, None, "a"), ("c", None, None, "b")).conflicts == (None,)
+@pytest.mark.obligation("BAT1")
+@pytest.mark.parametrize(
+    "facts",
+    [
+        [(None, None, "a"), (None, None, "b")],
+        [(None, True, "a"), (None, False, "b")],
+        [(None, False, "a")],
+        [(None, False, "a"), (None, True, "a")],
+        [(1, True, "a"), (None, None, "b")],
+        [(1, False, "a"), (None, False, "c"), (2, True, "b")],
+    ],
+)
+def test_content_without_a_place_makes_a_sequence_incomplete(facts: list[tuple[int | None, bool | None, str]]) -> None:
+    found = one(*(("c", *fact) for fact in facts))
+    assert (found.complete, found.conflicts) == (False, (None,))
+
+
+def test_another_end_mark_is_a_conflict() -> None:
+    found = one(("c", 1, False, "a"), ("c", 2, True, "b"), ("c", 2, False, "b"))
+    assert (found.complete, found.conflicts) == (False, (2,))
+
+
+def test_two_ends_are_not_complete() -> None:
+    found = one(("c", 1, False, "a"), ("c", 2, True, "b"), ("c", 3, True, "c"))
+    assert (found.complete, found.unexpected) == (False, (3,))
+
+
+@pytest.mark.obligation("BAT5")
+@pytest.mark.parametrize(
+    ("first_batch", "senders", "known", "complete", "missing"),
+    [
+        ("auto", ("EMS", "EMS"), (), False, (0,)),
+        ("auto", ("EMS", "other"), (), True, ()),
+        ("auto", ("other", "EMS"), ("EMS",), False, (0,)),
+        ("auto", ("", ""), (), False, (0,)),
+        (0, ("EMS", "other"), (), False, (0,)),
+        (1, ("EMS", "EMS"), ("EMS",), True, ()),
+    ],
+)
+def test_a_sender_of_which_a_zero_was_seen_counts_from_zero(
+    first_batch: Any, senders: tuple[str, str], known: tuple[str, ...], complete: bool, missing: tuple[int, ...]
+) -> None:
+    zero = [Receipt("a", number, number == 1, str(number), sender=senders[0]) for number in (0, 1)]
+    one_on = [Receipt("b", number, number == 2, str(number), sender=senders[1]) for number in (1, 2)]
+    first, second = reckon([*zero, *one_on], first_batch, known)
+    assert (second.complete, second.missing) == (complete, missing)
+    assert first.complete == (first_batch != 1)
+    assert first.unexpected == ((0,) if first_batch == 1 else ())
 
 
 def test_number_beyond_the_end() -> None:
@@ -127,7 +175,7 @@ def test_order_does_not_matter(
 @given(RECEIPTS)
 def test_nothing_is_lost_or_counted_twice(receipts: list[tuple[str | None, int | None, bool | None, str]]) -> None:
     found = reckon(Receipt(*item, source=f"f{position}") for position, item in enumerate(receipts))
-    keys = {(item[0], item[1], item[3]) for item in receipts if item[0] is not None}
+    keys = {(*item[:2], standing_of(item[1], item[2]), item[3]) for item in receipts if item[0] is not None}
     alone = sum(item[0] is None for item in receipts)
     known = [sequence for sequence in found if sequence.correlation_id is not None]
     assert len(keys) + sum(sequence.duplicates for sequence in known) + alone == len(receipts)

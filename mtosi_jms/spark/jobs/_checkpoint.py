@@ -19,7 +19,7 @@ from pyarrow import parquet
 from mtosi_jms.errors import ConfigError, SpoolError, SpoolInUseError
 from mtosi_jms.spark._files import Reject, disk_file
 from mtosi_jms.spark._index import SeenFile
-from mtosi_jms.spark._landing import Plan, PlannedFile, Scanned, scanned_path
+from mtosi_jms.spark._landing import Plan, PlannedFile, Scanned, scanned_path, senders_from_zero
 from mtosi_jms.spark._listing import Listing
 from mtosi_jms.spark._options import OnIncomplete, SourceOptions
 
@@ -43,9 +43,10 @@ _SCHEMA: Final = pa.schema(
         ("end_of_reply", pa.bool_()),
         ("body_tag", pa.string()),
         ("timestamp", pa.string()),
+        ("sender", pa.string()),
     ]
 )
-_MESSAGE: Final = ("kind", "correlation_id", "batch_number", "end_of_reply", "body_tag", "timestamp")
+_MESSAGE: Final = ("kind", "correlation_id", "batch_number", "end_of_reply", "body_tag", "timestamp", "sender")
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +149,7 @@ class Checkpoint:
     Attributes:
         documents: by path; the path of a document in an archive is `ARCHIVE!/MEMBER`.
         closings: the oldest first; they also end objects that a later run finds in older messages.
+        from_zero: the senders of which a batch 0 was seen (C23).
         tables: by object type.
     """
 
@@ -166,6 +168,7 @@ class Checkpoint:
         self._identity = dict(identity)
         self.documents: dict[str, Document] = {}
         self.closings: tuple[Closing, ...] = ()
+        self.from_zero: frozenset[str] = frozenset()
         self.tables: dict[str, Table] = {}
         self._stamp = self._now()
         if self._stamp is None:
@@ -190,6 +193,7 @@ class Checkpoint:
         self.closings = tuple(
             Closing(dt.datetime.fromisoformat(time), kind, name) for time, kind, name in metadata["closings"]
         )
+        self.from_zero = frozenset(metadata.get("from_zero", ()))
         self.tables = {label: Table(version, tuple(names)) for label, (version, names) in metadata["tables"].items()}
 
     @property
@@ -291,6 +295,7 @@ class Checkpoint:
             if (facts := news.facts_of(reject.file)) is not None:
                 documents[reject.file] = Document(facts, REJECTED, None)
         after.documents = documents
+        after.from_zero = self.from_zero | senders_from_zero(plan.files)
         after.tables = dict(self.tables)
         remembered = {replace(closing, sequence="") for closing in (*self.closings, *closings)}
         after.closings = tuple(sorted(remembered, key=lambda one: (one.time, one.object_type, one.name))[-_REMEMBERED:])
@@ -301,6 +306,7 @@ class Checkpoint:
         metadata = {
             "version": VERSION,
             "identity": self._identity,
+            "from_zero": sorted(self.from_zero),
             "closings": [(one.time.isoformat(), one.object_type, one.name) for one in self.closings],
             "tables": {label: (table.version, table.changed_columns) for label, table in self.tables.items()},
         }
@@ -340,7 +346,8 @@ def _document(row: Mapping[str, Any]) -> Document:
     file = FileFacts(row["size"], row["time_ns"], row["sha256"])
     if row["kind"] is None:
         return Document(file, row["state"], None)
-    facts = {name: row[name] for name in _MESSAGE} | {"modified_ns": file.time_ns}
+    # A checkpoint of an earlier release has no sender.
+    facts: dict[str, Any] = {name: row.get(name) for name in _MESSAGE} | {"modified_ns": file.time_ns}
     return Document(file, row["state"], PlannedFile(path=row["path"], size=row["size"], **facts))
 
 

@@ -155,7 +155,7 @@ class Growth:
         if source.verify is not self._verify:
             self.news = self.news.again(source)
         self._verify = None
-        return self.news.plan(source)
+        return self.news.plan(replace(source, from_zero=self.checkpoint.from_zero))
 
     def merge(  # noqa: PLR0915 - one step after the other
         self, spark: SparkSession, lake: Lake, source: SourceOptions, plan: Plan, written: Written, staged: Staging

@@ -33,6 +33,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 from mtosi_jms.compression import scheme_of
 from mtosi_jms.errors import ConfigError, MtosiError
 from mtosi_jms.inventory import ALL, MESSAGE, class_for, load_stubs
+from mtosi_jms.jms.profile import FirstBatch
 from mtosi_jms.report import Fact, RejectLine, Report, SequenceLine, Table, duration, number
 from mtosi_jms.spark._columns import LEDGER, values_of
 from mtosi_jms.spark._engine import EngineListing, EnginePlan
@@ -83,6 +84,7 @@ class IngestOptions(JobOptions):
         write: replace: make the tables anew; merge: keep the last state of each object; append: keep its history.
         since_last: with merge or append: read only what is new since the last ingest.
         snapshot: with merge or append: close objects that a complete answer does not have.
+        first_batch: as the option `firstBatch` of the source: "auto", 0 or 1.
     """
 
     landing: str | Path
@@ -95,6 +97,7 @@ class IngestOptions(JobOptions):
     write: str = _REPLACE
     since_last: bool = False
     snapshot: bool = False
+    first_batch: FirstBatch = "auto"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -250,6 +253,7 @@ def _source_options(options: IngestOptions) -> SourceOptions:
             "mode": options.mode,
             "onIncomplete": _SYNONYMS.get(options.on_incomplete, options.on_incomplete),
             "stubs": options.stubs,
+            "firstBatch": str(options.first_batch),
             "bulkFiles": json.dumps([str(folder) for folder in options.bulk_files]),
         }
     )
