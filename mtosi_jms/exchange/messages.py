@@ -31,6 +31,7 @@ _PLACED: Final = Place.FIELDS[:2]
 _PROPERTIES: Final = {
     spelled: field for field in Place.FIELDS for name in [f"MTOSI_{field}"] for spelled in (name, name.casefold())
 }
+_UTF16: Final = (b"\xff\xfe", b"\xfe\xff")
 _BODY: Final = re.compile(rb"<(?:[\w.-]+:)?Body[\s/>]")
 
 
@@ -185,6 +186,8 @@ def _body_digest(document: bytes) -> bytes:
 
     It is the interpreter's keyed hash: valid only in this process, and five times as fast as other digests.
     """
+    if document[:2] in _UTF16:
+        document = document.decode("utf-16", "replace").encode()
     body = _BODY.search(document)
     return hash(memoryview(document)[body.start() if body else 0 :]).to_bytes(8, "little", signed=True)
 

@@ -159,7 +159,7 @@ class BatchSequence(Generic[P]):
     def known(self, number: int, end: bool | None, digest: bytes | str) -> Known:
         """Whether `number` came before, and if so whether as the same batch: same body and same end mark.
 
-        An absent end mark makes no difference; with a digest that is unknown on either side nothing is proved.
+        An absent end mark counts as not the last; with a digest that is unknown on either side nothing is proved.
         """
         if number in self.held:
             before = self.held[number][1]
@@ -169,7 +169,7 @@ class BatchSequence(Generic[P]):
             return Known.NEW
         folded = fold(digest)
         unproven = _UNKNOWN in (before, folded)
-        other_end = end is not None and end != (number == self.end)
+        other_end = bool(end) != (number == self.end)
         if other_end or (before != folded and not unproven):
             return Known.OTHER
         return Known.UNPROVEN if unproven else Known.SAME
