@@ -55,6 +55,7 @@ def test_batches_come_in_order(mtosi_exchange: Any, small_ems: Any, numbers: Num
     ],
     ids=["shuffled", "overtaken", "reversed", "doubled", "late copies", "all at once"],
 )
+@pytest.mark.obligation("BAT6")
 def test_batches_are_put_in_order_each_once(tamper: Tamper, small_ems: Any, numbers: Numbers) -> None:
     """P32."""
     with exchange([small_ems(20)], tamper=tamper) as pair:
@@ -76,6 +77,7 @@ def test_batches_are_put_in_order_each_once(tamper: Tamper, small_ems: Any, numb
         (range(1, 4), [[1, 2]], (2, 3, 4), True, [5]),
     ],
 )
+@pytest.mark.obligation("BAT8")
 def test_missing_batches_are_named(
     lost: Any, handed_out: Any, missing: Any, end_seen: bool, held: Any, small_ems: Any, numbers: Numbers
 ) -> None:
@@ -422,6 +424,7 @@ def test_a_second_reply_to_a_simple_request_is_an_orphan(mtosi_exchange: Any, sm
     assert len(orphans) == 2  # the third copy is still in the queue
 
 
+@pytest.mark.obligation("BAT10")
 def test_orphans_without_a_hook_are_logged(
     mtosi_exchange: Any, small_ems: Any, ne1: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -467,6 +470,7 @@ def test_batches_are_for_one_thread_at_a_time(
     assert other.result(patience) == [[1], [2], [3]]
 
 
+@pytest.mark.obligation("BAT9")
 def test_contradictions_are_protocol_errors(mtosi_exchange: Any, small_ems: Any) -> None:
     pair = mtosi_exchange()
     batches = pair.stub(ManagedElementRetrieval).get_all_managed_elements.batches(batch_size=1)

@@ -58,6 +58,7 @@ BODIES: dict[str, tuple[bytes, type[MtosiError], str]] = {
 
 @pytest.mark.parametrize("what", BODIES)
 @pytest.mark.parametrize("pattern", ["simple", "batches"])
+@pytest.mark.obligation("BAT12")
 def test_a_broken_reply_is_a_typed_error(what: str, pattern: str, mtosi_exchange: Any, ne1: Any) -> None:
     body, error, words = BODIES[what]
     pair = mtosi_exchange()
@@ -96,6 +97,7 @@ def test_a_broken_batch_ends_the_exchange_after_those_before_it(small_ems: Any, 
         assert list(batches) == []
 
 
+@pytest.mark.obligation("BAT11")
 def test_a_reply_without_header_is_the_answer_with_a_warning(small_ems: Any, ne1: Any) -> None:
     """It pairs by JMSCorrelationID."""
     seen: list[Any] = []
@@ -184,6 +186,7 @@ def test_a_bytes_message_is_taken_with_a_warning(small_ems: Any, ne1: Any) -> No
     assert "O1" in [warning.rule for warning in seen[0].warnings]
 
 
+@pytest.mark.obligation("BAT10")
 def test_broken_messages_for_nobody_go_to_the_hook(mtosi_exchange: Any, small_ems: Any, ne1: Any) -> None:
     orphans: list[Any] = []
     pair = mtosi_exchange(on_orphan=orphans.append)

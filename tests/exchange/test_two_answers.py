@@ -67,6 +67,7 @@ def ask(
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("kept", ["landed", "not landed"])
 @pytest.mark.parametrize("died", range(6))
+@pytest.mark.obligation("BAT13")
 def test_a_restart_at_every_point(way: str, kept: str, died: int, numbers: Any, tmp_path: Any) -> None:
     landing = mtosi.DurableLanding(tmp_path) if kept == "landed" else None
     with landing or nullcontext(), exchange(landing=landing) as pair:
@@ -81,6 +82,7 @@ def test_a_restart_at_every_point(way: str, kept: str, died: int, numbers: Any, 
 
 
 @pytest.mark.parametrize("way", WAYS)
+@pytest.mark.obligation("BAT13")
 def test_what_was_lost_of_one_answer_is_not_made_up_from_the_other(way: str, numbers: Any) -> None:
     """A broker lost batch 3 of the first answer: the second one has a batch of that number, and not what was in it."""
     with exchange() as pair:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import random
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
@@ -26,10 +27,10 @@ from mtosi_jms.spark._landing import plan_landing
 from mtosi_jms.spark._options import SourceOptions
 from mtosi_jms.spark._sequences import Receipt, reckon
 from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
-from mtosi_jms.testing import exchange
+from mtosi_jms.testing import SUPPLIER, exchange
 from mtosi_jms.xmlbind import parse_xml
 
-from .wrong_replies import Case, Maker, Said, heard, is_whole, message
+from .wrong_replies import HDR, Case, Maker, Said, heard, is_whole, message
 
 CASES = 10_000
 FEW = 150
@@ -171,3 +172,46 @@ async def asked_on_a_loop(stub: Any) -> list[str] | None:
         return [str(one.name).removeprefix("ME=") async for one in objects]
     except MtosiError:
         return None
+
+
+ASKED = (
+    f'<S:Envelope xmlns:S="http://schemas.xmlsoap.org/soap/envelope/"><S:Header><header xmlns="{HDR}">'
+    "<activityName>%(name)s</activityName><msgName>%(name)sRequest</msgName><msgType>REQUEST</msgType>"
+    "<communicationPattern>MultipleBatchResponse</communicationPattern><communicationStyle>RPC</communicationStyle>"
+    "<requestedBatchSize>1</requestedBatchSize>%(more)s</header></S:Header><S:Body>"
+    '<%(name)sRequest xmlns="http://www.tmforum.org/mtop/mri/xsd/mer/v1"/></S:Body></S:Envelope>'
+)
+ITERATOR = re.compile("<[^<>]*iteratorReferenceURI>[^<]*</[^<>]*iteratorReferenceURI>")
+
+
+@pytest.mark.obligation("BAT15")
+def test_clients_of_the_gateway() -> None:
+    """A client over HTTP that gets all responses to the last one has the whole answer; otherwise it gets a fault."""
+    httpx = pytest.importorskip("httpx", reason="the extra http is not installed")
+    gateway = pytest.importorskip("mtosi_jms.gateway", reason="the extra http is not installed")
+
+    async def fetched(endpoint: Any) -> list[str] | None:
+        transport, found = httpx.ASGITransport(app=endpoint), []
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+            text = ASKED % {"name": "getAllManagedElements", "more": ""}
+            while True:
+                answer = await client.post("/", content=text, headers={"Content-Type": "text/xml"})
+                if answer.status_code != httpx.codes.OK:
+                    return None
+                found += re.findall("NE-[^<]*", answer.text)
+                uri = ITERATOR.search(answer.text)
+                if uri is None:
+                    return found
+                place = re.sub("<[^<>]*:", "<", re.sub("</[^<>]*:", "</", uri[0]))
+                text = ASKED % {"name": "getManagedElementsIterator", "more": place}
+
+    for seed in range(FEW // 3):
+        case = Maker(seed).case()
+        with exchange(profile=BindingProfile(first_batch=auto(case.first)), on_orphan=lambda orphan: None) as pair:
+            pair.scripted.start(scripted(case, itertools.count()))
+            source = gateway.ByRequestor(pair.requestor, SUPPLIER, gateway.Store(2**20))
+            knows = False
+            for answer in case.answers:
+                found = asyncio.run(fetched(gateway.Endpoint(source)))
+                assert found == heard(answer.arrived, case.first, from_zero=knows), str(case)
+                knows = knows or any(number_of(said) == 0 for said in answer.arrived)

@@ -127,6 +127,7 @@ class TestDuplicates:
 @pytest.mark.obligation("P32")
 @pytest.mark.parametrize("rules", [{}, {"strict": True, "on_conflict": "keep_first"}])
 @pytest.mark.parametrize("number", [1, 3])
+@pytest.mark.obligation("BAT7")
 def test_a_batch_that_comes_again_with_another_content_ends_the_sequence(number: int, rules: dict[str, Any]) -> None:
     machine = assembler(**rules)
     feed(machine, batch(1, digest="a"), batch(3, digest="a"))
@@ -302,6 +303,7 @@ class TestBatchFields:
         assert isinstance(feed(machine, batch(None, end=None))[0], Stray)
 
     @pytest.mark.obligation("R5a")
+    @pytest.mark.obligation("BAT14")
     def test_a_batch_without_end_mark_is_flagged_and_not_the_last(self) -> None:
         machine = assembler()
         flag, release = feed(machine, batch(1, end=None))

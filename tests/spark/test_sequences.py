@@ -35,6 +35,7 @@ def test_complete_in_any_order() -> None:
     assert found.missing == ()
 
 
+@pytest.mark.obligation("BAT8")
 def test_gap_and_late_end() -> None:
     found = one(("c", 5, True, "e"), ("c", 2, False, "b"))
     assert (found.expected, found.missing, found.missing_count, found.complete) == (5, (1, 3, 4), 3, False)
@@ -50,11 +51,13 @@ def test_zero_based_peer() -> None:
     assert (found.expected, found.missing, found.complete) == (3, (), True)
 
 
+@pytest.mark.obligation("BAT6")
 def test_duplicate_is_counted_and_nothing_else() -> None:
     found = one(("c", 1, True, "a"), ("c", 1, True, "a"), ("c", 1, True, "a"))
     assert (found.batches, found.duplicates, found.conflicts, found.complete) == (1, 2, (), True)
 
 
+@pytest.mark.obligation("BAT7")
 def test_same_number_other_body_is_a_conflict() -> None:
     found = one(("c", 1, False, "a"), ("c", 1, False, "b"), ("c", 2, True, "c"))
     assert (found.conflicts, found.duplicates, found.batches, found.complete) == ((1,), 0, 2, False)
@@ -131,6 +134,7 @@ def test_a_sender_of_which_a_zero_was_seen_counts_from_zero(
     assert first.unexpected == ((0,) if first_batch == 1 else ())
 
 
+@pytest.mark.obligation("BAT9")
 def test_number_beyond_the_end() -> None:
     found = one(("c", 1, False, "a"), ("c", 2, True, "b"), ("c", 4, False, "d"))
     assert (found.expected, found.missing, found.unexpected, found.complete) == (2, (), (4,), False)
