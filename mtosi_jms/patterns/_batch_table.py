@@ -75,7 +75,7 @@ _UNCHANGED: Final = (BatchEvent.ACK, BatchEvent.DUPLICATE, BatchEvent.CONFLICT, 
 
 TABLE: Final[dict[BatchState, dict[BatchEvent, BatchState]]] = {
     BatchState.WAITING: {**_BEFORE, BatchEvent.STRAY: BatchState.WAITING},
-    BatchState.ACKNOWLEDGED: {**_BEFORE, BatchEvent.STRAY: BatchState.ACKNOWLEDGED},
+    BatchState.ACKNOWLEDGED: {**_BEFORE},
     BatchState.RECEIVING: {
         **_STARTED,
         BatchEvent.BATCH: BatchState.RECEIVING,
@@ -90,6 +90,7 @@ TABLE: Final[dict[BatchState, dict[BatchEvent, BatchState]]] = {
     },
     **{state: dict.fromkeys(BatchEvent, state) for state in BatchState if state in FINAL},
 }
-"""{state: {event: next state}}. A pair that is not here cannot occur (nothing is a duplicate before the first batch).
+"""{state: {event: next state}}. A pair that is not here cannot occur (nothing is a duplicate before the first batch;
+what has no content is an acknowledgement where those are expected).
 LAST leads to CLOSING even when nothing is missing; WHOLE then completes it at once. A final state is never left, and
 what comes there is an orphan."""

@@ -33,6 +33,7 @@ from mtosi_jms.testing import SUPPLIER, ManualClock, Tamper, duplicate, exchange
 
 Numbers = Callable[[Any], list[int]]
 SHORT = Limits(gap=0.02)
+END = "MTOSI_batchSequenceEndOfReply"
 
 
 @pytest.mark.obligation("R4b", "P25", "F9", "C24")
@@ -169,10 +170,18 @@ def test_one_plain_reply_is_the_whole_answer(mtosi_exchange: Any, small_ems: Any
     stub.get_all_managed_elements.invoke_batches(None, 0, CallOptions(correlation_id="other")).close()
     asked = pair.scripted.take()
     (reply,) = asked.replies([small_ems(3)])
-    plain = dataclasses.replace(reply, body=_without_batch_fields(reply.body).replace(b">other<", b">id<"))
+    plain = _without_place(reply)
+    plain = dataclasses.replace(plain, body=plain.body.replace(b">other<", b">id<"))
     pair.scripted.send([plain])
     assert [numbers(batch) for batch in batches] == [[1, 2, 3]]
     assert [warning.rule for warning in seen[0].warnings if warning.rule == "C58"] == ["C58"]
+
+
+def _without_place(reply: JmsMessage) -> JmsMessage:
+    """The same as an answer that says nothing of batches."""
+    body = _without_batch_fields(reply.body).replace(b">MultipleBatchResponse<", b">SimpleResponse<")
+    kept = {name: value for name, value in reply.properties.items() if "batchSequence" not in name}
+    return dataclasses.replace(reply, body=body, properties=kept | {"MTOSI_communicationPattern": "SimpleResponse"})
 
 
 def _without_batch_fields(body: bytes) -> bytes:
@@ -476,10 +485,37 @@ def test_contradictions_are_protocol_errors(mtosi_exchange: Any, small_ems: Any)
     batches = pair.stub(ManagedElementRetrieval).get_all_managed_elements.batches(batch_size=1)
     asked = pair.scripted.take()
     one, two = asked.replies([small_ems(2)])
-    ends_twice = dataclasses.replace(one, body=one.body.replace(b"EndOfReply>false<", b"EndOfReply>true<"))
+    body = one.body.replace(b"EndOfReply>false<", b"EndOfReply>true<")
+    ends_twice = dataclasses.replace(one, body=body, properties=dict(one.properties) | {END: True})
     pair.scripted.send([two, ends_twice])
     with pytest.raises(ProtocolError, match="two ends"):
         next(batches)
+
+
+@pytest.mark.obligation("BAT2", "R5b")
+def test_header_and_properties_that_disagree_are_protocol_errors(mtosi_exchange: Any, small_ems: Any) -> None:
+    pair = mtosi_exchange()
+    batches = pair.stub(ManagedElementRetrieval).get_all_managed_elements.batches(batch_size=1)
+    one, _ = pair.scripted.take().replies([small_ems(2)])
+    pair.scripted.send([dataclasses.replace(one, properties=dict(one.properties) | {END: True})])
+    with pytest.raises(ProtocolError, match="batchSequenceEndOfReply is false and True"):
+        next(batches)
+
+
+@pytest.mark.obligation("BAT1")
+def test_a_place_in_the_properties_alone_is_enough(small_ems: Any, numbers: Numbers) -> None:
+    seen: list[Any] = []
+
+    def tamper(replies: list[JmsMessage]) -> list[JmsMessage]:
+        return [dataclasses.replace(one, body=_without_batch_fields(one.body)) for one in replies]
+
+    with exchange([small_ems(3)], tamper=tamper) as pair:
+        retrieval = pair.stub(ManagedElementRetrieval)
+        options = CallOptions(on_reply=seen.append)
+        batches = retrieval.get_all_managed_elements.batches(batch_size=2, options=options)
+        assert [numbers(batch) for batch in batches] == [[1, 2], [3]]
+    assert [one.header.batch_sequence_number for one in seen] == [1, 2]
+    assert any("only the properties have it" in warning.message for warning in seen[0].warnings)
 
 
 def test_a_supplier_that_answers_again_makes_duplicates_not_conflicts(
@@ -538,7 +574,8 @@ def test_an_acknowledgement_is_not_the_answer_where_peers_send_them(small_ems: A
 
     def with_ack(replies: list[JmsMessage]) -> list[JmsMessage]:
         bare = _without_batch_fields(re.sub(rb"<soap:Body>.*</soap:Body>", b"<soap:Body/>", replies[0].body))
-        return [dataclasses.replace(replies[0], body=bare), *replies]
+        kept = {name: value for name, value in replies[0].properties.items() if "batchSequence" not in name}
+        return [dataclasses.replace(replies[0], body=bare, properties=kept), *replies]
 
     with exchange([small_ems(2)], tamper=with_ack, expect_ack=True) as pair:
         stub = pair.stub(ManagedElementRetrieval)
