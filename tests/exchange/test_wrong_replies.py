@@ -13,7 +13,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
-from pathlib import Path
 from typing import Any, Literal
 
 import pytest
@@ -23,14 +22,12 @@ from mtosi_jms.exchange.messages import read_reply
 from mtosi_jms.jms import BindingProfile, JmsMessage
 from mtosi_jms.patterns import BatchAssembler, BatchRules, Complete, Release, Reply
 from mtosi_jms.spark._envelope import envelope_facts
-from mtosi_jms.spark._landing import plan_landing
-from mtosi_jms.spark._options import SourceOptions
 from mtosi_jms.spark._sequences import Receipt, reckon
 from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
 from mtosi_jms.testing import SUPPLIER, exchange
 from mtosi_jms.xmlbind import parse_xml
 
-from .wrong_replies import HDR, Case, Maker, Said, heard, is_whole, message
+from .wrong_replies import HDR, Case, Maker, Said, heard, is_whole, message, number_of
 
 CASES = 10_000
 FEW = 150
@@ -84,13 +81,6 @@ def check(case: Case) -> None:
         assert is_complete == is_whole(answer.arrived, case.first, from_zero=zero, with_properties=False), str(case)
 
 
-def number_of(said: Said, *, with_properties: bool = True) -> Any:
-    """The number that a reader can know."""
-    if said.is_unplaced(with_properties=with_properties):
-        return None
-    return said.place(with_properties=with_properties)[0]
-
-
 @pytest.mark.obligation("BAT4", "BAT5", "BAT6", "BAT7", "BAT8", "BAT9")
 def test_requestor_and_ledger_agree_with_the_model() -> None:
     for seed in range(CASES):
@@ -102,29 +92,6 @@ def test_many_more_cases() -> None:
     start = random.randrange(2**40)
     for seed in range(start, start + 40 * CASES):
         check(Maker(seed).case())
-
-
-def land(folder: Path, cases: list[Case]) -> dict[str, bool]:
-    """Write the answers of cases into a folder; return by correlationId what the ledger may call complete."""
-    whole: dict[str, bool] = {}
-    for case in cases:
-        zero = any(number_of(said, with_properties=False) == 0 for one in case.answers for said in one.arrived)
-        for at, answer in enumerate(case.answers):
-            name = f"{case.seed}-{at}"
-            for number, said in enumerate(answer.arrived):
-                body = message(said, name, f"jms/Ems-{case.seed}").body
-                (folder / f"{name}-{number}.xml").write_bytes(body)
-            if answer.arrived:
-                whole[name] = is_whole(answer.arrived, None, from_zero=zero, with_properties=False)
-    return whole
-
-
-def test_a_landing_of_many_sequences(tmp_path: Path) -> None:
-    expected = land(tmp_path, [Maker(seed).case() for seed in range(FEW)])
-    plan = plan_landing(SourceOptions.parse({"path": str(tmp_path)}))
-    assert not plan.rejects
-    assert {found.correlation_id: found.complete for found in plan.sequences} == expected
-    assert len(set(expected.values())) == 2
 
 
 ENDED = (

@@ -250,6 +250,13 @@ class Maker:
         return self._dice.choice((*near, 0, None, BAD, 4_000_000_000))
 
 
+def number_of(said: Said, *, with_properties: bool = True) -> Number:
+    """The number that a reader can know."""
+    if said.is_unplaced(with_properties=with_properties):
+        return None
+    return said.place(with_properties=with_properties)[0]
+
+
 def envelope(said: Said, correlation_id: str, sender: str) -> bytes:
     """The envelope of a reply."""
     fields = "".join(f"<h:{name}>{text}</h:{name}>" for name, text in said.header.texts)
