@@ -40,7 +40,7 @@ SPARK_ALONE = (
     "spark/test_worker_memory.py",
 )
 """Spark tests that start their own processes."""
-SPARK_TOO = ("cli/test_demo.py", "exchange/test_wrong_landings.py", "bridge/test_ten_lines.py")
+SPARK_TOO = ("cli/test_demo.py", "exchange/test_landed_answers.py", "bridge/test_ten_lines.py")
 """Files elsewhere that share the Spark session."""
 LONG = (*SPARK_ALONE, "transport/stomp", "transport/soak", "transport/contract", "interop", "cli", "benchmarks")
 """Files and folders that run first: they wait for brokers and processes more than they compute."""

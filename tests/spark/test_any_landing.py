@@ -88,7 +88,7 @@ def add_sequence(expected: Expected, cid: str, size: int, troubles: dict[int, st
     if len(gone) == size and not faulty:
         del expected.duplicates[cid], expected.conflicts[cid]
         return
-    expected.complete[cid] = not gone and not faulty  # a conflict is named, and nothing is missing
+    expected.complete[cid] = not gone and not faulty and not expected.conflicts[cid]
     if size not in gone:
         expected.missing[cid] = tuple(sorted(gone))
 

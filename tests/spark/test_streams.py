@@ -150,7 +150,7 @@ def test_a_copy_of_an_earlier_message_gives_no_rows(query: Query, put: Put, enve
     assert query.batch() == []
     put("3.xml", envelopes.batch("c", 1, True, envelopes.me("other")))
     (conflict,) = query.batch()
-    assert (conflict["name_text"], conflict["complete"]) == ("MD=M/ME=other", True)
+    assert (conflict["name_text"], conflict["complete"]) == ("MD=M/ME=other", False)
 
 
 def test_an_archive(query: Query, landing: Path, put: Put, envelopes: Any) -> None:
