@@ -223,9 +223,7 @@ class RequestWriter:
         unset = {name: value for name, value in settings.items() if getattr(target.options, name) is None}
         return target._replace(options=dataclasses.replace(target.options, **unset)) if unset else target
 
-    def _exchange(
-        self, identifier: str, now: float, target: Target, limits: Limits, *, simple: bool
-    ) -> Exchange[Any]:
+    def _exchange(self, identifier: str, now: float, target: Target, limits: Limits, *, simple: bool) -> Exchange[Any]:
         if simple:
             return SimpleExchange(identifier, started=now, limits=limits, expect_ack=self._rules.expect_ack)
         rules = dataclasses.replace(
