@@ -29,6 +29,9 @@ from mtosi_jms.transport import Capability, Connection, Session
 
 log = logging.getLogger(__package__)
 
+_CLOCKS: Final = 0.25
+"""Seconds that a request lives longer than its caller waits: a provider or a supplier whose clock is ahead would drop one
+that is still wanted."""
 _MANY: Final = 32
 """If at least so many exchanges are in flight, a request may share a write with later messages."""
 
@@ -153,9 +156,10 @@ class RequestWriter:
     def _in_time(self, prepared: PreparedRequest) -> JmsMessage:
         """Return the message, to live no longer than its caller still waits: others may have been sent before it."""
         message, total = prepared.message, prepared.pending.state.limits.total
-        if total is None or not 0 < message.time_to_live_ms <= total * 1000 + 1:  # the call says how long it lives
-            return message
-        return message.living(prepared.pending.time_left(self._clock()))
+        if total is None or not 0 < message.time_to_live_ms <= (total + _CLOCKS) * 1000 + 1:
+            return message  # the call says how long it lives
+        left = prepared.pending.time_left(self._clock())
+        return message if left is None else message.living(left + _CLOCKS)
 
     def send_soon(self, prepared: PreparedRequest) -> bool:
         """Send a request without waiting for anything. False if that is not possible: then nothing was sent."""
@@ -343,12 +347,12 @@ class RequestWriter:
 
 
 def _patience(limits: Limits, *, simple: bool) -> float | None:
-    """Return the seconds for which a caller waits for the answer to a request at most; None: no limit.
+    """Return the seconds for which a request may be wanted: while its caller waits for the answer; None: no limit.
 
     Nobody waits while batches are not asked for: only the limit of the whole exchange counts for them.
     """
     waits = (limits.total, limits.first_reply if simple else None)
-    return min((one for one in waits if one is not None), default=None)
+    return min((one + _CLOCKS for one in waits if one is not None), default=None)
 
 
 def _header_in(envelope: object) -> Header:
