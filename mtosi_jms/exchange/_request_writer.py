@@ -30,8 +30,7 @@ from mtosi_jms.transport import Capability, Connection, Session
 log = logging.getLogger(__package__)
 
 _CLOCKS: Final = 0.25
-"""Seconds that a request lives longer than its caller waits: a provider whose clock is ahead would drop one that is still
-wanted."""
+"""Seconds that a request lives longer than its caller waits, because a provider's clock may be ahead."""
 _MANY: Final = 32
 """If at least so many exchanges are in flight, a request may share a write with later messages."""
 
