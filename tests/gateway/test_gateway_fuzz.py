@@ -22,7 +22,7 @@ from mtosi_jms.exchange import Dispatcher
 from mtosi_jms.gateway import ByDispatcher, Endpoint, HttpOptions, HttpServer
 from mtosi_jms.soap import parse
 
-DOCUMENTED = {200, 202, 400, 401, 403, 404, 405, 408, 413, 415, 500, 503, 504}
+DOCUMENTED = {200, 202, 400, 401, 403, 404, 405, 408, 413, 415, 421, 429, 500, 503, 504}
 NAMES = (
     'xmlns:s="http://schemas.xmlsoap.org/soap/envelope/" xmlns:m="http://www.tmforum.org/mtop/mri/xsd/mer/v1" '
     'xmlns:h="http://www.tmforum.org/mtop/fmw/xsd/hdr/v1" xmlns:n="http://www.tmforum.org/mtop/fmw/xsd/nam/v1"'
