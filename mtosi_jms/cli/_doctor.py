@@ -61,6 +61,7 @@ EXTRAS: Final[dict[str, tuple[str, tuple[tuple[str, str], ...]]]] = {
     "console": (
         "the console in the browser",
         (
+            ("bcrypt", "bcrypt"),
             ("jinja2", "jinja2"),
             ("httpx", "httpx"),
             ("starlette", "starlette"),
@@ -70,10 +71,7 @@ EXTRAS: Final[dict[str, tuple[str, tuple[tuple[str, str], ...]]]] = {
     ),
     "jvm": (
         "providers by their Java clients",
-        (
-            ("bcrypt", "bcrypt"),
-            ("jpype", "jpype1"),
-        ),
+        (("jpype", "jpype1"),),
     ),
     "spark": (
         "ingestion into Spark",
