@@ -22,6 +22,7 @@ from importlib import metadata
 from typing import Final
 
 from mtosi_jms.cli import _console as console
+from mtosi_jms.cli._ending import INTERRUPTED, was_signalled, within_a_second
 from mtosi_jms.errors import MtosiError
 
 __all__ = ["COMMANDS", "EXAMPLES", "main", "parser_for"]
@@ -91,7 +92,6 @@ _ELSEWHERE: Final = {"console": "_console_command"}
 """Modules of commands whose name another module has: `_console` is how all commands write."""
 AT_FAULT: Final = 1
 WRONG_USAGE: Final = 2
-INTERRUPTED: Final = 130
 # The exit code that a shell reports for a program whose reader has gone.
 PIPE_CLOSED: Final = 141
 
@@ -110,7 +110,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     Args:
         argv: the arguments without the program's name; by default those of the process.
     """
-    arguments = list(sys.argv[1:] if argv is None else argv)
+    if argv is not None:  # called by a program, whose signals are its own
+        return _main(list(argv))
+    with within_a_second():
+        return _main(sys.argv[1:])
+
+
+def _main(arguments: list[str]) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             # A file name or a value that the terminal cannot show must not end the command.
@@ -123,14 +129,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         _discard_output()
         return PIPE_CLOSED
     except KeyboardInterrupt:
-        console.problem("interrupted")
-        return INTERRUPTED
+        return _interrupted()
     except argparse.ArgumentError as error:  # wrong usage that only the command itself can see
         console.problem(str(error))
         return WRONG_USAGE
     except (MtosiError, OSError) as error:
         return _report(error, _text_of(error))
     except Exception as error:  # noqa: BLE001 - the last place that can report a defect without a traceback
+        if was_signalled():  # what the interrupted libraries made of it, such as a broken call of Java
+            return _interrupted()
         return _report(error, f"internal error, please report it: {type(error).__name__}: {_text_of(error)}")
     return code
 
@@ -167,6 +174,11 @@ def version() -> str:
         return metadata.version("mtosi-jms")
     except metadata.PackageNotFoundError:
         return "unknown"
+
+
+def _interrupted() -> int:
+    console.problem("interrupted")
+    return INTERRUPTED
 
 
 def _run(arguments: list[str]) -> int:

@@ -28,7 +28,7 @@ from mtosi_jms.cli._arguments import add_json, local, positive, seconds, selecto
 from mtosi_jms.cli._messages import counted, headers_of, moment, shown_properties
 from mtosi_jms.cli._providers import add_provider, open_connection
 from mtosi_jms.cli._replay import as_new
-from mtosi_jms.cli._stopping import Stop, until_signalled
+from mtosi_jms.cli._stopping import INTERRUPTED, Stop, until_signalled
 from mtosi_jms.errors import ConfigError, UnknownOutcomeError
 from mtosi_jms.jms import Destination, JmsMessage
 from mtosi_jms.spool import DurableLanding
@@ -37,7 +37,6 @@ from mtosi_jms.transport import Capability, Connection, Consumer, Delivery, Sess
 _DONE: Final = {"copy": "copied", "move": "moved", "purge": "purged"}
 _ACTIONS: Final = ("browse", "count", *_DONE)
 _SENDS: Final = ("copy", "move")
-_INTERRUPTED: Final = 130
 _BATCH: Final = 100
 """Most messages that one transaction moves."""
 _BATCH_BYTES: Final = 8 * 2**20
@@ -106,7 +105,7 @@ def operate(connection: Connection, args: argparse.Namespace, stop: Stop, batch:
             steps = _received_steps(sending, connection, args, queue, stop)
         else:
             steps = _received_steps(stack.enter_context(connection.session()), connection, args, queue, stop)
-        return 0 if work.do(steps, stop) else _INTERRUPTED
+        return 0 if work.do(steps, stop) else INTERRUPTED
 
 
 def _queue(connection: Connection, name: str) -> Destination:

@@ -21,7 +21,7 @@ from mtosi_jms.cli._documents import error_text, load, mapping_of, require_heade
 from mtosi_jms.cli._messages import counted
 from mtosi_jms.cli._monitoring import add_monitor, monitored, reached
 from mtosi_jms.cli._providers import add_provider, open_connection
-from mtosi_jms.cli._stopping import Stop, until_signalled
+from mtosi_jms.cli._stopping import INTERRUPTED, Stop, until_signalled
 from mtosi_jms.compression import DOCUMENT_NAMES
 from mtosi_jms.errors import ConfigError, MtosiError, NamingError, SpoolError, TransportError
 from mtosi_jms.jms import DUPLICATE_ID, BindingProfile, JmsMessage, NamingContext
@@ -49,10 +49,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Send the messages again; 1 where some could not be sent, or a signal stopped it before the end."""
+    """Send the messages again; 1 where some could not be sent, 130 where a signal stopped it before the end."""
     files = [file for landing in args.landings for file in landed_files(landing)]
     with (
-        until_signalled(args) as stop,
+        until_signalled(args, is_prompt=True) as stop,
         monitored(args) as monitoring,
         open_connection(args, telemetry=monitoring.telemetry) as connection,
     ):
@@ -73,7 +73,7 @@ def landed_files(landing: Path) -> list[Path]:
 
 
 def replay(connection: Connection, args: argparse.Namespace, files: list[Path], stop: Stop) -> int:
-    """Send landed messages over a connection; 1 where some could not be sent, or the stop was set before the end."""
+    """Send landed messages over a connection; 1 where some could not be sent, 130 if stopped before the end."""
     target, wanted = connection.names.lookup(args.to), parse(args.selector)
     sent = left_out = 0
     bad: list[Path] = []
@@ -87,10 +87,10 @@ def replay(connection: Connection, args: argparse.Namespace, files: list[Path], 
                 stop.wait(max(0.0, begin + sent / args.rate - time.monotonic()))
             if stop.is_set():
                 console.problem(f"stopped: sent {counted(sent)} to {target}; the next is {path}")
-                return 1
+                return INTERRUPTED
             try:
                 _show(path, publish(session, target, as_new(message)), as_json=args.json)
-            except TransportError:
+            except (TransportError, KeyboardInterrupt):
                 console.problem(f"sent {counted(sent)} to {target}; {path} may or may not have been sent")
                 raise
             sent += 1

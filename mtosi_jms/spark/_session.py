@@ -22,17 +22,18 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
-import threading
+import traceback
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
 
 from mtosi_jms.errors import ConfigError
 
 if TYPE_CHECKING:
-    from pyspark import SparkConf
+    from pyspark import SparkConf, SparkContext
     from pyspark.sql import SparkSession
 
 JAVA_MINIMUM: Final = 17
@@ -97,7 +98,7 @@ def local_session(
             from mtosi_jms.spark._message_stream import MessageStreamSource
             from mtosi_jms.spark._source import InventorySource
 
-            with _own_interrupts():
+            with _own_interrupts(SparkContext):
                 spark = SparkSession(SparkContext(conf=conf, gateway=gateway))
             spark.dataSource.register(InventorySource)
             spark.dataSource.register(MessageStreamSource)
@@ -112,14 +113,14 @@ def local_session(
 
 
 @contextmanager
-def _own_interrupts() -> Iterator[None]:
+def _own_interrupts(context: type[SparkContext]) -> Iterator[None]:
     """Keep the handler of SIGINT. A SparkContext sets one that calls Java from inside a call of Java, which fails."""
-    before = signal.getsignal(signal.SIGINT)
+    module: Any = sys.modules[context.__module__]
+    module.signal = SimpleNamespace(SIGINT=signal.SIGINT, signal=lambda number, handler: None)
     try:
         yield
     finally:
-        if before is not None and threading.current_thread() is threading.main_thread():  # None: it is not Python's
-            signal.signal(signal.SIGINT, before)
+        module.signal = signal
 
 
 @contextmanager
@@ -176,11 +177,23 @@ def _java(name: str, cores: int | None, folder: Path, settings: Mapping[str, str
         except PySparkRuntimeError as error:
             words = _last_output(errors) or str(error)
             raise ConfigError(f"Java does not start: {words}{_half_downloaded(words)}") from error
+        except KeyboardInterrupt as error:
+            _kill_started(error)
+            raise
     try:
         yield conf, gateway
     finally:
         SparkContext._gateway = SparkContext._jvm = None
         _end(gateway)
+
+
+def _kill_started(error: KeyboardInterrupt) -> None:
+    """Kill the Java process that `launch_gateway` had started and not yet returned: only its frame has it."""
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        process = frame.f_locals.get("proc")
+        if isinstance(process, subprocess.Popen):
+            process.kill()
+            process.wait()
 
 
 def _half_downloaded(words: str) -> str:

@@ -153,7 +153,7 @@ def test_a_rate_spreads_messages_and_a_stop_ends_it(
             first.acknowledge()
             assert consumer.receive(0) is None
         stop.set()
-        assert running.result(30) == 1
+        assert running.result(30) == 130
     assert "stopped: sent 1 message to queue:AGAIN; the next is " in capsys.readouterr().err
     assert received(connection) == []
 

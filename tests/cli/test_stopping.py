@@ -6,6 +6,7 @@ import logging
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -79,3 +80,75 @@ def test_the_log_is_told_in_lines_without_traceback(capsys: pytest.CaptureFixtur
             log.exception("it %s\nbadly \x1b[2J", "failed")
         log.info("nothing that anybody wants to know")
     assert capsys.readouterr().err == "note: it failed\\nbadly \\x1b[2J\n"
+
+
+PATIENCE = 5.0
+"""Longest seconds between a signal and the end: about one, on a machine that has other things to do."""
+
+
+def ended(code: str, number: int = signal.SIGINT) -> tuple[int, str]:
+    """Runs a command whose `run` is this code, as a process, signalled once it prints `in it`: code and errors."""
+    program = f"""
+import argparse, sys, threading, time
+import mtosi_jms.cli._queue as command
+from mtosi_jms.cli import main
+from mtosi_jms.cli._stopping import until_signalled
+def stuck():
+    print("in it", flush=True)
+    while True:
+        try: threading.Event().wait(60)
+        except KeyboardInterrupt: pass
+def run(args):
+    {code}
+command.run = run
+sys.argv = ["mtosi-jms", "queue", "count", "queue:Q", "--url", "memory:"]
+sys.exit(main())
+"""
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "in it\n"
+        process.send_signal(number)
+        began = time.monotonic()
+        _, err = process.communicate(timeout=60)
+        assert time.monotonic() - began < PATIENCE
+        return process.returncode, err
+
+
+@pytest.mark.obligation("OPS1")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "code",
+    [
+        pytest.param("with until_signalled(): stuck()", id="a stop that nobody looks at"),
+        pytest.param(
+            "with until_signalled(is_prompt=True) as stop: stop.is_set(); stuck()", id="a command that is to end soon"
+        ),
+        pytest.param("with until_signalled(): print('in it', flush=True); time.sleep(60)", id="a call that ends"),
+    ],
+)
+def test_a_signal_ends_a_command_within_a_second_wherever_it_is(code: str, number: int) -> None:
+    assert ended(code, number) == (130, "error: interrupted\n")
+
+
+@pytest.mark.obligation("OPS1")
+@pytest.mark.parametrize(
+    "code",
+    [
+        pytest.param("stuck()", id="nothing gets it out"),
+        pytest.param("print('in it', flush=True); time.sleep(60)", id="asleep"),
+        pytest.param(
+            "\n    try:\n        print('in it', flush=True); time.sleep(60)"
+            "\n    except KeyboardInterrupt: raise RuntimeError('of a library') from None",
+            id="another error of it",
+        ),
+    ],
+)
+def test_ctrl_c_ends_a_command_without_a_stop(code: str) -> None:
+    assert ended(code) == (130, "error: interrupted\n")
+
+
+def test_a_command_that_looks_at_its_stop_has_the_time_that_it_needs() -> None:
+    code = "\n    with until_signalled() as stop:\n        stop.is_set()\n        print('in it', flush=True)"
+    assert ended(f"{code}\n        stop.wait(); time.sleep(1.5); return 0") == (0, "")
