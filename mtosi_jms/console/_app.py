@@ -205,7 +205,10 @@ class Console:
         show = request.query_params.get("show", "all")
         show = show if show in _SHOWS else "all"
         found = self._traffic.exchanges(show, _ROWS)
-        return self._page(request, "exchanges", exchanges=found, show=show, shows=_SHOWS, most=_ROWS)
+        missing = [landed.missing() for landed in self._landings]
+        return self._page(
+            request, "exchanges", exchanges=found, show=show, shows=_SHOWS, most=_ROWS, missing_landed=missing
+        )
 
     def _exchange(self, request: Request) -> Response:
         key = request.query_params.get("key", "")

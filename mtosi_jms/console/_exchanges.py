@@ -91,6 +91,8 @@ class Exchange:
         again: the first hundred numbers that came again.
         faults: number of faults.
         is_whole: whether none of its messages can have passed unseen.
+        is_landed: whether a landing has it, which has all that arrived: what that lacks is missing.
+        is_partial: whether its earlier messages were seen and forgotten.
         sources: where its messages were seen.
     """
 
@@ -111,6 +113,8 @@ class Exchange:
     again: Numbers = field(default_factory=Numbers)
     faults: int = 0
     is_whole: bool = True
+    is_landed: bool = False
+    is_partial: bool = False
     sources: set[str] = field(default_factory=set)
     _from: int = 0
 
@@ -126,6 +130,7 @@ class Exchange:
         self.first_ms, self.last_ms = min(self.first_ms, at_ms), max(self.last_ms, at_ms)
         self.operation = self.operation or facts.operation
         self.size += size
+        self.is_landed = self.is_landed or from_first
         if facts.kind == "request":
             self.asked = True
         elif facts.kind == "fault":
@@ -143,7 +148,9 @@ class Exchange:
             return
         if not self.numbers:
             # An observer that started late cannot know earlier batches.
-            self._from = 0 if self.asked or from_first else facts.batch
+            self._from = 0 if self.asked else facts.batch
+        if from_first:
+            self._from = 0
         if not self.numbers.add(facts.batch) and facts.batch in self.numbers:
             self.duplicates += 1
             if self.again.count < SHOWN:
@@ -183,7 +190,7 @@ class Exchange:
     def _absent(self) -> Iterator[tuple[str, int, int]]:
         if not self.numbers:
             return
-        certain = self.is_whole and not self.numbers.is_full
+        certain = (self.is_whole or self.is_landed) and not (self.is_partial or self.numbers.is_full)
         for low, high in self.numbers.gaps(self.first_number, self.last_number):
             if not certain or high < self._from:
                 yield "unseen", low, high

@@ -6,6 +6,7 @@ The ledger has the same rules as that of `mtosi-jms ingest`, but Spark does not 
 from __future__ import annotations
 
 import datetime as dt
+import logging
 import threading
 import time
 from collections.abc import Callable
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from mtosi_jms.spark import Plan, ReplySequence
 
 T = TypeVar("T")
+
+log = logging.getLogger(__name__)
 
 _LISTED: Final = 20
 """Most missing numbers that a line shows."""
@@ -47,6 +50,11 @@ class Ledger(NamedTuple):
     problem: str = ""
 
     @property
+    def missing(self) -> int:
+        """How many batches are missing."""
+        return sum(line.missing_count for line in self.sequences)
+
+    @property
     def complete(self) -> int:
         """How many sequences are complete."""
         return sum(line.complete for line in self.sequences)
@@ -59,14 +67,33 @@ class _Cached(Generic[T]):
         self._folder = folder
         self._make = make
         self._lock = threading.Lock()
+        self._making = threading.Lock()
         self._made: T | None = None
         self._stamp = -1
         self._until = 0.0
 
+    def latest(self) -> T | None:
+        """What was made last; None if nothing was made yet. If it is old, a thread makes it again."""
+        if self._is_old() and self._making.acquire(blocking=False):
+            threading.Thread(target=self._renew, name="mtosi-console-ledger", daemon=True).start()
+        return self._made
+
+    def _renew(self) -> None:
+        try:
+            self.get()
+        except Exception:
+            log.exception("%s cannot be read for the console", self._folder)
+        finally:
+            self._making.release()
+
+    def _is_old(self) -> bool:
+        return self._made is None or (_stamp(self._folder) != self._stamp and time.monotonic() >= self._until)
+
     def get(self) -> T:
+        """What the folder gives now, or gave a little earlier."""
         with self._lock:
-            stamp = _stamp(self._folder)
-            if self._made is None or (stamp != self._stamp and time.monotonic() >= self._until):
+            if self._made is None or self._is_old():
+                stamp = _stamp(self._folder)
                 began = time.monotonic()
                 self._made, self._stamp = self._make(), stamp
                 took = time.monotonic() - began
@@ -100,6 +127,11 @@ class Landed:
         """The ledger; it may be cached."""
         return self._ledger.get()
 
+    def missing(self) -> int | None:
+        """The batches missing by the ledger that was made last, at once; None if there is none."""
+        found = self._ledger.latest()
+        return None if found is None or found.problem else found.missing
+
     def topology(self) -> Graph:
         """The network in the landing.
 
@@ -116,7 +148,7 @@ class Landed:
         facts = [
             Fact("messages", number(sum(found.messages.values()))),
             Fact("sequences complete", f"{found.complete} of {len(lines)}", "good" if whole else "bad"),
-            Fact("batches missing", number(sum(line.missing_count for line in lines))),
+            Fact("batches missing", number(found.missing)),
             Fact("duplicates", number(sum(line.duplicates for line in lines))),
             Fact("rejected", number(len(found.rejects)), "bad" if found.rejects else "plain"),
         ]

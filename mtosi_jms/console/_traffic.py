@@ -157,8 +157,10 @@ class Overview(NamedTuple):
         series: messages in each second of the last minute.
         seen: messages since the start.
         left_out: how many of those came too fast to be sorted.
+        dropped: how many exchanges left memory before they were complete, so that their batches are not counted.
         open, troubled, complete: number of kept exchanges in each state.
-        missing: missing batches.
+        missing: missing batches of the kept exchanges.
+        missing_elsewhere: those of exchanges that no landing has.
         duplicates: repeated replies.
         notifications: notifications since the start.
         troubles: the latest trouble of each source, by source.
@@ -168,10 +170,12 @@ class Overview(NamedTuple):
     series: list[int]
     seen: int
     left_out: int
+    dropped: int
     open: int
     troubled: int
     complete: int
     missing: int
+    missing_elsewhere: int
     duplicates: int
     notifications: int
     troubles: dict[str, str]
@@ -203,6 +207,8 @@ class Traffic:
         self._unmatched: dict[bool, OrderedDict[int, int]] = {True: OrderedDict(), False: OrderedDict()}
         self._exchanges: OrderedDict[str, Exchange] = OrderedDict()
         self._exchange_numbers = 0
+        self._gone: OrderedDict[str, int] = OrderedDict()
+        self._dropped = 0
         self._requests: OrderedDict[str, str] = OrderedDict()
         self._places: OrderedDict[str, Place] = OrderedDict()
         self._notified: Counter[tuple[str, str]] = Counter()
@@ -231,11 +237,14 @@ class Traffic:
             source: name of the observer, in a word or two.
             at_ms: when it was seen, milliseconds since 1970 UTC; by default now.
             is_whole: whether the source sees every message there. If not, absent batches do not count as missing.
-            from_first: whether the source has seen all messages there from the first one, as in a landing.
+            from_first: whether the source has all messages from the first one, as a landing has. It can wait: if the
+                backlog is full, this sorts it first, and leaves nothing out.
         """
         if len(self._backlog) >= self.bounds.backlog or self._backlog_octets > self.bounds.octets:
-            self._left_out += 1
-            return
+            if not from_first:
+                self._left_out += 1
+                return
+            self.digest()
         self._backlog_octets += len(message.body)
         where = str(destination or message.destination or "")
         now = int(self._clock() * 1000) if at_ms is None else at_ms
@@ -375,6 +384,7 @@ class Traffic:
         if exchange is None:
             self._exchange_numbers += 1
             exchange = Exchange(key, self._exchange_numbers, entry.at_ms, entry.at_ms, destination=entry.destination)
+            exchange.is_partial = key in self._gone or len(self._gone) >= _IDS
             self._exchanges[key] = exchange
         exchange.is_whole = exchange.is_whole and entry.is_whole
         exchange.sources.add(entry.source)
@@ -382,7 +392,9 @@ class Traffic:
         self._exchanges.move_to_end(key)
         if len(self._exchanges) > self.bounds.exchanges:
             done = (one.key for one in islice(self._exchanges.values(), _MOST_SEARCHED) if one.is_done)
-            del self._exchanges[next(done, None) or next(iter(self._exchanges))]
+            gone = self._exchanges.pop(next(done, None) or next(iter(self._exchanges)))
+            self._dropped += not gone.is_done
+            _keep(self._gone, gone.key, 0, _IDS)
 
     def overview(self) -> Overview:
         """The numbers at the top."""
@@ -395,10 +407,12 @@ class Traffic:
                 series=self._rate.series(now),
                 seen=self._total + self._left_out,
                 left_out=self._left_out,
+                dropped=self._dropped,
                 open=states["open"],
                 troubled=states["troubled"],
                 complete=states["complete"],
                 missing=sum(one.missing for one in self._exchanges.values()),
+                missing_elsewhere=sum(one.missing for one in self._exchanges.values() if not one.is_landed),
                 duplicates=sum(one.duplicates for one in self._exchanges.values()),
                 notifications=sum(self._notified.values()),
                 troubles=dict(self._troubles),

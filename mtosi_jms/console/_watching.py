@@ -224,7 +224,7 @@ class LandingWatch(Closeable):
     def _look(self, source: str) -> None:
         envelopes = scan(self._folder).envelopes
         new = [path for path in envelopes if path.name not in self._known]
-        for number, path in enumerate(new, 1):
+        for path in new:
             if self._end.is_set():
                 return
             self._known.add(path.name)
@@ -236,10 +236,4 @@ class LandingWatch(Closeable):
             self._traffic.record(
                 message, way="landed", source=source, at_ms=entry.received_ms, is_whole=True, from_first=True
             )
-            if number % _TOGETHER == 0:
-                self._traffic.digest()
         self._known.intersection_update({path.name for path in envelopes})
-
-
-_TOGETHER: Final = 500
-"""Messages of a landing that are recorded before they are sorted: a large landing must not overrun the backlog."""

@@ -84,10 +84,10 @@ class Browser:
 
 @pytest.fixture
 def visit(traffic: Traffic) -> Callable[..., Browser]:
-    """Opens a console on the traffic."""
+    """Opens a console on the traffic, or on another one."""
 
-    def opened(**options: Any) -> Browser:
-        return Browser(Console(traffic, **options))
+    def opened(other: Traffic | None = None, **options: Any) -> Browser:
+        return Browser(Console(other or traffic, **options))
 
     return opened
 

@@ -10,9 +10,9 @@ from urllib.parse import unquote
 
 import pytest
 
-from mtosi_jms.console import DeadLetters, Traffic
+from mtosi_jms.console import Bounds, DeadLetters, Traffic
 from mtosi_jms.jms import JmsMessage, Queue
-from mtosi_jms.spool import SpoolFolder
+from mtosi_jms.spool import DurableLanding, SpoolFolder
 
 FORM_KEY = re.compile(r'name="form_key" value="([^"]+)"')
 LIVE = {"X-Console": "live"}
@@ -359,3 +359,42 @@ def test_a_large_network_is_drawn_as_far_as_one_can_look_at_it(tmp_path: Path, v
     page = visit(topology=tmp_path).get("/topology").text
     assert "1,880 elements with fewer links are left out" in page
     assert page.count("<circle") < 130
+
+
+def missing_card(text: str) -> str:
+    found = re.search(r"<dt>Batches missing</dt><dd>(.*?)</dd>", text)
+    assert found is not None
+    return found[1]
+
+
+@pytest.mark.obligation("OPS2")
+def test_the_count_of_missing_batches_is_that_of_the_ledger(tmp_path: Path, make: Any, visit: Any) -> None:
+    traffic = Traffic(Bounds(exchanges=2))
+    with DurableLanding(tmp_path / "landing") as landing:
+        for exchange in range(5):
+            for number in (1, 3):
+                landing.land(make(correlation=f"c-{exchange}", batch=number, last=number == 3))
+                traffic.record(make(correlation=f"c-{exchange}", batch=number, last=number == 3), from_first=True)
+    alone = visit(traffic).get("/").text
+    assert missing_card(alone) == "at least 2"
+    assert "<strong>3</strong> exchanges left memory" in alone
+    browser = visit(traffic, landings=[tmp_path / "landing"])
+    assert missing_card(browser.get("/landing/0").text) == "5"
+    assert missing_card(browser.get("/").text) == "5"
+
+
+@pytest.mark.obligation("OPS2")
+def test_what_came_too_fast_is_not_said_to_be_complete(make: Any, visit: Any) -> None:
+    traffic = Traffic(Bounds(backlog=2))
+    for number in (1, 2, 3):
+        traffic.record(make(batch=number, last=number == 3))
+    assert missing_card(visit(traffic).get("/").text) == "not counted"
+
+
+@pytest.mark.obligation("OPS2")
+def test_a_batch_of_an_exchange_that_was_forgotten_shows_no_gap(make: Any) -> None:
+    traffic = Traffic(Bounds(exchanges=1))
+    for correlation, number in (("a", 1), ("a", 2), ("b", 1), ("a", 3)):
+        traffic.record(make(correlation=correlation, batch=number), from_first=True)
+    (found,) = traffic.exchanges()
+    assert (found.missing, found.unseen) == (0, 2)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import mtosi_jms as mtosi
-from mtosi_jms.console import BrokerWatch, LandingWatch, Traffic
+from mtosi_jms.console import Bounds, BrokerWatch, LandingWatch, Traffic
 from mtosi_jms.errors import ConfigError, SpoolError, TransportError
 from mtosi_jms.jms import JmsMessage, Queue, Topic
 from mtosi_jms.spool import DurableLanding
@@ -164,3 +164,23 @@ def test_on_a_real_broker(activemq: Any, traffic: Traffic, make: Any) -> None:
                 assert delivery is not None
                 delivery.acknowledge()
         until(lambda: {place.name: place.depth for place, _, _ in traffic.places()}[names[1]] == 0)
+
+
+@pytest.mark.obligation("OPS2")
+@pytest.mark.parametrize("bounds", [Bounds(octets=100), Bounds(backlog=1), Bounds(messages=1)], ids=str)
+def test_a_landing_is_read_whole_however_small_the_memory(tmp_path: Path, make: Any, bounds: Bounds) -> None:
+    traffic = Traffic(bounds)
+    with DurableLanding(tmp_path / "landing") as landing:
+        for number in (1, 2, 6, 7):
+            landing.land(make(batch=number, last=number == 7, body=f"<r>{'x' * 500}</r>"))
+    with LandingWatch(tmp_path / "landing", traffic, interval=SOON):
+        until(lambda: traffic.overview().seen == 4)
+    overview = traffic.overview()
+    assert (overview.left_out, overview.missing) == (0, 3)
+    traffic.interrupted()  # what another source may have missed does not concern a landing
+    assert only_gaps(traffic) == "3–5"
+
+
+def only_gaps(traffic: Traffic) -> str:
+    (found,) = traffic.exchanges()
+    return found.gaps
