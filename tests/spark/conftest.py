@@ -67,14 +67,15 @@ class Envelopes:
         *,
         time: str = "2024-01-01T00:00:00Z",
     ) -> str:
-        """A batch of getAllManagedElements."""
+        """A batch of getAllManagedElements; without number and end mark a reply that says nothing of batches."""
+        several = (number, end) != (None, None)
         header = self.header(
             activityName="getAllManagedElements",
             msgName="getAllManagedElementsResponse",
             msgType="RESPONSE",
             senderURI="/EMS",
             correlationId=cid,
-            communicationPattern="MultipleBatchResponse",
+            communicationPattern="MultipleBatchResponse" if several else "SimpleResponse",
             communicationStyle="MSG",
             batchSequenceNumber=number,
             batchSequenceEndOfReply=None if end is None else str(end).lower(),

@@ -156,7 +156,7 @@ def test_failfast_and_incomplete_end_the_job(spark: Any, troubled: Path) -> None
 
     with pytest.raises(PySparkException, match=r"ends early|not SOAP"):
         load(spark, troubled, mode="FAILFAST").count()
-    with pytest.raises(PySparkException, match="2 incomplete sequences"):
+    with pytest.raises(PySparkException, match="3 incomplete sequences"):
         load(spark, troubled, onIncomplete="fail").count()
     with pytest.raises(PySparkException, match="no option 'objtype'"):
         load(spark, troubled, objType="ME").count()
