@@ -8,6 +8,7 @@ import logging
 import math
 import re
 import time
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
@@ -20,6 +21,7 @@ from mtosi_jms.jms.soap_jms import document_of
 from mtosi_jms.patterns import Place, Reply, ReplyType, read_place
 from mtosi_jms.service import CallOptions
 from mtosi_jms.soap import Envelope, Header, correlation_id, header_text, header_texts, parse
+from mtosi_jms.stubs.fmw.hdr import CommunicationPatternType
 from mtosi_jms.telemetry import of_message
 from mtosi_jms.xmlbind import XmlWarning
 
@@ -32,6 +34,8 @@ _PROPERTIES: Final = {
     spelled: field for field in Place.FIELDS for name in [f"MTOSI_{field}"] for spelled in (name, name.casefold())
 }
 _UTF16: Final = (b"\xff\xfe", b"\xfe\xff")
+_PATTERN: Final = "MTOSI_communicationPattern"
+_TOO_LARGE: Final = 2**32
 _BODY: Final = re.compile(rb"<(?:[\w.-]+:)?Body[\s/>]")
 
 
@@ -159,6 +163,8 @@ def _place_of(message: JmsMessage, envelope: Envelope) -> Place:
     """Return what header and properties say of a reply's place. What only properties say is added to the header, so
     that hooks and the gateway know it too."""
     header = envelope.header
+    if header is not None and (plain := _plain_place(message.properties, header)) is not None:
+        return plain
     said = header_texts(header, Place.FIELDS) if header is not None else {}
     mapped = _mapped(message)
     place = read_place(said, mapped)
@@ -168,6 +174,24 @@ def _place_of(message: JmsMessage, envelope: Envelope) -> Place:
         header.batch_sequence_number, header.batch_sequence_end_of_reply = place.number, place.end
         warn(envelope, "R5a", f"{' and '.join(added)}: only the properties have it")
     return place
+
+
+def _plain_place(properties: Mapping[str, object], header: Header) -> Place | None:
+    """Return the place where header and properties say the same in the usual way, as nearly all do; else None.
+
+    That takes a tenth of the time of looking at every spelling.
+    """
+    if header.extras is not None:
+        return None
+    number, end = header.batch_sequence_number, header.batch_sequence_end_of_reply
+    said = properties.get("MTOSI_batchSequenceNumber"), properties.get("MTOSI_batchSequenceEndOfReply")
+    if type(number) is int and type(end) is bool:
+        same = type(said[0]) is int and said[0] == number and said[1] is end
+        return Place(number, end) if same and 0 <= number < _TOO_LARGE else None
+    is_simple = header.communication_pattern is CommunicationPatternType.SimpleResponse
+    if number is None and end is None and is_simple and properties.get(_PATTERN) == "SimpleResponse":
+        return None if "batchsequence" in "".join(properties).casefold() else Place(None, None)
+    return None
 
 
 def _mapped(message: JmsMessage) -> dict[str, object]:
