@@ -196,8 +196,12 @@ def _plain_place(properties: Mapping[str, object], header: Header) -> Place | No
 
 def _mapped(message: JmsMessage) -> dict[str, object]:
     """Return the fields of `Place` that a message has as properties; letter case does not count (C06)."""
-    names = ((_PROPERTIES.get(name) or _PROPERTIES.get(name.casefold()), name) for name in message.properties)
-    return {field: message.properties[name] for field, name in names if field is not None}
+    mapped: dict[str, object] = {}
+    for name in message.properties:
+        field = _PROPERTIES.get(name) or _PROPERTIES.get(name.casefold())
+        if field is not None:
+            mapped[field] = message.properties[name]
+    return mapped
 
 
 def whole_number(value: object) -> int | None:

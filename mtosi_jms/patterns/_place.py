@@ -53,6 +53,9 @@ class Place:
     contradiction: str = ""
 
 
+_NOWHERE: Final = Place(None, None)
+
+
 def standing_of(number: int | None, end: bool | None) -> Standing:
     """Return what a reply is, given the values of `Place`."""
     if number is None:
@@ -66,6 +69,12 @@ def read_place(*sources: Mapping[str, object]) -> Place:
     Args:
         sources: what header and properties say, by XML names of header fields; other names are ignored.
     """
+    for source in sources:
+        said_nothing = source.get(NUMBER) is None and source.get(END) is None
+        if not said_nothing or source.get(PATTERN) not in (None, "SimpleResponse"):
+            break
+    else:
+        return _NOWHERE  # of most replies
     numbers, ends = _read(NUMBER, sources, _whole_number), _read(END, sources, _truth)
     for field, said in ((NUMBER, numbers), (END, ends)):
         if len(set(said.values())) > 1:

@@ -121,7 +121,13 @@ def as_dialect(cls: type[Header], values: Mapping[str, Any]) -> Header:
     Raises:
         TypeError: the class has no such field.
     """
-    return cls(**{name: _moved(cls.__xml__, name, value) for name, value in values.items()})
+    table = cls.__xml__
+    return cls(
+        **{
+            name: _moved(table, name, value) if isinstance(value, XmlObject | list) else value
+            for name, value in values.items()
+        }
+    )
 
 
 def converted(header: Header, cls: type[Header]) -> Header:
