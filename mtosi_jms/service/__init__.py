@@ -435,8 +435,11 @@ class BoundOperation(Generic[Request, Response]):
                 what = f"give a {cls.__name__} or its fields by name, not {type(request).__name__}"
                 raise ConfigError(f"{self.info.python_name}: {what}")
             return request
-        known = {field.name for field in cls.__xml__.fields}
-        given = {name if name in known else name.removesuffix("_"): value for name, value in given.items()}
+        if any(
+            name.endswith("_") for name in given
+        ):  # an element of that name, or a field that gave way to an argument
+            known = {field.name for field in cls.__xml__.fields}
+            given = {name if name in known else name.removesuffix("_"): value for name, value in given.items()}
         named: dict[str, Any] = {
             name: _as_name(cls, name, value) if isinstance(value, str) else value for name, value in given.items()
         }
