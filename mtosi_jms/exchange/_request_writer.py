@@ -158,7 +158,9 @@ class RequestWriter:
         if total is None or not 0 < message.time_to_live_ms <= (total + _CLOCKS) * 1000 + 1:
             return message  # the call says how long it lives
         left = prepared.pending.time_left(self._clock())
-        return message if left is None else message.living(left + _CLOCKS)
+        if left is not None:
+            message.shorten_life(left + _CLOCKS)
+        return message
 
     def send_soon(self, prepared: PreparedRequest) -> bool:
         """Send a request without waiting for anything. False if that is not possible: then nothing was sent."""

@@ -88,7 +88,7 @@ def stamped(
     A PERSISTENT message also gets a duplicate id.
 
     Args:
-        message: the binding's message.
+        message: the binding's message, which nobody else has.
         persistent: whether the provider must store it; None keeps the profile's mode.
         time_to_live: seconds; None keeps the profile's.
         wanted: seconds after which nobody wants the message any more: without `time_to_live` it lives no longer.
@@ -102,7 +102,9 @@ def stamped(
     if changes.get("delivery_mode", message.delivery_mode) is DeliveryMode.PERSISTENT:
         changes["properties"] = {**message.properties, DUPLICATE_ID: random_id()}
     made = dataclasses.replace(message, **changes) if changes else message
-    return made if time_to_live is not None else made.living(wanted)
+    if wanted is not None and time_to_live is None:
+        made.shorten_life(wanted)
+    return made
 
 
 def read_reply(

@@ -395,12 +395,15 @@ class JmsMessage:
         items = {**self.properties, name: _checked(name, value)}
         return self._with(properties=Properties.trusted(items))
 
-    def living(self, at_most: float | None) -> JmsMessage:
-        """Return the message with a time to live of at most so many seconds; None: as it is."""
-        if at_most is None:
-            return self
+    def shorten_life(self, at_most: float) -> None:
+        """Lower the time to live, in place: for who made the message, before anybody else has it.
+
+        Args:
+            at_most: seconds.
+        """
         longest = max(1, math.ceil(round(at_most * 1000, 3)))  # rounded first, because 16.1 * 1000 is more than 16100
-        return self if 0 < self.time_to_live_ms <= longest else self._with(time_to_live_ms=longest)
+        if not 0 < self.time_to_live_ms <= longest:
+            _SETTERS["time_to_live_ms"](self, longest)
 
     def again(self) -> JmsMessage:
         """Return the message as it is redelivered, after a delivery that was not acknowledged (T1.10)."""
