@@ -90,6 +90,7 @@ def inspected(file: Path, capsys: pytest.CaptureFixture[str]) -> Inspect:
 def test_a_batch_is_told_whole(file: Path, inspected: Inspect) -> None:
     assert inspected(envelope(BATCH, **RESPONSE)) == {
         "file": str(file),
+        "release": "2.x",
         "soap_version": "1.1",
         "body": {"element": "getAllManagedElementsResponse", "namespace": f"{MTOP}/mri/xsd/mer/v1"},
         "operation": "getAllManagedElements",

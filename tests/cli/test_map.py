@@ -99,6 +99,7 @@ def test_table3_is_what_the_document_prints_for_its_figure_12(write: Write, mapp
     warnings = found.pop("warnings")
     assert found == {
         "file": file,
+        "release": "2.x",
         "message_type": "TextMessage",
         "headers": {
             "JMSReplyTo": "jms/RtoInventoryOSQA",
@@ -140,7 +141,7 @@ def test_literal_gives_a_response_a_reply_address_too(
 
 def test_the_keys_of_the_json_are_pinned(write: Write, mapped: Map) -> None:
     found = mapped(write(fields(msgType="RESPONSE", correlationId="1", bogus="x")))
-    assert list(found) == ["file", "message_type", "headers", "properties", "warnings"]
+    assert list(found) == ["file", "release", "message_type", "headers", "properties", "warnings"]
     assert list(found["headers"]) == ["JMSPriority", "JMSDeliveryMode", "JMSTimeToLive"]
     assert {key for value in found["properties"].values() for key in value} == {"type", "value"}
     (warning,) = found["warnings"]
