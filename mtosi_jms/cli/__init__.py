@@ -136,10 +136,21 @@ def _main(arguments: list[str]) -> int:
     except (MtosiError, OSError) as error:
         return _report(error, _text_of(error))
     except Exception as error:  # noqa: BLE001 - the last place that can report a defect without a traceback
-        if was_signalled():  # what the interrupted libraries made of it, such as a broken call of Java
+        # What the interrupted libraries made of it, such as a broken call of Java.
+        if was_signalled() or _is_of_an_interrupt(error):
             return _interrupted()
         return _report(error, f"internal error, please report it: {type(error).__name__}: {_text_of(error)}")
     return code
+
+
+def _is_of_an_interrupt(error: BaseException) -> bool:
+    """Whether an error arose while an interrupt was handled; the thread that watches for signals may not know yet."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, KeyboardInterrupt):
+            return True
+        cause = cause.__context__
+    return False
 
 
 def parser_for(command: str | None) -> argparse.ArgumentParser:

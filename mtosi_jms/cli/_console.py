@@ -93,11 +93,18 @@ def flush() -> None:
         sys.stdout.flush()
 
 
-def ready(text: str) -> None:
-    """Say on standard error that a command listens, where standard output is for what it receives."""
-    write(printable(text), "good", stream=sys.stderr)
-    if sys.stderr is not None:
-        sys.stderr.flush()
+before_ready: list[Callable[[], None]] = []
+"""Called before a command says that it is ready."""
+
+
+def ready(text: str, *, stream: IO[str] | None = None) -> None:
+    """Say that a command listens: on standard error, where standard output is for what it receives."""
+    for tell in before_ready:
+        tell()
+    stream = sys.stderr if stream is None else stream
+    write(printable(text), "good", stream=stream)
+    if stream is not None:
+        stream.flush()
 
 
 def problem(text: str) -> None:

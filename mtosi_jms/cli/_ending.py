@@ -36,6 +36,15 @@ _stops: Final[list[Stopping]] = []
 """The stops that signals set now: at most one in a process of its own."""
 
 
+def in_order_from_now() -> None:
+    """A command that says that it is ready ends in order: a signal may come before it looks at its stop."""
+    for stop in _stops:
+        stop.in_order = True
+
+
+console.before_ready.append(in_order_from_now)
+
+
 @contextlib.contextmanager
 def listening(stop: Stopping) -> Iterator[None]:
     """Signals set this stop while the block runs."""

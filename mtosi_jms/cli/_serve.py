@@ -7,6 +7,7 @@ then ends.
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -137,8 +138,7 @@ def _serve_http(args: argparse.Namespace, services: list[SupplierBase], stop: St
 
 
 def _announce(line: str) -> None:
-    console.say(line)
-    console.flush()
+    console.ready(line, stream=sys.stdout)
 
 
 def serve(

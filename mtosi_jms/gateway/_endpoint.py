@@ -422,14 +422,14 @@ class Endpoint:
         envelope.version, tag = request.envelope.version, ""
         client_header = request.header
         header = converted(envelope.header or Header(), like(client_header))
-        header.activity_name = client_header.activity_name or header.activity_name
         header.communication_style = _RPC
         header.correlation_id = client_header.correlation_id
         header.destination_uri = client_header.sender_uri or header.destination_uri
-        header.iterator_reference_uri = iterator or None
-        if envelope.fault is not None:
-            envelope.header = header
+        if envelope.fault is not None:  # it names the operation that failed; without a header it stays so
+            envelope.header = header if envelope.header is not None else None
             return 500, _fault_of_iterator(envelope, request).to_bytes()
+        header.activity_name = client_header.activity_name or header.activity_name
+        header.iterator_reference_uri = iterator or None
         if iterator and header.batch_sequence_end_of_reply is None:  # nothing is said, and more will come
             header.batch_sequence_end_of_reply = False
         if header_text(client_header, "iteratorReferenceURI") is not None:

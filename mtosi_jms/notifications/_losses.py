@@ -69,9 +69,13 @@ class LossWatch:
         hook: called at each change.
         clock: returns monotonic seconds.
         heartbeat: seconds within which each sender promised a heartbeat; None if it promised none.
+
+    Attributes:
+        keeps_durable: whether the provider keeps, for a durable subscription, all that is sent during a reconnect.
     """
 
     def __init__(self, hook: LossHook | None, clock: Callable[[], float], heartbeat: float | None) -> None:
+        self.keeps_durable = False
         self._hook = hook
         self._clock = clock
         self._heartbeat = heartbeat
@@ -120,6 +124,11 @@ class LossWatch:
             self._begin(loss)
         elif not self._end(_key_of(loss), event):
             self._report(replace(loss, over=True))
+
+    def reconnected(self, reason: str) -> None:
+        """Note a loss, unless a durable subscription has kept all that was sent meanwhile."""
+        if not self.keeps_durable:
+            self.interrupted(reason)
 
     def interrupted(self, reason: str) -> None:
         """Note that the provider failed, or could not be reached."""

@@ -119,7 +119,6 @@ class Subscriber(Iterator[Received]):
         self._vendors = profile.header if profile is not None else ""
         self._events: deque[Received] = deque()
         self._in_hand: Delivery | None = None
-        self._is_volatile = False
         self._making = threading.Lock()
         self._aio: AsyncSubscriber | None = None
         self._watch = LossWatch(on_loss, clock, heartbeat)
@@ -130,7 +129,9 @@ class Subscriber(Iterator[Received]):
         try:
             self._consumer = self._session.consumer(self._destination, text, durable=durable)
             if self._destination.is_topic:  # a queue keeps messages during a reconnect
-                self._consumer.on_interrupted = self._reconnected
+                # The watch's method, not the subscriber's: a consumer must not keep a subscriber that was dropped.
+                self._watch.keeps_durable = durable is not None
+                self._consumer.on_interrupted = self._watch.reconnected
             connection.start()
         except BaseException:
             self._session.close()
@@ -193,11 +194,6 @@ class Subscriber(Iterator[Received]):
                 mark_in_doubt(self._in_hand)
             self._in_hand = None
 
-    def _reconnected(self, reason: str) -> None:
-        """Note a loss, unless a durable subscription has kept all that was sent meanwhile."""
-        if self._consumer.durable is None or self._is_volatile:
-            self._watch.interrupted(reason)
-
     def _receive(self, seconds: float | None) -> Delivery | None:
         """Settle the previous message, then wait for the next one and return it. Checks heartbeats meanwhile."""
         self.done()
@@ -259,9 +255,9 @@ class Subscriber(Iterator[Received]):
             self._on_error(error)
             return
         self._log_acknowledged(landed, correlation_id(envelope.header))
-        if self._consumer.durable is not None and not self._is_volatile:
-            self._is_volatile = delivery.message.delivery_mode is not DeliveryMode.PERSISTENT
-            if self._is_volatile:
+        if self._watch.keeps_durable:
+            self._watch.keeps_durable = delivery.message.delivery_mode is DeliveryMode.PERSISTENT
+            if not self._watch.keeps_durable:
                 warn(envelope, "O6b", _VOLATILE)
         if envelope.warnings:
             text = "a notification with %d warnings, message %s, the first: %s"

@@ -24,7 +24,7 @@ EXPECTED: dict[str, tuple[dict[str, list[str]], list[str]]] = {
     "abstract": ({"Oracle": ["ask", "tell"]}, [PART]),
     "http-verbs": ({"Oracle": ["ask"]}, ["binding-unserved"]),
     "corba": ({"Oracle": ["ask"]}, ["binding-unserved", PART, PART]),
-    "directions": ({"Ways": ["ask", "tell"]}, ["operation-reversed"] * 2),
+    "directions": ({"Ways": ["ask", "tell"]}, ["operation-reversed"] * 2 + ["operation-shared"]),
     "attachments": ({"Gallery": ["ask"]}, [PART]),
     "empty-bodies": ({"Echo": ["ping"]}, [PART, PART]),
     "several-parts": ({"Pairs": ["send"]}, [PART]),

@@ -14,5 +14,5 @@ def test_the_code_on_the_page_prints_what_stands_beside_it(root: Path, capsys: p
     for number, block in enumerate(re.findall(r"```python\n(.*?)```", page, re.DOTALL), 1):
         exec(compile(block, f"objects.md block {number}", "exec"), space)
     expected = re.findall(r"^print\(.*\) {2,}# (.+)$", page, re.MULTILINE)
-    assert len(expected) == 6
+    assert len(expected) == 8
     assert capsys.readouterr().out.splitlines() == expected

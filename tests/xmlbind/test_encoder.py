@@ -121,7 +121,7 @@ REFUSED: dict[str, tuple[Callable[[ModuleType, ModuleType], Any], str, str]] = {
     "no-member-of-the-group": (lambda c, o: c.History(event=[c.Tree()]), "History.event[0]", "is needed, not Tree"),
     "element-for-another": (
         lambda c, o: Notify(topic="t", message=NotifyMessage(common_event_information=[Me()])),
-        "Notify.message.common_event_information[0]", "is needed, not Me",
+        "Notify.message.common_event_information[0]", "is needed, not mtosi_jms.stubs.nrf.me.Me",
     ),
     "nil-not-nillable": (lambda c, o: c.Store(plain=NIL), "Store.plain", "nil where the schema does not allow it"),
     "nil-object-not-nillable": (lambda c, o: c.Store(strict=NIL), "Store.strict", "nil where"),
