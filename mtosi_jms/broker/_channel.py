@@ -118,7 +118,7 @@ def start_channel_process(
         command = java_command(folder, 256, jars, {**_PROPERTIES, **(settings or {})})
         command += [_MAIN, "-port", str(endpoints.ports[GIOP]), "-channels", "1"]
         command += ["-writeIOR", str(folder / _IOR), "-printCorbaloc", *arguments]
-        return BrokerProcess(command, folder, endpoints, ready=[_READY])
+        return BrokerProcess(command, folder, endpoints, ready=[_READY], writes=folder / _IOR)
 
     if port is None:
         return start_on_free_ports(start, [GIOP], "", "")

@@ -144,6 +144,7 @@ class BrokerProcess:
         folder: its working folder; standard output and error go to `broker.log` there.
         endpoints: ports at which it will listen, and the login.
         ready: texts in its log that show that it answers.
+        writes: a file that it writes before it answers; one of an earlier start is removed.
 
     Attributes:
         endpoints: as given.
@@ -155,11 +156,20 @@ class BrokerProcess:
     """
 
     def __init__(
-        self, command: Sequence[str], folder: Path, endpoints: Endpoints, *, ready: Sequence[str] = ()
+        self,
+        command: Sequence[str],
+        folder: Path,
+        endpoints: Endpoints,
+        *,
+        ready: Sequence[str] = (),
+        writes: Path | None = None,
     ) -> None:
         self.endpoints = endpoints
         self.log = folder / "broker.log"
         self._ready = ready
+        self._writes = writes
+        if writes is not None:
+            writes.unlink(missing_ok=True)
         with self.log.open("ab") as output:
             self._begun = output.tell()  # text before this is from an earlier start
             try:
@@ -203,7 +213,15 @@ class BrokerProcess:
     def _is_ready(self) -> bool:
         # The ports alone prove nothing: another process may listen there, and a broker listens before it answers.
         written = self._written()
-        return all(text in written for text in self._ready) and listening(self.endpoints.ports.values())
+        is_told = all(text in written for text in self._ready) and listening(self.endpoints.ports.values())
+        return is_told and (self._writes is None or self._has_written(self._writes))
+
+    @staticmethod
+    def _has_written(file: Path) -> bool:
+        try:
+            return file.read_bytes().endswith(b"\n")  # JacORB says that it is ready before the file has its text
+        except FileNotFoundError:
+            return False
 
     def _written(self) -> str:
         with self.log.open("rb") as log:

@@ -66,12 +66,12 @@ def _joined(base: Any, like: Any) -> Any:
 
 
 def _reduce(fault: MtosiFault) -> tuple[Any, ...]:
-    return _restored, (type(fault).__bases__[0], fault.kind, fault.args), vars(fault)
+    return _restored, (*type(fault).__bases__, fault.args), vars(fault)
 
 
-def _restored(base: type[MtosiFault], kind: str, args: tuple[Any, ...]) -> MtosiFault:
-    cls = coded_class(base, kind)
-    fault = cls.__new__(cls, *args)
+def _restored(base: type[MtosiFault], like: type[MtosiFault], args: tuple[Any, ...]) -> MtosiFault:
+    cls = _joined(base, like)
+    fault: MtosiFault = cls.__new__(cls, *args)
     fault.args = args
     return fault
 
