@@ -61,8 +61,8 @@ def metadata(message: Message, project: dict[str, Any]) -> Iterator[str]:
     if not str(message.get_payload()).strip():
         yield "the long description is empty"
     core = [line for line in message.get_all("Requires-Dist", []) if "extra ==" not in line]
-    if [line.partition(">")[0] for line in core] != ["lxml", "tenacity"]:
-        yield f"without extras it requires {core}, expected lxml and tenacity alone"
+    if [line.partition(">")[0] for line in core] != ["lxml"]:
+        yield f"without extras it requires {core}, expected lxml alone"
     extras = set(message.get_all("Provides-Extra", []))
     if extras != set(project["optional-dependencies"]):
         yield f"extras are {sorted(extras)}"

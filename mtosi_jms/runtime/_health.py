@@ -111,7 +111,7 @@ class Record:
         self._progress = self._clock()
         self._note(logging.INFO, "connected", provider=provider)
 
-    def not_reached(self, error: BaseException | None) -> None:
+    def not_reached(self, error: BaseException) -> None:
         self._consecutive += 1
         self._note(logging.WARNING, "provider not reached", error=type(error).__name__)
 

@@ -10,8 +10,6 @@ import threading
 from collections.abc import Callable, Hashable
 from typing import Final, TypeAlias, TypeVar
 
-from tenacity import RetryCallState, Retrying, retry_if_exception_type, sleep_using_event, stop_when_event_set
-
 from mtosi_jms.errors import (
     ClientIdInUseError,
     HandlerTimeoutError,
@@ -178,17 +176,7 @@ class Work:
         if isinstance(self._connect, Connection):
             link = self._make_link(self._connect, owned=False, generation=self._generation)
         else:
-            connect = self._connect
-            # After a loss the broker may hold the client id and the subscription for the old connection for a while.
-            passing = (TransportError, ClientIdInUseError, IllegalStateError) if self._generation else TransportError
-            link = Retrying(
-                retry=retry_if_exception_type(passing),
-                wait=self._rules.reconnect.strategy(),
-                stop=stop_when_event_set(self._draining),
-                sleep=sleep_using_event(self._draining),
-                before_sleep=self._not_reached,
-                reraise=True,
-            )(lambda: self._make_link(connect(), owned=True, generation=self._generation))
+            link = self._reach(self._connect)
         with self._lock:
             self._link = link
             draining = self._draining.is_set()
@@ -201,8 +189,18 @@ class Work:
         self._ready.set()
         return link
 
-    def _not_reached(self, state: RetryCallState) -> None:
-        self._record.not_reached(state.outcome.exception() if state.outcome is not None else None)
+    def _reach(self, connect: Callable[[], Connection]) -> Link:
+        # After a loss the broker may hold the client id and the subscription for the old connection for a while.
+        passing = (TransportError, ClientIdInUseError, IllegalStateError) if self._generation else TransportError
+        failures = 0
+        while True:
+            try:
+                return self._make_link(connect(), owned=True, generation=self._generation)
+            except passing as error:
+                failures += 1
+                self._record.not_reached(error)
+                if self._draining.wait(self._rules.reconnect.seconds(failures)):
+                    raise
 
     def _lost(self, error: MtosiError) -> bool:
         """The connection is lost: the provider delivers again what waited. Whether there was a connection."""

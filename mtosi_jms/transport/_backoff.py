@@ -4,17 +4,9 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 from mtosi_jms.errors import ConfigError
-
-
-class Attempt(Protocol):
-    """The part of tenacity's call state that is used here."""
-
-    attempt_number: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +37,3 @@ class Backoff:
         except OverflowError:
             doubled = self.maximum
         return min(doubled, self.maximum) + random.uniform(0, self.jitter)
-
-    def strategy(self) -> Callable[[Attempt], float]:
-        """Return the pauses as a function for tenacity's `wait`."""
-        return lambda attempt: self.seconds(attempt.attempt_number)

@@ -59,7 +59,6 @@ OPTIONAL = {
     "pyarrow": ("mtosi_jms.spark", "mtosi_jms.console._tables"),
     "pandas": ("mtosi_jms.spark",),
     "pytest": ("mtosi_jms.testing",),
-    "tenacity": ("mtosi_jms.runtime",),
 }
 REQUIRED = frozenset({"lxml"})
 

@@ -99,10 +99,9 @@ def bare(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Interpreter of a venv that holds the wheel and what it requires alone."""
     folder = tmp_path_factory.mktemp("bare") / "venv"
     interpreter = installed(wheel, folder)
-    for required in ("lxml", "tenacity"):
-        distribution = importlib.metadata.distribution(required)
-        for name in {file.parts[0] for file in distribution.files or []}:
-            (site_of(folder) / name).symlink_to(str(distribution.locate_file(name)))
+    distribution = importlib.metadata.distribution("lxml")
+    for name in {file.parts[0] for file in distribution.files or []}:
+        (site_of(folder) / name).symlink_to(str(distribution.locate_file(name)))
     return interpreter
 
 

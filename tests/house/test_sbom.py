@@ -46,7 +46,7 @@ def test_all_that_a_lock_names_is_in_its_bill(boms: dict[str, Any], name: str, l
 
 def test_the_scopes_are_those_of_an_installation(boms: dict[str, Any]) -> None:
     scopes = {one["name"]: one["scope"] for one in boms["mtosi-jms"]["components"]}
-    assert {name for name, scope in scopes.items() if scope == "required"} == {"idiomorph", "lxml", "tenacity"}
+    assert {name for name, scope in scopes.items() if scope == "required"} == {"idiomorph", "lxml"}
     assert (scopes["pyspark"], scopes["py4j"], scopes["h11"]) == ("optional",) * 3  # by themselves, or by another
     assert (scopes["pytest"], scopes["mkdocs"], scopes["atheris"]) == ("excluded",) * 3
 
