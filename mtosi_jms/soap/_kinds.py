@@ -69,7 +69,7 @@ def _reduce(fault: MtosiFault) -> tuple[Any, ...]:
     return _restored, (*type(fault).__bases__, fault.args), vars(fault)
 
 
-def _restored(base: type[MtosiFault], like: type[MtosiFault], args: tuple[Any, ...]) -> MtosiFault:
+def _restored(base: Any, like: Any, args: tuple[Any, ...]) -> MtosiFault:
     cls = _joined(base, like)
     fault: MtosiFault = cls.__new__(cls, *args)
     fault.args = args
