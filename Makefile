@@ -6,7 +6,6 @@ BIN := $(VENV)/bin
 SPARK_TESTS := $(addprefix tests/spark/test_,source.py derived_frames.py growth.py pyspark_version.py)
 LOCK_EXTRAS := cli codegen console docs http jvm otel stomp spark test zeep zstd
 PIP_TOOLS := pip-tools==7.6.2
-MATURIN := maturin==1.16.0
 ARGS ?=
 URL :=
 
@@ -24,11 +23,10 @@ export PIP_NO_INPUT := 1
 
 # Each stamp carries a checksum of what it depends on, so that a second call does nothing and a changed lock, or a
 # checkout that was moved, installs again. The venv holds absolute paths, hence the folder.
-checksum = $(firstword $(shell { cat $(1); echo '$(CURDIR)'; } | cksum))
+checksum = $(firstword $(shell { cat $(1); echo '$(CURDIR)'; $(or $(2),:); } | cksum))
 INSTALLED := $(VENV)/installed-$(call checksum,requirements.lock)
-READY := $(VENV)/ready-$(call checksum,requirements.lock pyproject.toml)
-NATIVE_SOURCES := $(wildcard native/Cargo.* native/pyproject.toml native/src/*.rs)
-NATIVE := $(VENV)/native-$(call checksum,requirements.lock $(NATIVE_SOURCES))
+CORE := native/.cargo/config.toml native/Cargo.lock native/Cargo.toml native/hook.py $(wildcard native/src/*.rs)
+READY := $(VENV)/ready-$(call checksum,requirements.lock pyproject.toml $(CORE),echo "$$MTOSI_JMS_BUILD"; cargo --version 2>&1)
 
 # Evaluated only where they are needed: the first suitable interpreter, and the major version of the Java that Spark would start.
 suits = $(shell $(1) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $(1))
@@ -36,14 +34,8 @@ INTERPRETER = $(firstword $(foreach python,$(or $(PYTHON),python3 python3.13 pyt
 HAS_VENV = $(shell $(INTERPRETER) -c 'import ensurepip, venv' 2>/dev/null && echo yes)
 JAVA_MAJOR = $(shell "$${JAVA_HOME:+$$JAVA_HOME/bin/}java" -version 2>&1 | sed -n 's/.*version "\([0-9][0-9]*\).*/\1/p')
 HAS_JAVA = $(shell test 0$(firstword $(JAVA_MAJOR)) -ge 17 && echo yes)
-# A cargo that is too old counts as none.
-CARGO_MINIMUM = $(shell sed -n 's/^rust-version = "1\.\([0-9]*\)"/\1/p' native/Cargo.toml)
-CARGO_MINOR = $(shell cargo --version 2>/dev/null | sed -n 's/^cargo 1\.\([0-9]*\)\..*/\1/p')
-HAS_CARGO = $(shell test 0$(CARGO_MINOR) -ge $(CARGO_MINIMUM) && echo yes)
-HAS_LINTERS = $(if $(HAS_CARGO),$(shell cd native && cargo fmt --version >/dev/null 2>&1 && cargo clippy --version >/dev/null 2>&1 && echo yes))
+HAS_LINTERS = $(shell test -e mtosi_jms/xmlbind/_core.abi3.so && cargo fmt --version >/dev/null 2>&1 && cargo clippy --version >/dev/null 2>&1 && echo yes)
 
-NO_CARGO = no cargo 1.$(CARGO_MINIMUM) or later: XML is read by the Python core, which is slower
-NO_NATIVE = the native XML core could not be built, see out/native.log: XML is read by the Python core, which is slower
 NO_PYTHON = Python 3.11 or later is missing: on Debian or Ubuntu, apt-get install python3 python3-venv; elsewhere see python.org
 NO_VENV = Python has no venv module: on Debian or Ubuntu, apt-get install python3-venv
 NO_JAVA = Java 17 or later is missing: on Debian or Ubuntu, apt-get install openjdk-17-jre-headless
@@ -56,13 +48,13 @@ NO_JAVA = Java 17 or later is missing: on Debian or Ubuntu, apt-get install open
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1	\2/p' Makefile
 
-demo: java $(NATIVE) ## the main job, end to end: supplier, requestor, landing, Spark, report in out/demo
+demo: java $(READY) ## the main job, end to end: supplier, requestor, landing, Spark, report in out/demo
 	@$(BIN)/mtosi-jms demo $(if $(URL),--url '$(subst ','\'',$(URL))') $(ARGS)
 
-test: java $(NATIVE) ## the whole test suite, on all cores; tests on real brokers start and stop them themselves
+test: java $(READY) ## the whole test suite, on all cores; tests on real brokers start and stop them themselves
 	@$(BIN)/python -m pytest $(WORKERS) $(ARGS)
 
-check: $(NATIVE) ## ruff, mypy --strict, stub freshness, packaging; rustfmt and clippy where the native core is built
+check: $(READY) ## ruff, mypy --strict, stub freshness, packaging; rustfmt and clippy where the native core is built
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
@@ -73,19 +65,19 @@ check: $(NATIVE) ## ruff, mypy --strict, stub freshness, packaging; rustfmt and 
 	@rm -rf out/dist && mkdir -p out && $(BIN)/python -m build --wheel --no-isolation --outdir out/dist . >out/build.log 2>&1 || { cat out/build.log; exit 1; }
 	@$(BIN)/python .ci/check_wheel.py out/dist/*.whl
 
-bench: java $(NATIVE) ## the benchmarks beside their peers, as a table and in out/bench.json
+bench: java $(READY) ## the benchmarks beside their peers, as a table and in out/bench.json
 	@$(BIN)/python benchmarks/run.py $(ARGS)
 
-brokers: java $(NATIVE) ## of the test suite those on real brokers alone
+brokers: java $(READY) ## of the test suite those on real brokers alone
 	@$(BIN)/python -m pytest $(WORKERS) -m "broker and not endurance" $(ARGS)
 
 # The lock holds an older one, for Delta and Iceberg. The newest goes aside and is found first.
-spark: java $(NATIVE) ## the short Spark tests on the newest PySpark, or on SPARK=VERSION
+spark: java $(READY) ## the short Spark tests on the newest PySpark, or on SPARK=VERSION
 	@$(BIN)/python -m pip install --quiet --upgrade --target out/spark "pyspark$(if $(SPARK),==$(SPARK))"
 	@PYTHONPATH=out/spark $(BIN)/python -c 'import pyspark; print("PySpark", pyspark.__version__)'
 	@PYTHONPATH=out/spark $(BIN)/python -m pytest -q -m "not endurance" $(SPARK_TESTS) $(ARGS)
 
-endurance: java $(NATIVE) ## what is too long for CI: the suite with the Python core, soaks, kill rounds, fuzzing, files of gigabytes
+endurance: java $(READY) ## what is too long for CI: the suite with the Python core, soaks, kill rounds, fuzzing, files of gigabytes
 	@$(if $(ARGS),,MTOSI_JMS_CORE=python $(BIN)/python -m pytest $(WORKERS))
 	@$(BIN)/python -m pytest -m "endurance or hypothesis" --hypothesis-profile=endurance $(ARGS)
 
@@ -127,17 +119,9 @@ $(INSTALLED):
 	@$(BIN)/python -m pip install --quiet --require-hashes --requirement requirements.lock
 	@touch $@
 
+# Without the core one line says so; whoever installs cargo gets it with the next call.
 $(READY): $(INSTALLED)
-	@$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@mkdir -p out && echo "installing this checkout; where Rust is, its native XML core is built, which takes a minute"
+	@$(BIN)/python -m pip install --verbose --no-deps --no-build-isolation --editable . >out/install.log 2>&1 || { cat out/install.log; exit 1; }
+	@sed -n '/without the native XML core/s/^ *//p' out/install.log
 	@touch $@
-
-# The stamp is made only where the core was built: whoever installs cargo gets it with the next call.
-$(NATIVE): $(READY)
-	@$(if $(HAS_CARGO),echo "building the native XML core; the first time takes a minute or two",echo "$(NO_CARGO)")
-	@$(if $(HAS_CARGO),mkdir -p out && { $(build_native); } >out/native.log 2>&1 && touch $@ || echo "$(NO_NATIVE)")
-
-define build_native
-rm -rf out/native && $(BIN)/python -m pip install --quiet $(MATURIN) && \
-$(BIN)/python -m maturin build --release --locked --manifest-path native/Cargo.toml --out out/native && \
-$(BIN)/python -m pip install --quiet --no-deps --force-reinstall out/native/*.whl
-endef

@@ -14,9 +14,6 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PLACES = {
     "conda/recipe.yaml": r'^  version: "(.+)"$',
-    "native/Cargo.toml": r'^version = "(.+)"$',
-    "native/Cargo.lock": r'^name = "mtosi-jms-native"\nversion = "(.+)"$',
-    "pyproject.toml": r'^native = \["mtosi-jms-native==(.+)"\]$',
 }
 
 

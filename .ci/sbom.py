@@ -1,7 +1,7 @@
 """Write the bills of materials of a release, in CycloneDX's JSON, from the locks.
 
 Usage: sbom.py FOLDER. `mtosi-jms.cdx.json` has what `requirements.lock` names: `required` is what each installation
-gets, `optional` what the extras bring, `excluded` what only building and testing need. `mtosi-jms-native.cdx.json` has
+gets, `optional` what the extras bring, `excluded` what only building and testing need. `mtosi-jms-core.cdx.json` has
 the crates of `native/Cargo.lock`. Licences and dependencies of the Python packages are those of the installed
 distributions.
 """
@@ -31,7 +31,7 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-NOT_USED = ("all", "docs", "native", "test")
+NOT_USED = ("all", "docs", "test")
 """Extras that no installation of a user needs, that of all others, and that with a bill of its own."""
 VENDORED = (("npm", "idiomorph", "0.8.0", "0BSD"),)
 """What is copied into the wheel, for the pages of the console: kind of registry, name, version, licence."""
@@ -40,7 +40,7 @@ VENDORED = (("npm", "idiomorph", "0.8.0", "0BSD"),)
 def main(folder: Path) -> None:
     """Write both files."""
     folder.mkdir(parents=True, exist_ok=True)
-    for name, bom in (("mtosi-jms", python_bom()), ("mtosi-jms-native", native_bom())):
+    for name, bom in (("mtosi-jms", python_bom()), ("mtosi-jms-core", native_bom())):
         bom.validate()
         path = folder / f"{name}.cdx.json"
         path.write_text(JsonV1Dot6(bom).output_as_string(indent=2) + "\n", encoding="utf-8")

@@ -87,7 +87,6 @@ EXTRAS: Final[dict[str, tuple[str, tuple[tuple[str, str], ...]]]] = {
         "spans and metrics for OpenTelemetry",
         (("opentelemetry.trace", "opentelemetry-api"), ("opentelemetry.sdk", "opentelemetry-sdk")),
     ),
-    "native": ("the native XML core", (("mtosi_jms_native", "mtosi-jms-native"),)),
     "zeep": ("calls without stubs, from a WSDL", (("zeep", "zeep"), ("elementpath", "elementpath"))),
     "zstd": ("documents compressed with Zstandard", ((ZSTD, "backports.zstd"),)),
     "test": ("the test suite", (("pytest", "pytest"), ("hypothesis", "hypothesis"))),
@@ -197,7 +196,7 @@ def check_core() -> Check:
     runs = _core()
     if isinstance(runs, Core):
         return Check("core", "ok", f"{runs.name}: {runs.reason}")
-    return Check("core", "fault", str(runs), f"install mtosi-jms-native, or unset {CORE_VARIABLE}")
+    return Check("core", "fault", str(runs), f"install mtosi-jms where Rust is, or unset {CORE_VARIABLE}")
 
 
 def _core() -> Core | MtosiError:

@@ -1,7 +1,7 @@
 """The choice of the core, and the bridge between the native core and Python.
 
-The native core (the distribution mtosi-jms-native) makes objects directly from the octets of a document. This module
-describes each class to it once. It leaves *odd* content to Python: single elements to the lenient reader, whole
+The native core (the module `_core`, built from `native/`) makes objects directly from the octets of a document. This
+module describes each class to it once. It leaves *odd* content to Python: single elements to the lenient reader, whole
 documents to the reader that works on a tree.
 """
 
@@ -18,7 +18,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from lxml import etree
 
-from mtosi_jms.errors import ConfigError, DecodeError, MissingExtraError, MtosiError
+from mtosi_jms.errors import ConfigError, DecodeError, MtosiError
 from mtosi_jms.namespaces import XSD, clark, split_clark
 from mtosi_jms.xmlbind._issues import Issues, XmlWarning
 from mtosi_jms.xmlbind._objects import XmlObject, find_element, find_simple, find_type
@@ -35,10 +35,7 @@ from mtosi_jms.xmlbind._writeplan import PLAIN, SIMPLE, Out, write_plan
 VARIABLE: Final = "MTOSI_JMS_CORE"
 """The environment variable that chooses the core: `python` or `native`."""
 
-CONTRACT: Final = 4
-"""The version of the interface between the two sides; a native core with another number is not used."""
-
-_MODULE: Final = "mtosi_jms_native"
+_MODULE: Final = "mtosi_jms.xmlbind._core"
 _NONE, _LIST, _ODD = range(3)
 _CODES: Final = {STRING: 0, LEAF: 0, OBJECT: 1, KEEP: 2}
 _EXTRAS: Final[Any] = XmlObject.__dict__["extras"]
@@ -370,8 +367,7 @@ def core() -> Core:
     """Return the core that reads documents in this process, and why it was chosen.
 
     Raises:
-        ConfigError: the environment asks for an unknown core, or for a native core of another release.
-        MissingExtraError: the environment asks for the native core, which is not installed.
+        ConfigError: the environment asks for an unknown core, or for the native core, which is not there.
     """
     return _chosen()[0]
 
@@ -387,7 +383,7 @@ def native_module() -> Any | None:
     """Return the native module; None if the Python core is used.
 
     Raises:
-        ConfigError, MissingExtraError: as `core`.
+        ConfigError: as `core`.
     """
     native = _chosen()[1]
     return native.module if native is not None else None
@@ -401,15 +397,12 @@ def _choose(requested: str) -> tuple[Core, _Native | None]:
     try:
         module: Any = importlib.import_module(_MODULE)
     except ImportError as error:
-        if requested:
-            raise MissingExtraError(_MODULE, "native") from None
         missing = getattr(error, "name", None) == _MODULE
-        return Core("python", "mtosi-jms-native is not installed" if missing else f"it does not load: {error}"), None
-    if module.CONTRACT != CONTRACT:
+        reason = "this installation has no native core" if missing else f"the native core does not load: {error}"
         if requested:
-            raise ConfigError(f"{VARIABLE} asks for the native core, but mtosi-jms-native is of another release")
-        return Core("python", "mtosi-jms-native is of another release"), None
-    reason = f"{VARIABLE} asks for it" if requested else "mtosi-jms-native is installed"
+            raise ConfigError(f"{VARIABLE} asks for the native core, but {reason}") from None
+        return Core("python", reason), None
+    reason = f"{VARIABLE} asks for it" if requested else "it is installed"
     bridge = _Bridge()
     return Core("native", reason), _Native(module, bridge, module.Core(bridge), module.Writer(bridge))
 

@@ -159,12 +159,9 @@ impl Core {
 }
 
 #[pymodule]
-mod mtosi_jms_native {
+mod _core {
     #[pymodule_export]
     use super::paths::paths;
-    /// What the two sides agree upon.
-    #[pymodule_export]
-    const CONTRACT: u32 = 4;
     #[pymodule_export]
     use super::rows::Rows;
     #[pymodule_export]

@@ -23,7 +23,7 @@ from mtosi_jms import xmlbind
 from mtosi_jms.namespaces import XSD
 from mtosi_jms.xmlbind import RAW, EnumType, ListType, UnionType, XmlObject
 
-HAS_NATIVE = importlib.util.find_spec("mtosi_jms_native") is not None
+HAS_NATIVE = importlib.util.find_spec("mtosi_jms.xmlbind._core") is not None
 DEPTH = 4
 TEXTS = ("text", "7", "true", "2024-01-02T03:04:05Z", "2024-01-02", "01:02:03", "P1D", "2024", "ab", "1", "0")
 

@@ -39,8 +39,7 @@ def make(tmp_path: Path) -> Make:
     checkout.mkdir()
     for name in ("Makefile", "pyproject.toml", "requirements.lock"):
         shutil.copy(ROOT / name, checkout)
-    (checkout / "native").mkdir()
-    shutil.copy(ROOT / "native" / "Cargo.toml", checkout / "native")
+    shutil.copytree(ROOT / "native", checkout / "native", ignore=shutil.ignore_patterns("target"))
 
     def run(
         *arguments: str, java: str = "", python: str = "", cargo: str = "", **variables: str
@@ -238,26 +237,3 @@ def test_ci_ends_with_the_tests_and_is_ready_to_run() -> None:
     assert lines[0] == "#!/usr/bin/env bash"
     assert lines[-4:] == [*CI_STEPS[:-1], "make test ARGS=--durations=25"]
     assert subprocess.run(["bash", "-n", str(path)], capture_output=True).returncode == 0
-
-
-@pytest.mark.parametrize(
-    ("cargo", "builds"),
-    [("", ""), ("cargo 1.63.0", ""), ("cargo 1.84.1 (a 2025-01-01)", ""), ("cargo 1.85.0 (a 2025-01-01)", "yes"),
-     ("cargo 1.100.0-nightly", "yes")],
-)  # fmt: skip
-def test_an_old_cargo_counts_as_none(make: Make, cargo: str, builds: str) -> None:
-    shown = make("--eval", "shown: ; @$(info $(HAS_CARGO)):", "shown", cargo=f"echo '{cargo}'" if cargo else "")
-    assert (shown.returncode, shown.stdout.strip(), shown.stderr) == (0, builds, "")
-
-
-def test_without_cargo_one_line_says_so_and_make_goes_on(make: Make, tmp_path: Path) -> None:
-    stamps = make("--eval", "shown: ; @$(info $(READY) $(NATIVE)):", "shown").stdout.split()
-    ready = tmp_path / "checkout" / stamps[0]
-    ready.parent.mkdir()
-    (ready.parent / ready.name.replace("ready", "installed")).touch()
-    made = make("--old-file", stamps[0], "--eval", f"next: {stamps[1]}; @$(info next):", "next")
-    installing = make("--question", stamps[1])
-    assert installing.returncode != 0  # it is tried again with the next call
-    told = made.stdout.splitlines()
-    assert told[0].startswith("no cargo 1.85 or later: XML is read by the Python core")
-    assert told[1:] == ["next"]

@@ -20,13 +20,6 @@ def test_the_licence_of_each_crate_is_listed() -> None:
     assert [line for line in listed if line[0] not in ("crate", "---") and not allowed.search(line[2])] == []
 
 
-def test_the_versions_are_those_of_the_extra() -> None:
-    project = tomllib.loads((CRATE.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    (own,) = (one["version"] for one in LOCKED if one["name"] == "mtosi-jms-native")
-    assert tomllib.loads((CRATE / "Cargo.toml").read_text(encoding="utf-8"))["package"]["version"] == own
-    assert project["optional-dependencies"]["native"] == [f"mtosi-jms-native=={own}"]
-
-
 def test_one_module_alone_is_unsafe_and_the_crate_is_small() -> None:
     unsafe = [path.name for path in SOURCES if re.search(r"\bunsafe\b\s*[{a-z]", path.read_text(encoding="utf-8"))]
     assert unsafe == ["objects.rs"]

@@ -28,7 +28,7 @@ def boms(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
     ("name", "lock", "entry"),
     [
         ("mtosi-jms", "requirements.lock", r"^([\w.-]+)==(\S+)"),
-        ("mtosi-jms-native", "native/Cargo.lock", r'name = "(\S+)"\nversion = "(\S+)"\nsource'),
+        ("mtosi-jms-core", "native/Cargo.lock", r'name = "(\S+)"\nversion = "(\S+)"\nsource'),
     ],
 )
 def test_all_that_a_lock_names_is_in_its_bill(boms: dict[str, Any], name: str, lock: str, entry: str) -> None:

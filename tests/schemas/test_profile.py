@@ -171,7 +171,7 @@ class TestInstances:
 
     @pytest.mark.endurance
     def test_both_cores_read_them_alike(self, documents: dict[str, list[bytes]], cores: ModuleType) -> None:
-        pytest.importorskip("mtosi_jms_native", reason="the native core is not built")
+        pytest.importorskip("mtosi_jms.xmlbind._core", reason="the native core is not built")
         found = [cores.difference(document) for made in documents.values() for document in made]
         assert next(filter(None, found), "") == ""
 

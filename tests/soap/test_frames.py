@@ -19,7 +19,7 @@ from mtosi_jms.stubs.nrf.me import ManagedElementListType, ManagedElementType
 from mtosi_jms.xmlbind import DEFAULT_LIMITS, Limits
 from mtosi_jms.xmlbind.columns import read_enveloped
 
-pytest.importorskip("mtosi_jms_native", reason="the native core is not built")
+pytest.importorskip("mtosi_jms.xmlbind._core", reason="the native core is not built")
 
 PIECES = (b"<", b">", b"/>", b"</", b"&", b"&amp;", b"&#65;", b"<!-- c -->", b"<?p i?>", b"<![CDATA[x]]>", b"]]>", b" ")
 MORE = (

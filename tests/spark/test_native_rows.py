@@ -23,7 +23,7 @@ from mtosi_jms.xmlbind import encode
 
 from .conftest import Envelopes
 
-pytest.importorskip("mtosi_jms_native", reason="the native core is not built")
+pytest.importorskip("mtosi_jms.xmlbind._core", reason="the native core is not built")
 
 Put = Callable[..., Path]
 Both = Callable[..., tuple[pa.Table, int]]

@@ -24,7 +24,7 @@ from mtosi_jms.xmlbind import Limits
 
 from .test_cases import CASES
 
-pytest.importorskip("mtosi_jms_native", reason="the native core is not built")
+pytest.importorskip("mtosi_jms.xmlbind._core", reason="the native core is not built")
 
 Doc = Callable[[str], bytes]
 
