@@ -1,6 +1,5 @@
 """Loads that add up: a hundred small merges compared with one merge of everything, in one Spark session.
 
-MTOSI_BENCH_JARS names the jars of Delta Lake or Iceberg, joined by commas, if Spark cannot download them.
 MTOSI_BENCH_ANSWERS is the number of answers of 5,000 elements each, by default 300.
 """
 
@@ -88,8 +87,7 @@ def _loads(kind: str, *, quick: bool) -> Comparison:
 @contextmanager
 def _session(kind: str) -> Iterator[Any]:
     try:
-        jars = os.environ.get("MTOSI_BENCH_JARS")
-        settings = session_settings(kind, pyspark_version(), {"spark.jars": jars} if jars else {})
+        settings = session_settings(kind, pyspark_version(), {})
         with local_session("benchmarks", settings=settings) as spark:
             yield spark
     except MtosiError as error:

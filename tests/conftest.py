@@ -192,13 +192,13 @@ def start_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Brokers]:
 @pytest.fixture(scope="session")
 def activemq(start_session_broker: Brokers) -> BrokerProcess:
     """ActiveMQ Classic, one for all tests. A test that kills or fills a broker must start its own."""
-    return start_session_broker("activemq", protocols=KINDS["activemq"].protocols())
+    return start_session_broker("activemq", protocols=KINDS["activemq"].protocols)
 
 
 @pytest.fixture(scope="session")
 def artemis(start_session_broker: Brokers) -> BrokerProcess:
     """ActiveMQ Artemis, one for all tests. A test that kills or fills a broker must start its own."""
-    return start_session_broker("artemis", protocols=KINDS["artemis"].protocols())
+    return start_session_broker("artemis", protocols=KINDS["artemis"].protocols)
 
 
 @pytest.fixture(scope="session")
@@ -221,12 +221,12 @@ def interpreted() -> dict[str, str]:
 
 
 @pytest.fixture(scope="session")
-def lake_formats(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, str], str]:
+def lake_formats() -> tuple[dict[str, str], str]:
     """Settings of Spark that load Delta and Iceberg; empty, with the reason, if their jars are not available."""
     pytest.importorskip("pyspark")
     from mtosi_jms.spark import pyspark_version
 
-    return lake_settings(lambda: JavaTools(tmp_path_factory.mktemp("jars")), pyspark_version())
+    return lake_settings(pyspark_version())
 
 
 @pytest.fixture(scope="session")

@@ -57,7 +57,7 @@ class Java:
     """
 
     def __init__(self) -> None:
-        jars = sorted(fetch_client("jacorb").folder.glob("*.jar"))
+        jars = fetch_client("jacorb").paths
         self.jpype = machine.start()
         machine.attach()
         self.loader = machine.loader([*jars, _CLASSES])

@@ -1,27 +1,21 @@
-"""Apache ActiveMQ Artemis: its distribution in the user's cache, and an instance that this module configures.
+"""Apache ActiveMQ Artemis: its jars come from Maven Central, and this module configures the instance.
 
-The distribution comes from Maven Central. The instance listens only on loopback.
+The instance listens only on loopback.
 """
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 from xml.sax.saxutils import quoteattr
 
 from mtosi_jms.broker._process import HOST, BrokerProcess, Endpoints, KeyStores, java_command, write_private
-from mtosi_jms.jars import CLIENTS, cached, fetch
+from mtosi_jms.jars import CLIENTS, fetch
 
 VERSION: Final = CLIENTS["artemis"].version
-ARTIFACT: Final = f"org.apache.activemq:apache-artemis:{VERSION}:zip:bin"
-SHA256: Final = "d711e6aacd43fd2e3e90993260b2ad391a2e13392d6100e8f6f304f8a7bee801"
-NAME: Final = f"apache-artemis-{VERSION}"
-_INSTEAD: Final = (
-    "where Maven Central cannot be reached, ActiveMQ Classic will do: on Debian and Ubuntu, apt-get install activemq"
-)
-_MAIN: Final = "org.apache.activemq.artemis.boot.Artemis"
+PROTOCOLS: Final = ("stomp", "amqp", "openwire", "mqtt")
+_MAIN: Final = "org.apache.activemq.artemis.cli.Artemis"
 _ACTIVE: Final = "AMQ221007"  # "Server is now active"
 _PROTOCOLS: Final = {
     "stomp": "STOMP",
@@ -36,31 +30,13 @@ _PERMISSIONS: Final = (
 )
 
 
-def distribution() -> Path:
-    """The unpacked distribution; fetched at the first call.
+def jars() -> list[Path]:
+    """The jars that a broker needs, including its Java client; fetched at the first call.
 
     Raises:
-        ConfigError: it is not available; the message says what to do.
+        ConfigError: they are not available; the message says what to do.
     """
-
-    def make(scratch: Path) -> Path:
-        archive = fetch([ARTIFACT], {f"{NAME}-bin.zip": SHA256}, scratch, _INSTEAD) / f"{NAME}-bin.zip"
-        with zipfile.ZipFile(archive) as files:
-            wanted = [name for name in files.namelist() if name.startswith(f"{NAME}/lib/") or name.count("/") == 1]
-            files.extractall(scratch, wanted)
-        return scratch / NAME
-
-    return cached(NAME, make)
-
-
-def jars() -> list[Path]:
-    """The jars of the distribution, including its Java client; errors are those of `distribution`."""
-    return sorted((distribution() / "lib").glob("*.jar"))
-
-
-def protocols() -> tuple[str, ...]:
-    """The protocols that it offers."""
-    return ("stomp", "amqp", "openwire", "mqtt")
+    return fetch("broker-artemis", "ActiveMQ Artemis")
 
 
 def start(
@@ -76,12 +52,12 @@ def start(
         memory_mb: most memory of its Java heap, in MB; Artemis needs 200 for a text message of 20 MB.
 
     Raises:
-        ConfigError: Java or the distribution is not available, or the folder cannot be written.
+        ConfigError: Java or Artemis is not available, or the folder cannot be written.
     """
     folder = folder.resolve()
-    home, etc, data, scratch = distribution(), folder / "etc", folder / "data", folder / "tmp"
+    etc, data, scratch = folder / "etc", folder / "data", folder / "tmp"
     properties = {
-        "artemis.home": home,
+        "artemis.home": folder,
         "artemis.instance": folder,
         "artemis.instance.etc": etc,
         "data.dir": data,
@@ -89,7 +65,7 @@ def start(
         "java.security.auth.login.config": etc / "login.config",
         "log4j2.configurationFile": etc / "log4j2.properties",
     }
-    command = java_command(folder, memory_mb, [home / "lib" / "artemis-boot.jar"], properties)
+    command = java_command(folder, memory_mb, jars(), properties)
     files = {
         "broker.xml": _broker(endpoints.ports, settings, tls),
         "bootstrap.xml": _bootstrap(etc / "broker.xml"),

@@ -111,7 +111,7 @@ def start_channel_process(
         TransportError: it does not start; the message has the end of its log.
     """
     folder = folder.resolve()
-    jars = sorted(fetch_client("jacorb").folder.glob("*.jar"))
+    jars = fetch_client("jacorb").paths
     write_private({}, [folder])
 
     def start(endpoints: Endpoints) -> BrokerProcess:

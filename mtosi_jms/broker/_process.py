@@ -71,7 +71,7 @@ def java_command(
     """
     defined = [f"-D{name}={value}" for name, value in {INSTANCE: folder, **(properties or {})}.items()]
     options = [f"-Xmx{memory_mb}m", "-XX:TieredStopAtLevel=1", *defined]
-    return [str(find_java()), *options, "-classpath", ":".join(map(str, classpath))]
+    return [str(find_java()), *options, "-classpath", os.pathsep.join(map(str, classpath))]
 
 
 def write_private(files: Mapping[Path, str], folders: Iterable[Path] = ()) -> None:

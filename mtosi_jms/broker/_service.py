@@ -36,7 +36,7 @@ class Kind:
     Attributes:
         title: its name.
         version: the version that is fetched.
-        protocols: returns the protocols that it can offer on this machine.
+        protocols: that it offers.
         start: starts it in a folder, without waiting until it listens; takes `settings`, `tls` and `memory_mb` too.
         jars: returns its jars, including a Java client.
         jndi_factory: class of its client's initial context.
@@ -44,7 +44,7 @@ class Kind:
 
     title: str
     version: str
-    protocols: Callable[[], tuple[str, ...]]
+    protocols: tuple[str, ...]
     start: Callable[..., BrokerProcess]
     jars: Callable[[], list[Path]]
     jndi_factory: str
@@ -54,7 +54,7 @@ KINDS: Final = {
     "artemis": Kind(
         "Apache ActiveMQ Artemis",
         artemis.VERSION,
-        artemis.protocols,
+        artemis.PROTOCOLS,
         artemis.start,
         artemis.jars,
         "org.apache.activemq.artemis.jndi.ActiveMQInitialContextFactory",
@@ -62,7 +62,7 @@ KINDS: Final = {
     "activemq": Kind(
         "Apache ActiveMQ Classic",
         activemq.VERSION,
-        activemq.protocols,
+        activemq.PROTOCOLS,
         activemq.start,
         activemq.jars,
         "org.apache.activemq.jndi.ActiveMQInitialContextFactory",
@@ -188,13 +188,13 @@ def start_broker(folder: Path, kind: str | None = None) -> DevelopmentBroker:
 def _started(folder: Path, kind: Kind, there: DevelopmentBroker | None) -> BrokerProcess:
     if there is not None and not any(listening([port]) for port in there.endpoints.ports.values()):
         known = there.endpoints
-        more = [one for one in kind.protocols() if one not in known.ports]
+        more = [one for one in kind.protocols if one not in known.ports]
         ports = {**known.ports, **dict(zip(more, free_ports(len(more)), strict=True))}
         process = kind.start(folder, Endpoints(ports, known.user, known.password))
         process.wait_until_ready()
         return process
     password = there.endpoints.password if there is not None else secrets.token_urlsafe(18)
-    return start_on_free_ports(lambda endpoints: kind.start(folder, endpoints), kind.protocols(), _USER, password)
+    return start_on_free_ports(lambda endpoints: kind.start(folder, endpoints), kind.protocols, _USER, password)
 
 
 def stop_broker(folder: Path) -> bool:

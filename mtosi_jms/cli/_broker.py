@@ -1,8 +1,8 @@
 """Starts, stops or shows a real Apache ActiveMQ broker, Artemis or Classic, for development.
 
-The broker listens on free ports of loopback, with a generated password. `up` prints URLs to paste. The broker comes
-from Maven Central, once, into the user's cache; ActiveMQ Classic comes from Debian's package if that is installed.
-Messages survive a restart. `status` exits with 1 if the broker is not running.
+The broker listens on free ports of loopback, with a generated password. `up` prints URLs to paste. The jars come
+from Maven Central or its mirror, once, into the user's cache. Messages survive a restart. `status` exits with 1 if the
+broker is not running.
 """
 
 from __future__ import annotations
@@ -58,5 +58,3 @@ def _show(broker: DevelopmentBroker, *, as_json: bool) -> None:
         if protocol in others[:1]:
             console.say("addresses for other programs:", "dim")
         console.say(f"{protocol.ljust(width)}  {facts['urls'][protocol]}")
-    if "mqtt" not in facts["urls"]:
-        console.say("no MQTT: it needs Maven, or on Debian and Ubuntu the package libmqtt-client-java", "dim")

@@ -1,11 +1,11 @@
 """Fetches the Java client of a JMS provider, for connections with a jvm: URL.
 
-The mvn command fetches the jars from Maven Central once, into the user's cache. Each jar is checked against a pinned
+The jars come from Maven Central or its mirror once, into the user's cache. Each jar is checked against a pinned
 SHA-256. The licences of the jars are printed: you accept them by using the jars. connect(..., classpath="KIND") finds
 what was fetched.
 
-Hashes are pinned for one version of each client. Another version needs --unpinned: its jars are not checked, and their
-hashes are printed for you to keep.
+Hashes are pinned for one version of each client. Another version needs --unpinned and the mvn command: its jars are not
+checked, and their hashes are printed for you to keep.
 """
 
 from __future__ import annotations

@@ -14,7 +14,6 @@ from mtosi_jms.broker import (
     KINDS,
     BrokerProcess,
     Endpoints,
-    _activemq,
     find_java,
     free_ports,
     start_broker,
@@ -54,7 +53,6 @@ def test_up_status_down(
     assert main(["broker", "status", "--dir", str(folder)]) == 1
     assert main(["broker", "up", "--dir", str(folder), "--kind", kind, "--json"]) == 0
     facts = json.loads(capsys.readouterr().out.splitlines()[-1])
-    protocols = protocols & {*KINDS[kind].protocols()}  # MQTT of ActiveMQ Classic where its jars can be had
     assert facts["running"] is True
     assert name in facts["broker"]
     assert set(facts["urls"]) == {*protocols, "jvm"}
@@ -107,41 +105,6 @@ def test_a_state_that_cannot_be_read(folder: Path, capsys: pytest.CaptureFixture
     (folder / "service.json").unlink()
 
 
-class TestWhereItCannotBeHad:
-    @pytest.fixture(autouse=True)
-    def _empty_cache(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-
-    def test_without_maven(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setenv("PATH", "")
-        with pytest.raises(ConfigError, match="apt-get install activemq"):
-            KINDS["artemis"].jars()
-
-    @pytest.mark.parametrize(
-        ("script", "said"), [("exit 1", "no reason"), ("echo '[ERROR] no route'; exit 1", "no route")]
-    )
-    def test_where_it_is_not_reached(
-        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, script: str, said: str
-    ) -> None:
-        self.fake_maven(monkeypatch, tmp_path, script)
-        with pytest.raises(ConfigError, match=said) as caught:
-            KINDS["artemis"].jars()
-        assert "apt-get install activemq" in str(caught.value)
-
-    def test_another_file_is_not_used(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-        write = f"mkdir -p ${{word#*=}}; echo x > ${{word#*=}}/apache-artemis-{KINDS['artemis'].version}-bin.zip"
-        script = f'for word in "$@"; do case $word in -DoutputDirectory=*) {write};; esac; done'
-        self.fake_maven(monkeypatch, tmp_path, script)
-        with pytest.raises(ConfigError, match="another one"):
-            KINDS["artemis"].jars()
-
-    def fake_maven(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, script: str) -> None:
-        program = tmp_path / "mvn"
-        program.write_text(f"#!/bin/sh\n{script}\n")
-        program.chmod(0o755)
-        monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-
-
 def test_a_broker_that_ends_tells_why(tmp_path: Path) -> None:
     endpoints = Endpoints({"stomp": free_ports(1)[0]}, "u", "p")
     broken = BrokerProcess(["sh", "-c", "echo out of order; exit 3"], tmp_path, endpoints)
@@ -184,34 +147,6 @@ def test_one_that_only_listens_is_not_ready(tmp_path: Path) -> None:
         broken = BrokerProcess(["sh", "-c", "exit 3"], tmp_path, endpoints, ready=["started"])
         with pytest.raises(TransportError, match="ended"):
             broken.wait_until_ready()
-
-
-@pytest.mark.broker
-def test_activemq_comes_from_maven_where_debian_has_none(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, start_broker: Any
-) -> None:
-    monkeypatch.setattr(_activemq, "JARS", tmp_path)
-    try:
-        assert all(jar.is_file() for jar in KINDS["activemq"].jars())
-    except ConfigError as error:
-        pytest.skip(str(error))
-    broker = start_broker("activemq", protocols=["stomp"])
-    with connect(broker.endpoints.url("stomp")) as connection:
-        assert KINDS["activemq"].version in connection.metadata.provider_version
-
-
-def test_activemq_without_the_jars_of_mqtt(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    assert "mqtt" in KINDS["artemis"].protocols()
-    for name in _activemq._MQTT_DEBIAN:
-        (tmp_path / f"{name}.jar").touch()
-    monkeypatch.setattr(_activemq, "JARS", tmp_path)
-    assert "mqtt" in KINDS["activemq"].protocols()
-    monkeypatch.setattr(_activemq, "JARS", tmp_path / "nothing")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setenv("PATH", "")
-    assert KINDS["activemq"].protocols() == ("stomp", "openwire")
-    with pytest.raises(ConfigError, match="libmqtt-client-java"):
-        _activemq.mqtt_jars()
 
 
 def test_a_command_that_is_not_there(tmp_path: Path) -> None:

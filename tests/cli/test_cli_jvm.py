@@ -12,7 +12,7 @@ import pytest
 
 from mtosi_jms.cli import main
 from mtosi_jms.errors import ConfigError
-from mtosi_jms.jars import CLIENTS, find_client
+from mtosi_jms.jars import find_client
 from mtosi_jms.transport import connect
 
 PLAYED = """\
@@ -50,36 +50,6 @@ def fetched(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, s
     return code, out, err
 
 
-@pytest.mark.parametrize("kind", CLIENTS)
-def test_every_jar_is_pinned(kind: str) -> None:
-    client = CLIENTS[kind]
-    assert len(client.hashes) == len(client.needs) + 1
-    assert {len(bytes.fromhex(digest)) for digest in client.hashes.values()} == {hashlib.sha256().digest_size}
-    assert client.licences
-
-
-def test_another_file_is_not_taken(maven: Any, capsys: pytest.CaptureFixture[str], cache: Path) -> None:
-    maven("".join(f'echo other >"$out/{name}"\n' for name in CLIENTS["artemis"].hashes))
-    code, out, err = fetched(capsys, "artemis")
-    assert (code, out) == (1, "")
-    assert "artemis-jms-client-all-2.44.0.jar: the file that came is another one" in err
-    assert not (cache / "client-artemis-2.44.0").exists()
-
-
-def test_what_maven_says_is_told(maven: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    maven("echo '[ERROR] no such host'; exit 1")
-    code, _, err = fetched(capsys, "qpid")
-    assert code == 1
-    assert "could not fetch the client of Qpid JMS (AMQP 1.0): [ERROR] no such host; where Maven Central" in err
-
-
-def test_without_maven(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    code, _, err = fetched(capsys, "ibm-mq")
-    assert code == 1
-    assert "the client of IBM MQ is fetched with Maven, and there is no mvn on PATH" in err
-
-
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -113,13 +83,6 @@ def test_a_version_without_hashes_is_shown(maven: Any, capsys: pytest.CaptureFix
     code, out, _ = fetched(capsys, "activemq", "--version", "6.1.6", "--unpinned")
     assert f"nothing of this version is pinned; its SHA-256:\n{digest}  activemq-client-6.1.6.jar" in out
     assert 'classpath="activemq-6.1.6"' in out
-
-
-def test_what_a_broker_brought_will_do(cache: Path) -> None:
-    jar = cache / "apache-artemis-2.44.0" / "lib" / "artemis-jms-client.jar"
-    jar.parent.mkdir(parents=True)
-    jar.write_bytes(b"")
-    assert find_client("artemis") == [jar]
 
 
 @pytest.mark.parametrize(

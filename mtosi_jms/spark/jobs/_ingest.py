@@ -242,7 +242,7 @@ def _submit(name: str, version: str) -> str:
     try:
         return submit_line(name, version)
     except ConfigError:
-        return ""  # `PACKAGES` has no package for this version of Spark: the session has a jar of the user's choice
+        return ""  # no jars are pinned for this version of Spark: the session has a jar of the user's choice
 
 
 def _source_options(options: IngestOptions) -> SourceOptions:

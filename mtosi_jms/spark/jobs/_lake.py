@@ -1,7 +1,7 @@
 """Where the tables of an ingest are: Parquet folders, or tables of Delta Lake or Iceberg, which Spark commits.
 
 Below OUT each object type has a folder `objectType=X` in all formats. In a catalog the tables are called `NAME_x`.
-Delta and Iceberg need a jar in the session that is made for its version of Spark; `PACKAGES` lists these jars.
+Delta and Iceberg need jars in the session that are made for its version of Spark; the pinned jars name them.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 from mtosi_jms.compression import decompress
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.inventory import ALL, OBJECT_TYPES, class_for, label_of
+from mtosi_jms.jars import fetch, pins
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -27,13 +28,6 @@ ICEBERG: Final = "iceberg"
 FORMATS: Final = (PARQUET, DELTA, ICEBERG)
 PREFIX: Final = "objectType="
 
-_DELTA: Final = "io.delta:delta-spark_{}_2.13:4.4.0"
-_ICEBERG: Final = "org.apache.iceberg:iceberg-spark-runtime-{}_2.13:{}"
-PACKAGES: Final[Mapping[str, Mapping[str, str]]] = {
-    DELTA: {spark: _DELTA.format(spark) for spark in ("4.0", "4.1", "4.2")},
-    ICEBERG: {"4.0": _ICEBERG.format("4.0", "1.11.0"), "4.1": _ICEBERG.format("4.1", "1.12.0")},
-}
-"""Maven packages by format and version of Spark; for other versions there are none."""
 _CLASSES: Final = {DELTA: "io.delta.sql.DeltaSparkSessionExtension", ICEBERG: "org.apache.iceberg.spark.SparkCatalog"}
 _FOLDERS: Final = {DELTA: "_delta_log", ICEBERG: "metadata"}
 _NAMES: Final = {DELTA: "Delta Lake", ICEBERG: "Iceberg"}
@@ -93,25 +87,30 @@ def package_of(name: str, version: str) -> str:
     """
     if name == PARQUET:
         return ""
-    known = PACKAGES[name]
+    return next(iter(pins()[_set_of(name, version)]))
+
+
+def _set_of(name: str, version: str) -> str:
+    """Return the name of the set of jars of a format for a version of Spark."""
+    known = [line.removeprefix(f"{name}-") for line in pins() if line.startswith(f"{name}-")]
     line = ".".join(version.split(".")[:2])
     if line not in known:
         raise ConfigError(
             f"there is no {_NAMES[name]} for Spark {version}, only for {', '.join(known)}: pip install 'pyspark=="
             f"{max(known)}.*', or name its jar with the settings spark.jars or spark.jars.packages (--conf)"
         )
-    return known[line]
+    return f"{name}-{line}"
 
 
 def session_settings(name: str, version: str, given: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings of a session that knows a format. If `given` has no jars, Spark downloads the package.
+    """Return the settings of a session that knows a format. If `given` has no jars, those that are pinned are fetched.
 
     Raises:
-        ConfigError: there is no package for this version of Spark.
+        ConfigError: there are no jars for this version of Spark, or they cannot be had.
     """
     own = {**_SETTINGS[name], **_OF_OWN_SESSION.get(name, {})}
     if name != PARQUET and not any(setting in given for setting in _JARS):
-        own["spark.jars.packages"] = package_of(name, version)
+        own["spark.jars"] = ",".join(map(str, fetch(_set_of(name, version), f"{_NAMES[name]} for Spark {version}")))
     return {**own, **given}
 
 

@@ -17,8 +17,8 @@ from mtosi_jms.jms.message import DeliveryMode, JmsMessage, jms_type_name
 from mtosi_jms.jms.selector import Selector, parse
 from mtosi_jms.jms.selector._render import render
 
-ACTIVEMQ = "org.apache.activemq:activemq-client:5.18.6"
-DEBIAN = ("activemq-client.jar", "geronimo-jms_1.1_spec.jar", "slf4j-api.jar", "hawtbuf.jar")
+from ...transport.jvm.clients import jars_of  # noqa: TID252
+
 NAMES = {True: "TRUE", False: "FALSE", None: "NULL"}
 
 Question = tuple[str, dict[str, Any]]
@@ -28,8 +28,8 @@ Ask = Callable[[Sequence[Question]], list[str]]
 @pytest.fixture(scope="module")
 def ask(root: Path, java: Any) -> Ask:
     """ActiveMQ's answers: TRUE, FALSE, NULL, INVALID or ERROR."""
-    jars = java.jars(ACTIVEMQ, debian=DEBIAN)
-    command = java.compiled(root / "tests" / "jms" / "java" / "SelectorVerdicts.java", jars)
+    jars = jars_of("activemq")
+    command = java.compiled(root / "tests" / "jms" / "java" / "SelectorVerdicts.java", [Path(jar) for jar in jars])
 
     def answers(questions: Sequence[Question]) -> list[str]:
         lines = ["\t".join([quote(text, safe=""), *map(encoded, given.items())]) for text, given in questions]

@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from mtosi_jms.broker import KINDS, BrokerProcess, Endpoints
+from mtosi_jms.broker import BrokerProcess, Endpoints
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.jars import fetch_client
 from mtosi_jms.jms import NamingContext
@@ -61,11 +61,9 @@ def url_of(kind: str, endpoints: Endpoints, *, port: int | None = None) -> str:
 
 
 def jars_of(kind: str) -> list[str]:
-    """The jars of a Java client: Maven's, or of ActiveMQ what the broker has; skips the test where there are none."""
+    """The jars of a Java client; skips the test where they cannot be had."""
     try:
-        if kind == "activemq":
-            return [str(path) for path in KINDS[kind].jars()]  # Debian's do without Maven
-        return [str(path) for path in sorted(fetch_client(kind).folder.glob("*.jar"))]
+        return [str(path) for path in fetch_client(kind).paths]
     except ConfigError as error:
         pytest.skip(str(error))
 

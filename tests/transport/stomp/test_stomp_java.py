@@ -12,12 +12,9 @@ import pytest
 from mtosi_jms.broker import BrokerProcess
 from mtosi_jms.jms import DeliveryMode, JmsMessage, MessageType, Queue, TemporaryQueue
 
-pytestmark = pytest.mark.broker
-JARS = (
-    *("activemq-client.jar", "activemq-openwire-legacy.jar", "geronimo-jms_1.1_spec.jar"),
-    *("geronimo-j2ee-management-1.1-spec.jar", "hawtbuf.jar", "slf4j-api.jar"),
-)
+from ..jvm.clients import jars_of  # noqa: TID252
 
+pytestmark = pytest.mark.broker
 
 REQUEST = JmsMessage(
     body="<größe>\U0001f600</größe>".encode(),
@@ -32,8 +29,8 @@ ANSWER = {"MTOSI_batchSequenceNumber": 7, "MTOSI_batchSequenceEndOfReply": True,
 
 @pytest.mark.obligation("P5", "R2b", "R15b", "O1")
 def test_both_ways(broker: BrokerProcess, open_stomp: Any, java: Any, queue: Queue) -> None:
-    jars = java.jars("org.apache.activemq:activemq-client:5.16.6", debian=JARS)
-    run = java.compiled(Path(__file__).with_name("StompPeer.java"), jars)
+    jars = jars_of("activemq")
+    run = java.compiled(Path(__file__).with_name("StompPeer.java"), [Path(jar) for jar in jars])
     endpoints = broker.endpoints
     url = f"tcp://127.0.0.1:{endpoints.ports['openwire']}"
     asks = Queue(f"{queue.name}.asks")
