@@ -19,8 +19,6 @@ import importlib
 from importlib import metadata
 from typing import TYPE_CHECKING, Any, Final
 
-from mtosi_jms import _moved
-
 if TYPE_CHECKING:
     from mtosi_jms import errors, spark, stubs
     from mtosi_jms.errors import (
@@ -98,8 +96,6 @@ _HOMES: Final = {
     "connect": "transport",
 }
 _MODULES: Final = ("errors", "spark", "stubs")
-
-_moved.install()
 
 try:
     __version__ = metadata.version("mtosi-jms")

@@ -51,7 +51,6 @@ class Inbox(Closeable):
         limit_bytes: maximum size of unsettled messages; None: no limit.
         limit_messages: maximum number of unsettled messages; None: no limit.
         limit_age: seconds after which the log reports an unsettled message; None: never.
-        segment_bytes: an option of version 0.1, without effect.
         clock: seconds since 1970 UTC.
 
     Attributes:
@@ -59,7 +58,6 @@ class Inbox(Closeable):
         handed: how many messages were handed out.
 
     Raises:
-        SpoolInUseError: a process of version 0.1 has the folder open.
         JournalDamageError: the database is damaged.
         SpoolError: the folder cannot be read or written, or other users may access it.
     """
@@ -73,7 +71,6 @@ class Inbox(Closeable):
         limit_bytes: int | None = LIMIT_BYTES,
         limit_messages: int | None = None,
         limit_age: float | None = None,
-        segment_bytes: int | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.duplicates = self.handed = 0

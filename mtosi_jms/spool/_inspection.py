@@ -12,7 +12,6 @@ from mtosi_jms.closing import Closeable
 from mtosi_jms.compression import is_document_name
 from mtosi_jms.errors import ConfigError, JournalDamageError, SpoolError
 from mtosi_jms.jms.message import JmsMessage
-from mtosi_jms.spool import _format_0_1 as format_0_1
 from mtosi_jms.spool._files import reporting
 from mtosi_jms.spool._store import DATABASE, DEAD, EMPTY, OPEN, READY, RESCUED, Store, StoredMessage
 
@@ -137,9 +136,6 @@ def check_kind(folder: Path) -> None:
         raise JournalDamageError(str(folder), reason)
     if DATABASE in names:
         return
-    if format_0_1.is_there(names):
-        reason = "holds journals of version 0.1; an Outbox or Inbox that opens it takes their messages over"
-        raise SpoolError(str(folder), reason)
     if any(map(is_document_name, names)):
         reason = "holds no outbox or inbox but envelopes, as a landing does; see mtosi-jms inspect and replay"
         raise SpoolError(str(folder), reason)

@@ -60,7 +60,6 @@ class Outbox(Closeable):
         attempts: how often a refused message is sent before it is dead.
         retry: pauses between these attempts.
         on_refused: called with a message that has become dead, and the error.
-        segment_bytes: an option of version 0.1, without effect.
         clock: seconds since 1970 UTC.
 
     Attributes:
@@ -84,7 +83,6 @@ class Outbox(Closeable):
         attempts: int = 5,
         retry: Backoff | None = None,
         on_refused: Callable[[JmsMessage, MtosiError], object] | None = None,
-        segment_bytes: int | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.sent = self.resent = self.expired = 0

@@ -27,8 +27,6 @@ from mtosi_jms.jms.message import (
 )
 
 FORMAT: Final = 2
-_WITHOUT_CHECKSUM: Final = 1
-"""The format that version 0.1 wrote: no checksum. We read it and never write it."""
 T = TypeVar("T")
 
 
@@ -84,9 +82,9 @@ def decode_sidecar(data: bytes, path: Path) -> Sidecar:
     try:
         document = json.loads(data)
         version = _get(document, "format", int)
-        if version not in (FORMAT, _WITHOUT_CHECKSUM):
+        if version != FORMAT:
             raise SpoolError(str(path), f"sidecar format {version} is unknown: another version of mtosi-jms wrote it")
-        if version == FORMAT and _get(document, "checksum", str) != _checksum(document):
+        if _get(document, "checksum", str) != _checksum(document):
             raise ValueError("its checksum does not match")
         return Sidecar(
             _from_json(document),

@@ -28,7 +28,6 @@ from mtosi_jms.errors import (
 )
 from mtosi_jms.jms.ids import random_id
 from mtosi_jms.jms.message import JmsMessage
-from mtosi_jms.spool import _format_0_1 as format_0_1
 from mtosi_jms.spool._files import reporting, sync_folder
 from mtosi_jms.spool._folder import LOCK, PrivateFolder
 from mtosi_jms.spool._sidecar import decode_facts, encode_facts
@@ -185,7 +184,7 @@ class Store:
         _stores.add(self)
 
     def _open(self, alone: bool) -> None:
-        """Opens the database, or creates one, and imports the journals of version 0.1."""
+        """Opens the database, or creates one."""
         if not self.kind:
             self._guarded(self._connect)
             return
@@ -198,8 +197,7 @@ class Store:
                 os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
         self._guarded(self._connect, reserve=True)
         if not self.execute("PRAGMA application_id").fetchone()[0]:
-            self.write(self._make, sync=True)
-        format_0_1.remove(self.folder)
+            self.write(partial(make_tables, self.execute, self.kind), sync=True)
         self._guarded(self._look_over, reserve=True)
         self.place.make_reserve()
         if self.kind == "inbox":
@@ -224,16 +222,6 @@ class Store:
         if not (made or self.kind):
             raise SpoolError(str(self.folder), "holds no outbox or inbox yet; another process is making one")
         self.kind = self.kind or found
-
-    def _make(self) -> None:
-        make_tables(self.execute, self.kind)
-        for key, state, since_ms, message in format_0_1.read(self.folder):
-            if message is not None and state in KINDS[self.kind]:
-                self.insert(key, message, state, since_ms=since_ms)
-            elif message is not None:
-                raise SpoolError(str(self.folder), f"holds no {self.kind}")
-            elif self.kind == "inbox":
-                self.execute("INSERT INTO message (key, state, since_ms, size) VALUES (?, 'done', 0, 0)", key)
 
     def _look_over(self) -> None:
         """Checks the integrity of the database, and frees unused space if there is much."""
@@ -367,14 +355,11 @@ class Store:
     def now_ms(self) -> int:
         return int(self._clock() * 1000)
 
-    def insert(
-        self, key: str, message: JmsMessage, state: str, *, conflict: bool = False, since_ms: int | None = None
-    ) -> int:
-        """Stores a message and returns its number. A new one (`since_ms` is None) must be within the limits."""
-        facts, since = encode_facts(message), self.now_ms() if since_ms is None else since_ms
+    def insert(self, key: str, message: JmsMessage, state: str, *, conflict: bool = False) -> int:
+        """Stores a message, if it is within the limits, and returns its number."""
+        facts, since = encode_facts(message), self.now_ms()
         size = len(facts) + len(message.body)
-        if since_ms is None:
-            self._check_limits(size)
+        self._check_limits(size)
         cursor = self.execute(
             "INSERT INTO message (key, state, destination, conflict, since_ms, size, content, digest, facts, body)"
             " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",

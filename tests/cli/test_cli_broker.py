@@ -83,7 +83,7 @@ def test_up_status_down(
     assert json.loads(capsys.readouterr().out) == {"running": False, "ended": True}
     assert main(["broker", "down", "--dir", str(folder)]) == 0
     state = json.loads((folder / "service.json").read_text())
-    del state["ports"]["openwire"]  # as if an earlier version had not offered it
+    del state["ports"]["openwire"]  # as if its jars had not been there
     (folder / "service.json").write_text(json.dumps(state))
     again = start_broker(folder).endpoints
     assert again.url("stomp") == facts["urls"]["stomp"]

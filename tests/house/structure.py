@@ -94,7 +94,7 @@ SERVICES = {found.module for found in IMPORTS if found.target == "mtosi_jms.serv
 def layer(module: str) -> str:
     """The layer of a module of `mtosi_jms`."""
     parts = module.split(".")
-    if len(parts) == 1 or parts[1] in ("_moved", "__main__"):
+    if len(parts) == 1 or parts[1] == "__main__":
         return "cli" if parts[-1] == "__main__" else "mtosi_jms"
     if parts[1] == "stubs":
         return "stubs (services)" if module in SERVICES else "stubs (types)"

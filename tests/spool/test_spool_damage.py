@@ -210,14 +210,3 @@ class TestLanding:
             read = open_entry(entry.path)
             assert read.facts == entry.facts or (read.facts is None and read.damage()), f"bit {bit}"
             sidecar.write_bytes(whole)
-
-    def test_a_sidecar_of_0_1_without_checksum_is_read(self, tmp_path: Path) -> None:
-        from mtosi_jms.spool import Spool, open_entry
-
-        entry = Spool(tmp_path / "landing").write(JmsMessage(body=b"<m/>", priority=7), 5)
-        sidecar = entry.path.with_suffix(".json")
-        lines = sidecar.read_text("ascii").splitlines()
-        old = [line.replace('"format": 2', '"format": 1') for line in lines if '"checksum"' not in line]
-        old[-2] = old[-2].rstrip(",")
-        sidecar.write_text("\n".join(old), "ascii")
-        assert open_entry(entry.path).facts == entry.facts

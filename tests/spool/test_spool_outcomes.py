@@ -1,11 +1,10 @@
-"""What the provider refuses, what was parked, what conflicts, limits, full disks, and folders of version 0.1."""
+"""What the provider refuses, what was parked, what conflicts, limits, and full disks."""
 
 from __future__ import annotations
 
 import itertools
 import logging
 import os
-import shutil
 import subprocess
 import tempfile
 import threading
@@ -21,7 +20,6 @@ from mtosi_jms.errors import (
     AuthenticationError,
     ConfigError,
     InvalidDestinationError,
-    JournalDamageError,
     LoginRefusedError,
     MessageRefusedError,
     MtosiError,
@@ -32,7 +30,7 @@ from mtosi_jms.errors import (
     TransportError,
     UnknownOutcomeError,
 )
-from mtosi_jms.jms import JmsMessage, Queue, Topic
+from mtosi_jms.jms import JmsMessage, Queue
 from mtosi_jms.runtime import Backoff, ConsumerRuntime, RuntimeRules
 from mtosi_jms.spool import Inbox, InboxEntry, Outbox
 from mtosi_jms.testing import ManualClock, connect_privately
@@ -423,67 +421,8 @@ def fill(disk: Path) -> None:
                 pass
 
 
-class TestFormatOf01:
-    """Folders that version 0.1 wrote: their messages move into the database, once."""
-
-    @pytest.fixture
-    def old(self, tmp_path: Path) -> Callable[[str], Path]:
-        def copy(name: str) -> Path:
-            folder = tmp_path / name
-            shutil.copytree(Path(__file__).with_name("format_0_1") / name, folder)
-            folder.chmod(0o700)
-            return folder
-
-        return copy
-
-    @pytest.mark.parametrize("name", ["outbox", "torn"])
-    def test_outbox(self, old: Callable[[str], Path], name: str) -> None:
-        folder = old(name)
-        for _ in range(2):
-            with Outbox(folder, segment_bytes=900) as outbox:
-                messages = outbox.unconfirmed()
-                assert [message.properties[ID] for message in messages] == ["id-2", "id-5", "id-11"]
-                assert messages[0].destination == Topic("B")
-                assert (messages[0].body, messages[0].priority) == (b"<n>2</n>", 7)
-                assert list(folder.glob("*.journal")) == []
-
-    def test_inbox(self, old: Callable[[str], Path]) -> None:
-        folder = old("inbox")
-        with Inbox(folder) as inbox:
-            assert [entry.key for entry in inbox.in_doubt] == ["id-3"]
-            assert [inbox.land(marked(f"id-{number}", b"<n>%d</n>" % number)) for number in range(4, 11)] == [
-                False
-            ] * 6 + [True]
-            keys = []
-            while (entry := inbox.take()) is not None:
-                keys.append(entry.key)
-            assert keys == ["id-6", "id-7", "id-8", "id-9", "id-10"]
-
-    def test_journals_beside_a_database_are_not_read_again(self, old: Callable[[str], Path], tmp_path: Path) -> None:
-        """As after a kill between the transaction and the removal of the files."""
-        folder = old("outbox")
-        with Outbox(folder) as outbox:
-            for message in outbox.unconfirmed():
-                outbox.confirm(message)
-        for path in (Path(__file__).with_name("format_0_1") / "outbox").glob("*.journal"):
-            shutil.copy(path, folder)
-        with Outbox(folder) as outbox:
-            assert len(outbox) == 0
-        assert list(folder.glob("*.journal")) == []
-
-    def test_a_damaged_old_journal_is_refused_and_not_changed(self, old: Callable[[str], Path]) -> None:
-        folder = old("outbox")
-        first = min(folder.glob("*.journal"))
-        data = bytearray(first.read_bytes())
-        data[40] ^= 1
-        first.write_bytes(data)
-        for _ in range(2):
-            with pytest.raises(JournalDamageError, match="byte"):
-                Outbox(folder)
-        assert first.read_bytes() == bytes(data)
-
-    def test_an_inbox_is_no_outbox(self, old: Callable[[str], Path]) -> None:
-        folder = old("inbox")
-        with pytest.raises(SpoolError, match="holds no outbox"):
-            Outbox(folder)
-        Inbox(folder).close()
+def test_an_inbox_is_no_outbox(tmp_path: Path) -> None:
+    Inbox(tmp_path).close()
+    with pytest.raises(SpoolError, match="holds no outbox"):
+        Outbox(tmp_path)
+    Inbox(tmp_path).close()

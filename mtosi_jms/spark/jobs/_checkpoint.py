@@ -193,7 +193,7 @@ class Checkpoint:
         self.closings = tuple(
             Closing(dt.datetime.fromisoformat(time), kind, name) for time, kind, name in metadata["closings"]
         )
-        self.from_zero = frozenset(metadata.get("from_zero", ()))
+        self.from_zero = frozenset(metadata["from_zero"])
         self.tables = {label: Table(version, tuple(names)) for label, (version, names) in metadata["tables"].items()}
 
     @property
@@ -346,8 +346,7 @@ def _document(row: Mapping[str, Any]) -> Document:
     file = FileFacts(row["size"], row["time_ns"], row["sha256"])
     if row["kind"] is None:
         return Document(file, row["state"], None)
-    # A checkpoint of an earlier release has no sender.
-    facts: dict[str, Any] = {name: row.get(name) for name in _MESSAGE} | {"modified_ns": file.time_ns}
+    facts: dict[str, Any] = {name: row[name] for name in _MESSAGE} | {"modified_ns": file.time_ns}
     return Document(file, row["state"], PlannedFile(path=row["path"], size=row["size"], **facts))
 
 

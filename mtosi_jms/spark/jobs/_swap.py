@@ -181,7 +181,7 @@ def _finish(out: Path, *, lake: bool = False) -> None:
     if plan is None:
         return
     if lake and "lake" in plan:
-        for name in plan.get("new", ()):
+        for name in plan["new"]:
             if (out / name).exists() and not is_committed(out / name):
                 shutil.rmtree(out / name)
         return
@@ -211,7 +211,7 @@ def _plan(out: Path) -> dict[str, Any] | None:
     try:
         plan: dict[str, Any] = json.loads((out / _JOURNAL).read_text(encoding="utf-8"))
         names = (
-            plan.get("new", [])
+            plan["new"]
             if "lake" in plan
             else [plan["staging"], *plan["tables"], *plan["gone"], *plan["reports"]]
         )
