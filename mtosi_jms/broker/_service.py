@@ -21,7 +21,6 @@ from mtosi_jms.broker._process import (
     INSTANCE,
     BrokerProcess,
     Endpoints,
-    free_ports,
     listening,
     start_on_free_ports,
     write_private,
@@ -140,10 +139,9 @@ def find_broker(folder: Path) -> DevelopmentBroker | None:
     folder = folder.resolve()
     try:
         state = json.loads((folder / _STATE).read_text(encoding="utf-8"))
-        endpoints = Endpoints(state["ports"], state["user"], state["password"])
         kind = state["kind"]
-        if kind not in KINDS:
-            raise ValueError(kind)
+        ports = {name: int(state["ports"][name]) for name in KINDS[kind].protocols}
+        endpoints = Endpoints(ports, state["user"], state["password"])
         return DevelopmentBroker(folder, int(state["pid"]), endpoints, kind)
     except FileNotFoundError:
         return None
@@ -187,10 +185,7 @@ def start_broker(folder: Path, kind: str | None = None) -> DevelopmentBroker:
 
 def _started(folder: Path, kind: Kind, there: DevelopmentBroker | None) -> BrokerProcess:
     if there is not None and not any(listening([port]) for port in there.endpoints.ports.values()):
-        known = there.endpoints
-        more = [one for one in kind.protocols if one not in known.ports]
-        ports = {**known.ports, **dict(zip(more, free_ports(len(more)), strict=True))}
-        process = kind.start(folder, Endpoints(ports, known.user, known.password))
+        process = kind.start(folder, there.endpoints)
         process.wait_until_ready()
         return process
     password = there.endpoints.password if there is not None else secrets.token_urlsafe(18)

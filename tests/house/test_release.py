@@ -34,6 +34,14 @@ def test_all_files_name_one_version() -> None:
     assert f"the tag is v99.0, expected v{PROJECT['version']}" in other.stderr
 
 
+def test_the_changelog_has_each_version_once_and_this_one() -> None:
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    sections = re.findall(r"^#{1,2} (.*)$", text, re.MULTILINE)
+    assert sections[:2] == ["Changelog", "[Unreleased]"]
+    assert len(sections) == len(set(sections))
+    assert f"## [{PROJECT['version']}] - " in text
+
+
 def test_the_workflow_has_no_secret_and_writes_only_where_it_must() -> None:
     assert "secrets." not in WORKFLOW
     assert yaml.safe_load(WORKFLOW)["permissions"] == {"contents": "read"}
