@@ -210,11 +210,7 @@ def _plan(out: Path) -> dict[str, Any] | None:
     """Return the content of the journal; None if there is no journal."""
     try:
         plan: dict[str, Any] = json.loads((out / _JOURNAL).read_text(encoding="utf-8"))
-        names = (
-            plan["new"]
-            if "lake" in plan
-            else [plan["staging"], *plan["tables"], *plan["gone"], *plan["reports"]]
-        )
+        names = plan["new"] if "lake" in plan else [plan["staging"], *plan["tables"], *plan["gone"], *plan["reports"]]
     except FileNotFoundError:
         return None
     except (ValueError, KeyError, TypeError) as error:
