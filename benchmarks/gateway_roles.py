@@ -254,7 +254,7 @@ def posted(operation: str, body: XmlObject | RawXml, batch: int | None = None, i
         iterator_reference_uri=iterator,
     )
     data = Envelope(header=header, body=body).to_bytes()
-    head = ["POST / HTTP/1.1", "Host: gateway", "Content-Type: text/xml", f"Content-Length: {len(data)}", "", ""]
+    head = ["POST / HTTP/1.1", "Host: localhost", "Content-Type: text/xml", f"Content-Length: {len(data)}", "", ""]
     return "\r\n".join(head).encode() + data
 
 

@@ -77,6 +77,13 @@ def add_http(parser: argparse.ArgumentParser) -> None:
         "--max-in-flight", type=positive, default=256, metavar="MB", help="most of all requests at a time (%(default)s)"
     )
     group.add_argument(
+        "--max-connections",
+        type=positive,
+        default=500,
+        metavar="N",
+        help="most connections, and requests (%(default)s)",
+    )
+    group.add_argument(
         "--wsdl", action="append", type=local, default=[], metavar="FILE", help="what ?wsdl returns; may be repeated"
     )
     group.add_argument(
@@ -97,6 +104,7 @@ def options_of(args: argparse.Namespace, **more: Any) -> HttpOptions:
         largest=args.max_size * 2**20,
         elements=args.max_elements,
         in_flight=args.max_in_flight * 2**20,
+        connections=args.max_connections,
         host_names=frozenset(args.host_name),
         iterators=args.iterators,
         iterator_timeout=args.iterator_timeout,

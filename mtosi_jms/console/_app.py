@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
-from mtosi_jms.console._guard import LOGIN, Guard, address_of, throttled
+from mtosi_jms.console._guard import LOGIN, Guard, throttled
 from mtosi_jms.console._landing import Landed
 from mtosi_jms.console._message import shown
 from mtosi_jms.console._pages import render, static
 from mtosi_jms.console._topology import Graph, graph_of
 from mtosi_jms.console._traffic import Traffic
 from mtosi_jms.errors import MissingExtraError, MtosiError
-from mtosi_jms.gateway import Access, HttpOptions, Throttled
+from mtosi_jms.gateway import Access, HttpOptions, Throttled, address_of
 from mtosi_jms.jms import JmsMessage
 from mtosi_jms.jms.display import shown_properties
 from mtosi_jms.jms.events import SEVERITIES
@@ -260,7 +260,7 @@ class Console:
 
     async def _act(self, request: Request) -> Response:
         """Redrives or withdraws a message."""
-        form = await self._guard.form(request)
+        form = await self._guard.form(request, self.options.read_timeout)
         if form is None:
             return PlainTextResponse("This is not a form of the console's own: load the page again.\n", 403)
         if not self._allow_actions:
@@ -338,7 +338,7 @@ class Console:
         return Response(data, status, media_type="text/html; charset=utf-8")
 
     async def _log_in(self, request: Request) -> Response:
-        form = await self._guard.form(request) or {}
+        form = await self._guard.form(request, self.options.read_timeout) or {}
         to = form.get("to", "/")
         try:
             given = self._guard.log_in(request, form["token"].strip(), to) if "token" in form else None
@@ -347,7 +347,7 @@ class Console:
         return given or self._ask(request, to, "This token is not known.", 403)
 
     async def _log_out(self, request: Request) -> Response:
-        if await self._guard.form(request) is None:
+        if await self._guard.form(request, self.options.read_timeout) is None:
             return PlainTextResponse("This is not a form of the console's own: load the page again.\n", 403)
         return self._guard.log_out(request)
 

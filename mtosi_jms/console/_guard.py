@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import re
 import secrets
@@ -20,12 +21,13 @@ from typing import Final
 from urllib.parse import parse_qs, urlencode
 
 from mtosi_jms.errors import MissingExtraError
-from mtosi_jms.gateway import Access, Throttled
+from mtosi_jms.gateway import Access, Throttled, address_of
 from mtosi_jms.telemetry import is_own_host
 
 try:
     from starlette.datastructures import MutableHeaders
-    from starlette.requests import Request
+    from starlette.exceptions import HTTPException
+    from starlette.requests import ClientDisconnect, Request
     from starlette.responses import PlainTextResponse, RedirectResponse, Response
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 except ImportError as error:
@@ -168,13 +170,25 @@ class Guard:
         """The secret in forms; it differs for each token."""
         return hmac.new(self._key, b"form:" + _cookie(request).encode(), "sha256").hexdigest()
 
-    async def form(self, request: Request) -> Mapping[str, str] | None:
-        """The fields of a form from the console's pages; None if it is from elsewhere or too large."""
+    async def form(self, request: Request, patience: float) -> Mapping[str, str] | None:
+        """The fields of a form from the console's pages; None if it is from elsewhere or too large.
+
+        Args:
+            request: the request.
+            patience: seconds within which the form must arrive.
+
+        Raises:
+            HTTPException: it did not come in time.
+        """
         data = b""
-        async for part in request.stream():
-            data += part
-            if len(data) > LARGEST:
-                return None
+        try:
+            async with asyncio.timeout(patience):
+                async for part in request.stream():
+                    data += part
+                    if len(data) > LARGEST:
+                        return None
+        except (TimeoutError, ClientDisconnect):
+            raise HTTPException(408, "The form did not come in time.\n", {"Connection": "close"}) from None
         try:
             fields = {name: values[0] for name, values in parse_qs(data.decode("ascii"), max_num_fields=20).items()}
         except ValueError:
@@ -186,11 +200,6 @@ class Guard:
 def throttled(error: Throttled) -> Response:
     """The answer to somebody who guesses."""
     return PlainTextResponse(f"{error}.\n", 429, {"Retry-After": str(error.seconds)})
-
-
-def address_of(request: Request) -> str:
-    """Where a request comes from."""
-    return request.client.host if request.client is not None else ""
 
 
 def _local(request: Request) -> str:

@@ -14,7 +14,7 @@ In the other direction, a supplier on a JMS provider forwards requests to an HTT
 
 from __future__ import annotations
 
-from mtosi_jms.gateway._access import Access, Throttled
+from mtosi_jms.gateway._access import Access, Throttled, address_of
 from mtosi_jms.gateway._endpoint import Endpoint, HttpOptions
 from mtosi_jms.gateway._forwarding import Forwarder, HttpPeer, Poster, iterator_operation
 from mtosi_jms.gateway._iterators import Iterators, Store
@@ -39,5 +39,6 @@ __all__ = [
     "Store",
     "Throttled",
     "WsdlFiles",
+    "address_of",
     "iterator_operation",
 ]

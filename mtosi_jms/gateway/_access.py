@@ -15,6 +15,11 @@ from typing import Any, Final
 
 from mtosi_jms.errors import MissingExtraError
 
+try:
+    from starlette.requests import HTTPConnection
+except ImportError as error:
+    raise MissingExtraError("starlette", "http") from error
+
 log = logging.getLogger(__package__)
 
 _FREE: Final = 5
@@ -148,6 +153,11 @@ class Access:
             self._wrong.popitem(last=False)
         log.warning("a login of %s from %s was refused, the %d. in a row", ascii(who[:_SHOWN]), address, count)
         return None
+
+
+def address_of(request: HTTPConnection) -> str:
+    """Where a request comes from: the address of its connection. A client can write anything into X-Forwarded-For."""
+    return request.client.host if request.client is not None else ""
 
 
 def _basic(given: str) -> tuple[str, str]:

@@ -12,12 +12,14 @@ from typing import Final, NamedTuple
 from lxml import etree
 
 from mtosi_jms.jms.body_check import BodyCheck
-from mtosi_jms.xmlbind import codec_named, declared_name, self_described
+from mtosi_jms.xmlbind import codec_named, declared_name, in_utf8, self_described
 
 log = logging.getLogger(__package__)
 
 OF_REQUEST: Final = "Request"
 """Suffix of the name of a request's element."""
+PIECE: Final = 256 * 1024
+"""Octets that a client must send or take, if there are so many, within the time that it has."""
 
 
 class Refused(Exception):
@@ -44,19 +46,17 @@ class Body:
     Args:
         encoding: Content-Encoding; empty, `identity` or `gzip`.
         most_bytes: most octets of the unpacked body.
-        most_elements: most elements of its XML.
 
     Raises:
         Refused: another encoding (415).
     """
 
-    def __init__(self, encoding: str, most_bytes: int, most_elements: int) -> None:
+    def __init__(self, encoding: str, most_bytes: int) -> None:
         encoding = encoding.strip().lower()
         if encoding not in ("", "identity", "gzip", "x-gzip"):
             raise _unreadable("the content encoding must be gzip, or none")
         self._unpacking = zlib.decompressobj(zlib.MAX_WBITS | 16) if encoding.endswith("gzip") else None
         self._most_bytes = most_bytes
-        self._most_elements = most_elements
         self._parts: list[bytes] = []
         self.size = 0
         """Octets so far."""
@@ -77,26 +77,21 @@ class Body:
                 raise _unreadable("the compressed data is damaged") from None
             if self._unpacking.unused_data:
                 raise _unreadable("there is more after the end of the compressed data")
-        self.size += len(part)
-        if self.size > self._most_bytes:
-            self._parts.clear()
+        if self.size + len(part) > self._most_bytes:
             raise Refused(413, f"more than {self._most_bytes} bytes")
+        self.size += len(part)
         self._parts.append(part)
 
     def whole(self) -> bytes:
         """The body, at its end.
 
         Raises:
-            Refused: it holds more elements than allowed (413), or the compressed data has no end (415). Elements are
-                counted before anybody parses them: each costs a hundred times as much memory as its tags.
+            Refused: the compressed data has no end (415).
         """
         if self._unpacking is not None and not self._unpacking.eof:
             raise _unreadable("the compressed data has no end")
         data = b"".join(self._parts)
         self._parts.clear()
-        # An element has one tag or two; attributes count too, since each is an object of its size.
-        if data.count(b"<") > 2 * self._most_elements or data.count(b"=") > 2 * self._most_elements:
-            raise Refused(413, f"more than {self._most_elements} elements")
         return data
 
 
@@ -121,16 +116,19 @@ def content_type_of(text: str) -> ContentType:
     )
 
 
-def document_in(data: bytes, charset: str, what: str) -> bytes:
-    """Return the document in a body so that it tells its encoding itself; log what was wrong with what is said of it.
+def document_in(data: bytes, charset: str, most_elements: int, what: str) -> bytes:
+    """Return the document in a body, in UTF-8; log what was wrong with what is said of its encoding.
 
     Args:
         data: the body.
         charset: the encoding that its content type gives; empty for none.
+        most_elements: most elements that it may hold. They are counted before anybody parses them: each costs a
+            hundred times as much memory as its tags.
         what: what the body is, for the log.
 
     Raises:
-        Refused: nobody reads the encoding that the content type or, without one, the XML names (415).
+        Refused: nobody reads the encoding that the content type or, without one, the XML names (415), or it holds more
+            elements than allowed (413).
     """
     name = charset or declared_name(data)
     if name and codec_named(name) is None and (charset or not _is_known_to_libxml2(name)):
@@ -138,6 +136,13 @@ def document_in(data: bytes, charset: str, what: str) -> bytes:
     document, odd = self_described(data, charset)
     if odd:
         log.warning("%s: %s", what, odd)
+    document = in_utf8(document)
+    # An element has one tag or two; attributes count too, since each is an object of its size. What is not in UTF-8
+    # even now cannot be counted; the shortest element, in octets, is `<a/>`.
+    is_utf8 = codec_named(declared_name(document) or "utf-8") == "utf-8" and b"\0" not in document[:4]
+    most = 2 * most_elements
+    if document.count(b"<") > most or document.count(b"=") > most or not (is_utf8 or len(document) <= 2 * most):
+        raise Refused(413, f"more than {most_elements} elements")
     return document
 
 

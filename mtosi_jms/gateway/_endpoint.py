@@ -20,16 +20,17 @@ from lxml import etree
 from mtosi_jms.errors import (
     ConfigError,
     DecodeError,
-    HeaderError,
     IllegalStateError,
+    MessageRefusedError,
     MissingExtraError,
     MtosiError,
     MtosiFault,
+    NamingError,
     ReplyTimeoutError,
     TransportError,
 )
-from mtosi_jms.gateway._access import Access, Throttled
-from mtosi_jms.gateway._bodies import OF_REQUEST, Body, Refused, content_type_of, document_in, judge
+from mtosi_jms.gateway._access import Access, Throttled, address_of
+from mtosi_jms.gateway._bodies import OF_REQUEST, PIECE, Body, Refused, content_type_of, document_in, judge
 from mtosi_jms.gateway._iterators import Iterators, Replies
 from mtosi_jms.gateway._sources import Request, Source, check_understood
 from mtosi_jms.jms.body_check import Validate, body_check
@@ -91,8 +92,12 @@ class HttpOptions:
     Attributes:
         largest: most octets of a request, unpacked.
         elements: most elements of a request.
-        in_flight: most octets of all requests that are being received or answered; further ones get status 503.
-        read_timeout: seconds within which the body of a request must arrive.
+        in_flight: most octets of all requests that are being received or answered, and of their answers; further ones
+            get status 503.
+        read_timeout: seconds for the headers of a request, for each 256 KB of its body, and for each 256 KB of the
+            answer.
+        connections: most open connections, and most requests at a time; a further connection takes the place of one
+            that asks nothing, a further request gets status 503.
         answer_timeout: seconds until the first response, and until each further one; None: the source's own time-out.
         iterators: most open iterators.
         iterator_timeout: seconds without a request after which an iterator is closed.
@@ -113,6 +118,7 @@ class HttpOptions:
     elements: int = 200_000
     in_flight: int = 256 * 2**20
     read_timeout: float = 30.0
+    connections: int = 400
     answer_timeout: float | None = 120.0
     iterators: int = 100
     iterator_timeout: float = 300.0
@@ -128,6 +134,7 @@ class HttpOptions:
             "elements",
             "in_flight",
             "read_timeout",
+            "connections",
             "answer_timeout",
             "iterators",
             "iterator_timeout",
@@ -135,12 +142,6 @@ class HttpOptions:
             value = getattr(self, name)
             if value is not None and not value > 0:
                 raise ConfigError(f"{name}: more than 0 is needed, not {value!r}")
-
-
-class _Held:
-    """How much of the octets in flight is one request's."""
-
-    octets = 0
 
 
 def _no_post() -> Refused:
@@ -213,7 +214,7 @@ class Endpoint:
             elif (host := Headers(scope=scope).get("host")) is not None and not is_own_host(host, self._host_names):
                 app = _plain(Refused(421, "this name is not the gateway's: start it with --host-name NAME"))
             elif scope["path"].startswith("/") and scope["method"] not in ("GET", "HEAD"):
-                app = await self._post(HttpRequest(scope, receive, send))  # without routing: a tenth of the time
+                app = self._post  # without routing: a tenth of the time
         await app(scope, receive, send)
 
     async def _health(self, request: HttpRequest) -> Response:
@@ -244,40 +245,55 @@ class Endpoint:
     def _base(self, request: HttpRequest) -> str:
         return self.public_url or str(request.base_url).rstrip("/")
 
-    async def _post(self, request: HttpRequest) -> Response:
-        envelope: Envelope | None = None
-        held = _Held()
+    async def _post(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = HttpRequest(scope, receive, send)
+        body: Body | None = None
+        size = 0
         try:
-            if request.method != "POST":
-                raise _no_post()
-            owner = self._admit(request)
-            data = await self._body(request, held)
-            # Parsing a large document would keep all other clients waiting.
-            parsing = len(data) > _LARGE
-            read = partial(_request, data, request, self.options.answer_timeout)
-            posted = await asyncio.to_thread(read) if parsing else read()
+            try:
+                owner = self._admit(request)
+                body = self._body(request)
+                await self._receive(request, body)
+                response = await self._respond(request, body, owner)
+            except _Gone:
+                response = Response(status_code=499)
+            except Refused as refused:
+                response = _plain(refused)
+            size = len(response.body)
+            self._in_flight += size
+            await response(scope, receive, send)
+        finally:
+            self._in_flight -= size + (body.size if body is not None else 0)
+
+    async def _respond(self, request: HttpRequest, body: Body, owner: str) -> Response:
+        """Return the answer to a request, a fault if it fails.
+
+        Raises:
+            Refused: it is no request.
+            _Gone: the client has gone away.
+        """
+        envelope: Envelope | None = None
+        try:
+            read = partial(_request, body, request, self.options)
+            # Reading a large document would keep all other clients waiting.
+            posted, data = await asyncio.to_thread(read) if body.size > _LARGE else read()
             envelope = posted.envelope
             self._in_hand += 1
             try:
                 await self._judge(data)
-                status, data = await _unless_gone(
-                    request, self._answer(posted, owner, self._base(request) + request.scope["path"])
-                )
+                url = self._base(request) + request.scope["path"]
+                status, data = await _unless_gone(request, self._answer(posted, owner, url))
             finally:
                 self._in_hand -= 1
-        except _Gone:
-            return Response(status_code=499)
-        except Refused as refused:
-            return _plain(refused)
         except TimeoutError:
             status, data = 504, _fault(ReplyTimeoutError("", "no answer in time"), envelope)
         except MtosiError as error:
             status, data = _status_of(error, envelope), _fault(error, envelope)
+        except (Refused, _Gone):
+            raise
         except Exception:
             log.exception("a request over HTTP failed")
             status, data = 500, _fault(MtosiFault("the gateway failed", kind="internalError"), envelope)
-        finally:
-            self._in_flight -= held.octets
         self._answered += 1
         self._failed += status >= 500
         if not data:
@@ -291,7 +307,7 @@ class Endpoint:
         Raises:
             Refused: the client is not allowed.
         """
-        address = request.client.host if request.client is not None else ""
+        address = address_of(request)
         if self.options.clients and address not in self.options.clients:
             raise Refused(403, "this address may not come here")
         if self._access.is_open:
@@ -304,33 +320,41 @@ class Endpoint:
             raise Refused(401, "a login is needed", {"WWW-Authenticate": f'{self._access.challenge} realm="MTOSI"'})
         return owner
 
-    async def _body(self, request: HttpRequest, held: _Held) -> bytes:
-        """Return the document of a request, which tells its encoding itself.
-
-        Args:
-            request: the request.
-            held: counts the octets, which are in flight until the request is answered.
+    def _body(self, request: HttpRequest) -> Body:
+        """Return what collects the body of a request.
 
         Raises:
-            Refused: the content has a wrong type or encoding, is too large, does not arrive in time, or there is too
-                much of other requests.
+            Refused: the method is wrong, or the content has a wrong type or encoding, or says that it is too large.
         """
-        content_type = content_type_of(request.headers.get("content-type", ""))
-        if content_type.media not in _TAKEN:
+        if request.method != "POST":
+            raise _no_post()
+        if content_type_of(request.headers.get("content-type", "")).media not in _TAKEN:
             raise Refused(415, f"the content type must be one of {', '.join(sorted(_TAKEN))}")
         length = request.headers.get("content-length", "")
+        if length.isdigit() and int(length) > self.options.largest:
+            raise Refused(413, f"more than {self.options.largest} bytes")
+        return Body(request.headers.get("content-encoding", ""), self.options.largest)
+
+    async def _receive(self, request: HttpRequest, body: Body) -> None:
+        """Collect the body of a request.
+
+        Raises:
+            Refused: it is too large, does not arrive in time, or there is too much of other requests.
+            _Gone: the client has gone away.
+        """
+        patience, left = self.options.read_timeout, PIECE
         try:
-            body = Body(request.headers.get("content-encoding", ""), self.options.largest, self.options.elements)
-            async with asyncio.timeout(self.options.read_timeout):
-                if length.isdigit() and int(length) > self.options.largest:
-                    raise Refused(413, f"more than {self.options.largest} bytes")
+            async with asyncio.timeout(patience) as time:
                 async for part in request.stream():
+                    before = body.size
                     body.add(part)
-                    self._in_flight += body.size - held.octets
-                    held.octets = body.size
+                    self._in_flight += body.size - before
                     if self._in_flight > self.options.in_flight:
                         raise Refused(503, "too much is being received", {"Retry-After": "1", "Connection": "close"})
-            return document_in(body.whole(), content_type.charset, "a request over HTTP")
+                    left -= len(part)
+                    if left <= 0:
+                        left = PIECE
+                        time.reschedule(asyncio.get_running_loop().time() + patience)
         except TimeoutError:
             raise Refused(408, "the request did not come in time", {"Connection": "close"}) from None
         except ClientDisconnect:
@@ -439,14 +463,16 @@ class Endpoint:
         return 200, envelope.passed_on(tag)
 
 
-def _request(data: bytes, request: HttpRequest, timeout: float | None) -> Request:
-    """Return the request of a client. The element in the body decides, not the SOAP action (001-S10), unless operations
-    share the element.
+def _request(body: Body, request: HttpRequest, options: HttpOptions) -> tuple[Request, bytes]:
+    """Return the request of a client, and its document. The element in the body decides, not the SOAP action (001-S10),
+    unless operations share the element.
 
     Raises:
         XmlError: the data is not an envelope.
-        Refused: the envelope holds no request.
+        Refused: nobody reads its encoding, it holds too many elements, or no request.
     """
+    charset = content_type_of(request.headers.get("content-type", "")).charset
+    data = document_in(body.whole(), charset, options.elements, "a request over HTTP")
     envelope = parse(data, source="the request", needs_header=False)
     if envelope.fault is not None:
         raise Refused(400, "a fault is not a request")
@@ -459,7 +485,7 @@ def _request(data: bytes, request: HttpRequest, timeout: float | None) -> Reques
     if operation is None:
         names = {use.operation.name for use in find_operations(tag_of(envelope.body), header, action)}
         operation = local.removesuffix(OF_REQUEST) if not names else names.pop() if len(names) == 1 else ""
-    return Request(envelope, operation, action, timeout)
+    return Request(envelope, operation, action, options.answer_timeout), data
 
 
 def _action(request: HttpRequest) -> str:
@@ -539,9 +565,14 @@ def _status_of(error: MtosiError, request: Envelope | None) -> int:
         return 400
     if isinstance(error, ReplyTimeoutError):
         return 504
-    if isinstance(error, TransportError | IllegalStateError):
-        return 503
-    return 400 if isinstance(error, HeaderError) else 500
+    if _is_of_client(error):
+        return 400
+    return 503 if isinstance(error, TransportError | IllegalStateError) else 500
+
+
+def _is_of_client(error: MtosiError) -> bool:
+    """Whether JMS cannot carry what the client wants to send, a header field that is too long, say."""
+    return isinstance(error, ConfigError | MessageRefusedError) and not isinstance(error, NamingError)
 
 
 def _fault(error: MtosiError, request: Envelope | None) -> bytes:
@@ -573,9 +604,11 @@ def _fault_for(error: MtosiError, request: Envelope | None) -> MtosiFault:
     """The fault that tells a client of an error, without addresses and without anything that a peer sent."""
     if isinstance(error, ReplyTimeoutError):
         return MtosiFault("no answer in time", kind="internalError")
+    if isinstance(error, MessageRefusedError):
+        return MtosiFault("the provider refuses the message", fault_code="Client")
     if isinstance(error, TransportError | IllegalStateError):
         return MtosiFault("the provider cannot be reached", kind="unableToComply")
-    if request is None or isinstance(error, HeaderError):
+    if request is None or _is_of_client(error):
         return MtosiFault(str(error), fault_code="Client")
     log.warning("an exchange over HTTP failed: %s: %s", type(error).__name__, error)
     return MtosiFault(f"the exchange failed: {type(error).__name__}", kind="internalError")

@@ -140,7 +140,7 @@ class HttpPeer(Closeable):
             raise ConfigError("url: give the login apart from the URL")
         self.url = str(parsed)
         self._timeout = timeout
-        self._bounds = largest, elements
+        self._largest, self._elements = largest, elements
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         self._client = httpx.Client(
             auth=login,
@@ -160,7 +160,7 @@ class HttpPeer(Closeable):
             action: the SOAP action.
 
         Returns:
-            Status and content of the answer, which tells its encoding itself.
+            Status of the answer, and its content in UTF-8.
 
         Raises:
             ReplyTimeoutError: no answer came in time.
@@ -172,13 +172,13 @@ class HttpPeer(Closeable):
         try:
             with self._client.stream("POST", self.url, content=in_utf8(data), headers=headers) as answer:
                 # The raw octets: the client's own unpacking has no bound.
-                body = Body(answer.headers.get("content-encoding", ""), *self._bounds)
+                body = Body(answer.headers.get("content-encoding", ""), self._largest)
                 for part in answer.iter_raw():
                     body.add(part)
                     if time.monotonic() > deadline:  # the HTTP client limits each read, not the sum of them
                         raise ReplyTimeoutError("", f"{self.url}: the answer did not come to its end in time")
                 charset = content_type_of(answer.headers.get("content-type", "")).charset
-                return answer.status_code, document_in(body.whole(), charset, "an answer over HTTP")
+                return answer.status_code, document_in(body.whole(), charset, self._elements, "an answer over HTTP")
         except Refused as error:
             raise TransportError(f"{self.url}: the answer is not taken: {error}") from None
         except httpx.TimeoutException:

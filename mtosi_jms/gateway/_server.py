@@ -4,83 +4,37 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import logging
 import socket
 import ssl
 import threading
+from functools import partial
 from types import TracebackType
-from typing import ClassVar, Final, Protocol, Self
+from typing import Any, Final, Protocol, Self
 
 from mtosi_jms.errors import ConfigError, MissingExtraError, TransportError
 from mtosi_jms.gateway._certificates import load_certificate
+from mtosi_jms.gateway._connections import Connection, Connections
 from mtosi_jms.gateway._endpoint import HttpOptions
 
 try:
-    import h11
     import uvicorn
     from starlette.types import Receive, Scope, Send
-    from uvicorn.protocols.http.h11_impl import H11Protocol
 except ImportError as error:
     raise MissingExtraError("uvicorn", "http") from error
+
+log = logging.getLogger(__package__)
 
 _START: Final = 30.0
 _KEEP_ALIVE: Final = 5
 _BACKLOG: Final = 2048
 
 
-class _Impatient(H11Protocol):
-    """Closes a connection if its first request does not begin in time, if the headers of a request do not end in time,
-    if it goes on sending a request that is already answered, or if it reads nothing of its answer."""
-
-    patience: ClassVar[float]
-    _watch: asyncio.TimerHandle | None = None
-    _had_part = False
-    _unsent = 0
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
-        self._watch = self.loop.call_later(self.patience, self._look)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        if self._watch is not None:
-            self._watch.cancel()
-        super().connection_lost(exc)
-
-    def _unsupported_upgrade_warning(self) -> None:
-        """Logs nothing: Java's HTTP client proposes HTTP/2 with each request and then goes on with HTTP/1.1."""
-
-    def send_400_response(self, msg: str) -> None:
-        """Answers data that is not HTTP; closes the connection if the response to a request has begun."""
-        if self.cycle is not None:
-            self.cycle.disconnected = True
-            self.cycle.message_event.set()
-        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
-            super().send_400_response(msg)
-        else:
-            self.transport.close()
-
-    def _look(self) -> None:
-        """Closes the connection if the last look found the same: incomplete headers, the body of an answered request,
-        or octets that the client does not read."""
-        cycle: object = self.cycle
-        begins = self.conn.their_state is h11.IDLE and bool(self.conn.trailing_data[0])
-        goes_on = self.conn.our_state is h11.DONE and self.conn.their_state is h11.SEND_BODY
-        has_part = begins or goes_on
-        if cycle is None or (has_part and self._had_part):
-            self.transport.close()
-            return
-        unsent, self._unsent = self._unsent, self.transport.get_write_buffer_size()
-        if 0 < unsent == self._unsent:
-            self.transport.abort()
-            return
-        self._had_part = has_part
-        self._watch = self.loop.call_later(self.patience, self._look)
-
-
 class Application(Protocol):
     """What a server serves: an ASGI application, such as an `Endpoint`.
 
     Attributes:
-        options: options; the server uses only `read_timeout`.
+        options: options; the server uses only `read_timeout` and `connections`.
         public_url: its URL; if that is empty, the server sets it, unless it listens at all addresses.
     """
 
@@ -131,9 +85,11 @@ class HttpServer:
         self.url = f"{'https' if certificate else 'http'}://{shown}:{found[1]}"
         if not endpoint.public_url and not ipaddress.ip_address(found[0]).is_unspecified:
             endpoint.public_url = self.url
+        self._connections = Connections(endpoint.options.connections, endpoint.options.read_timeout)
+        http: Any = partial(Connection, self._connections)
         config = uvicorn.Config(
-            endpoint,
-            http=type("Impatient", (_Impatient,), {"patience": endpoint.options.read_timeout}),
+            self._connections.served(endpoint),
+            http=http,
             ws="none",
             lifespan="on",
             log_config=None,
@@ -150,8 +106,26 @@ class HttpServer:
         self._thread = threading.Thread(target=self._run, name="mtosi-http", daemon=True)
 
     def _run(self) -> None:
-        with asyncio.Runner(loop_factory=self._server.config.get_loop_factory()) as runner:
-            runner.run(self._server.serve(sockets=[self._socket]))
+        said = logging.getLogger("uvicorn.error")
+        said.addFilter(self._say)
+        try:
+            with asyncio.Runner(loop_factory=self._server.config.get_loop_factory()) as runner:
+                runner.run(self._server.serve(sockets=[self._socket]))
+        finally:
+            said.removeFilter(self._say)
+            self._connections.flush()
+
+    def _say(self, record: logging.LogRecord) -> bool:
+        """Log what uvicorn logs of this server as the gateway's; leave that of others alone."""
+        if record.thread != self._thread.ident:
+            return True
+        text = record.getMessage().strip()
+        if record.levelno > logging.WARNING:
+            log.error("the HTTP server: %s", text, exc_info=record.exc_info)
+        elif record.levelno == logging.WARNING and "pgrade" not in text and "WebSocket" not in text:
+            # Java's HTTP client proposes HTTP/2 with each request, and then goes on with HTTP/1.1.
+            self._connections.tell(text)
+        return False
 
     def start(self) -> Self:
         """Starts to serve.

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import socket
 import sys
 import threading
+import time
 from collections.abc import Callable, Collection
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -21,7 +23,9 @@ __all__ = ["Monitor"]
 log: Final = logging.getLogger("mtosi_jms.telemetry")
 
 _PATIENCE: Final = 10.0
-"""Seconds that a client may take for its request."""
+"""Seconds that a client may take for its request and the page."""
+_MOST: Final = 100
+"""Most connections; a further one takes the place of the oldest."""
 _TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 
@@ -97,11 +101,39 @@ def _json(status: HTTPStatus, facts: dict[str, Any]) -> tuple[HTTPStatus, str, b
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
+    request_queue_size = 128
     block_on_close = False  # a client that sends nothing must not hold up the end
 
     def __init__(self, address: tuple[str, int], monitor: Monitor) -> None:
         self.monitor = monitor
+        self._since: dict[socket.socket, float] = {}
+        """When each open connection began, the oldest first."""
+        self._lock = threading.Lock()
         super().__init__(address, _Handler)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        with self._lock:
+            self._since[request] = time.monotonic()
+            self._end(most=_MOST)
+        super().process_request(request, client_address)
+
+    def service_actions(self) -> None:
+        """Ends connections that take too long; called twice a second."""
+        with self._lock:
+            self._end(most=len(self._since), before=time.monotonic() - _PATIENCE)
+
+    def shutdown_request(self, request: Any) -> None:
+        with self._lock:
+            self._since.pop(request, None)
+        super().shutdown_request(request)
+
+    def _end(self, most: int, before: float = 0.0) -> None:
+        """Ends the oldest connections; their threads see that the client has gone."""
+        while self._since and (len(self._since) > most or next(iter(self._since.values())) < before):
+            oldest = next(iter(self._since))
+            del self._since[oldest]
+            with contextlib.suppress(OSError):
+                oldest.shutdown(socket.SHUT_RDWR)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Log it at debug level only: a client that goes away before it has the page is not a failure."""

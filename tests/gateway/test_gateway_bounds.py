@@ -2,29 +2,59 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import http.client
 import http.server
+import itertools
+import logging
+import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
 import httpx
 import pytest
 
+import mtosi_jms as mtosi
 from mtosi_jms import simulator
+from mtosi_jms.broker import BrokerProcess
 from mtosi_jms.cli import main
 from mtosi_jms.errors import TransportError
 from mtosi_jms.exchange import Dispatcher
-from mtosi_jms.gateway import ByDispatcher, Endpoint, HttpOptions, HttpPeer, HttpServer
+from mtosi_jms.gateway import (
+    ByDispatcher,
+    ByRequestor,
+    Endpoint,
+    HttpOptions,
+    HttpPeer,
+    HttpServer,
+    Request,
+    Store,
+)
+from mtosi_jms.soap import parse
 from mtosi_jms.telemetry import Monitor, is_own_host
 
-from .conftest import ONE, TEXT
+from .conftest import ONE
 
 KNOWN = ONE.replace("NAME", "NE-1").encode()
 LARGEST, ELEMENTS = 100_000, 100
+TEXT = {"Content-Type": "text/xml"}
 GZIP = {**TEXT, "Content-Encoding": "gzip"}
+EBCDIC = {"Content-Type": "text/xml; charset=cp500"}
+MANY = KNOWN.decode().replace("NE-1", "<a/>" * 1_000)
+LETTERS = KNOWN.decode().replace("NE-1", "\u043c" * 1_000)
+"""Their octets in UTF-16 are those of `<` and another."""
+IN_ANY_ENCODING = pytest.mark.obligation("SEC12")
+
+
+def in_encoding(text: str, name: str) -> bytes:
+    """A document in an encoding that it declares."""
+    return f'<?xml version="1.0" encoding="{name}"?>{text}'.encode(name)
+
+
 BOMB = gzip.compress(KNOWN + b" " * (100 * LARGEST))
 
 
@@ -52,6 +82,15 @@ def server() -> Iterator[HttpServer]:
         pytest.param(BOMB, GZIP, 413, id="unpacks to too much"),
         pytest.param(KNOWN.replace(b"NE-1", b"<a/>" * 1_000), TEXT, 413, id="too many elements"),
         pytest.param(KNOWN.replace(b"NE-1", b"<a " + b"b='' " * 1_000 + b"/>"), TEXT, 413, id="too many attributes"),
+        *(
+            pytest.param(in_encoding(MANY, name), TEXT, 413, id=f"too many elements in {name}", marks=IN_ANY_ENCODING)
+            for name in ("utf-16", "utf-32", "latin-1", "utf-7")
+        ),
+        *(
+            pytest.param(in_encoding(LETTERS, name), TEXT, 500, id=f"letters in {name}", marks=IN_ANY_ENCODING)
+            for name in ("utf-16", "utf-16-be", "utf-32")
+        ),
+        pytest.param(MANY.encode("cp500"), EBCDIC, 413, id="too many elements in EBCDIC", marks=IN_ANY_ENCODING),
         pytest.param(gzip.compress(KNOWN)[:-9], GZIP, 415, id="half of gzip"),
         pytest.param(gzip.compress(KNOWN) + b"more", GZIP, 415, id="more than gzip"),
         pytest.param(KNOWN, GZIP, 415, id="no gzip"),
@@ -86,6 +125,167 @@ def test_all_requests_together_have_a_bound(server: HttpServer) -> None:
             one.close()
     while httpx.post(server.url, content=KNOWN, headers=TEXT, timeout=60).status_code == 503:
         pass
+
+
+def connected(url: str) -> socket.socket:
+    host, _, port = url.removeprefix("http://").partition(":")
+    return socket.create_connection((host, int(port)), timeout=60)
+
+
+def is_closed(raw: socket.socket) -> bool:
+    """Whether the other side ends a connection, after whatever it sends."""
+    try:
+        while raw.recv(65_536):
+            pass
+    except ConnectionError:
+        pass
+    return True
+
+
+def wait_for(caplog: pytest.LogCaptureFixture, text: str) -> logging.LogRecord:
+    """The first record with a text."""
+    waits = threading.Event()
+    while True:
+        for record in list(caplog.records):
+            if text in record.getMessage():
+                return record
+        waits.wait(0.02)
+
+
+@pytest.fixture
+def small() -> Iterator[tuple[HttpServer, threading.Event]]:
+    """A server with few connections, whose services wait for the event."""
+    go = threading.Event()
+
+    class Waiting(ByDispatcher):
+        async def replies(self, request: Request) -> Any:
+            await asyncio.to_thread(go.wait, 60)
+            async for one in super().replies(request):
+                yield one
+
+    network = simulator.Network(elements=5, seed=1)
+    source = Waiting(Dispatcher([simulator.ManagedElementEms(network)]))
+    with HttpServer(Endpoint(source, HttpOptions(connections=10, read_timeout=1.0))) as made:
+        yield made, go
+        go.set()
+
+
+@pytest.mark.obligation("SEC10")
+def test_connections_that_ask_nothing_make_room(
+    small: tuple[HttpServer, threading.Event], caplog: pytest.LogCaptureFixture
+) -> None:
+    server, go = small
+    go.set()
+    with ExitStack() as stack, httpx.Client() as client:
+        opened = [stack.enter_context(connected(server.url)) for _ in range(60)]
+        for _ in range(3):
+            assert client.post(server.url, content=KNOWN, headers=TEXT, timeout=60).status_code == 200
+        assert all(is_closed(one) for one in opened[:30])
+    record = wait_for(caplog, "more than 10 connections")
+    assert record.name == "mtosi_jms.gateway"
+    assert int(record.getMessage().rpartition("(")[2].partition(" ")[0]) > 1
+
+
+@pytest.mark.obligation("SEC10")
+def test_requests_at_a_time_have_a_bound(small: tuple[HttpServer, threading.Event]) -> None:
+    """Each of those that wait is a connection that asks something."""
+    server, go = small
+    with ThreadPoolExecutor(14) as pool:
+        asked = [pool.submit(httpx.post, server.url, content=KNOWN, headers=TEXT, timeout=60) for _ in range(14)]
+        refused = [one.result() for one in itertools.islice(as_completed(asked), 4)]
+        assert [(one.status_code, one.headers["retry-after"]) for one in refused] == [(503, "1")] * 4
+        go.set()
+        assert sorted(one.result().status_code for one in asked) == [200] * 10 + [503] * 4
+
+
+HEAD = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/xml\r\n"
+
+
+@pytest.mark.obligation("SEC9")
+def test_a_slow_reader_does_not_hold_its_answer(caplog: pytest.LogCaptureFixture) -> None:
+    page, waits = b" " * 2**24, threading.Event()
+    source = ByDispatcher(Dispatcher([]))
+    endpoint = Endpoint(source, HttpOptions(read_timeout=0.5), wsdl=lambda path, base: page)
+    with HttpServer(endpoint) as server, connected(server.url) as raw:
+        raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        raw.sendall(b"GET /?wsdl HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        taken = 0
+        with suppress(ConnectionError):
+            while part := raw.recv(100 if taken < 4_000 else 65_536):  # the rest is what the kernels hold
+                taken += len(part)
+                if taken < 4_000:
+                    waits.wait(0.02)
+        assert taken < len(page)
+
+
+@pytest.mark.obligation("SEC9")
+def test_a_slow_body_that_makes_progress_is_taken(server: HttpServer) -> None:
+    source, waits = ByDispatcher(Dispatcher([])), threading.Event()
+    piece = b" " * 300_000
+    with HttpServer(Endpoint(source, HttpOptions(read_timeout=1.0))) as patient, connected(patient.url) as raw:
+        raw.sendall(HEAD + b"Connection: close\r\nContent-Length: %d\r\n\r\n" % (4 * len(piece)))
+        for _ in range(4):
+            waits.wait(0.4)
+            raw.sendall(piece)
+        assert b"HTTP/1.1 400" in raw.recv(100)
+
+
+@pytest.mark.obligation("SEC9")
+@pytest.mark.parametrize("size", [1, 4, 12])
+@pytest.mark.parametrize("kind", [b"text/xml", b"text/html"])
+def test_a_request_in_tiny_chunks_is_cut_off(small: tuple[HttpServer, threading.Event], kind: bytes, size: int) -> None:
+    """Also one that is refused already, which nobody reads."""
+    chunk, url = b"%x\r\n%s\r\n" % (size, b" " * size), small[0].url
+    with connected(url) as raw:
+        raw.sendall(HEAD.replace(b"text/xml", kind) + b"Transfer-Encoding: chunked\r\n\r\n")
+        with pytest.raises(ConnectionError):
+            while True:
+                raw.sendall(chunk * 1_000)
+    assert httpx.get(f"{url}/health", timeout=60).json()["in_hand"] == 0
+
+
+@pytest.mark.obligation("SEC11")
+def test_what_is_not_http_is_in_the_log_with_a_count(
+    small: tuple[HttpServer, threading.Event], caplog: pytest.LogCaptureFixture
+) -> None:
+    for _ in range(3):
+        with connected(small[0].url) as raw:
+            raw.sendall(b"\x16\x03\x01 no HTTP\r\n\r\n")
+            assert raw.recv(100).startswith(b"HTTP/1.1 400 ")
+            assert is_closed(raw)
+    record = wait_for(caplog, "Invalid HTTP request received.")
+    assert (record.name, record.exc_info) == ("mtosi_jms.gateway", None)
+    assert not [one for one in caplog.records if one.name.startswith("uvicorn")]
+
+
+@pytest.mark.broker
+@pytest.mark.obligation("SEC11")
+@pytest.mark.parametrize("field", ["activityName", "msgName", "destinationURI"])
+def test_a_field_that_the_broker_cannot_carry(activemq: BrokerProcess, field: str) -> None:
+    header = f'<h:header xmlns:h="http://www.tmforum.org/mtop/fmw/xsd/hdr/v1"><h:{field}>{"x" * 70_000}</h:{field}>'
+    header += "<h:msgType>REQUEST</h:msgType><h:senderURI>/OS</h:senderURI><h:correlationId>7</h:correlationId>"
+    body = KNOWN.decode().replace("<soap:Body>", f"<soap:Header>{header}</h:header></soap:Header><soap:Body>")
+    with (
+        mtosi.connect(activemq.endpoints.url("stomp")) as connection,
+        mtosi.Requestor(connection, sender_uri="jms/Gateway", temporary_reply=True) as requestor,
+        HttpServer(Endpoint(ByRequestor(requestor, "queue:gateway.bounds", Store(2**20)))) as server,
+    ):
+        answer = httpx.post(server.url, content=body, headers=TEXT, timeout=60)
+    assert answer.status_code == 400
+    found = parse(answer.content)
+    assert found.fault is not None
+    assert found.header is not None
+    assert (found.header.correlation_id, found.header.destination_uri) == ("7", "/OS")
+
+
+@pytest.mark.obligation("SEC10")
+def test_the_monitor_has_few_connections() -> None:
+    before = threading.active_count()
+    with Monitor() as monitor, ExitStack() as stack:
+        opened = [stack.enter_context(connected(monitor.url)) for _ in range(150)]
+        assert httpx.get(f"{monitor.url}/healthz", timeout=60).status_code == 200
+        assert all(is_closed(one) for one in opened[:50])
+        assert threading.active_count() - before < 110
 
 
 @pytest.mark.obligation("SEC5")
