@@ -28,6 +28,8 @@ log = logging.getLogger(__package__)
 _START: Final = 30.0
 _KEEP_ALIVE: Final = 5
 _BACKLOG: Final = 2048
+_SAYS: Final = "uvicorn.error"
+"""Where uvicorn logs all but requests."""
 
 
 class Application(Protocol):
@@ -106,7 +108,7 @@ class HttpServer:
         self._thread = threading.Thread(target=self._run, name="mtosi-http", daemon=True)
 
     def _run(self) -> None:
-        said = logging.getLogger("uvicorn.error")
+        said = logging.getLogger(_SAYS)
         said.addFilter(self._say)
         try:
             with asyncio.Runner(loop_factory=self._server.config.get_loop_factory()) as runner:
