@@ -68,12 +68,12 @@ class Connections:
                 return
             connection: Connection = scope["state"][_KEY]
             connection.begin(scope)
+            answer = app
+            if self.busy > self.most:
+                self.tell("more requests at a time than connections are allowed: status 503")
+                answer = _BUSY
             try:
-                if self.busy > self.most:
-                    self.tell("more requests at a time than connections are allowed: status 503")
-                    await _BUSY(scope, receive, send)
-                else:
-                    await app(scope, connection.receiving(receive), connection.sending(send))
+                await answer(scope, connection.receiving(receive), connection.sending(send))
             finally:
                 connection.end()
 
@@ -131,6 +131,7 @@ class Connection(asyncio.BufferedProtocol):
         self._small = self._buffer = bytearray(_READ)
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
+        self._gone = asyncio.Event()
         self._requests = 0
         self._came = 0
         """Octets since a request began, or since one was answered."""
@@ -146,6 +147,7 @@ class Connection(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._all.forget(self)
         self._unwatch()
+        self._gone.set()
         self._http.connection_lost(exc)
 
     def get_buffer(self, sizehint: int) -> bytearray:
@@ -220,6 +222,9 @@ class Connection(asyncio.BufferedProtocol):
                 self._watch(self._all.patience)
                 try:
                     await send(part)
+                except LocalProtocolError:  # what the client sent last is not HTTP: it has had its 400 already
+                    self.abort()
+                    await self._gone.wait()
                 finally:
                     self._unwatch()
 

@@ -8,6 +8,7 @@ import ssl
 import time
 from collections.abc import Generator, Mapping
 from dataclasses import replace
+from http.cookiejar import Cookie, CookieJar, DefaultCookiePolicy
 from typing import Any, Final
 from urllib.parse import quote, urlsplit
 
@@ -145,6 +146,7 @@ class HttpPeer(Closeable):
         self._client = httpx.Client(
             auth=login,
             headers=headers,
+            cookies=CookieJar(_Cookies()),
             timeout=timeout,
             verify=_trust(ca, certificate, key),
             follow_redirects=False,
@@ -189,6 +191,13 @@ class HttpPeer(Closeable):
     def close(self) -> None:
         """Closes its connections."""
         self._client.close()
+
+
+class _Cookies(DefaultCookiePolicy):
+    """Takes no cookie that cannot be sent back: it would spoil all further requests."""
+
+    def set_ok(self, cookie: Cookie, request: Any) -> bool:
+        return super().set_ok(cookie, request) and f"{cookie.name}{cookie.value}".isascii()
 
 
 def _trust(ca: str | None, certificate: str | None, key: str | None) -> ssl.SSLContext:
