@@ -4,8 +4,7 @@
 VENV := .venv
 BIN := $(VENV)/bin
 SPARK_TESTS := $(addprefix tests/spark/test_,source.py derived_frames.py growth.py pyspark_version.py)
-LOCK_EXTRAS := cli codegen console docs http jvm otel stomp spark test zeep zstd
-PIP_TOOLS := pip-tools==7.6.2
+TOOLS := out/tools/bin
 ARGS ?=
 URL :=
 
@@ -28,6 +27,9 @@ INSTALLED := $(VENV)/installed-$(call checksum,requirements.lock)
 CORE := native/.cargo/config.toml native/Cargo.lock native/Cargo.toml native/hook.py $(wildcard native/src/*.rs)
 READY := $(VENV)/ready-$(call checksum,requirements.lock pyproject.toml $(CORE),echo "$$MTOSI_JMS_BUILD"; cargo --version 2>&1)
 
+RELEASING := out/tools/installed-$(call checksum,release.lock)
+COMPILE = $(TOOLS)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --custom-compile-command "make lock" $(ARGS)
+
 # Evaluated only where they are needed: the first suitable interpreter, and the major version of the Java that Spark would start.
 suits = $(shell $(1) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $(1))
 INTERPRETER = $(firstword $(foreach python,$(or $(PYTHON),python3 python3.13 python3.12 python3.11),$(call suits,$(python))))
@@ -43,7 +45,7 @@ NO_JAVA = Java 17 or later is missing: on Debian or Ubuntu, apt-get install open
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo test check bench brokers spark endurance lock stubs map docs docs-serve sbom clean java
+.PHONY: help demo test check bench brokers spark endurance lock stubs map docs docs-serve wheels sbom clean java
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1	\2/p' Makefile
@@ -54,7 +56,7 @@ demo: java $(READY) ## the main job, end to end: supplier, requestor, landing, S
 test: java $(READY) ## the whole test suite, on all cores; tests on real brokers start and stop them themselves
 	@$(BIN)/python -m pytest $(WORKERS) $(ARGS)
 
-check: $(READY) ## ruff, mypy --strict, stub freshness, packaging; rustfmt and clippy where the native core is built
+check: $(READY) ## ruff, mypy --strict, stub freshness; rustfmt and clippy where the native core is built
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
@@ -62,8 +64,6 @@ check: $(READY) ## ruff, mypy --strict, stub freshness, packaging; rustfmt and c
 	@rm -rf out/blocks && $(BIN)/python tests/examples/blocks.py out/blocks
 	@cd out/blocks && ../../$(BIN)/mypy --config-file ../../pyproject.toml --cache-dir ../../.mypy_cache *.py
 	@$(BIN)/mtosi-codegen check wsdl xsd --package stubs --out mtosi_jms
-	@rm -rf out/dist && mkdir -p out && $(BIN)/python -m build --wheel --no-isolation --outdir out/dist . >out/build.log 2>&1 || { cat out/build.log; exit 1; }
-	@$(BIN)/python .ci/check_wheel.py out/dist/*.whl
 
 bench: java $(READY) ## the benchmarks beside their peers, as a table and in out/bench.json
 	@$(BIN)/python benchmarks/run.py $(ARGS)
@@ -96,14 +96,18 @@ docs-serve: export NO_MKDOCS_2_WARNING := 1
 docs-serve: $(READY) ## the site on loopback, made again as you write
 	@$(BIN)/mkdocs serve $(ARGS)
 
-lock: $(READY) ## resolve requirements.lock again; ARGS=--upgrade for newer versions
-	@$(BIN)/python -m pip install --quiet $(PIP_TOOLS)
-	@CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/pip-compile --quiet --generate-hashes --strip-extras --allow-unsafe \
-		--no-emit-index-url --no-emit-find-links --no-emit-trusted-host \
-		$(addprefix --extra=,$(LOCK_EXTRAS)) $(ARGS) --output-file=requirements.lock pyproject.toml requirements.in
+lock: $(RELEASING) ## resolve requirements.lock and release.lock again; ARGS=--upgrade for newer versions
+	@$(COMPILE) --all-extras --group dev --output-file requirements.lock pyproject.toml
+	@$(COMPILE) --group release --output-file release.lock
 
-sbom: $(READY) ## the bills of materials of a release, from the locks, in out/sbom
-	@$(BIN)/python .ci/sbom.py out/sbom
+wheels: $(READY) $(RELEASING) ## sources and wheels of a release into out/dist, checked and tried out
+	@.ci/wheels
+
+sbom: $(READY) $(RELEASING) ## the bills of materials of a release, in out/sbom
+	@mkdir -p out/sbom
+	@$(TOOLS)/cyclonedx-py environment --pyproject pyproject.toml --mc-type library --output-reproducible -o out/sbom/mtosi-jms.cdx.json $(BIN)/python
+	@cargo cyclonedx --version >/dev/null 2>&1 || { echo "the bill of the crates needs cargo-cyclonedx: cargo install --locked cargo-cyclonedx"; exit 1; }
+	@cd native && cargo cyclonedx --quiet --format json --spec-version 1.5 --override-filename core && mv core.json ../out/sbom/mtosi-jms-core.cdx.json
 
 clean: ## remove what was made, .venv excepted
 	@rm -rf out dist build site spark-warehouse metastore_db derby.log .mypy_cache .ruff_cache .pytest_cache .hypothesis
@@ -124,4 +128,9 @@ $(READY): $(INSTALLED)
 	@mkdir -p out && echo "installing this checkout; where Rust is, its native XML core is built, which takes a minute"
 	@$(BIN)/python -m pip install --verbose --no-deps --no-build-isolation --editable . >out/install.log 2>&1 || { cat out/install.log; exit 1; }
 	@sed -n '/without the native XML core/s/^ *//p' out/install.log
+	@touch $@
+
+$(RELEASING): $(INSTALLED)
+	@$(BIN)/python -m venv --clear out/tools
+	@$(TOOLS)/python -m pip install --quiet --require-hashes --requirement release.lock
 	@touch $@

@@ -1,8 +1,8 @@
-"""The structure of the code as its imports say it: rooms, layers, circles, public names; and the map drawn from it.
+"""The structure of the code as its imports say it: layers, circles, public names.
 
 Usage: python tests/house/structure.py        (`make map`)
 
-Writes docs/architecture.md, the layers in CONTRIBUTING.md, and the list of public names, tests/house/public_names.txt.
+Writes the layers and packages in docs/architecture.md, and the list of public names, tests/house/public_names.txt.
 The tests beside this file hold the rules, and that what is written here is fresh. The order of the layers is data, in
 pyproject.toml.
 """
@@ -13,16 +13,17 @@ import ast
 import importlib
 import inspect
 import re
+import textwrap
 import tomllib
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "architecture.md"
-CONTRIBUTING = ROOT / "CONTRIBUTING.md"
 NAMES = Path(__file__).with_name("public_names.txt")
 LAYERS: tuple[str, ...] = tuple(
     tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["house"]["layers"]
@@ -110,36 +111,17 @@ def between_layers() -> Iterator[tuple[Import, str, str]]:
                 yield found, here, there
 
 
-def circles(modules: Mapping[str, Path]) -> list[list[str]]:
-    """The groups of files that import each other, however far around; by Tarjan's algorithm."""
+def circle(modules: Mapping[str, Path]) -> list[str]:
+    """Files that import each other in a circle; empty where there is none."""
     graph: dict[str, set[str]] = {module: set() for module in modules}
     for found in IMPORTS:
         if found.module in modules and found.target in modules and found.module != found.target:
             graph[found.module].add(found.target)
-    index: dict[str, int] = {}
-    low: dict[str, int] = {}
-    stack: list[str] = []
-    groups: list[list[str]] = []
-
-    def visit(node: str) -> None:
-        index[node] = low[node] = len(index)
-        stack.append(node)
-        for following in sorted(graph[node]):
-            if following not in index:
-                visit(following)
-                low[node] = min(low[node], low[following])
-            elif following in stack:
-                low[node] = min(low[node], index[following])
-        if low[node] == index[node]:
-            group = stack[stack.index(node) :]
-            del stack[stack.index(node) :]
-            if len(group) > 1:
-                groups.append(sorted(group))
-
-    for node in graph:
-        if node not in index:
-            visit(node)
-    return groups
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        return list(error.args[1])
+    return []
 
 
 def is_private(module: str) -> bool:
@@ -178,31 +160,29 @@ def trespasses() -> list[Import]:
     ]
 
 
-def public_names() -> str:
-    """All public names with their signatures, one on a line."""
-    lines: list[str] = []
+def surface() -> Iterator[tuple[str, str, dict[str, str]]]:
+    """Each public name, its signature, and those of the methods and properties of a class of ours."""
     for name in public_modules():
-        module = importlib.import_module(name)
         for public in sorted(exported(name) or ()):
-            lines += _described(f"{name}.{public}", getattr(module, public))
-    return "\n".join(lines) + "\n"
+            value = getattr(importlib.import_module(name), public)
+            if not isinstance(value, ModuleType):
+                callable_ = inspect.isclass(value) or inspect.isroutine(value)
+                yield f"{name}.{public}", _signature(value) if callable_ else "", dict(_members(value))
 
 
-def _described(name: str, value: object) -> Iterator[str]:
-    if isinstance(value, ModuleType):
-        return
-    if not inspect.isclass(value):
-        yield f"{name}{_signature(value)}" if inspect.isroutine(value) else name
-        return
-    yield f"{name}{_signature(value)}"
-    if not value.__module__.startswith("mtosi_") or ".stubs." in value.__module__:
-        return
-    for member, inner in sorted(vars(value).items()):
+def _members(value: object) -> Iterator[tuple[str, str]]:
+    ours = inspect.isclass(value) and value.__module__.startswith("mtosi_") and ".stubs." not in value.__module__
+    for member, inner in sorted(vars(value).items()) if ours else ():
         plain = inner.__func__ if isinstance(inner, classmethod | staticmethod) else inner
-        if not member.startswith("_") and inspect.isfunction(plain):
-            yield f"{name}.{member}{_signature(plain)}"
-        elif not member.startswith("_") and isinstance(inner, property):
-            yield f"{name}.{member}"
+        if not member.startswith("_") and (inspect.isfunction(plain) or isinstance(inner, property)):
+            yield member, _signature(plain) if inspect.isfunction(plain) else ""
+
+
+def public_names() -> str:
+    """All public names with their signatures, one on a line; of a class the names of its members, too."""
+    return "".join(
+        f"{name}{signature}{': ' if members else ''}{', '.join(members)}\n" for name, signature, members in surface()
+    )
 
 
 def _signature(value: object) -> str:
@@ -228,63 +208,6 @@ class _Shown:
         return repr(self._value) if plain else "..."
 
 
-# The page
-
-INTRODUCTION = """\
-# Architecture
-
-`make map` writes this page from the imports of the code. Do not edit it: change the code or `tests/house/structure.py`.
-
-## Data flow
-
-    wsdl/ + xsd/ --mtosi-codegen--> stubs
-    object --xmlbind--> XML element --soap--> envelope --jms--> JMS message --transport--> provider, and back
-    what is received --spool--> landing --spark--> tables
-
-## A batch reply, from the wire to Parquet
-"""
-
-WALK = (
-    (
-        "frames arrive at the socket, and go to their consumer",
-        "mtosi_jms.transport.stomp._link",
-        "Link._frames",
-    ),
-    ("one waiting caller receives for all", "mtosi_jms.exchange._receiver", "Receiver._receive"),
-    ("the message is landed, then acknowledged, then read", "mtosi_jms.exchange._receiver", "Receiver._handle"),
-    ("landing: body and headers on disk, synced", "mtosi_jms.spool._landing", "DurableLanding.land"),
-    ("the message becomes an envelope with typed header and body", "mtosi_jms.jms.binding", "from_jms"),
-    ("the assembler puts batches in order and finds gaps", "mtosi_jms.patterns._batches", "BatchAssembler.receive"),
-    ("the caller gets the response, and its objects", "mtosi_jms.service", "Objects"),
-    ("the ingest job begins: Spark cuts the landing into partitions", "mtosi_jms.spark.jobs._ingest", "run_ingest"),
-    ("a worker reads the files of one partition, and fills the columns", "mtosi_jms.spark._reader", "ObjectReader"),
-    ("Parquet files are written aside, then the tables are swapped", "mtosi_jms.spark.jobs._swap", "Staging.swap"),
-)
-
-
-def line_of(module: str, name: str) -> int:
-    """The line of a class, function or method.
-
-    Raises:
-        KeyError: there is none.
-    """
-    body: list[ast.stmt] = ast.parse(MODULES[module].read_text(encoding="utf-8")).body
-    line = 1
-    for part in filter(None, name.split(".")):
-        named = {
-            node.name: node for node in body if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
-        }
-        line, body = named[part].lineno, named[part].body
-    return line
-
-
-def walk() -> Iterator[str]:
-    """The walk of a batch reply, each step a link."""
-    for number, (what, module, name) in enumerate(WALK, 1):
-        label = name or module.removeprefix("mtosi_jms.")
-        yield f"{number}. {what}: [`{label}`](../{place(module)}#L{line_of(module, name)})"
-
-
 def summary(module: str) -> str:
     """The first sentence of a module's docstring."""
     text = ast.get_docstring(ast.parse(MODULES[module].read_text(encoding="utf-8"))) or ""
@@ -292,62 +215,22 @@ def summary(module: str) -> str:
 
 
 def page() -> str:
-    """The text of docs/architecture.md."""
+    """docs/architecture.md with the layers and packages as they are."""
     edges: dict[str, set[str]] = defaultdict(set)
     for _, here, there in between_layers():
         edges[here].add(there)
-    lines = [INTRODUCTION, *walk(), "", "## Layers", "", layers_text(), "", "## Packages", ""]
-    lines += ["| package | purpose | imports |", "|---|---|---|"]
+    order = textwrap.fill(" < ".join(LAYERS), 110, initial_indent="    ", subsequent_indent="      ")
+    lines = [order, "", "| package | purpose | imports |", "|---|---|---|"]
     for name in LAYERS:
         modules = [module for module in RUNTIME if layer(module) == name]
-        if not modules or name.startswith("stubs"):
-            continue
-        room = f"mtosi_jms.{name}" if f"mtosi_jms.{name}" in MODULES else modules[0]
-        targets = ", ".join(sorted(edges[name], key=RANK.__getitem__))
-        lines.append(f"| [`{name}`](../{place(room)}) | {summary(room)} | {targets} |")
-    lines += ["", "## The drawing", "", "```mermaid", "flowchart LR"]
-    for name in LAYERS:
-        for target in sorted(_nearest(name, edges), key=RANK.__getitem__):
-            lines.append(f"    {_node(name)} --> {_node(target)}")
-    lines += ["```", "", "Arrows that follow from others are left out.", ""]
-    return "\n".join(lines)
-
-
-def _nearest(name: str, edges: Mapping[str, set[str]]) -> set[str]:
-    """The layers that a layer imports, without those that one of them imports already."""
-
-    def below(layer_name: str) -> set[str]:
-        return {layer_name}.union(*(below(one) for one in edges.get(layer_name, ())))
-
-    direct = edges.get(name, set())
-    return {one for one in direct if not any(one in below(other) for other in direct if other != one)}
-
-
-def _node(name: str) -> str:
-    return f'{re.sub(r"[^a-z_]", "_", name)}["{name}"]'
-
-
-def layers_text() -> str:
-    """The line of layers, as Markdown."""
-    lines, line = [], "   "
-    for name in LAYERS:
-        part = f" {name}" if name == LAYERS[0] else f" < {name}"
-        if len(line) + len(part) > 110:
-            lines.append(line)
-            line = "     "
-        line += part
-    return "\n".join([*lines, line])
-
-
-def contributing() -> str:
-    """CONTRIBUTING.md with the layers as they are."""
-    text = CONTRIBUTING.read_text(encoding="utf-8")
-    marked = re.compile(r"(<!-- layers -->\n\n).*?(\n\n *<!-- end of layers -->)", re.DOTALL)
-    indented = "\n".join("  " + line for line in layers_text().split("\n"))
-    return marked.sub(lambda found: f"{found[1]}{indented}{found[2]}", text)
+        if modules and not name.startswith("stubs"):
+            room = f"mtosi_jms.{name}" if f"mtosi_jms.{name}" in MODULES else modules[0]
+            targets = ", ".join(sorted(edges[name], key=RANK.__getitem__))
+            lines.append(f"| [`{name}`](../{place(room)}) | {summary(room)} | {targets} |")
+    marked = re.compile(r"(<!-- layers -->\n\n).*?(\n\n<!-- end of layers -->)", re.DOTALL)
+    return marked.sub(lambda found: "\n".join(lines).join(found.groups()), PAGE.read_text(encoding="utf-8"))
 
 
 if __name__ == "__main__":
     PAGE.write_text(page(), encoding="utf-8")
-    CONTRIBUTING.write_text(contributing(), encoding="utf-8")
     NAMES.write_text(public_names(), encoding="utf-8")

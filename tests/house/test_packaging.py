@@ -1,39 +1,38 @@
-"""The wheel: what is in it, and that it runs with what it requires alone."""
+"""The wheels: what is in them, and that they run with what they require alone. `make wheels` hands in those it made."""
 
 from __future__ import annotations
 
 import importlib.metadata
+import json
+import os
 import shutil
 import subprocess
 import sys
 import sysconfig
 import venv
+import zipfile
+from collections.abc import Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+NATIVE = "mtosi_jms/xmlbind/_core.abi3.so"
+GIVEN = [Path(name) for name in os.environ.get("MTOSI_JMS_WHEELS", "").split()]
+CASES = [(wheel, core) for wheel in GIVEN for core in (("native", "python") if "abi3" in wheel.name else ("python",))]
+BUILD = (sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir")
+PIP = (sys.executable, "-m", "pip", "--python")
 
 # What importing the runtime must not load: everything that an extra brings, and the generator.
-OPTIONAL = {
-    "backports",
-    "elementpath",
-    "hypothesis",
-    "jinja2",
-    "mtosi_codegen",
-    "numpy",
-    "pandas",
-    "pyarrow",
-    "pyspark",
-    "pytest",
-    "rich",
-    "stomp",
-    "xmlschema",
-    "zeep",
-}
+OPTIONAL = (
+    *("backports", "elementpath", "hypothesis", "jinja2", "mtosi_codegen", "numpy", "pandas", "pyarrow", "pyspark"),
+    *("pytest", "rich", "stomp", "xmlschema", "zeep"),
+)
 
 OFFLINE = """
-import socket
+import socket, sys
+sys.stdout.reconfigure(encoding="utf-8")
 def refuse(*args, **kwargs):
     raise AssertionError("a connection was attempted")
 socket.socket.connect = socket.getaddrinfo = refuse
@@ -55,168 +54,175 @@ for info in pkgutil.walk_packages(mtosi_jms.__path__, "mtosi_jms."):
 CORE = ("errors", "namespaces", "xmlbind", "service", "soap", "jms", "jms.binding", "patterns", "transport", "cli")
 
 
-def python(executable: Path | str, code: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+def run(*command: object, cwd: Path, variables: Mapping[str, str] = os.environ) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [str(executable), "-I", "-W", "error", "-c", code],
+        [str(part) for part in command],
         cwd=cwd,
+        env=variables,
         capture_output=True,
         text=True,
+        encoding="utf-8",
         stdin=subprocess.DEVNULL,
     )
 
 
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel of this checkout, built as `make check` builds it."""
-    out = tmp_path_factory.mktemp("wheel")
-    built = subprocess.run(
-        [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(out), str(ROOT)],
-        capture_output=True,
-        text=True,
-        stdin=subprocess.DEVNULL,
-    )
-    assert built.returncode == 0, built.stdout + built.stderr
-    (found,) = out.glob("*.whl")
-    return found
+def output(*command: object, cwd: Path, variables: Mapping[str, str] = os.environ) -> str:
+    done = run(*command, cwd=cwd, variables=variables)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
 
 
-def site_of(folder: Path) -> Path:
-    return Path(sysconfig.get_path("purelib", vars={"base": str(folder), "platbase": str(folder)}))
+class Installed(NamedTuple):
+    """A wheel in an environment of its own, away from the checkout."""
+
+    interpreter: Path
+    wheel: Path
+    core: str
+
+    def command(self, name: str, *arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
+        """Run an installed command on the core that is to be used."""
+        forced = {"MTOSI_JMS_CORE": "python"} if self.core == "python" else {}
+        kept = {key: value for key, value in os.environ.items() if key != "MTOSI_JMS_CORE"}
+        place = self.interpreter.parent / name if name else "-Werror"
+        return run(self.interpreter, "-I", place, *arguments, cwd=cwd, variables=kept | forced)
+
+    def python(self, *arguments: object, cwd: Path) -> str:
+        """What Python prints, where a warning is an error."""
+        done = self.command("", *arguments, cwd=cwd)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
 
 
-def installed(wheel: Path, folder: Path) -> Path:
+def new_environment(wheel: Path, folder: Path) -> Path:
     """The interpreter of a new venv that holds the wheel, made without any index."""
     venv.create(folder, symlinks=True)
     interpreter = folder / "bin" / "python"
-    pip = [sys.executable, "-m", "pip", "--python", str(interpreter), "install", "--quiet", "--no-index", "--no-deps"]
-    done = subprocess.run([*pip, str(wheel)], capture_output=True, text=True, stdin=subprocess.DEVNULL)
-    assert done.returncode == 0, done.stderr
+    output(*PIP, interpreter, "install", "--quiet", "--no-index", "--no-deps", wheel, cwd=folder)
     return interpreter
 
 
-@pytest.fixture(scope="module")
-def bare(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Interpreter of a venv that holds the wheel and what it requires alone."""
-    folder = tmp_path_factory.mktemp("bare") / "venv"
-    interpreter = installed(wheel, folder)
+def site_of(interpreter: Path) -> Path:
+    folder = str(interpreter.parent.parent)
+    return Path(sysconfig.get_path("purelib", vars={"base": folder, "platbase": folder}))
+
+
+@pytest.fixture(
+    scope="module", params=CASES or [None], ids=lambda case: f"{case[1]}-{case[0].name}" if case else "here"
+)
+def bare(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Installed:
+    """A wheel of the release, or that of this checkout with the Python core, and what it requires alone."""
+    out = tmp_path_factory.mktemp("bare")
+    if request.param is None:
+        output(*BUILD, out, ROOT, cwd=out, variables=os.environ | {"MTOSI_JMS_BUILD": "python"})
+    wheel, core = request.param or (*out.glob("*.whl"), "python")
+    interpreter = new_environment(wheel, out / "venv")
     distribution = importlib.metadata.distribution("lxml")
     for name in {file.parts[0] for file in distribution.files or []}:
-        (site_of(folder) / name).symlink_to(str(distribution.locate_file(name)))
-    return interpreter
+        (site_of(interpreter) / name).symlink_to(str(distribution.locate_file(name)))
+    return Installed(interpreter, wheel, core)
 
 
-@pytest.fixture(scope="module")
-def full(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Interpreter of a venv that holds the wheel, and sees this environment's libraries behind it."""
-    folder = tmp_path_factory.mktemp("full") / "venv"
-    interpreter = installed(wheel, folder)
-    libraries = sysconfig.get_path("purelib")
-    # A path in a .pth file is added as it is: what makes this checkout importable in there is not followed.
-    (site_of(folder) / "libraries.pth").write_text(f"{libraries}\n", encoding="utf-8")
-    return interpreter
+def test_a_wheel_holds_what_the_tree_holds(bare: Installed) -> None:
+    found = {}
+    for package in (ROOT / "mtosi_jms", ROOT / "codegen" / "mtosi_codegen"):
+        files = (path for path in package.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+        found |= {path.relative_to(package.parent).as_posix(): path for path in files if path.stem != "_core.abi3"}
+    with zipfile.ZipFile(bare.wheel) as archive:
+        names = [name for name in archive.namelist() if ".dist-info/" not in name]
+        share = next(name for name in names if ".data/" in name).partition("/")[0] + "/data/share/mtosi-jms/"
+        schemas = (path for folder in ("wsdl", "xsd") for path in (ROOT / folder).rglob("*") if path.is_file())
+        found |= {share + path.relative_to(ROOT).as_posix(): path for path in schemas}
+        native = [NATIVE] if "abi3" in bare.wheel.name else []
+        assert sorted(names) == sorted([*found, *native])
+        assert [name for name, path in found.items() if archive.read(name) != path.read_bytes()] == []
 
 
-def test_the_wheel_holds_two_packages_the_schemas_and_true_metadata(wheel: Path) -> None:
-    checked = subprocess.run(
-        [sys.executable, str(ROOT / ".ci" / "check_wheel.py"), str(wheel)], capture_output=True, text=True
+def test_it_says_which_core_it_runs_and_is_sound(bare: Installed, tmp_path: Path) -> None:
+    done = bare.command("mtosi-jms", "doctor", "--json", cwd=tmp_path)
+    told = json.loads(done.stdout)
+    assert (done.returncode, told["ok"], told["core"]) == (0, True, bare.core)
+    assert str(bare.interpreter.parent.parent) in next(
+        one["detail"] for one in told["checks"] if one["name"] == "schemas"
     )
-    assert checked.returncode == 0, checked.stdout + checked.stderr
 
 
-def test_the_core_runs_with_what_it_requires_alone(bare: Path, tmp_path: Path) -> None:
-    result = python(bare, OFFLINE + "import mtosi_jms, mtosi_jms.soap; print(mtosi_jms.__file__)", tmp_path)
-    assert result.returncode == 0, result.stderr
-    assert str(bare.parent.parent) in result.stdout
-
-
-def test_every_module_imports_or_names_its_extra(bare: Path, tmp_path: Path) -> None:
-    result = python(bare, OFFLINE + IMPORT_ALL, tmp_path)
-    assert result.returncode == 0, result.stderr
-    outcome = dict(line.split(" ", 1) for line in result.stdout.splitlines())
+def test_every_module_imports_or_names_its_extra(bare: Installed, tmp_path: Path) -> None:
+    said = bare.python("-c", OFFLINE + IMPORT_ALL, cwd=tmp_path)
+    outcome = dict(line.split(" ", 1) for line in said.splitlines())
     refused = {name: text for name, text in outcome.items() if text != "imported"}
     assert [text for text in refused.values() if "pip install 'mtosi-jms[" not in text] == []
     assert [name for name in CORE if outcome[f"mtosi_jms.{name}"] != "imported"] == []
 
 
-def test_importing_the_package_leaves_optional_libraries_alone(tmp_path: Path) -> None:
-    code = f"import sys; sys.path.insert(0, {str(ROOT)!r}); import mtosi_jms\n"
-    code += "print(*{name.partition('.')[0] for name in sys.modules})"
-    result = python(sys.executable, code, tmp_path)
-    assert result.returncode == 0, result.stderr
-    assert set(result.stdout.split()).isdisjoint(OPTIONAL)
-
-
-def test_the_first_program_of_the_readme_runs_on_the_core_alone(bare: Path, tmp_path: Path) -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    program = readme.partition("```python\n")[2].partition("```")[0]
-    result = python(bare, "import sys; sys.stdout.reconfigure(encoding='utf-8')\n" + OFFLINE + program, tmp_path)
-    assert result.returncode == 0, result.stderr
-    assert "MD=EMS1/ME=NE-1" in result.stdout
-
-
-def command(bare: Path, name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run an installed command, deaf to the environment's own Python path."""
-    run = [str(bare), "-I", str(bare.parent / name), *arguments]
-    return subprocess.run(run, cwd=bare.parent, capture_output=True, text=True, stdin=subprocess.DEVNULL)
-
-
-@pytest.mark.parametrize("name", ["mtosi-jms", "mtosi-codegen"])
-def test_the_commands_answer_without_extras(bare: Path, name: str) -> None:
-    result = command(bare, name, "--help")
-    assert result.returncode == 0, result.stderr
-    assert name in result.stdout
-
-
-def test_the_generator_names_the_extra_that_it_needs(bare: Path, tmp_path: Path) -> None:
-    sources = str(bare.parent.parent / "share" / "mtosi-jms" / "xsd")
-    result = command(bare, "mtosi-codegen", "generate", sources, "--package", "acme", "--out", str(tmp_path))
-    assert result.returncode == 0 or "pip install 'mtosi-jms[codegen]'" in result.stderr
-    assert "Traceback" not in result.stderr
-
-
-def test_the_schemas_are_installed_with_it(bare: Path) -> None:
-    share = bare.parent.parent / "share" / "mtosi-jms"
-    assert list((share / "wsdl").rglob("*.wsdl"))
-    assert list((share / "xsd").rglob("*.xsd"))
-
-
-def test_the_checkout_holds_no_built_wheel() -> None:
-    assert (
-        shutil.which("git") is None
-        or not subprocess.run(
-            ["git", "-C", str(ROOT), "ls-files", "*.whl", "*.tar.gz"], capture_output=True, text=True
-        ).stdout
-    )
-
-
-def run_example(interpreter: Path, name: str, cwd: Path) -> str:
-    """What an example prints when it is run with an installed wheel, away from the checkout."""
-    example = shutil.copy(ROOT / "examples" / name, cwd / name)
-    done = subprocess.run(
-        [str(interpreter), "-I", "-W", "error", str(example)],
-        cwd=cwd,
-        capture_output=True,
-        text=True,
-        stdin=subprocess.DEVNULL,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+def test_the_first_program_of_the_readme_runs(bare: Installed, tmp_path: Path) -> None:
+    program = (ROOT / "README.md").read_text(encoding="utf-8").partition("```python\n")[2].partition("```")[0]
+    assert "MD=EMS1/ME=NE-1" in bare.python("-c", OFFLINE + program, cwd=tmp_path)
 
 
 @pytest.mark.parametrize(
     ("name", "says"), [("e01_simple_call.py", "fault: entityNotFound"), ("e02_batches.py", "[300, 300, 300, 100]")]
 )
-def test_the_examples_run_with_the_wheel_and_what_it_requires_alone(
-    bare: Path, name: str, says: str, tmp_path: Path
+def test_the_examples_run(bare: Installed, name: str, says: str, tmp_path: Path) -> None:
+    assert says in bare.python(shutil.copy(ROOT / "examples" / name, tmp_path), cwd=tmp_path)
+
+
+def test_the_generator_answers_and_names_the_extra_that_it_needs(bare: Installed, tmp_path: Path) -> None:
+    assert "mtosi-codegen" in bare.command("mtosi-codegen", "--help", cwd=tmp_path).stdout
+    sources = bare.interpreter.parent.parent / "share" / "mtosi-jms" / "xsd"
+    done = bare.command("mtosi-codegen", "generate", sources, "--package", "acme", "--out", tmp_path, cwd=tmp_path)
+    assert "pip install 'mtosi-jms[codegen]'" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_importing_the_package_leaves_optional_libraries_alone(tmp_path: Path) -> None:
+    code = f"import sys; sys.path.insert(0, {str(ROOT)!r}); import mtosi_jms\n"
+    code += "print(*{name.partition('.')[0] for name in sys.modules})"
+    assert set(output(sys.executable, "-I", "-Werror", "-c", code, cwd=tmp_path).split()).isdisjoint(OPTIONAL)
+
+
+@pytest.mark.parametrize(
+    ("variables", "code", "says"),
+    [
+        ({"CARGO": "no-such-cargo"}, 0, "without the native XML core, XML is read and written at about a fifth"),
+        ({"CARGO": "no-such-cargo", "MTOSI_JMS_BUILD": "native"}, 1, "cannot be built: there is no no-such-cargo"),
+        ({"CARGO": "/bin/false"}, 0, "cargo failed; install Rust 1."),
+        ({"CARGO": "{old}", "MTOSI_JMS_BUILD": "native"}, 1, "be built: error: it needs rustc 1.99; install"),
+        ({"MTOSI_JMS_BUILD": "fast"}, 1, "MTOSI_JMS_BUILD is native or python, not 'fast'"),
+    ],
+)  # fmt: skip
+def test_where_the_core_cannot_be_built_one_line_says_why_and_what_helps(
+    variables: dict[str, str], code: int, says: str, tmp_path: Path
 ) -> None:
-    assert says in run_example(bare, name, tmp_path)
+    source, old, out = tmp_path / "source", tmp_path / "old", tmp_path / "out"
+    old.write_text("#!/bin/sh\necho 'error: it needs rustc 1.99' >&2; exit 101\n", encoding="utf-8")
+    old.chmod(0o755)
+    shutil.copytree(ROOT / "native", source / "native", ignore=shutil.ignore_patterns("target"))
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source)
+    for folder in ("mtosi_jms", "codegen/mtosi_codegen", "wsdl", "xsd"):
+        (source / folder).mkdir(parents=True)
+    (source / "mtosi_jms" / "__init__.py").touch()
+    given = {key: value.format(old=old) for key, value in variables.items()}
+    kept = {key: value for key, value in os.environ.items() if key != "MTOSI_JMS_BUILD"}
+    done = run(*BUILD, out, source, cwd=tmp_path, variables=kept | given)
+    said = done.stdout + done.stderr
+    assert done.returncode == code, said
+    assert len([line for line in said.splitlines() if says in line]) == 1, said
+    assert "Traceback" not in said
+    assert [wheel.name.split("-", 2)[2] for wheel in out.glob("*.whl")] == ["py3-none-any.whl"] * (code == 0)
 
 
 @pytest.mark.spark
 @pytest.mark.endurance
-def test_the_spark_example_runs_with_the_wheel(full: Path, tmp_path: Path) -> None:
+def test_the_spark_example_runs_with_the_wheel(bare: Installed, tmp_path: Path) -> None:
     """400 elements in four batches: every vendor with its count, and one complete sequence in the ledger."""
-    said = run_example(full, "e03_spark_landing.py", tmp_path)
+    interpreter = new_environment(bare.wheel, tmp_path / "venv")
+    # A path in a .pth file is added as it is: what makes this checkout importable in there is not followed.
+    (site_of(interpreter) / "libraries.pth").write_text(f"{sysconfig.get_path('purelib')}\n", encoding="utf-8")
+    here = tmp_path / "here"
+    here.mkdir()
+    example = shutil.copy(ROOT / "examples" / "e03_spark_landing.py", here)
+    said = bare._replace(interpreter=interpreter).python(example, cwd=here)
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in said.splitlines() if line.startswith("|")]
     vendors = {row[0]: int(row[1]) for row in rows if len(row) == 2 and row[1].isdigit()}
     assert set(vendors) == {"Kilotel", "Lumen & Sons", "Northwind Optical", "Transvega"}
@@ -224,4 +230,4 @@ def test_the_spark_example_runs_with_the_wheel(full: Path, tmp_path: Path) -> No
     heading = next(row for row in rows if "complete" in row)
     (sequence,) = [dict(zip(heading, row, strict=True)) for row in rows if len(row) == len(heading) and row != heading]
     assert sequence["complete"] == "true"
-    assert [path.name for path in tmp_path.iterdir()] == ["e03_spark_landing.py"]
+    assert [path.name for path in here.iterdir()] == ["e03_spark_landing.py"]
