@@ -128,7 +128,7 @@ def test_a_wheel_holds_what_the_tree_holds(bare: Installed) -> None:
         files = (path for path in package.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
         found |= {path.relative_to(package.parent).as_posix(): path for path in files if path.stem != "_core.abi3"}
     with zipfile.ZipFile(bare.wheel) as archive:
-        names = [name for name in archive.namelist() if ".dist-info/" not in name]
+        names = [name for name in archive.namelist() if ".dist-info/" not in name and name[-1] != "/"]
         share = next(name for name in names if ".data/" in name).partition("/")[0] + "/data/share/mtosi-jms/"
         schemas = (path for folder in ("wsdl", "xsd") for path in (ROOT / folder).rglob("*") if path.is_file())
         found |= {share + path.relative_to(ROOT).as_posix(): path for path in schemas}
