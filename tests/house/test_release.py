@@ -22,19 +22,6 @@ SCRIPTS = [step["run"] for job in JOBS.values() for step in job["steps"] if "run
 RECIPE: dict[str, Any] = yaml.safe_load((ROOT / "conda" / "recipe.yaml").read_text(encoding="utf-8"))
 
 
-<<<<<<< HEAD
-def check(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, str(ROOT / ".ci" / "check_version.py"), *arguments]
-    return subprocess.run(command, capture_output=True, text=True)
-
-
-def test_all_files_name_one_version() -> None:
-    assert check().stderr == ""
-    other = check("v99.0")
-    assert other.returncode == 1
-    assert f"the tag is v99.0, expected v{PROJECT['version']}" in other.stderr
-
-
 def test_the_changelog_has_each_version_once_and_this_one() -> None:
     text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     sections = re.findall(r"^#{1,2} (.*)$", text, re.MULTILINE)
@@ -43,8 +30,6 @@ def test_the_changelog_has_each_version_once_and_this_one() -> None:
     assert f"## [{PROJECT['version']}] - " in text
 
 
-=======
->>>>>>> 39475aff (Wheels, locks and bills of materials by kept tools; the house lists less)
 def test_the_workflow_has_no_secret_and_writes_only_where_it_must() -> None:
     assert "secrets." not in WORKFLOW
     assert yaml.safe_load(WORKFLOW)["permissions"] == {"contents": "read"}
