@@ -1,29 +1,25 @@
 """The command `mtosi-codegen generate | check | inspect | docs | templates | deploy | verify | sample`.
 
-Exit codes: 0 done; 1 the sources or the files on disk are wrong, each problem is one line on standard error;
-2 wrong usage; 130 interrupted; 141 the reader of the output has gone. A traceback is shown only if the environment
-sets MTOSI_JMS_DEBUG.
+Exit codes: 0 done; 1 the sources or the files on disk are wrong, each problem is one line on standard error; others as
+in `mtosi_jms.cli.program`.
 """
 
 from __future__ import annotations
 
 import argparse
-import contextlib
-import io
 import json
 import keyword
-import os
-import sys
 import time
 from collections.abc import Callable, Sequence
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from mtosi_codegen import cli_deploy, cli_proof, cli_templates, report
 from mtosi_codegen.pipeline import Result, generate
 from mtosi_codegen.wanted import UNKNOWN
 from mtosi_codegen.write import compare, is_generated, outdated, write, write_pages
+from mtosi_jms.cli.program import WRONG_USAGE, local, problem, run_program, say, tell
 from mtosi_jms.errors import MtosiError, SchemaError
 
 if TYPE_CHECKING:
@@ -31,11 +27,6 @@ if TYPE_CHECKING:
 
 _FIX = "run mtosi-codegen generate with the same arguments"
 _MOVE = "not generated, so keep it elsewhere"
-_AT_FAULT: Final = 1
-_WRONG_USAGE: Final = 2
-_INTERRUPTED: Final = 130
-# The exit code that a shell reports for a program whose reader has gone.
-_PIPE_CLOSED: Final = 141
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -47,61 +38,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns:
         The exit code.
     """
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            # A file name or a value that the terminal cannot show must not end the command.
-            stream.reconfigure(errors="backslashreplace")
-    try:
-        code = _run(argv)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        _discard_output()
-        return _PIPE_CLOSED
-    except KeyboardInterrupt:
-        print("mtosi-codegen: interrupted", file=sys.stderr)
-        return _INTERRUPTED
-    except (MtosiError, OSError) as error:
-        if isinstance(error, SchemaError) and error.rule == UNKNOWN:
-            return _report(error, f"--operations: {error}", _WRONG_USAGE)
-        return _report(error, _one_line(error))
-    except Exception as error:  # noqa: BLE001 - the last place that can report a defect without a traceback
-        return _report(error, f"internal error, please report it: {type(error).__name__}: {error}")
-    return code
+    return run_program(_run, argv, problems="mtosi-codegen")
 
 
-def _run(argv: Sequence[str] | None) -> int:
+def _run(arguments: list[str]) -> int:
     try:
-        args = _parser().parse_args(argv)
+        args = _parser().parse_args(arguments)
     except SystemExit as end:
-        return end.code if isinstance(end.code, int) else _WRONG_USAGE
+        return end.code if isinstance(end.code, int) else WRONG_USAGE
     command: Callable[[argparse.Namespace], int] = args.run
-    return command(args)
-
-
-def _one_line(error: Exception) -> str:
-    if isinstance(error, OSError) and not isinstance(error, MtosiError):
-        reason = error.strerror or str(error) or type(error).__name__
-        return f"{error.filename}: {reason}" if error.filename is not None else reason
-    return str(error) or type(error).__name__
-
-
-def _report(error: Exception, text: str, code: int = _AT_FAULT) -> int:
-    _discard_output()
-    print(f"mtosi-codegen: {' '.join(text.split())}", file=sys.stderr)
-    if os.environ.get("MTOSI_JMS_DEBUG"):
-        raise error
-    return code
-
-
-def _discard_output() -> None:
-    """Drop output that cannot be written; else the interpreter complains again when it flushes at exit."""
     try:
-        sys.stdout.flush()
-    except OSError:
-        with contextlib.suppress(OSError, ValueError):
-            nothing = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nothing, sys.stdout.fileno())
-            os.close(nothing)
+        return command(args)
+    except SchemaError as error:
+        if error.rule != UNKNOWN:
+            raise
+        raise argparse.ArgumentError(None, f"--operations: {error}") from None
 
 
 def _version() -> str:
@@ -132,14 +83,14 @@ def _parser() -> argparse.ArgumentParser:
         )
         command.add_argument("--strict", action="store_true", help="refuse sources that need a repair")
         if name == "docs":
-            command.add_argument("--out", type=Path, required=True, help="folder to write the pages to")
+            command.add_argument("--out", type=local, required=True, help="folder to write the pages to")
             continue
         if name != "inspect":
             command.add_argument("--package", type=_package, required=True, help="name of the package, dots allowed")
-            command.add_argument("--out", type=Path, required=True, help="folder to write the package to")
-            command.add_argument("--templates", type=Path, metavar="DIR", help="templates to use in place of ours")
+            command.add_argument("--out", type=local, required=True, help="folder to write the package to")
+            command.add_argument("--templates", type=local, metavar="DIR", help="templates to use in place of ours")
         if name == "generate":
-            command.add_argument("--report", type=Path, metavar="FILE", help="also write a report, as JSON")
+            command.add_argument("--report", type=local, metavar="FILE", help="also write a report, as JSON")
         else:
             command.add_argument("--json", action="store_true", help="print JSON")
     cli_deploy.add_parser(commands)
@@ -171,13 +122,13 @@ def _result(args: argparse.Namespace) -> tuple[Result, float]:
 def _problems(result: Result, args: argparse.Namespace) -> int:
     """Print findings to standard error; return 1 if something was not generated or, with --strict, was repaired."""
     for finding in result.findings:
-        print(finding, file=sys.stderr)
+        tell(str(finding))
     return _verdict(result, args)
 
 
 def _verdict(result: Result, args: argparse.Namespace) -> int:
     if _is_empty(result):
-        print("mtosi-codegen: nothing to generate in the sources", file=sys.stderr)
+        problem("nothing to generate in the sources")
         return 1
     return int(result.failed or (args.strict and bool(result.findings)))
 
@@ -197,20 +148,20 @@ def _generate(args: argparse.Namespace) -> int:
     if args.report is not None:
         _write_report(args.report, report.as_json(result, seconds))
     if args.strict and result.findings:
-        print("mtosi-codegen: --strict: the sources need repairs, nothing was written", file=sys.stderr)
+        problem("--strict: the sources need repairs, nothing was written")
         return 1
     if _is_empty(result):  # a wrong path must not remove a package generated earlier
         return code
     _say_what_is_kept(result, args)
     write(_folder(args), result.files, complete=not result.failed)
-    print(f"{_folder(args)}: {report.summary(result, seconds)}")
+    say(f"{_folder(args)}: {report.summary(result, seconds)}")
     return code
 
 
 def _say_what_is_kept(result: Result, args: argparse.Namespace) -> None:
     if result.failed and (kept := outdated(_folder(args), result.files)):
         text = f"{report.counted(len(kept), 'file')} that may be outdated, because something could not be generated"
-        print(f"mtosi-codegen: {_folder(args)}: kept {text}", file=sys.stderr)
+        problem(f"{_folder(args)}: kept {text}")
 
 
 def _write_report(path: Path, content: dict[str, Any]) -> None:
@@ -232,9 +183,9 @@ def _check(args: argparse.Namespace) -> int:
     for difference in differences:
         path = _folder(args) / difference.path
         fix = _FIX if difference.kind != "extra" or is_generated(path) else _MOVE
-        print(f"{path}: {difference.kind}; {fix}", file=sys.stderr)
+        tell(f"{path}: {difference.kind}; {fix}")
     if not differences and not args.json:
-        print(f"{_folder(args)}: up to date, {report.summary(result, seconds)}")
+        say(f"{_folder(args)}: up to date, {report.summary(result, seconds)}")
     return 1 if differences else code
 
 
@@ -246,8 +197,8 @@ def _inspect(args: argparse.Namespace) -> int:
         rows = [("service", "operation", "pattern", "request", "response"), *report.table(result)]
         _print_table(rows)
         for finding in result.findings:
-            print(finding)
-        print(report.summary(result, seconds))
+            say(str(finding))
+        say(report.summary(result, seconds))
     return _verdict(result, args)
 
 
@@ -260,7 +211,7 @@ def _docs(args: argparse.Namespace) -> int:
         return code
     files = pages(result, _examples(args) if result.model.services else None)
     write_pages(args.out, files, MARK, complete=not result.failed)
-    print(f"{args.out / 'index.html'}: {report.counted(len(files), 'file')}")
+    say(f"{args.out / 'index.html'}: {report.counted(len(files), 'file')}")
     return code
 
 
@@ -271,11 +222,11 @@ def _examples(args: argparse.Namespace) -> Examples | None:
     try:
         return Samples(args.sources, args.bindings).examples
     except SchemaError as error:
-        print(f"mtosi-codegen: pages without examples: {' '.join(str(error).split())}", file=sys.stderr)
+        problem(f"pages without examples: {' '.join(str(error).split())}")
         return None
 
 
 def _print_table(rows: Sequence[tuple[str, ...]]) -> None:
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     for row in rows:
-        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+        say("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
 from mtosi_codegen.deploy import deploy
 from mtosi_codegen.report import counted
 from mtosi_codegen.write import write_files
+from mtosi_jms.cli.program import local, problem, say, tell
 from mtosi_jms.errors import MtosiError
 from mtosi_jms.jms import NamingContext, shown
 
@@ -32,10 +32,10 @@ def add_parser(commands: Any) -> None:
         help="address of a service; may be repeated",
     )
     command.add_argument(
-        "--deployment", type=Path, metavar="FILE", help="use the addresses of the suppliers in this TOML"
+        "--deployment", type=local, metavar="FILE", help="use the addresses of the suppliers in this TOML"
     )
     command.add_argument("--names", metavar="FILE", help="addresses must be names in this jndi.properties or TOML")
-    command.add_argument("--out", type=Path, required=True, help="folder to write the files to")
+    command.add_argument("--out", type=local, required=True, help="folder to write the files to")
     command.add_argument("--json", action="store_true", help="print JSON")
 
 
@@ -49,7 +49,7 @@ def _pair(text: str) -> tuple[str, str]:
 def _run(args: argparse.Namespace) -> int:
     addresses, names = _addresses(args)
     if not addresses:
-        print("mtosi-codegen: no address: give --address SERVICE=ADDRESS, or --deployment FILE", file=sys.stderr)
+        problem("no address: give --address SERVICE=ADDRESS, or --deployment FILE")
         return 2
     for source in map(Path, args.sources):
         if source.is_dir() and args.out.resolve().is_relative_to(source.resolve()):
@@ -57,7 +57,7 @@ def _run(args: argparse.Namespace) -> int:
     places = {service: str(names.lookup(address)) for service, address in addresses.items()} if names else {}
     deployed = deploy(args.sources, addresses)
     for finding in deployed.findings:
-        print(finding, file=sys.stderr)
+        tell(str(finding))
     write_files(args.out, deployed.files, deployed.originals)
     if args.json:
         ports = [
@@ -70,8 +70,8 @@ def _run(args: argparse.Namespace) -> int:
     for port in deployed.ports:
         where = f" ({places[port.service]})" if names else ""
         port_added = ", port added" if port.added else ""
-        print(f"{args.out / port.wsdl}: {port.service} at {shown(port.address)}{where}{port_added}")
-    print(f"{args.out}: {counted(len(deployed.files), 'file')}")
+        say(f"{args.out / port.wsdl}: {port.service} at {shown(port.address)}{where}{port_added}")
+    say(f"{args.out}: {counted(len(deployed.files), 'file')}")
     return 0
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from mtosi_codegen.report import counted
+from mtosi_jms.cli.program import local, say, tell
 
 _MOST_SHOWN: Final = 200
 """The most differences that the text output shows; JSON has all."""
@@ -32,7 +33,7 @@ def add_parsers(commands: Any, names: Callable[[str], list[str]], package: Calla
     verify.set_defaults(run=_verify)
     _add_sources(verify)
     verify.add_argument("--package", type=package, required=True, help="name of the package, dots allowed")
-    verify.add_argument("--out", type=Path, required=True, help="folder that contains the package: --out of generate")
+    verify.add_argument("--out", type=local, required=True, help="folder that contains the package: --out of generate")
     verify.add_argument(
         "--operations", type=names, metavar="A,B", help="only these operations, each [SERVICE.]OPERATION"
     )
@@ -84,9 +85,9 @@ def _verify(args: argparse.Namespace) -> int:
     seconds = round(time.perf_counter() - start, 3)
     failed = [finding for finding in proof.findings if finding.failed]
     for finding in failed:
-        print(finding, file=sys.stderr)
+        tell(str(finding))
     for doubt in proof.doubts:
-        print(f"note: {doubt}; xmlschema alone judges", file=sys.stderr)
+        tell(f"note: {doubt}; xmlschema alone judges")
     verified = not (proof.differences or failed)
     operation_counts = Counter(message.service for message in proof.messages if message.role == "request")
     if args.json:
@@ -107,18 +108,19 @@ def _verify(args: argparse.Namespace) -> int:
         return int(not verified)
     message_counts = Counter(message.service for message in proof.messages)
     width = max(map(len, ["service", *operation_counts]))
-    print(f"{'service':{width}}  operations  messages  differences")
+    say(f"{'service':{width}}  operations  messages  differences")
     for service, count in operation_counts.items():
         # Differences outside messages, such as in a type that no message uses, count only in the total.
         differing = sum(1 for one in proof.differences if one.path.startswith(f"{service}."))
-        print(f"{service:{width}}  {count:10}  {message_counts[service]:8}  {differing:11}")
+        say(f"{service:{width}}  {count:10}  {message_counts[service]:8}  {differing:11}")
     for difference in proof.differences[:_MOST_SHOWN]:
-        print(f"{difference.path}:\n    schema: {difference.schema}\n    stub:   {difference.stub}")
+        for line in (f"{difference.path}:", f"    schema: {difference.schema}", f"    stub:   {difference.stub}"):
+            say(line)
     if len(proof.differences) > _MOST_SHOWN:
-        print(f"and {len(proof.differences) - _MOST_SHOWN} more")
+        say(f"and {len(proof.differences) - _MOST_SHOWN} more")
     for message in proof.skipped:
-        print(f"{message.path}: not compared: no schema declares the element {message.element}")
-    print(
+        say(f"{message.path}: not compared: no schema declares the element {message.element}")
+    say(
         f"{package}: {counted(len(proof.differences), 'difference')}; {counted(operation_counts.total(), 'operation')},"
         f" {counted(len(proof.messages), 'message')}, {counted(proof.types, 'type')},"
         f" {counted(proof.instances, 'document')} with {counted(proof.elements, 'element')}, {seconds} s"

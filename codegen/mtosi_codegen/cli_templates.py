@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import Any
 
 from mtosi_codegen.render.templates import built_in
 from mtosi_codegen.report import counted
 from mtosi_codegen.write import write_files
+from mtosi_jms.cli.program import local, say
 from mtosi_jms.errors import SchemaError
 
 
@@ -19,7 +19,7 @@ def add_parser(commands: Any) -> None:
         "templates", help=about, description=f"{about[0].upper()}{about[1:]}. Existing files that differ are an error."
     )
     command.set_defaults(run=_run)
-    command.add_argument("out", type=Path, metavar="DIR", help="folder to write them to")
+    command.add_argument("out", type=local, metavar="DIR", help="folder to write them to")
 
 
 def _run(args: argparse.Namespace) -> int:
@@ -29,5 +29,5 @@ def _run(args: argparse.Namespace) -> int:
         if target.exists() and target.read_bytes() != data:
             raise SchemaError("exists, and differs from ours; move it, or choose another folder", file=str(target))
     write_files(args.out, files, {})
-    print(f"{args.out}: {counted(len(files), 'template')}")
+    say(f"{args.out}: {counted(len(files), 'template')}")
     return 0

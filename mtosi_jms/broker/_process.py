@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from mtosi_jms.closing import with_the_process
 from mtosi_jms.errors import ConfigError, TransportError
 from mtosi_jms.masking import MASK, shown_half_made
 
@@ -186,12 +187,19 @@ class BrokerProcess:
         self.pid = self._process.pid
 
     def wait_until_ready(self, seconds: float = 120.0) -> None:
-        """Waits until it answers at all its ports.
+        """Waits until it answers at all its ports. If that fails or is interrupted, it does not run any longer.
 
         Raises:
-            TransportError: a port was taken, it ended, or the time ran out; the message has the end of its log. It
-                does not run any longer.
+            TransportError: a port was taken, it ended, or the time ran out; the message has the end of its log.
         """
+        with with_the_process(self._process.kill):
+            try:
+                self._wait_until_ready(seconds)
+            except BaseException:
+                self.kill()
+                raise
+
+    def _wait_until_ready(self, seconds: float) -> None:
         deadline = time.monotonic() + seconds
         while not self._is_ready():
             what = ""
@@ -202,7 +210,6 @@ class BrokerProcess:
             elif time.monotonic() > deadline:
                 what = f"did not listen after {seconds:.0f} s"
             if what:
-                self.kill()
                 raise TransportError(f"the broker {what}; the end of {self.log}:\n{self._tail()}")
             time.sleep(_LOOK)
 

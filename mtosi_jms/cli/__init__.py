@@ -4,16 +4,14 @@ Each command is a module of this package, `_NAME.py`, with `add_arguments(parser
 `run(args) -> int`, which returns the exit code; its docstring is what `--help` shows. `COMMANDS` is the one table of
 them. A command is imported when a user asks for it, so that a missing optional library breaks that command alone.
 
-Exit codes: 0 done; 1 the input or the peer is at fault; 2 wrong usage; 130 interrupted. Standard error says what was
-wrong, one problem a line; a traceback is shown only where the environment sets MTOSI_JMS_DEBUG.
+Exit codes: 0 done; 1 the input or the peer is at fault; 2 wrong usage; the others are those of `program`.
+Standard error says what was wrong, one problem a line.
 """
 
 from __future__ import annotations
 
 import argparse
-import contextlib
 import importlib
-import io
 import itertools
 import os
 import sys
@@ -22,8 +20,7 @@ from importlib import metadata
 from typing import Final
 
 from mtosi_jms.cli import _console as console
-from mtosi_jms.cli._ending import INTERRUPTED, was_signalled, within_a_second
-from mtosi_jms.errors import MtosiError
+from mtosi_jms.cli.program import WRONG_USAGE, run_program
 
 __all__ = ["COMMANDS", "EXAMPLES", "main", "parser_for"]
 
@@ -90,10 +87,6 @@ EXAMPLES: Final = {
 _GLOBAL_OPTIONS: Final = ("--quiet", "--no-color")
 _ELSEWHERE: Final = {"console": "_console_command"}
 """Modules of commands whose name another module has: `_console` is how all commands write."""
-AT_FAULT: Final = 1
-WRONG_USAGE: Final = 2
-# The exit code that a shell reports for a program whose reader has gone.
-PIPE_CLOSED: Final = 141
 
 
 class _HelpFormatter(argparse.HelpFormatter):
@@ -110,47 +103,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     Args:
         argv: the arguments without the program's name; by default those of the process.
     """
-    if argv is not None:  # called by a program, whose signals are its own
-        return _main(list(argv))
-    with within_a_second():
-        return _main(sys.argv[1:])
-
-
-def _main(arguments: list[str]) -> int:
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            # A file name or a value that the terminal cannot show must not end the command.
-            stream.reconfigure(errors="backslashreplace")
-    try:
-        code = _run(arguments)
-        if isinstance(sys.stdout, io.TextIOBase):  # the caller may have closed it
-            sys.stdout.flush()
-    except BrokenPipeError:
-        _discard_output()
-        return PIPE_CLOSED
-    except KeyboardInterrupt:
-        return _interrupted()
-    except argparse.ArgumentError as error:  # wrong usage that only the command itself can see
-        console.problem(str(error))
-        return WRONG_USAGE
-    except (MtosiError, OSError) as error:
-        return _report(error, _text_of(error))
-    except Exception as error:  # noqa: BLE001 - the last place that can report a defect without a traceback
-        # What the interrupted libraries made of it, such as a broken call of Java.
-        if was_signalled() or _is_of_an_interrupt(error):
-            return _interrupted()
-        return _report(error, f"internal error, please report it: {type(error).__name__}: {_text_of(error)}")
-    return code
-
-
-def _is_of_an_interrupt(error: BaseException) -> bool:
-    """Whether an error arose while an interrupt was handled; the thread that watches for signals may not know yet."""
-    cause: BaseException | None = error
-    while cause is not None:
-        if isinstance(cause, KeyboardInterrupt):
-            return True
-        cause = cause.__context__
-    return False
+    return run_program(_run, argv)
 
 
 def parser_for(command: str | None) -> argparse.ArgumentParser:
@@ -187,11 +140,6 @@ def version() -> str:
         return "unknown"
 
 
-def _interrupted() -> int:
-    console.problem("interrupted")
-    return INTERRUPTED
-
-
 def _run(arguments: list[str]) -> int:
     arguments = _shown_as(arguments)
     command = next((argument for argument in arguments if not argument.startswith("-")), None)
@@ -224,30 +172,3 @@ def _shown_as(arguments: list[str]) -> list[str]:
     if "--no-color" in own:
         os.environ["NO_COLOR"] = "1"
     return arguments[len(own) :]
-
-
-def _text_of(error: Exception) -> str:
-    """The error's own words; those of the system begin with the file."""
-    if isinstance(error, OSError) and not isinstance(error, MtosiError):
-        reason = error.strerror or str(error) or type(error).__name__
-        return f"{error.filename}: {reason}" if error.filename is not None else reason
-    try:
-        return str(error) or type(error).__name__
-    except Exception:  # noqa: BLE001 - some foreign errors cannot say what they are; the user gets one line all the same
-        return "without a message"
-
-
-def _report(error: BaseException, text: str) -> int:
-    for line in text.splitlines():
-        console.problem(line)
-    if os.environ.get("MTOSI_JMS_DEBUG"):
-        raise error
-    return AT_FAULT
-
-
-def _discard_output() -> None:
-    """Redirect standard output to nothing; else the interpreter complains again when it flushes at exit."""
-    with contextlib.suppress(OSError, ValueError):
-        nothing = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nothing, sys.stdout.fileno())
-        os.close(nothing)

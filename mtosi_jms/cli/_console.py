@@ -34,12 +34,20 @@ _drawing: Console | None = None
 
 # Whether notes and progress are left out.
 _quiet = False
+# The word before each problem.
+_problems = "error"
 
 
 def be_quiet(quiet: bool) -> None:
     """Leave out notes and progress from now on, or no longer."""
     global _quiet
     _quiet = quiet
+
+
+def name_problems(word: str) -> None:
+    """Begin each problem with this word from now on."""
+    global _problems
+    _problems = word
 
 
 def printable(text: str) -> str:
@@ -109,7 +117,7 @@ def ready(text: str, *, stream: IO[str] | None = None) -> None:
 
 def problem(text: str) -> None:
     """Report something at fault on standard error."""
-    write(printable(f"error: {text}"), "bad", stream=sys.stderr)
+    write(printable(f"{_problems}: {text}"), "bad", stream=sys.stderr)
 
 
 def note(text: str) -> None:

@@ -104,21 +104,25 @@ def files_in(sources: Iterable[str]) -> list[str]:
     return [file for files in found for file in files]
 
 
-def _unreadable(error: OSError) -> None:
-    raise ConfigError(f"{error.filename}: cannot be read: {error.strerror}") from error
-
-
 def _files_below(folder: str) -> list[str]:
     found: list[str] = []
     read: set[tuple[int, int]] = set()
-    for place, folders, names in os.walk(folder, onerror=_unreadable, followlinks=True):
-        facts = Path(place).stat()
+    waiting = [folder]
+    while waiting:  # a stack, because folders may be nested deeper than calls
+        place = waiting.pop()
+        try:
+            facts = Path(place).stat()
+            with os.scandir(place) as entries:
+                entered = sorted((entry.name, entry.is_dir()) for entry in entries)
+        except OSError as error:
+            raise ConfigError(f"{place}: cannot be read: {error.strerror}") from error
         if (facts.st_dev, facts.st_ino) in read:  # a link led to it before
-            folders.clear()
             continue
         read.add((facts.st_dev, facts.st_ino))
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
-        found += [str(Path(place, name)) for name in sorted(names) if is_document_name(name)]
+        waiting += [
+            str(Path(place, name)) for name, is_folder in reversed(entered) if is_folder and not name.startswith(".")
+        ]
+        found += [str(Path(place, name)) for name, is_folder in entered if not is_folder and is_document_name(name)]
     if not found:
         raise ConfigError(f"{folder}: holds no document ({DOCUMENT_NAMES})")
     return found

@@ -1,7 +1,8 @@
 """How SIGINT and SIGTERM end a command.
 
 A command that runs until it is told to stop looks at its `Stop`, and ends in order. Any other ends within a second,
-wherever it is: first by KeyboardInterrupt, and if that does not get it out of a call, the process exits.
+wherever it is: first by KeyboardInterrupt, and if that does not get it out of a call, the process exits, after it has
+ended what is to end with it (`closing.with_the_process`).
 """
 
 from __future__ import annotations
@@ -12,18 +13,20 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator
+from types import FrameType
 from typing import Final, Protocol
 
 from mtosi_jms.cli import _console as console
+from mtosi_jms.closing import end_with_the_process
 
-INTERRUPTED: Final = 130
-"""Exit code of a command that a signal ended before it was done."""
+INTERRUPTED: Final = 128 + signal.SIGINT
+"""Exit code of a command that a signal ended before it was done; `exit_code` makes 143 of it where that was SIGTERM."""
 _NUDGE: Final = 0.3
 """Seconds after a signal until a command that does not look at its stop is interrupted."""
 _LEFT: Final = 0.5
 """Seconds after that until the process exits."""
 _FLUSH: Final = 0.1
-"""Longest seconds for writing what was printed."""
+"""Longest seconds for writing what was printed, and for ending what ends with the process."""
 
 
 class Stopping(Protocol):
@@ -63,6 +66,7 @@ def within_a_second() -> Iterator[None]:
         return
     read, write = os.pipe()
     os.set_blocking(write, False)
+    former_handler = signal.signal(signal.SIGTERM, _interrupt)
     # A handler waits for the main thread, which may be in a call of C or Java. The pipe tells at once.
     former = signal.set_wakeup_fd(write, warn_on_full_buffer=False)
     watching = threading.Thread(target=_watch, args=(read,), name="ending", daemon=True)
@@ -71,6 +75,7 @@ def within_a_second() -> Iterator[None]:
         yield
     finally:
         _is_over.set()
+        signal.signal(signal.SIGTERM, former_handler)
         if signal.set_wakeup_fd(former) not in (write, -1):
             signal.set_wakeup_fd(-1)
         os.close(write)  # after a signal the thread goes on: the interpreter's own end may take long
@@ -83,14 +88,28 @@ _is_over: Final = threading.Event()
 """The command has ended and said so; only the interpreter still has to end."""
 
 
+_numbers: Final[list[int]] = []
+"""The signals that came."""
+
+
 def was_signalled() -> bool:
     """Whether a signal ends the command now."""
     return _is_ending.is_set()
 
 
+def exit_code(code: int) -> int:
+    """The exit code of a command that a signal may have ended: 130 for SIGINT, 143 for SIGTERM."""
+    return 128 + _numbers[0] if code == INTERRUPTED and _numbers else code
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
 def _watch(read: int) -> None:
     while number := os.read(read, 1):
         if number[0] in (signal.SIGINT, signal.SIGTERM):
+            _numbers.append(number[0])
             _end()
     os.close(read)
 
@@ -118,7 +137,10 @@ def _exit() -> None:
             console.problem("interrupted")
         sys.stdout.flush()
 
-    telling = threading.Thread(target=tell, name="telling", daemon=True)  # another thread may hold the stream
-    telling.start()
-    telling.join(_FLUSH)
-    os._exit(INTERRUPTED)
+    # Another thread may hold the stream, and a disk may hang.
+    threads = [threading.Thread(target=what, name="ending", daemon=True) for what in (tell, end_with_the_process)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(_FLUSH)
+    os._exit(exit_code(INTERRUPTED))

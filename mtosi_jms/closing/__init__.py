@@ -1,12 +1,16 @@
-"""What ends at the end of a `with` block."""
+"""What ends at the end of a `with` block, and what ends with the process if that block is never left."""
 
 from __future__ import annotations
 
+import contextlib
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
 from types import TracebackType
-from typing import Self
+from typing import Final, Self
 
-__all__ = ["Closeable"]
+__all__ = ["Closeable", "end_with_the_process", "with_the_process"]
+
+_ends: Final[dict[object, Callable[[], object]]] = {}
 
 
 class Closeable(ABC):
@@ -25,3 +29,25 @@ class Closeable(ABC):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+@contextlib.contextmanager
+def with_the_process(end: Callable[[], object]) -> Iterator[None]:
+    """While the block runs, something outlives this process unless `end` is called: a child, or a temporary folder.
+
+    Args:
+        end: called, in any thread, where the process exits inside of the block. It does not wait for anything.
+    """
+    mine = object()
+    _ends[mine] = end
+    try:
+        yield
+    finally:
+        del _ends[mine]
+
+
+def end_with_the_process() -> None:
+    """Call what was given to `with_the_process`, the last one first: the process exits from inside of those blocks."""
+    for end in reversed(list(_ends.values())):
+        with contextlib.suppress(Exception):
+            end()

@@ -25,11 +25,12 @@ import tempfile
 import traceback
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
 
+from mtosi_jms.closing import with_the_process
 from mtosi_jms.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -86,6 +87,7 @@ def local_session(
     folder = Path(tempfile.mkdtemp(prefix="mtosi-spark-"))
     try:
         with (
+            with_the_process(lambda: shutil.rmtree(folder, ignore_errors=True)),
             warnings.catch_warnings(),
             _quiet_interrupts(),
             _java(name, cores, folder, settings or {}) as (conf, gateway),
@@ -180,8 +182,10 @@ def _java(name: str, cores: int | None, folder: Path, settings: Mapping[str, str
         except KeyboardInterrupt as error:
             _kill_started(error)
             raise
+    process: subprocess.Popen[bytes] | None = getattr(gateway, "proc", None)
     try:
-        yield conf, gateway
+        with nullcontext() if process is None else with_the_process(process.kill):
+            yield conf, gateway
     finally:
         SparkContext._gateway = SparkContext._jvm = None
         _end(gateway)
