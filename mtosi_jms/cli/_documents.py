@@ -104,6 +104,13 @@ def files_in(sources: Iterable[str]) -> list[str]:
     return [file for files in found for file in files]
 
 
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # links in a circle
+        return False
+
+
 def _files_below(folder: str) -> list[str]:
     found: list[str] = []
     read: set[tuple[int, int]] = set()
@@ -113,7 +120,7 @@ def _files_below(folder: str) -> list[str]:
         try:
             facts = Path(place).stat()
             with os.scandir(place) as entries:
-                entered = sorted((entry.name, entry.is_dir()) for entry in entries)
+                entered = sorted((entry.name, _is_folder(entry)) for entry in entries)
         except OSError as error:
             raise ConfigError(f"{place}: cannot be read: {error.strerror}") from error
         if (facts.st_dev, facts.st_ino) in read:  # a link led to it before

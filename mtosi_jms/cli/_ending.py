@@ -90,6 +90,8 @@ _is_over: Final = threading.Event()
 
 _numbers: Final[list[int]] = []
 """The signals that came."""
+_came: Final = threading.Event()
+"""One did; the thread that reads them may be later than the handler."""
 
 
 def was_signalled() -> bool:
@@ -99,7 +101,7 @@ def was_signalled() -> bool:
 
 def exit_code(code: int) -> int:
     """The exit code of a command that a signal may have ended: 130 for SIGINT, 143 for SIGTERM."""
-    return 128 + _numbers[0] if code == INTERRUPTED and _numbers else code
+    return 128 + _numbers[0] if code == INTERRUPTED and _came.wait(_FLUSH) else code
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
@@ -110,6 +112,7 @@ def _watch(read: int) -> None:
     while number := os.read(read, 1):
         if number[0] in (signal.SIGINT, signal.SIGTERM):
             _numbers.append(number[0])
+            _came.set()
             _end()
     os.close(read)
 

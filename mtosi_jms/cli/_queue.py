@@ -15,11 +15,12 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import datetime as dt
+import itertools
 import os
 import re
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable, Generator, Iterator
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -41,6 +42,8 @@ _BATCH: Final = 100
 """Most messages that one transaction moves."""
 _BATCH_BYTES: Final = 8 * 2**20
 """Bytes after which a transaction ends before that."""
+_ROWS: Final = 500
+"""Most rows of a table of messages; more follow in another one, so that memory does not grow with the queue."""
 _LOOK: Final = 0.2
 """Seconds between checks whether to stop."""
 _WAIT: Final = 3.0
@@ -115,34 +118,43 @@ def _queue(connection: Connection, name: str) -> Destination:
     return found
 
 
-def _browsed(connection: Connection, args: argparse.Namespace, queue: Destination) -> list[JmsMessage]:
+def _browsed(connection: Connection, args: argparse.Namespace, queue: Destination) -> Generator[JmsMessage, None, None]:
     if Capability.BROWSE not in connection.capabilities:
         raise ConfigError(
             f"{connection.metadata.provider} has no browser over this transport: browse, count and --dry-run are not "
             "available; copy, move and purge are. Over its Java client, a URL that begins with jvm:, all are"
         )
-    with connection.session() as session:
-        return session.browse(queue, args.selector)[: args.limit]
+    with (
+        connection.session() as session,
+        closing(session.browser(queue, args.selector)) as found,
+        console.progress("messages") as advance,
+    ):
+        for message in itertools.islice(found, args.limit):
+            yield message
+            advance(1)
 
 
 def _look(connection: Connection, args: argparse.Namespace, queue: Destination, target: Destination | None) -> int:
     """Show what is in the queue, and what would be done with it."""
-    found = _browsed(connection, args, queue)
+    count = 0
+    with closing(_browsed(connection, args, queue)) as found:
+        if args.action == "count":
+            count = sum(1 for _ in found)
+        while args.action != "count" and (some := list(itertools.islice(found, _ROWS))):
+            count += len(some)
+            if not args.json:
+                console.table("", _HEADINGS, map(_row, some))
+            for message in some if args.json else ():
+                console.print_json(_to_json(message))
     if args.action == "count":
         if args.json:
-            console.print_json({"queue": str(queue), "selector": args.selector, "count": len(found)})
+            console.print_json({"queue": str(queue), "selector": args.selector, "count": count})
         else:
-            console.say(str(len(found)))
-        return 0
-    if args.json:
-        for message in found:
-            console.print_json(_to_json(message))
-    elif found:
-        console.table("", _HEADINGS, map(_row, found))
-    if args.action in _DONE:
-        console.note(f"{_summary(len(found), queue, target, f'would be {_DONE[args.action]}')}; nothing was")
+            console.say(str(count))
+    elif args.action in _DONE:
+        console.note(f"{_summary(count, queue, target, f'would be {_DONE[args.action]}')}; nothing was")
     else:
-        console.note(_summary(len(found), queue, None, ""))
+        console.note(_summary(count, queue, None, ""))
     return 0
 
 
@@ -160,7 +172,8 @@ def _received_steps(
     """The unacknowledged messages of a queue, until none has come for a while."""
     most = args.limit
     if most is None and Capability.BROWSE in connection.capabilities:
-        most = len(_browsed(connection, args, queue))  # a message that comes back meanwhile is not taken again
+        with closing(_browsed(connection, args, queue)) as waiting:
+            most = sum(1 for _ in waiting)  # a message that comes back meanwhile is not taken again
     with session.consumer(queue, args.selector) as consumer:
         taken = 0
         while (most is None or taken < most) and (delivery := _next(consumer, args.wait, stop)) is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
@@ -179,8 +179,8 @@ class _Session(Session):
     def unsubscribe(self, durable: str) -> None:
         self._session.unsubscribe(durable)
 
-    def browse(self, queue: Destination | str, selector: str | None = None) -> list[JmsMessage]:
-        return self._session.browse(queue, selector)
+    def browser(self, queue: Destination | str, selector: str | None = None) -> Generator[JmsMessage, None, None]:
+        return self._session.browser(queue, selector)
 
     def temporary_queue(self) -> TemporaryQueue:
         return self._session.temporary_queue()

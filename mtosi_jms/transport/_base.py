@@ -21,7 +21,7 @@ from __future__ import annotations
 import enum
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from types import TracebackType
@@ -315,20 +315,28 @@ class Session(_Closeable):
         """
 
     @abstractmethod
-    def browse(self, queue: Destination | str, selector: str | None = None) -> list[JmsMessage]:
-        """Returns the messages that wait in a queue, in the order of delivery, without receiving them.
+    def browser(self, queue: Destination | str, selector: str | None = None) -> Generator[JmsMessage, None, None]:
+        """Reads the messages that wait in a queue, in the order of delivery, without receiving them.
 
-        Messages that were delivered and not acknowledged are left out.
+        They are fetched some at a time, while the iterator is read: it holds a few, however many there are. Close it if
+        it is not read to its end. Messages that were delivered and not acknowledged are left out.
 
         Args:
             queue: an administered queue, or a temporary one of this connection.
             selector: as for a consumer.
+
+        Yields:
+            the messages. Those that come or go meanwhile may be among them or not.
 
         Raises:
             ConfigError: the destination is a topic, or the transport lacks BROWSE.
             InvalidDestinationError: the temporary queue is gone or belongs to another connection.
             SelectorError: the selector does not parse.
         """
+
+    def browse(self, queue: Destination | str, selector: str | None = None) -> list[JmsMessage]:
+        """Returns what `browser` reads, all at once."""
+        return list(self.browser(queue, selector))
 
     @abstractmethod
     def temporary_queue(self) -> TemporaryQueue:

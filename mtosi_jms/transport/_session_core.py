@@ -11,7 +11,8 @@ import math
 import threading
 import time
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import closing
 from typing import Any, ClassVar, Final, Generic, NamedTuple, Protocol, TypeVar
 
 from mtosi_jms.errors import ConfigError, IllegalStateError, TransportError
@@ -314,16 +315,29 @@ class SessionCore(Session, Generic[E, S]):
     def _subscribe(self, spec: ConsumerSpec) -> ConsumerCore[E, S]:
         """Makes a consumer, and adds it to `consumers`."""
 
-    def browse(self, queue: Destination | str, selector: str | None = None) -> list[JmsMessage]:
+    def browser(self, queue: Destination | str, selector: str | None = None) -> Generator[JmsMessage, None, None]:
         spec = _consumer_spec(self._named(queue), selector)
         if spec.destination.is_topic:
             raise ConfigError(f"{spec.destination}: a queue can be browsed, a topic cannot")
         with self.use:
-            return self._browse(spec)
+            with self.lock:
+                self.check_open()
+            return self._browsed(self._browse(spec))
+
+    def _browsed(self, some: Generator[list[JmsMessage], None, None]) -> Generator[JmsMessage, None, None]:
+        with closing(some):
+            while True:
+                with self.use:  # others may use the session between the messages
+                    with self.lock:
+                        self.check_open()
+                    found = next(some, None)
+                if found is None:
+                    return
+                yield from found
 
     @abstractmethod
-    def _browse(self, spec: ConsumerSpec) -> list[JmsMessage]:
-        """See `Session.browse`."""
+    def _browse(self, spec: ConsumerSpec) -> Generator[list[JmsMessage], None, None]:
+        """See `Session.browser`; yields some at a time, or none where none has come for a while."""
 
     def temporary_queue(self) -> TemporaryQueue:
         with self.use:

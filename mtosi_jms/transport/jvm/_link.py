@@ -212,6 +212,18 @@ class Link:
         """Whether a temporary destination belongs to the connection."""
         return destination in self._own
 
+    def told(self, session: Any, queue: Any) -> int:
+        """How many messages wait at a queue by the broker's own count; 0 where its client does not tell.
+
+        A browser of Artemis may end before the queue does, while the broker reads pages from its disk.
+
+        Args:
+            session: a Java session.
+            queue: the Java destination.
+        """
+        core = getattr(session, "getCoreSession", None)
+        return int(core().queueQuery(queue.getSimpleAddress()).getMessageCount()) if core is not None else 0
+
     def to_java(self, destination: Destination, session: Any) -> Any:
         """Return the Java destination for one of ours.
 

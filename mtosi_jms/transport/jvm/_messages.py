@@ -175,9 +175,9 @@ class Messages:
         """
         return self._crossing.receive(consumer, max(int(seconds * 1_000), 1) if seconds else 0, self._modern)
 
-    def browse(self, browser: Any) -> Any:
-        """Return what a browser finds, as arguments for `read`."""
-        return self._crossing.browse(browser, self._modern)
+    def browse(self, waiting: Any) -> Any:
+        """Return the next of what a browser enumerates, as arguments for `read`: some MiB at most, or none."""
+        return self._crossing.browse(waiting, self._modern)
 
     def read(
         self, received: Any, consumed: Destination, destination_of: Callable[[str, Any], Destination | None]

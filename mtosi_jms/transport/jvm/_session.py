@@ -14,7 +14,7 @@ import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -39,6 +39,9 @@ from mtosi_jms.transport.jvm._messages import stamps
 
 log = logging.getLogger(__package__)
 
+_SETTLED: Final = 0.5
+"""Seconds without a message after which a browsed queue counts as read, though its broker tells of more."""
+_PAUSE: Final = 0.01
 _SLICE: Final = 0.25
 """Seconds for which one call of Java's `receive` waits; an interrupt or a close takes effect after that time."""
 _ANSWER: Final = 0.5
@@ -591,16 +594,32 @@ class JvmSession(SessionCore[Entry, Feed]):
 
     # Other requests
 
-    def _browse(self, spec: ConsumerSpec) -> list[JmsMessage]:
+    def _browse(self, spec: ConsumerSpec) -> Generator[list[JmsMessage], None, None]:
         self._check_open()
-        deadline = self.channel.deadline()
-        link = self.channel.link(deadline)
+        link = self.channel.link(self.channel.deadline())
         self._check_reader(link, spec.destination)
-        with self.channel.session(link, deadline) as session, translated():
-            browser = session.createBrowser(link.to_java(spec.destination, session), spec.text or "")
-            waiting = link.messages.browse(browser)
-            found = [link.messages.read(one, spec.destination, link.marked)[0] for one in waiting]
-            return [message for message in found if not _is_expired(message)]  # Qpid's client returns those too
+        with self.channel.watched(link=link), translated():
+            session = link.session()
+        try:
+            with self.channel.watched(link=link), translated():
+                queue = link.to_java(spec.destination, session)
+                waiting = session.createBrowser(queue, spec.text or "").getEnumeration()
+            seen, latest = 0, time.monotonic()
+            while True:  # each fetch has a time-out of its own: a large queue takes long, and is no lost provider
+                with self.channel.watched(link=link), translated():
+                    some = link.messages.browse(waiting)
+                    found = [link.messages.read(one, spec.destination, link.marked)[0] for one in some]
+                    told = 0 if found else link.told(session, queue)
+                if found:
+                    seen, latest = seen + len(found), time.monotonic()
+                elif seen >= told or time.monotonic() > latest + _SETTLED:
+                    return
+                else:
+                    time.sleep(_PAUSE)
+                yield [message for message in found if not _is_expired(message)]  # Qpid's client returns those too
+        finally:
+            with suppress(MtosiError), self.channel.watched(link=link), translated():
+                session.close()
 
     def _temporary(self, kind: type[T]) -> T:
         self._check_open()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 
 from mtosi_jms.errors import IllegalStateError, InvalidDestinationError, ResourceLimitError
 from mtosi_jms.jms import Destination
@@ -119,15 +119,13 @@ class MemorySession(SessionCore[Entry, MessageQueue]):
             self.consumers[consumer] = None
             return consumer
 
-    def _browse(self, spec: ConsumerSpec) -> list[JmsMessage]:
+    def _browse(self, spec: ConsumerSpec) -> Generator[list[JmsMessage], None, None]:
         with self.lock:
             self.check_open()
             self.provider.check_reader(spec.destination, self.connection.id)
             found = self.provider.known_queue(spec.destination)
             waiting = [] if found is None else found.live(self.provider.now_ms())
-        if spec.selector is None:
-            return waiting
-        return [message for message in waiting if spec.selector.accepts(message)]
+        yield waiting if spec.selector is None else [one for one in waiting if spec.selector.accepts(one)]
 
     def _temporary(self, kind: type[T]) -> T:
         with self.lock:

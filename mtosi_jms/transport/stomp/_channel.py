@@ -10,7 +10,8 @@ import itertools
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import closing
 from typing import Final
 
 from mtosi_jms.errors import ConfigError, InvalidDestinationError, WriteError
@@ -32,6 +33,8 @@ log = logging.getLogger(__package__)
 
 _TOPIC_WINDOW: Final = 32_766
 """The window for subscribers of topics, in messages. It is large, as the broker must not hold such messages back."""
+_BROWSED_AHEAD: Final = 200
+"""Messages of a browsed queue that the broker sends before they are read."""
 _REMEMBERED: Final = 10_000
 _MILLISECONDS: Final = 1000
 
@@ -233,18 +236,22 @@ class Channel:
         """Makes a temporary destination."""
         return self._temporaries.make(kind, self._some_link())
 
-    def browse(self, spec: ConsumerSpec) -> list[JmsMessage]:
-        """Returns the messages that wait in a queue.
+    def browse(self, spec: ConsumerSpec) -> Generator[list[JmsMessage], None, None]:
+        """Yields the messages that wait in a queue, one in a list; the broker sends a window of them ahead.
 
         Raises:
             ConfigError: the broker's STOMP has no browser.
         """
         if Capability.BROWSE not in self.dialect.capabilities:
             raise ConfigError(f"{self.dialect.provider} has no browser over STOMP")
-        headers = {**self.dialect.subscribing(spec, self.options.prefetch, self._owner), "browser": "true"}
-        address = self._address(spec.destination)
-        found = self._collector.collect(self._some_link(), address, headers, lambda one: "browser" in one)
-        return [self._message(headers, body, spec.destination) for headers, body in found[:-1]]
+        subscribe = {**self.dialect.subscribing(spec, _BROWSED_AHEAD, self._owner), "browser": "true"}
+        with closing(
+            self._collector.collect(self._some_link(), self._address(spec.destination), subscribe, _BROWSED_AHEAD)
+        ) as answers:
+            for headers, body in answers:
+                if "browser" in headers:  # the end mark
+                    return
+                yield [self._message(headers, body, spec.destination)]
 
     def restore(self, link: Link) -> None:
         """Restores on a new link what existed on the lost one, and sends the frames that it did not write.

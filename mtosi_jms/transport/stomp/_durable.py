@@ -13,6 +13,7 @@ import threading
 import time
 import uuid
 from collections.abc import Sequence
+from contextlib import closing
 from typing import Final
 
 from mtosi_jms.errors import MtosiError
@@ -20,7 +21,7 @@ from mtosi_jms.transport._session_core import ConsumerSpec
 from mtosi_jms.transport.stomp._frames import Frame, Received
 from mtosi_jms.transport.stomp._link import Link
 from mtosi_jms.transport.stomp._options import Address, StompOptions
-from mtosi_jms.transport.stomp._subscriptions import Collector, goodbye
+from mtosi_jms.transport.stomp._subscriptions import Answer, Collector, goodbye
 
 log = logging.getLogger(__package__)
 
@@ -93,15 +94,20 @@ def _exchanged(address: Address, options: StompOptions, durable: str, text: str 
     try:
         link.send([_message(queue, {_END: end}, b"")], confirmed=True)
         headers = {"subscription-type": "ANYCAST"}
-        found = answers.collect(link, queue, headers, lambda one: one.get(_END) == end)
+        found: list[Answer] = []
+        with closing(answers.collect(link, queue, headers)) as records:
+            for record in records:
+                if record[0].get(_END) == end:
+                    break
+                found.append(record)
         if text is not None:
             link.send([_message(queue, {"persistent": "true"}, text.encode())], confirmed=True)
     except MtosiError as error:
         raise link.take_refused() or error from None
     finally:
         link.close(min(goodbye(options), time.monotonic() + options.close_timeout))
-    records = [body.decode() for headers, body in found if _END not in headers]
-    return records[-1] if records else None
+    texts = [body.decode() for headers, body in found if _END not in headers]
+    return texts[-1] if texts else None
 
 
 def _message(queue: str, headers: dict[str, str], body: bytes) -> Frame:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
@@ -187,12 +187,12 @@ class StompSession(SessionCore[Entry, Feed]):
                 self.channel.claim(durable)
             self.channel.end_durable(durable)
 
-    def _browse(self, spec: ConsumerSpec) -> list[JmsMessage]:
-        """See `Session.browse`. ActiveMQ also returns messages that were delivered and not acknowledged."""
+    def _browse(self, spec: ConsumerSpec) -> Generator[list[JmsMessage], None, None]:
+        """See `Session.browser`. ActiveMQ also returns messages that were delivered and not acknowledged."""
         with self.lock:
             self.check_open()
             self.channel.check_reader(spec.destination)
-        return self.channel.browse(spec)
+        yield from self.channel.browse(spec)
 
     def _temporary(self, kind: type[T]) -> T:
         self._check_open()

@@ -13,7 +13,7 @@ import queue
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -294,28 +294,38 @@ class Collector:
         self._answers: dict[str, queue.SimpleQueue[Answer | None]] = {}
 
     def collect(
-        self, link: Link, address: str, headers: Mapping[str, str], is_last: Callable[[dict[str, str]], bool]
-    ) -> list[Answer]:
-        """Returns the messages from a subscription to an address, up to the last one, which its headers identify.
+        self, link: Link, address: str, headers: Mapping[str, str], ahead: int = 0
+    ) -> Generator[Answer, None, None]:
+        """Yields the messages from a subscription to an address, which ends when the caller closes this.
+
+        Args:
+            link: to the broker.
+            address: of the destination.
+            headers: more of the SUBSCRIBE.
+            ahead: most messages that the broker sends before they are read; 0: it sends what it has.
 
         Raises:
-            TransportError: the last message did not come.
+            TransportError: the next message did not come.
         """
         number = f"c{next(self._numbers)}"
         answers: queue.SimpleQueue[Answer | None] = queue.SimpleQueue()
         with self._lock:
             self._answers[number] = answers
-        found: list[Answer] = []
         try:
-            subscribe = {"id": number, "destination": address, "ack": "auto", **headers}
+            subscribe = {"id": number, "destination": address, "ack": "client" if ahead else "auto", **headers}
             link.send([("SUBSCRIBE", subscribe, b"")], confirmed=True)
-            while not found or not is_last(found[-1][0]):
-                found.append(self._next(link, answers))
-            link.send([("UNSUBSCRIBE", {"id": number}, b"")], confirmed=True)
+            try:
+                for count in itertools.count(1):
+                    answer = self._next(link, answers)
+                    yield answer
+                    if ahead and count % (ahead // 2) == 0:  # opens the window again, and takes nothing from a browser
+                        link.send([("ACK", {"id": answer[0].get("ack", "")}, b"")])
+            finally:
+                with contextlib.suppress(MtosiError):  # the caller has what it wanted, or another error
+                    link.send([("UNSUBSCRIBE", {"id": number}, b"")], confirmed=True)
         finally:
             with self._lock:
                 del self._answers[number]
-        return found
 
     def takes(self, number: str, headers: dict[str, str], body: bytes) -> bool:
         """Takes a message; returns False if it is for another subscription. The lock is held."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 import uuid
+from contextlib import closing
 from typing import Final
 
 from mtosi_jms.errors import TransportError
@@ -95,7 +96,8 @@ class Temporaries:
         address = _PREFIXES[TemporaryQueue] + uuid.uuid4().hex
         link.send([("SEND", {"destination": address}, b"?")], confirmed=True)
         self._made += 1
-        ((headers, _),) = self._collector.collect(link, address, {}, lambda headers: True)
+        with closing(self._collector.collect(link, address, {})) as answers:
+            headers, _ = next(answers)
         name = headers.get("message-id", "").rsplit(":", 3)[0]
         if not name.startswith("ID:"):
             raise TransportError(f"{link.address}: a message id that does not tell the connection's name")

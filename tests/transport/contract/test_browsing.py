@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mtosi_jms.errors import ConfigError, InvalidDestinationError, SelectorError
+from mtosi_jms.errors import ConfigError, IllegalStateError, InvalidDestinationError, SelectorError
 from mtosi_jms.jms import Queue, Topic
 from mtosi_jms.transport import Capability, Connection
 
@@ -23,6 +23,27 @@ def test_it_takes_nothing(connection: Connection, queue: Queue, text: Any, name_
     assert {(message.redelivered, message.delivery_count) for message in browsed} == {(False, 1)}
     assert bodies(session.consumer(queue)) == ["0", "1", "2"]
     assert session.browse(queue) == []
+
+
+@pytest.mark.obligation("OPS3")
+def test_a_browser_is_read_some_at_a_time_and_may_be_left(
+    connection: Connection, queue: Queue, text: Any, name_of: Any, bodies: Any
+) -> None:
+    session = connection.session()
+    for number in range(700):  # more than one fetch
+        session.send_soon(queue, text(number))
+    session.send(queue, text(700))
+    names = [str(number) for number in range(701)]
+    browser = session.browser(queue)
+    assert name_of(next(browser)) == "0"
+    assert [name_of(message) for message in session.browser(queue)] == names  # the session is not taken meanwhile
+    assert name_of(next(browser)) == "1"
+    browser.close()
+    assert bodies(session.consumer(queue)) == names
+    left = session.browser(queue)
+    session.close()
+    with pytest.raises(IllegalStateError):
+        next(left)
 
 
 @pytest.mark.capability(Capability.PRIORITY)

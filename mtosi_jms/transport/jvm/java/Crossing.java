@@ -22,7 +22,6 @@ import javax.jms.MessageConsumer;
 import javax.jms.MessageProducer;
 import javax.jms.ObjectMessage;
 import javax.jms.Queue;
-import javax.jms.QueueBrowser;
 import javax.jms.Session;
 import javax.jms.StreamMessage;
 import javax.jms.TemporaryQueue;
@@ -39,6 +38,8 @@ import javax.jms.Topic;
  */
 public final class Crossing implements ExceptionListener {
     private static final String COUNT = "JMSXDeliveryCount";
+    private static final int AT_ONCE = 500;
+    private static final long SIZE_AT_ONCE = 4 << 20;
     private final BlockingQueue<Object> events;
     private final long number;
 
@@ -222,12 +223,14 @@ public final class Crossing implements ExceptionListener {
         }
     }
 
-    /** What waits at a queue; see {@link #read}. */
-    public static Object[][] browse(QueueBrowser browser, boolean modern) throws JMSException {
+    /** Some of what waits at a queue, or none; see {@link #read}. */
+    public static Object[][] browse(Enumeration<?> waiting, boolean modern) throws JMSException {
         List<Object[]> found = new ArrayList<>();
-        Enumeration<?> waiting = browser.getEnumeration();
-        while (waiting.hasMoreElements()) {
-            found.add(read((Message) waiting.nextElement(), modern));
+        long size = 0;
+        while (found.size() < AT_ONCE && size < SIZE_AT_ONCE && waiting.hasMoreElements()) {
+            Object[] one = read((Message) waiting.nextElement(), modern);
+            size += one[2] instanceof byte[] ? ((byte[]) one[2]).length : 0;
+            found.add(one);
         }
         return found.toArray(new Object[0][]);
     }

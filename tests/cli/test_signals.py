@@ -1,0 +1,200 @@
+"""SIGINT and SIGTERM at any moment: each command ends within a second, says so in a line, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from mtosi_jms.cli import COMMANDS
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="what a process catches is looked up in /proc")
+
+PATIENCE = 5.0
+"""Longest seconds between a signal and the end: about one, on a machine that has other things to do."""
+SAMPLES = Path(__file__).parents[1] / "codegen" / "sources"
+HOME = Path(__file__).parents[2]
+
+CODEGEN = {
+    "generate": ["{wsdl}", "--package", "p", "--out", "{out}"],
+    "check": ["{wsdl}", "--package", "p", "--out", "{out}"],
+    "inspect": ["{wsdl}"],
+    "docs": ["{wsdl}", "--out", "{out}"],
+    "deploy": ["{wsdl}", "--address", "A=queue:Q", "--out", "{out}"],
+    "templates": ["{out}"],
+    "verify": ["{wsdl}", "--package", "p", "--out", "{out}"],
+    "sample": ["getAllManagedElements", "{wsdl}"],
+}
+"""The commands of `mtosi-codegen`."""
+QUEUE = ["--url", "{url}", "--wait", "60", "--to", "queue:T", "--record", "{out}"]
+PROVIDER = ["--url", "{url}"]
+RUNS = {
+    "demo": ["--elements", "5000", "--out", "{out}"],
+    "map": ["{landing}"],
+    "validate": ["{landing}"],
+    "inspect": ["{landing}"],
+    "ingest": ["{landing}", "--out", "{out}"],
+    "diff": ["{landing}", "{landing}", "--out", "{out}"],
+    "topology": ["{landing}", "--out", "{out}"],
+    "alarms": ["{landing}", "--out", "{out}"],
+    "doctor": [*PROVIDER],
+    "new": ["requestor", "{out}"],
+    "operations": [],
+    "deployment": ["{landing}/0.xml"],
+    "serve": ["--destination", "queue:Q", *PROVIDER],
+    "request": ["getAllManagedElements", "--to", "queue:Q", "--timeout", "60", *PROVIDER],
+    "publish": ["{landing}", "--topic", "topic:T", *PROVIDER],
+    "subscribe": ["--topic", "topic:T", *PROVIDER],
+    "replay": ["{landing}", "--to", "queue:Q", *PROVIDER],
+    "queue": ["move", "queue:Q", *QUEUE],
+    "spool": ["verify", "{landing}"],
+    "mq": ["write", "{landing}", "--out", "{out}"],
+    "jvm": ["fetch", "activemq"],
+    "broker": ["up", "--dir", "{out}"],
+    "console": ["--watch", "queue:Q", "--listen", "127.0.0.1:0", *PROVIDER],
+    "gateway": ["--to", "queue:Q", "--listen", "127.0.0.1:0", "--without-login", *PROVIDER],
+    "bridge": ["--from", "corbaloc::127.0.0.1:9/NotificationService", "--to", "topic:T", *PROVIDER],
+    "channel": ["up", "--dir", "{out}"],
+    "completion": ["bash"],
+}
+"""The commands of `mtosi-jms`; a test keeps the list whole."""
+
+
+@pytest.fixture(scope="module")
+def landing(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("landing")
+    for number in range(3000):
+        (folder / f"{number}.xml").write_text("<a/>")
+    return folder
+
+
+@pytest.fixture
+def silent() -> Iterator[str]:
+    """The URL of a broker that takes connections, and never says anything."""
+    import socket
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield f"stomp://127.0.0.1:{server.getsockname()[1]}"
+
+
+def signalled(words: list[str], number: int, after: float, folder: Path) -> tuple[int, str, float]:
+    """Runs a program in a session of its own: its code and errors, and the seconds from the signal to its end."""
+    environment = {**os.environ, "TMPDIR": str(folder), "XDG_STATE_HOME": str(folder), "XDG_CACHE_HOME": str(folder)}
+    environment |= {name: os.environ[name] for name in ("XDG_CACHE_HOME",) if name in os.environ}
+    with subprocess.Popen(
+        [sys.executable, "-m", *words],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        stdin=subprocess.DEVNULL,
+        text=True,
+        cwd=folder,
+        env=environment,
+    ) as process:
+        while process.poll() is None and not catches(process.pid, signal.SIGTERM):
+            os.sched_yield()  # the interpreter still loads the program
+        try:
+            process.wait(after)
+        except subprocess.TimeoutExpired:
+            process.send_signal(number)
+        began = time.monotonic()
+        _, err = process.communicate(timeout=60)
+        return process.returncode, err, time.monotonic() - began
+
+
+def catches(pid: int, number: int) -> bool:
+    """Whether a process has a handler for a signal."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    mask = next((line.split()[1] for line in lines if line.startswith("SigCgt:")), "0")
+    return bool(int(mask, 16) >> (number - 1) & 1)
+
+
+def check(words: list[str], number: int, after: float, folder: Path) -> None:
+    code, err, seconds = signalled(words, number, after, folder)
+    where = f"{words} {number} {after}: {code} {err[-1000:]}"
+    assert seconds < PATIENCE, where
+    assert "Traceback" not in err, where
+    assert code in (128 + number, 0, 1, 2), where
+    assert not list(folder.glob("mtosi-spark-*")), where
+    left = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout.splitlines()
+    assert not [line for line in left if str(folder) in line and "java" in line and code == 128 + number], where
+
+
+def filled(words: list[str], tmp_path: Path, landing: Path, url: str) -> list[str]:
+    places = {"landing": landing, "out": tmp_path / "out", "wsdl": HOME / "wsdl", "url": url}
+    return [word.format(**places) for word in words]
+
+
+def test_the_table_has_every_command() -> None:
+    assert set(RUNS) == set(COMMANDS)
+
+
+@pytest.mark.obligation("OPS1")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("name", ["validate", "request", "queue", "doctor"])
+def test_a_signal_ends_a_command(name: str, number: int, tmp_path: Path, landing: Path, silent: str) -> None:
+    words = ["mtosi_jms", name, *filled(RUNS[name], tmp_path, landing, silent)]
+    check(words, number, 0.2, tmp_path)
+
+
+@pytest.mark.obligation("OPS1")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_generator(number: int, tmp_path: Path, landing: Path) -> None:
+    check(["mtosi_codegen", "docs", *filled(CODEGEN["docs"], tmp_path, landing, "")], number, 0.2, tmp_path)
+
+
+@pytest.mark.endurance
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    ("program", "name"), [*(("mtosi_jms", one) for one in RUNS), *(("mtosi_codegen", one) for one in CODEGEN)]
+)
+def test_a_signal_at_any_moment(
+    program: str, name: str, number: int, tmp_path: Path, landing: Path, silent: str
+) -> None:
+    words = (RUNS if program == "mtosi_jms" else CODEGEN)[name]
+    for moment in (0.0, random.uniform(0, 1), random.uniform(1, 6)):
+        folder = tmp_path / f"{moment}"
+        folder.mkdir()
+        check([program, name, *filled(words, folder, landing, silent)], number, moment, folder)
+
+
+@pytest.mark.obligation("OPS4")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "stuck", ["", "while True:\n        try: threading.Event().wait(60)\n        except BaseException: pass"]
+)
+def test_what_a_command_started_ends_with_it(number: int, stuck: str, tmp_path: Path) -> None:
+    program = f"""
+import sys, threading
+from pathlib import Path
+import mtosi_jms.cli._queue as command
+from mtosi_jms.broker import BrokerProcess, Endpoints
+from mtosi_jms.cli import main
+def run(args):
+    started = BrokerProcess(["sleep", "60"], Path({str(tmp_path)!r}), Endpoints({{}}, "", ""), ready=["never"])
+    print(started.pid, flush=True)
+    if {bool(stuck)}:
+        started._is_ready = lambda: wait()
+    started.wait_until_ready()
+def wait():
+    {stuck or "pass"}
+command.run = run
+sys.argv = ["mtosi-jms", "queue", "count", "queue:Q", "--url", "memory:"]
+sys.exit(main())
+"""
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        pid = int(process.stdout.readline())
+        process.send_signal(number)
+        _, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (128 + number, "error: interrupted\n")
+    ended = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False)
+    assert ended.stdout.strip() in ("", "Z", "ZN", "Zs", "ZNs")
