@@ -167,9 +167,9 @@ def start_channel(folder: Path, port: int | None = None) -> DevelopmentChannel:
     if port is None and there is not None and not listening([there.port]):
         port = there.port
     process = start_channel_process(folder, port)
-    process.leave_running()
     found = DevelopmentChannel(folder, process.pid, process.endpoints.ports[GIOP])
     write_private({folder / _STATE: json.dumps({"pid": found.pid, "port": found.port})})
+    process.leave_running()
     return found
 
 

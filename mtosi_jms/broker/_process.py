@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -185,6 +186,8 @@ class BrokerProcess:
             except OSError as error:
                 raise ConfigError(f"{command[0]} does not run: {error.strerror}") from error
         self.pid = self._process.pid
+        self._bound = ExitStack()
+        self._bound.enter_context(with_the_process(self._process.kill))
 
     def wait_until_ready(self, seconds: float = 120.0) -> None:
         """Waits until it answers at all its ports. If that fails or is interrupted, it does not run any longer.
@@ -192,12 +195,11 @@ class BrokerProcess:
         Raises:
             TransportError: a port was taken, it ended, or the time ran out; the message has the end of its log.
         """
-        with with_the_process(self._process.kill):
-            try:
-                self._wait_until_ready(seconds)
-            except BaseException:
-                self.kill()
-                raise
+        try:
+            self._wait_until_ready(seconds)
+        except BaseException:
+            self.kill()
+            raise
 
     def _wait_until_ready(self, seconds: float) -> None:
         deadline = time.monotonic() + seconds
@@ -237,6 +239,7 @@ class BrokerProcess:
 
     def leave_running(self) -> None:
         """Lets it run after this process ends; from now on only its id identifies it."""
+        self._bound.close()
         self._process.returncode = 0  # else Popen warns that it was not waited for
 
     def stop(self, seconds: float = 20.0) -> None:
@@ -244,6 +247,7 @@ class BrokerProcess:
         self._process.terminate()
         try:
             self._process.wait(seconds)
+            self._bound.close()
         except subprocess.TimeoutExpired:
             self.kill()
 
@@ -251,6 +255,7 @@ class BrokerProcess:
         """Ends it at once, like a power cut."""
         self._process.kill()
         self._process.wait()
+        self._bound.close()
 
     def pause(self) -> None:
         """Pauses it: its connections stay open, and nothing answers, from the moment when this returns.

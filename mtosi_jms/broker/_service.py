@@ -170,7 +170,6 @@ def start_broker(folder: Path, kind: str | None = None) -> DevelopmentBroker:
         return there
     kind = there.kind if there is not None else kind or "artemis"
     process = _started(folder, KINDS[kind], there)
-    process.leave_running()
     endpoints = process.endpoints
     state = {
         "kind": kind,
@@ -180,6 +179,7 @@ def start_broker(folder: Path, kind: str | None = None) -> DevelopmentBroker:
         "ports": dict(endpoints.ports),
     }
     write_private({folder / _STATE: json.dumps(state), folder / _LOGIN: f"{endpoints.password}\n"})
+    process.leave_running()
     return DevelopmentBroker(folder, process.pid, endpoints, kind)
 
 

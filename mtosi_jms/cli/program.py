@@ -17,6 +17,7 @@ from typing import Final
 from mtosi_jms.cli import _console as console
 from mtosi_jms.cli._arguments import local
 from mtosi_jms.cli._ending import INTERRUPTED, exit_code, was_signalled, within_a_second
+from mtosi_jms.closing import end_with_the_process
 from mtosi_jms.errors import MtosiError
 
 __all__ = ["AT_FAULT", "WRONG_USAGE", "local", "problem", "run_program", "say", "tell"]
@@ -44,7 +45,10 @@ def run_program(run: Callable[[list[str]], int], argv: Sequence[str] | None, *, 
     if argv is not None:
         return _guarded(run, list(argv))
     with within_a_second():
-        return exit_code(_guarded(run, sys.argv[1:]))
+        code = _guarded(run, sys.argv[1:])
+        if code == INTERRUPTED:
+            end_with_the_process()
+        return exit_code(code)
 
 
 def _guarded(run: Callable[[list[str]], int], arguments: list[str]) -> int:
@@ -103,6 +107,8 @@ def _is_of_an_interrupt(error: BaseException) -> bool:
 
 
 def _interrupted() -> int:
+    # Python ends itself by SIGINT where the last `exec` of a text was interrupted, as in a dataclass being made.
+    exec("")  # noqa: S102 - forgets that
     console.problem("interrupted")
     return INTERRUPTED
 
