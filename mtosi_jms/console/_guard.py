@@ -103,7 +103,7 @@ class Guard:
             return PlainTextResponse("There is nothing but pages and forms here.\n", 405)
         if request.method == "POST" and (refused := self._foreign(request)):
             return PlainTextResponse(refused, 403)
-        path = request.url.path
+        path = request.scope["path"]  # what is routed; that of `request.url` depends on the Host
         if self._access.is_open or path in _OPEN or path.startswith("/static/"):
             return None
         try:

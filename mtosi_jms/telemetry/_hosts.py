@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Collection
+from typing import Final
 
 __all__ = ["is_own_host"]
+
+_HOST: Final = re.compile(r"(\[[0-9a-f:.]+\]|[^][:/?#@\\]*)(?::[0-9]*)?")
 
 
 def is_own_host(host: str, names: Collection[str] = ()) -> bool:
@@ -18,8 +22,10 @@ def is_own_host(host: str, names: Collection[str] = ()) -> bool:
         host: the value of the header, with or without a port.
         names: the names of the server, in lower case.
     """
-    name = host.rpartition(":")[0] if not host.endswith("]") and ":" in host else host
-    name = name.strip("[]").lower()
+    found = _HOST.fullmatch(host.lower())
+    if found is None:  # a path behind the port, say, which libraries take for the path of the request
+        return False
+    name = found[1].strip("[]")
     if name == "localhost" or name in names:
         return True
     try:
