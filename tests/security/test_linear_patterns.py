@@ -44,6 +44,8 @@ def patterns() -> Iterator[tuple[str, re.Pattern[Any], str]]:
                 module = importlib.import_module(found.name)
             except (ImportError, MtosiError):
                 continue  # an extra that is not installed
+            if not str(module.__file__).endswith(".py"):
+                continue  # the native core
             source = inspect.getsource(module)
             for name, value in vars(module).items():
                 if not re.search(rf"^{name}\b.*=", source, re.MULTILINE):
