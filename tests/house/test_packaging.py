@@ -93,19 +93,6 @@ class Installed(NamedTuple):
         return done.stdout
 
 
-def new_environment(wheel: Path, folder: Path) -> Path:
-    """The interpreter of a new venv that holds the wheel, made without any index."""
-    venv.create(folder, symlinks=True)
-    interpreter = folder / "bin" / "python"
-    output(*PIP, interpreter, "install", "--quiet", "--no-index", "--no-deps", wheel, cwd=folder)
-    return interpreter
-
-
-def site_of(interpreter: Path) -> Path:
-    folder = str(interpreter.parent.parent)
-    return Path(sysconfig.get_path("purelib", vars={"base": folder, "platbase": folder}))
-
-
 @pytest.fixture(
     scope="module", params=CASES or [None], ids=lambda case: f"{case[1]}-{case[0].name}" if case else "here"
 )
@@ -115,10 +102,14 @@ def bare(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     if request.param is None:
         output(*BUILD, out, ROOT, cwd=out, variables=os.environ | {"MTOSI_JMS_BUILD": "python"})
     wheel, core = request.param or (*out.glob("*.whl"), "python")
-    interpreter = new_environment(wheel, out / "venv")
+    folder = str(out / "venv")
+    venv.create(folder, symlinks=True)
+    interpreter = Path(folder, "bin", "python")
+    output(*PIP, interpreter, "install", "--quiet", "--no-index", "--no-deps", wheel, cwd=out)
+    site = Path(sysconfig.get_path("purelib", vars={"base": folder, "platbase": folder}))
     distribution = importlib.metadata.distribution("lxml")
     for name in {file.parts[0] for file in distribution.files or []}:
-        (site_of(interpreter) / name).symlink_to(str(distribution.locate_file(name)))
+        (site / name).symlink_to(str(distribution.locate_file(name)))
     return Installed(interpreter, wheel, core)
 
 
@@ -210,24 +201,3 @@ def test_where_the_core_cannot_be_built_one_line_says_why_and_what_helps(
     assert len([line for line in said.splitlines() if says in line]) == 1, said
     assert "Traceback" not in said
     assert [wheel.name.split("-", 2)[2] for wheel in out.glob("*.whl")] == ["py3-none-any.whl"] * (code == 0)
-
-
-@pytest.mark.spark
-@pytest.mark.endurance
-def test_the_spark_example_runs_with_the_wheel(bare: Installed, tmp_path: Path) -> None:
-    """400 elements in four batches: every vendor with its count, and one complete sequence in the ledger."""
-    interpreter = new_environment(bare.wheel, tmp_path / "venv")
-    # A path in a .pth file is added as it is: what makes this checkout importable in there is not followed.
-    (site_of(interpreter) / "libraries.pth").write_text(f"{sysconfig.get_path('purelib')}\n", encoding="utf-8")
-    here = tmp_path / "here"
-    here.mkdir()
-    example = shutil.copy(ROOT / "examples" / "e03_spark_landing.py", here)
-    said = bare._replace(interpreter=interpreter).python(example, cwd=here)
-    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in said.splitlines() if line.startswith("|")]
-    vendors = {row[0]: int(row[1]) for row in rows if len(row) == 2 and row[1].isdigit()}
-    assert set(vendors) == {"Kilotel", "Lumen & Sons", "Northwind Optical", "Transvega"}
-    assert sum(vendors.values()) == 400
-    heading = next(row for row in rows if "complete" in row)
-    (sequence,) = [dict(zip(heading, row, strict=True)) for row in rows if len(row) == len(heading) and row != heading]
-    assert sequence["complete"] == "true"
-    assert [path.name for path in here.iterdir()] == ["e03_spark_landing.py"]
