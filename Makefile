@@ -6,13 +6,14 @@ BIN := $(VENV)/bin
 SPARK_TESTS := $(addprefix tests/spark/test_,source.py derived_frames.py growth.py pyspark_version.py)
 TOOLS := out/tools/bin
 ARGS ?=
+ROOM :=
 URL :=
 
 # The suite on several cores: a file is one worker's, which has brokers of its own; tests/conftest.py says how many workers
 # there are, in which order files begin, and which share the Spark session. A few files alone are faster without.
 # A worker that crashes ends the run: with one started in its place xdist may wait for ever. What ARGS says comes later
 # and wins: ARGS="-n 0".
-WORKERS = $(if $(findstring .py,$(ARGS)),,-n auto --maxprocesses=4 --dist loadfile --no-loadscope-reorder --max-worker-restart=0)
+WORKERS = $(if $(findstring .py,$(ARGS)),,-n auto --maxprocesses=4 --dist loadgroup --no-loadscope-reorder --max-worker-restart=0)
 
 # A Python of the caller's must not leak into the environment; pip asks nothing and names no newer self. The suite starts
 # hundreds of processes: each would compile the package again where the caller wants no bytecode kept.
@@ -53,8 +54,8 @@ help: ## this list
 demo: java $(READY) ## the main job, end to end: supplier, requestor, landing, Spark, report in out/demo
 	@$(BIN)/mtosi-jms demo $(if $(URL),--url '$(subst ','\'',$(URL))') $(ARGS)
 
-test: java $(READY) ## the whole test suite, on all cores; tests on real brokers start and stop them themselves
-	@$(BIN)/python -m pytest $(WORKERS) $(ARGS)
+test: java $(READY) ## the whole test suite, on all cores, or one room: ROOM=core; tests on real brokers start and stop them themselves
+	@$(BIN)/python -m pytest $(WORKERS) $(addprefix --room=,$(ROOM)) $(ARGS)
 
 check: $(READY) ## ruff, mypy --strict, stub freshness; rustfmt and clippy where the native core is built
 	@$(BIN)/ruff check .

@@ -27,23 +27,21 @@ from .brokers import Brokers
 from .java_tools import JavaTools
 from .lake_jars import DELTA_CATALOG, lake_settings
 from .release import driver, release_driver
+from .schedule import (  # noqa: F401 - hooks of pytest
+    pytest_addoption,
+    pytest_collection,
+    pytest_collection_modifyitems,
+    pytest_ignore_collect,
+    pytest_runtest_logreport,
+    pytest_sessionfinish,
+    pytest_xdist_auto_num_workers,
+    pytest_xdist_make_scheduler,
+)
 from .selector_maker import SelectorMaker
 from .transport.jvm import clients
 from .transport.stomp.proxy import Proxy
 
 ROOT = Path(__file__).resolve().parent.parent
-SPARK_ALONE = (
-    "spark/test_cluster.py",
-    "spark/test_connect.py",
-    "spark/test_hadoop_servers.py",
-    "spark/test_kafka.py",
-    "spark/test_worker_memory.py",
-)
-"""Spark tests that start their own processes."""
-SPARK_TOO = ("cli/test_demo.py", "exchange/test_landed_answers.py", "bridge/test_ten_lines.py")
-"""Files elsewhere that share the Spark session."""
-LONG = (*SPARK_ALONE, "transport/stomp", "transport/soak", "transport/contract", "interop", "cli", "benchmarks")
-"""Files and folders that run first: they wait for brokers and processes more than they compute."""
 SPARK_JAVA = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
 """Spark's Java processes are short: the second compiler would start only when they end."""
 
@@ -62,54 +60,10 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """One worker more than cores: while one test waits for a broker, others run."""
-    return (os.cpu_count() or 1) + 1
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Give whole files to workers, and all files that share the Spark session to one: Spark starts once per run.
-
-    Tests that use Java clients in the process go to one worker too.
-    """
-    from xdist.scheduler import LoadFileScheduling
-
-    class Scheduling(LoadFileScheduling):
-        def _split_scope(self, nodeid: str) -> str:
-            file = _file(nodeid)
-            return "spark" if _shares_spark(file) else "jvm" if _uses_jvm(nodeid) else file
-
-    return Scheduling(config, log) if config.getoption("dist") == "loadfile" else None
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run long files first; else at the end a few long files would keep one core busy and the others idle."""
-
-    def rank(item: pytest.Item) -> int:
-        file = _file(item.nodeid)
-        return 0 if _shares_spark(file) else 1 if file.startswith(LONG) else 2
-
-    items.sort(key=rank)
-
-
 def pytest_collection_finish() -> None:
     """Keep the collected tests out of garbage collections: with many thousands of them each takes half a second."""
     gc.collect()
     gc.freeze()
-
-
-def _file(nodeid: str) -> str:
-    return nodeid.partition("::")[0].removeprefix("tests/")
-
-
-def _uses_jvm(nodeid: str) -> bool:
-    return "[jvm-" in nodeid or _file(nodeid).startswith("transport/jvm/")
-
-
-def _shares_spark(file: str) -> bool:
-    return file in SPARK_TOO or (file.startswith("spark/") and file not in SPARK_ALONE)
 
 
 @pytest.fixture(autouse=True, scope="module")
