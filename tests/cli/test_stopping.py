@@ -6,7 +6,6 @@ import logging
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -82,10 +81,6 @@ def test_the_log_is_told_in_lines_without_traceback(capsys: pytest.CaptureFixtur
     assert capsys.readouterr().err == "note: it failed\\nbadly \\x1b[2J\n"
 
 
-PATIENCE = 5.0
-"""Longest seconds between a signal and the end: about one, on a machine that has other things to do."""
-
-
 def ended(code: str, number: int = signal.SIGINT) -> tuple[int, str]:
     """Runs a command whose `run` is this code, as a process, signalled once it prints `in it`: code and errors."""
     program = f"""
@@ -110,9 +105,7 @@ sys.exit(main())
         assert process.stdout is not None
         assert process.stdout.readline() == "in it\n"
         process.send_signal(number)
-        began = time.monotonic()
-        _, err = process.communicate(timeout=60)
-        assert time.monotonic() - began < PATIENCE
+        _, err = process.communicate(timeout=60)  # of itself it would not end
         return process.returncode, err
 
 

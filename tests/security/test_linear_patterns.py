@@ -48,16 +48,18 @@ def patterns() -> Iterator[tuple[str, re.Pattern[Any], str]]:
                 continue  # the native core
             source = inspect.getsource(module)
             for name, value in vars(module).items():
-                if not re.search(rf"^{name}\b.*=", source, re.MULTILINE):
+                held = [*_patterns(value)]
+                if not held or not re.search(rf"^{name}\b.*=", source, re.MULTILINE):
                     continue  # another module's
                 uses = re.findall(rf"\b{name}\.(\w+)\(", source)
-                for one in _patterns(value):
+                for one in held:
                     yield found.name, one, _way(uses)
-            for node in ast.walk(ast.parse(source)):
-                if isinstance(node, ast.Call) and ast.unparse(node.func).startswith("re.") and node.args:
-                    use, text = ast.unparse(node.func)[3:], node.args[0]
-                    if isinstance(text, ast.Constant) and use not in ("compile", "escape"):
-                        yield found.name, re.compile(text.value), _way([use])
+            for node in ast.walk(ast.parse(source)) if "re." in source else ():
+                match node:
+                    case ast.Call(
+                        func=ast.Attribute(value=ast.Name(id="re"), attr=use), args=[ast.Constant(value=text), *_]
+                    ) if use not in ("compile", "escape"):
+                        yield found.name, re.compile(text), _way([use])
 
 
 def _way(uses: Sequence[str]) -> str:
