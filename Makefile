@@ -9,7 +9,7 @@ ARGS ?=
 ROOM :=
 URL :=
 
-# The suite on several cores: a file is one worker's, which has brokers of its own; tests/conftest.py says how many workers
+# The suite on several cores: a file is one worker's, which has brokers of its own; tests/schedule.py says how many workers
 # there are, in which order files begin, and which share the Spark session. A few files alone are faster without.
 # A worker that crashes ends the run: with one started in its place xdist may wait for ever. What ARGS says comes later
 # and wins: ARGS="-n 0".
