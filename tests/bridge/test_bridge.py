@@ -28,7 +28,7 @@ from mtosi_jms.bridge import (
     JMSDestinationType,
     MessageType,
 )
-from mtosi_jms.bridge.endpoints import EventSource
+from mtosi_jms.bridge.endpoints import EventSource, Grouping
 from mtosi_jms.bridge.events import Any, Property, StructuredEvent, TCKind, TypeCode, any_of
 from mtosi_jms.bridge.filters import to_etcl
 from mtosi_jms.bridge.omg import message_of
@@ -177,7 +177,41 @@ def test_from_jms_to_the_channel(world: World, receives: FlowStyle, sends: FlowS
     assert [number(one) for one in world.pulled(120)] == list(range(120))
 
 
-@pytest.mark.obligation("000-B10", "000-B11", "000-B12", "000-B13", "000-B14", "000-B21", "000-B23")
+class Counting(MemoryChannel):
+    """A channel that notes which proxies it has made."""
+
+    def __init__(self, name: str, **options: Anything) -> None:
+        super().__init__(name, **options)
+        self.made: list[tuple[str, FlowStyle, Grouping]] = []
+
+    def event_source(
+        self, style: FlowStyle, grouping: Grouping = Grouping.STRUCTURED_EVENT, **more: Anything
+    ) -> Anything:
+        self.made.append(("source", style, grouping))
+        return super().event_source(style, grouping, **more)
+
+    def event_sink(
+        self, style: FlowStyle = PUSH, grouping: Grouping = Grouping.STRUCTURED_EVENT, **more: Anything
+    ) -> Anything:
+        self.made.append(("sink", style, grouping))
+        return super().event_sink(style, grouping, **more)
+
+
+@pytest.mark.obligation("000-B13")
+@pytest.mark.parametrize("style", [PUSH, PULL], ids=lambda one: one.name)
+def test_making_a_bridge_makes_its_proxies(world: World, style: FlowStyle) -> None:
+    """Of the style and grouping that the endpoints say, before the bridge starts; the start makes no others."""
+    world.channel.close()
+    world.channel = made = Counting("counting", queue=True)
+    bridge = world.bridge(channel_end(SOURCE, style, MANY), jms(SINK))
+    assert made.made == [("source", style, Grouping.SEQUENCE_EVENT)]
+    bridge.start_bridge()
+    assert len(made.made) == 1
+    world.bridge(jms(SOURCE, PULL), channel_end(SINK, style))
+    assert made.made[1:] == [("sink", style, Grouping.STRUCTURED_EVENT)]
+
+
+@pytest.mark.obligation("000-B10", "000-B11", "000-B12", "000-B14", "000-B21")
 def test_the_factory(world: World) -> None:
     factory = world.factory()
     source, sink = channel_end(SOURCE), jms(SINK)

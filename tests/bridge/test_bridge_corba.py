@@ -80,7 +80,7 @@ JMS = JMSDestination(JMSDestinationType.QUEUE, "q")
 @pytest.mark.parametrize("grouping", [ONE, MANY], ids=lambda one: one.name)
 @pytest.mark.parametrize("style", [PUSH, PULL], ids=lambda one: one.name)
 @pytest.mark.obligation(
-    "000-B1", "000-B3", "000-B4", "000-B13", "000-EJ1", "000-EJ4", "000-EJ5", "000-EJ7",
+    "000-B1", "000-B3", "000-B4", "000-EJ1", "000-EJ4", "000-EJ5", "000-EJ7",
     "000-EJ9", "000-EJ11", "000-EJ15", "000-QO5", "000-Q1",
 )  # fmt: skip
 def test_from_jacorb_to_jms(make: Anything, style: FlowStyle, grouping: MessageType) -> None:
@@ -108,7 +108,7 @@ def test_from_jacorb_to_jms(make: Anything, style: FlowStyle, grouping: MessageT
 @pytest.mark.parametrize(("receives", "sends"), [(PUSH, PUSH), (PULL, PUSH), (PULL, PULL)], ids=str)
 @pytest.mark.obligation(
     "000-B1", "000-B3", "000-B4", "000-JE1", "000-JE3", "000-JE5", "000-JE7", "000-JE8",
-    "000-JE11", "000-JE12", "000-JE15", "000-X10", "003-1", "003-2",
+    "000-JE15", "000-X10", "003-1", "003-2",
 )  # fmt: skip
 def test_from_jms_to_jacorb(make: Anything, receives: FlowStyle, sends: FlowStyle, grouping: MessageType) -> None:
     source = make.channel.event_source(PULL)

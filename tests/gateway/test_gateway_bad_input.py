@@ -287,7 +287,7 @@ TABLE = [
 ]  # fmt: skip
 
 
-@pytest.mark.obligation("001-H5")
+@pytest.mark.obligation("001-H2", "001-H5")
 @pytest.mark.parametrize(
     ("body", "headers", "status", "kind"), [line[1:] for line in TABLE], ids=[line[0] for line in TABLE]
 )
@@ -308,7 +308,7 @@ def test_another_method(url: str, client: Any, method: str, path: str) -> None:
     assert "POST" in answer.headers["allow"]
 
 
-@pytest.mark.obligation("001-S10")
+@pytest.mark.obligation("001-H2", "001-S10")
 @pytest.mark.parametrize(
     ("kind", "headers", "action"),
     [

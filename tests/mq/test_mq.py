@@ -114,6 +114,14 @@ def test_other_folders_are_kept_and_written_again() -> None:
 
 
 @pytest.mark.obligation("001-X1")
+def test_the_format_of_a_header_alone_says_what_follows() -> None:
+    """What looks like an MQRFH2 is the body, where the MQMD names none."""
+    data = write_mq(WHOLE, with_mqmd=True)
+    assert read_mq(data).properties == WHOLE.properties
+    said = data[:32] + b" " * 8 + data[40:]
+    assert (read_mq(said).properties, read_mq(said).body) == ({}, data[364:])
+
+
 def test_a_chain_of_headers_is_followed() -> None:
     second = rfh2("<usr><b>2</b></usr>")
     data = rfh2("<usr><a>1</a></usr>", name=b"MQHRF2  ", body=second)

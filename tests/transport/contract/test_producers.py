@@ -43,7 +43,7 @@ def test_the_call_then_the_producer_then_the_message(
     assert life == pytest.approx(sent[2], abs=500)  # who sends may set the end, and the provider the beginning
 
 
-@pytest.mark.obligation("O4", "R7", "F3", "P4")
+@pytest.mark.obligation("O4", "P4")
 @pytest.mark.parametrize("kind", ["queue", "topic"])
 def test_one_interface_for_queues_and_topics(
     connection: Connection, kind: str, request: pytest.FixtureRequest, text: Any, bodies: Any
