@@ -14,7 +14,7 @@ from pyarrow import parquet
 
 pytest.importorskip("pyspark")
 
-from mtosi_jms.errors import ConfigError
+from mtosi_jms.errors import ConfigError, SpoolError
 from mtosi_jms.spark import SourceOptions
 from mtosi_jms.spark._listing import LocalListing
 from mtosi_jms.spark.jobs import IngestOptions, run_ingest
@@ -25,9 +25,10 @@ pytestmark = pytest.mark.spark
 HOUR = 3_600_000_000_000
 
 
-def write_checkpoint(folder: Path, *documents: Path, version: int = 1, **identity: Any) -> None:
+def write_checkpoint(folder: Path, *documents: Path, version: int = 1, left_out: str = "", **identity: Any) -> None:
     """What an ingest leaves that has read some files."""
-    metadata = {"version": version, "identity": identity, "closings": [], "tables": {}}
+    metadata: dict[str, Any] = {"version": version, "identity": identity, "closings": [], "from_zero": [], "tables": {}}
+    metadata.pop(left_out, None)
     facts = [{"size": file.stat().st_size, "time_ns": file.stat().st_mtime_ns} for file in documents]
     rows = [
         {**fact, "path": str(file), "sha256": hashlib.sha256(file.read_bytes()).hexdigest(), "state": "read"}
@@ -42,7 +43,7 @@ def write_checkpoint(folder: Path, *documents: Path, version: int = 1, **identit
         ("end_of_reply", pa.bool_()),
     ]
     table = pa.Table.from_pylist(rows, pa.schema(columns))
-    folder.mkdir(parents=True)
+    folder.mkdir(parents=True, exist_ok=True)
     parquet.write_table(table.replace_schema_metadata({"mtosi": json.dumps(metadata)}), folder / "checkpoint.parquet")
 
 
@@ -62,6 +63,13 @@ def test_a_checkpoint_of_something_else(
     with pytest.raises(ConfigError, match=told):
         run_ingest(IngestOptions(landing=landing, out=tmp_path / "out", write="merge", since_last=True))
     assert (tmp_path / "out/_report/checkpoint.parquet").read_bytes() == before
+
+
+@pytest.mark.parametrize("name", ["closings", "from_zero", "tables"])
+def test_a_checkpoint_that_lacks_a_part(name: str, tmp_path: Path) -> None:
+    write_checkpoint(tmp_path, left_out=name)
+    with pytest.raises(SpoolError, match="is a damaged checkpoint"):
+        Checkpoint(tmp_path, {})
 
 
 def test_clocks_that_go_backwards(landing: Path, put: Any, envelopes: Any, tmp_path: Path) -> None:

@@ -189,12 +189,16 @@ class Checkpoint:
                 raise ConfigError(
                     f"{self._path} is a checkpoint of {name} {was!r}, not {value!r}: choose another folder"
                 )
-        self.documents = {row["path"]: _document(row) for row in table.to_pylist()}
-        self.closings = tuple(
-            Closing(dt.datetime.fromisoformat(time), kind, name) for time, kind, name in metadata["closings"]
-        )
-        self.from_zero = frozenset(metadata["from_zero"])
-        self.tables = {label: Table(version, tuple(names)) for label, (version, names) in metadata["tables"].items()}
+        try:
+            self.documents = {row["path"]: _document(row) for row in table.to_pylist()}
+            self.closings = tuple(
+                Closing(dt.datetime.fromisoformat(time), kind, name) for time, kind, name in metadata["closings"]
+            )
+            self.from_zero = frozenset(metadata["from_zero"])
+            tables = metadata["tables"].items()
+            self.tables = {label: Table(version, tuple(names)) for label, (version, names) in tables}
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise SpoolError(str(self._path), f"is a damaged checkpoint: {error!r}") from error
 
     @property
     def exists(self) -> bool:
