@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 from urllib.parse import unquote
 
+from mtosi_jms.bounds import BOUNDS
 from mtosi_jms.bridge._bridge import BridgeFactory
 from mtosi_jms.bridge._java import CHARSETS, JavaOrb
 from mtosi_jms.bridge._kept import KeptConnections, KeptProxy
@@ -49,7 +50,7 @@ End = TypeVar("End", bound=CorbaSource | CorbaSink)
 _ADMIN: Final = "CosNotifyChannelAdmin"
 _CHANNEL: Final = "IDL:omg.org/CosNotifyChannelAdmin/EventChannel:1.0"
 _FACTORY: Final = "IDL:omg.org/CosNotifyChannelAdmin/EventChannelFactory:1.0"
-_MOST_IOR: Final = 65_536
+_MOST_IOR: Final = BOUNDS.ior_bytes
 _UTF_8: Final = "utf-8"
 _LATIN_1: Final = "iso-8859-1"
 _CODE_SETS: Final = {0x05010001: _UTF_8}

@@ -13,6 +13,7 @@ from decimal import Decimal
 from typing import Any as Json
 from typing import Final
 
+from mtosi_jms.bounds import BOUNDS
 from mtosi_jms.bridge.cdr import decode_any, encode_any
 from mtosi_jms.bridge.events import (
     ANY_SEQ,
@@ -41,7 +42,7 @@ _BASIC: Final = {
         *(TCKind.ulonglong, TCKind.float, TCKind.double, TCKind.char, TCKind.wchar, TCKind.string, TCKind.wstring),
     )
 }
-_MOST: Final = 32
+_MOST: Final = BOUNDS.event_depth
 """Most levels of nested arrays and properties."""
 
 

@@ -29,6 +29,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Final, TypeAlias
 
+from mtosi_jms.bounds import BOUNDS
 from mtosi_jms.errors import EventError
 from mtosi_jms.jms.message import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN, Byte, Char, Float, Long, Short
 
@@ -53,10 +54,10 @@ __all__ = [
     "any_of",
 ]
 
-DEPTH: Final = 64
+DEPTH: Final = BOUNDS.type_depth
 """Most levels of nested TypeCodes, and of nested values."""
 
-TYPE_NODES: Final = 100_000
+TYPE_NODES: Final = BOUNDS.type_nodes
 """Most TypeCodes in one TypeCode, on all levels together."""
 
 

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final, cast
 
+from mtosi_jms.bounds import BOUNDS
 from mtosi_jms.bulk._zipheaders import check_headers
 from mtosi_jms.closing import Closeable
 from mtosi_jms.compression import DOCUMENT_NAMES, damages, decompress, is_document_name, open_file
@@ -37,7 +38,7 @@ _ENCRYPTED: Final = 0x1
 _READS_A_MEMBER: Final = 10
 _METHODS: Final = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _CHUNK: Final = 64 * 1024
-_AT_ONCE: Final = 64 * 1024 * 1024
+_AT_ONCE: Final = BOUNDS.archive_read
 
 _DAMAGE: Final = (
     LookupError,
@@ -68,10 +69,10 @@ class UnpackBounds:
         max_members: most members of an archive.
     """
 
-    max_bytes: int = 64 * 1024**3
-    max_ratio: int = 200
-    free_bytes: int = 64 * 1024**2
-    max_members: int = 100_000
+    max_bytes: int = BOUNDS.unpacked_bytes
+    max_ratio: int = BOUNDS.unpacked_ratio
+    free_bytes: int = BOUNDS.unpacked_free
+    max_members: int = BOUNDS.archive_members
 
     def allowed(self, packed: int) -> int:
         """The most bytes to which this many packed bytes may unpack."""

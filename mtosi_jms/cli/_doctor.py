@@ -2,7 +2,8 @@
 
 Checks Python, the optional libraries, Java, schemas and stubs, and a broker if you name one. The result of a check is
 `ok`, `missing` (something optional is absent) or `fault` (something that is always needed, or that you named, does not
-work). The exit code is 1 if there is a fault. The output contains no credential.
+work). The exit code is 1 if there is a fault. Then come the bounds on what others can make the SDK spend. The output
+contains no credential.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from typing import Any, Final, Literal, NamedTuple
 from mtosi_jms.broker import find_java
 from mtosi_jms.cli import _console as console
 from mtosi_jms.cli._arguments import add_json
+from mtosi_jms.cli._bounds import bounds, show_bounds
 from mtosi_jms.cli._providers import mask_url
 from mtosi_jms.compression import ZSTD
 from mtosi_jms.errors import ConfigError, MtosiError
@@ -145,13 +147,14 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         runs = _core()
         named = {"core": runs.name, "core_reason": runs.reason} if isinstance(runs, Core) else {"core": None}
-        console.print_json({"ok": healthy, **named, "checks": [check._asdict() for check in checks]})
+        console.print_json({"ok": healthy, **named, "checks": [check._asdict() for check in checks], **bounds()})
         return 0 if healthy else 1
     width = max(len(check.name) for check in checks)
     for check in checks:
         mark, style = _MARKS[check.status]
         fix = f"; {check.fix}" if check.fix else ""
         console.say(f"{mark}  {check.name.ljust(width)}  {check.detail}{fix}", style)
+    show_bounds()
     return 0 if healthy else 1
 
 

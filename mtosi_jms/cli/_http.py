@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from mtosi_jms.bounds import BOUNDS
 from mtosi_jms.cli import _console as console
 from mtosi_jms.cli._arguments import local, positive, seconds
 from mtosi_jms.cli._stopping import Stop
@@ -56,10 +57,18 @@ def add_http(parser: argparse.ArgumentParser) -> None:
     """Adds the options of an HTTP server."""
     group = parser.add_argument_group("HTTP server")
     group.add_argument(
-        "--iterators", type=positive, default=100, metavar="N", help="maximum number of open iterators (%(default)s)"
+        "--iterators",
+        type=positive,
+        default=BOUNDS.http_iterators,
+        metavar="N",
+        help="maximum number of open iterators (%(default)s)",
     )
     group.add_argument(
-        "--iterator-timeout", type=seconds, default=300.0, metavar="S", help="close idle ones after S (%(default)g)"
+        "--iterator-timeout",
+        type=seconds,
+        default=BOUNDS.http_iterator_idle,
+        metavar="S",
+        help="close idle ones after S (%(default)g)",
     )
     group.add_argument("--public-url", default="", metavar="URL", help="URL by which clients reach us, for iterators")
     group.add_argument("--tls-certificate", metavar="FILE", help="serve HTTPS with this certificate (PEM)")
@@ -68,18 +77,30 @@ def add_http(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--tokens", type=local, metavar="FILE", help="lines TOKEN or NAME TOKEN (bearer)")
     group.add_argument("--without-login", action="store_true", help="let everybody in who reaches an address of others")
     group.add_argument(
-        "--max-size", type=positive, default=64, metavar="MB", help="largest request, unpacked (%(default)s)"
+        "--max-size",
+        type=positive,
+        default=BOUNDS.http_bytes >> 20,
+        metavar="MB",
+        help="largest request, unpacked (%(default)s)",
     )
     group.add_argument(
-        "--max-elements", type=positive, default=200_000, metavar="N", help="most elements of a request (%(default)s)"
+        "--max-elements",
+        type=positive,
+        default=BOUNDS.http_elements,
+        metavar="N",
+        help="most elements of a request (%(default)s)",
     )
     group.add_argument(
-        "--max-in-flight", type=positive, default=256, metavar="MB", help="most of all requests at a time (%(default)s)"
+        "--max-in-flight",
+        type=positive,
+        default=BOUNDS.http_in_flight >> 20,
+        metavar="MB",
+        help="most of all requests at a time (%(default)s)",
     )
     group.add_argument(
         "--max-connections",
         type=positive,
-        default=500,
+        default=BOUNDS.http_connections,
         metavar="N",
         help="most connections, and requests (%(default)s)",
     )

@@ -11,6 +11,7 @@ from typing import Final, Literal, NamedTuple
 
 from lxml import etree
 
+from mtosi_jms.bounds import BOUNDS
 from mtosi_jms.errors import MtosiError
 from mtosi_jms.header import BY_TAG
 from mtosi_jms.jms import BindingProfile, JmsMessage
@@ -36,7 +37,7 @@ _KINDS: Final[Mapping[str, Kind]] = {
 _CHUNK: Final = 8192
 _FARTHEST: Final = 16 * _CHUNK
 """Octets after which the search for a header ends."""
-_LARGEST: Final = 1 << 20
+_LARGEST: Final = BOUNDS.console_event_bytes
 """Most octets of a notification that is read as a whole if its properties do not describe the event."""
 _EVENT: Final = ("EventType", "perceivedSeverity", "objectType", "objectName")
 _LONGEST: Final = 500

@@ -20,6 +20,7 @@ from http.cookies import CookieError, SimpleCookie
 from typing import Final
 from urllib.parse import parse_qs, urlencode
 
+from mtosi_jms.bounds import BOUNDS
 from mtosi_jms.errors import MissingExtraError
 from mtosi_jms.gateway import Access, Throttled, address_of
 from mtosi_jms.telemetry import is_own_host
@@ -35,7 +36,7 @@ except ImportError as error:
 
 COOKIE: Final = "mtosi-console"
 LOGIN: Final = "/login"
-LARGEST: Final = 64 * 1024
+LARGEST: Final = BOUNDS.form_bytes
 """Most octets of a form."""
 _LOCAL: Final = re.compile(r"/(?![/\\])[\x20-\x7e]*")
 """A page of the console's own: `//host` and `/\\host` would lead elsewhere."""

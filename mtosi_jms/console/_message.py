@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 from lxml import etree
 
+from mtosi_jms.bounds import BOUNDS
 from mtosi_jms.console._traffic import Seen
 from mtosi_jms.errors import XmlError
 from mtosi_jms.header import BY_TAG
@@ -16,9 +17,9 @@ from mtosi_jms.jms.message import jms_type_name
 from mtosi_jms.namespaces import SOAP11, SOAP12, XSI, clark, split_clark
 from mtosi_jms.xmlbind import parse_xml
 
-NODES: Final = 1_500
+NODES: Final = BOUNDS.console_tree
 """Most elements of a body that are shown as a tree."""
-TEXT: Final = 200_000
+TEXT: Final = BOUNDS.console_text
 """Most characters of an envelope that are shown."""
 _VALUE: Final = 2_000
 _BODIES: Final = (clark(SOAP11, "Body"), clark(SOAP12, "Body"))

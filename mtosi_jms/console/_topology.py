@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 from lxml import etree
 
+from mtosi_jms.bounds import BOUNDS
 from mtosi_jms.errors import MtosiError
 from mtosi_jms.inventory import Hit, Routes, find_objects, given_name, is_object, label_of, name_text
 from mtosi_jms.namespaces import SOAP11, SOAP12, clark, split_clark
@@ -19,7 +20,7 @@ from mtosi_jms.xmlbind import parse_xml, read_document
 NODES: Final = 120
 """Most elements in a drawing; those with the most links are chosen."""
 EDGES: Final = 600
-OCTETS: Final = 64 * 2**20
+OCTETS: Final = BOUNDS.console_drawing_bytes
 """Most octets of a landing that are read for a drawing."""
 WIDTH: Final = 1000
 HEIGHT: Final = 640

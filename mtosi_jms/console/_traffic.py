@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Final, Literal, NamedTuple, TypeVar
 
+from mtosi_jms.bounds import BOUNDS
 from mtosi_jms.console._exchanges import Exchange, ExchangeView
 from mtosi_jms.console._facts import Facts, facts_of, object_name_in
 from mtosi_jms.jms import Destination, JmsMessage
@@ -46,11 +47,11 @@ class Bounds(NamedTuple):
         destinations: most destinations; those idle for longest are dropped first.
     """
 
-    messages: int = 2_000
-    octets: int = 64 * 2**20
-    backlog: int = 20_000
-    exchanges: int = 1_000
-    destinations: int = 300
+    messages: int = BOUNDS.console_messages
+    octets: int = BOUNDS.console_bytes
+    backlog: int = BOUNDS.console_backlog
+    exchanges: int = BOUNDS.console_exchanges
+    destinations: int = BOUNDS.console_destinations
 
 
 class Rate:

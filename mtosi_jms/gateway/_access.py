@@ -13,6 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
+from mtosi_jms.bounds import BOUNDS
 from mtosi_jms.errors import MissingExtraError
 
 try:
@@ -22,13 +23,13 @@ except ImportError as error:
 
 log = logging.getLogger(__package__)
 
-_FREE: Final = 5
+_FREE: Final = BOUNDS.http_free_guesses
 """Wrong logins in a row of one address that cost nothing."""
-_LONGEST: Final = 60.0
+_LONGEST: Final = BOUNDS.http_guess_pause
 """Seconds after which the next guess is heard, however many were wrong."""
 _FORGET: Final = 900.0
 """Seconds after which wrong logins are forgotten."""
-_ADDRESSES: Final = 10_000
+_ADDRESSES: Final = BOUNDS.http_guessers
 _SHOWN: Final = 80
 
 

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 from lxml import etree
 
+from mtosi_jms.bounds import BOUNDS
 from mtosi_jms.jms.body_check import BodyCheck
 from mtosi_jms.xmlbind import codec_named, declared_name, in_utf8, self_described
 
@@ -18,7 +19,7 @@ log = logging.getLogger(__package__)
 
 OF_REQUEST: Final = "Request"
 """Suffix of the name of a request's element."""
-PIECE: Final = 256 * 1024
+PIECE: Final = BOUNDS.http_piece
 """Octets that a client must send or take, if there are so many, within the time that it has."""
 
 

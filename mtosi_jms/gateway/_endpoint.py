@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 
 from lxml import etree
 
+from mtosi_jms.bounds import BOUNDS
 from mtosi_jms.errors import (
     ConfigError,
     DecodeError,
@@ -114,14 +115,14 @@ class HttpOptions:
         ConfigError: a number is not greater than 0.
     """
 
-    largest: int = 64 * 2**20
-    elements: int = 200_000
-    in_flight: int = 256 * 2**20
-    read_timeout: float = 30.0
-    connections: int = 400
-    answer_timeout: float | None = 120.0
-    iterators: int = 100
-    iterator_timeout: float = 300.0
+    largest: int = BOUNDS.http_bytes
+    elements: int = BOUNDS.http_elements
+    in_flight: int = BOUNDS.http_in_flight
+    read_timeout: float = BOUNDS.http_read
+    connections: int = BOUNDS.http_connections
+    answer_timeout: float | None = BOUNDS.http_answer
+    iterators: int = BOUNDS.http_iterators
+    iterator_timeout: float = BOUNDS.http_iterator_idle
     public_url: str = ""
     host_names: frozenset[str] = frozenset()
     logins: Mapping[str, str] = field(default_factory=dict, repr=False)

@@ -14,6 +14,7 @@ from urllib.parse import quote, urlsplit
 
 from lxml import etree
 
+from mtosi_jms.bounds import BOUNDS
 from mtosi_jms.closing import Closeable
 from mtosi_jms.errors import (
     ConfigError,
@@ -121,14 +122,14 @@ class HttpPeer(Closeable):
         self,
         url: str,
         *,
-        timeout: float = 120.0,
+        timeout: float = BOUNDS.peer_answer,
         login: tuple[str, str] | None = None,
         token: str | None = None,
         ca: str | None = None,
         certificate: str | None = None,
         key: str | None = None,
-        largest: int = 64 * 2**20,
-        elements: int = 2_000_000,
+        largest: int = BOUNDS.peer_bytes,
+        elements: int = BOUNDS.peer_elements,
     ) -> None:
         try:
             urlsplit(url)

@@ -26,12 +26,13 @@ from typing import Final
 from urllib.error import HTTPError, URLError
 from urllib.request import Request, urlopen
 
+from mtosi_jms.bounds import BOUNDS
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.jars._repository import Repository, home, repositories
 
-_SECONDS: Final = 300  # most that one file takes
-_STALLED_SECONDS: Final = 30
-_MOST_BYTES: Final = 256 << 20
+_SECONDS: Final = BOUNDS.download_time
+_STALLED_SECONDS: Final = BOUNDS.download_stall
+_MOST_BYTES: Final = BOUNDS.download_bytes
 _AT_ONCE: Final = 4
 _PART: Final = ".part-"
 _ELSEWHERE: Final = "set XDG_CACHE_HOME to a folder that can be written"

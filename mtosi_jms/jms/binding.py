@@ -14,6 +14,7 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import Any, Final
 
+from mtosi_jms.bounds import BOUNDS
 from mtosi_jms.errors import ConfigError, EncodeError, HeaderError, MtosiFault
 from mtosi_jms.jms._destinations import Destination
 from mtosi_jms.jms._naming import NamingContext
@@ -59,7 +60,7 @@ __all__ = [
 ]
 
 DEFAULT_PROFILE: Final = BindingProfile()
-MAX_EXTENSION: Final = 10_000
+MAX_EXTENSION: Final = BOUNDS.extension_length
 """Maximum length of MTOSI_vendorExtension in characters, because brokers limit the size of headers (C07)."""
 
 _BESIDE: Final = ("replyToURI", "correlationId", "priority")

@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Final, Literal, NamedTuple, Self, TypeAlias, get_args
 
+from mtosi_jms.bounds import BOUNDS
 from mtosi_jms.errors import MqFormatError
 
 __all__ = [
@@ -41,7 +42,7 @@ _SIGN: Final[dict[ByteOrder, str]] = {"big": ">", "little": "<"}
 _INTEGERS: Final[dict[int, ByteOrder]] = {0x1: "big", 0x2: "little"}
 _OF_THE_MQMD: Final = 0
 _INHERIT: Final = -2
-_MOST: Final = 64 * 1024 * 1024
+_MOST: Final = BOUNDS.folder_bytes
 """Largest MQRFH2, octets."""
 
 

@@ -30,6 +30,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Generic, Literal, TypeAlias
 
+from mtosi_jms.bounds import BOUNDS
 from mtosi_jms.errors import ConfigError, IncompleteBatchError, ProtocolError, ReplyTimeoutError
 from mtosi_jms.patterns._batch_table import FINAL, TABLE, BatchEvent, BatchState
 from mtosi_jms.patterns._model import (
@@ -88,8 +89,8 @@ class BatchRules:
     strict: bool = False
     on_conflict: OnConflict = "error"
     expect_ack: bool = False
-    window: int = 10_000
-    remember: int = 1_000_000
+    window: int = BOUNDS.batch_window
+    remember: int = BOUNDS.batch_digests
     strict_size: int | None = None
 
     def __post_init__(self) -> None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, Generic, Protocol, TypeAlias, TypeVar
 
+from mtosi_jms.bounds import BOUNDS
 from mtosi_jms.errors import ConfigError, ExchangeError
 
 P = TypeVar("P")
@@ -83,10 +84,10 @@ class Limits:
         ConfigError: a limit that is not a positive number.
     """
 
-    first_reply: float | None = 60.0
-    gap: float | None = 60.0
+    first_reply: float | None = BOUNDS.first_reply
+    gap: float | None = BOUNDS.reply_gap
     total: float | None = None
-    grace: float | None = 5.0
+    grace: float | None = BOUNDS.batch_grace
 
     def of(self, clock: Clock) -> str:
         """The seconds of one of the clocks, rounded, for people."""

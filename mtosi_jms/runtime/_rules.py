@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from mtosi_jms.bounds import BOUNDS
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.transport import Backoff
 
@@ -30,8 +31,8 @@ class RuntimeRules:
 
     concurrency: int = 1
     in_flight: int | None = None
-    attempts: int = 5
-    deadline: float | None = 300.0
+    attempts: int = BOUNDS.handling_attempts
+    deadline: float | None = BOUNDS.handling
     max_stuck: int | None = None
     drain: float = 30.0
     retry: Backoff = field(default_factory=Backoff)

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, fields
 from enum import Enum
 from typing import Any, Final, TypeVar
 
+from mtosi_jms.bounds import BOUNDS
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.inventory import ALL, MESSAGE, OBJECT_TYPES
 from mtosi_jms.jms.profile import FirstBatch
@@ -200,7 +201,7 @@ class SourceOptions:
     # read only heads and ends of files. The default is full if `onIncomplete` is filter or fail, otherwise ends.
     verify: Verify = field(default=Verify.ENDS, metadata=_option("verify", _choice(Verify)))
     # Larger files are streamed instead of held in memory.
-    whole_file_bytes: int = field(default=8 * 1024 * 1024, metadata=_option("wholeFileBytes", _count))
+    whole_file_bytes: int = field(default=BOUNDS.whole_file, metadata=_option("wholeFileBytes", _count))
     # A folder, or several as a JSON list: files below it are read if a reply of BulkResponse in the landing names them
     # (C18, experimental). By default no such file is read.
     bulk_files: tuple[str, ...] = field(default=(), metadata=_option("bulkFiles", _folders))

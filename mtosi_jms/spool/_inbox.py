@@ -16,6 +16,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Final
 
+from mtosi_jms.bounds import BOUNDS
 from mtosi_jms.closing import Closeable
 from mtosi_jms.errors import SpoolError
 from mtosi_jms.jms import DUPLICATE_ID, JmsMessage
@@ -25,7 +26,7 @@ from mtosi_jms.spool._store import DEAD, EMPTY, LIMIT_BYTES, OPEN, READY, DeadMe
 
 log = logging.getLogger(__package__)
 
-WINDOW: Final = 100_000
+WINDOW: Final = BOUNDS.spool_window
 """How many ids are remembered by default."""
 _NO_ID: Final = "none:"
 

@@ -19,6 +19,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
+from mtosi_jms.bounds import BOUNDS
 from mtosi_jms.errors import (
     IllegalStateError,
     JournalDamageError,
@@ -39,7 +40,7 @@ T = TypeVar("T")
 DATABASE: Final = "messages.db"
 RESCUED: Final = "rescued.db"
 """The database that `spool verify` has rescued, complete and synced, until it replaces the damaged one."""
-LIMIT_BYTES: Final = 1024 * 1024 * 1024
+LIMIT_BYTES: Final = BOUNDS.spool_bytes
 """Bytes of unsettled messages that an outbox or inbox takes by default."""
 DEAD: Final = "dead"
 SETTLED: Final = ("done", "parked")

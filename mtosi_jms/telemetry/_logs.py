@@ -13,6 +13,7 @@ import logging
 import re
 from typing import Any, Final
 
+from mtosi_jms.bounds import BOUNDS
 from mtosi_jms.jms import Destination, JmsMessage
 from mtosi_jms.masking import MASK, is_secret, without_login
 
@@ -21,7 +22,7 @@ __all__ = ["JsonFormatter", "LineFormatter", "log_message", "masked_envelope", "
 _messages: Final = logging.getLogger("mtosi_jms.messages")
 _wire: Final = logging.getLogger("mtosi_jms.wire")
 
-_LARGEST: Final = 1 << 20
+_LARGEST: Final = BOUNDS.log_bytes
 """Most octets of an envelope that the wire log shows."""
 _OPENING: Final = re.compile(r"<([\w.:-]+)")
 _CLOSING: Final = re.compile(r"</([\w.:-]+)")

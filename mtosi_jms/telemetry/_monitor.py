@@ -14,6 +14,7 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final
 
+from mtosi_jms.bounds import BOUNDS
 from mtosi_jms.closing import Closeable
 from mtosi_jms.errors import TransportError
 from mtosi_jms.telemetry._hosts import is_own_host
@@ -22,9 +23,9 @@ __all__ = ["Monitor"]
 
 log: Final = logging.getLogger("mtosi_jms.telemetry")
 
-_PATIENCE: Final = 10.0
+_PATIENCE: Final = BOUNDS.monitor_read
 """Seconds that a client may take for its request and the page."""
-_MOST: Final = 100
+_MOST: Final = BOUNDS.monitor_connections
 """Most connections; a further one takes the place of the oldest."""
 _TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
 

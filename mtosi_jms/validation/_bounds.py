@@ -11,11 +11,12 @@ from typing import Final
 
 from lxml import etree
 
+from mtosi_jms.bounds import BOUNDS
 from mtosi_jms.namespaces import XSD
 from mtosi_jms.validation._schemafile import SchemaFile
 
-MAX_PARTICLES: Final = 100_000
-MAX_LEVELS: Final = 200
+MAX_PARTICLES: Final = BOUNDS.schema_particles
+MAX_LEVELS: Final = BOUNDS.schema_levels
 
 _GROUP: Final = f"{{{XSD}}}group"
 _COMPLEX: Final = f"{{{XSD}}}complexType"

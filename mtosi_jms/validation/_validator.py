@@ -13,6 +13,7 @@ from typing import Any, Final, Literal
 
 from lxml import etree
 
+from mtosi_jms.bounds import BOUNDS
 from mtosi_jms.errors import MalformedXmlError, MissingExtraError, XmlError
 from mtosi_jms.validation._envelope import body_parts, envelope_breaches, parts
 from mtosi_jms.validation._judge import LARGE, Finding, judge
@@ -74,7 +75,7 @@ class Report:
         return {"file": self.file, "well_formed": self.well_formed, "valid": self.valid, "issues": issues}
 
 
-MAX_ISSUES: Final = 1_000
+MAX_ISSUES: Final = BOUNDS.validation_issues
 
 
 @dataclass(frozen=True, slots=True)

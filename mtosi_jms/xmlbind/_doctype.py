@@ -8,6 +8,7 @@ from typing import Final
 
 from lxml import etree
 
+from mtosi_jms.bounds import BOUNDS
 from mtosi_jms.errors import ForbiddenXmlError
 
 _MARK: Final = b"\xef\xbb\xbf"
@@ -24,7 +25,7 @@ _DECLARED_THERE = re.compile(
 )
 _HARMLESS = re.compile(rb"""<!ENTITY\s+(?:%\s+)?([^\s%]+)\s+(?:"[^"&%]*"|'[^'&%]*')\s*>""")
 _REFERENCE = re.compile(rb"&([^\s;#&<]+);")
-_MOST_DEFAULTS: Final = 256 * 1024 * 1024
+_MOST_DEFAULTS: Final = BOUNDS.xml_defaults
 """Most octets of attribute lists, counted once for each tag: a default would be written at each element."""
 
 

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from lxml import etree
 
+from mtosi_jms.bounds import BOUNDS
 from mtosi_jms.compression import DAMAGED, damages, decompress, open_file
 from mtosi_jms.errors import ConfigError, ForbiddenXmlError, MalformedXmlError
 from mtosi_jms.xmlbind._doctype import plain_doctype, refuse_doctype, refuse_dtd
@@ -32,10 +33,10 @@ class Limits:
         huge: lift the bounds of libxml2 on text length (10 MB) and depth; `max_depth` still applies.
     """
 
-    max_bytes: int = 256 * 1024 * 1024
-    max_depth: int = 200
-    max_attributes: int = 1000
-    max_namespaces: int = 4096
+    max_bytes: int = BOUNDS.xml_bytes
+    max_depth: int = BOUNDS.xml_depth
+    max_attributes: int = BOUNDS.xml_attributes
+    max_namespaces: int = BOUNDS.xml_namespaces
     huge: bool = False
 
 

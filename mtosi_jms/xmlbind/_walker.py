@@ -17,6 +17,7 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from lxml import etree
 
+from mtosi_jms.bounds import BOUNDS
 from mtosi_jms.errors import DecodeError, ForbiddenXmlError
 from mtosi_jms.namespaces import SOAP11, SOAP12, split_clark
 from mtosi_jms.xmlbind._doctype import refuse_dtd
@@ -104,7 +105,7 @@ LARGEST_PART: Final = 10_000
 """The most elements in a part; a larger part is left out, because memory would grow with it."""
 
 _MOST_KNOWN: Final = 4096
-_MOST_QUIET: Final = 32 * 1024 * 1024
+_MOST_QUIET: Final = BOUNDS.stream_quiet
 """Octets in which an element must begin or end: libxml2 holds a comment or tag whole before it sees that it is long."""
 _WRAPPERS: Final = {f"{{{space}}}{name}" for space in (SOAP11, SOAP12) for name in ("Envelope", "Body")}
 

@@ -2,7 +2,7 @@
 
 Usage: python tests/house/structure.py        (`make map`)
 
-Writes the layers and packages in docs/architecture.md, and the list of public names, tests/house/public_names.txt.
+Writes the layers and packages in docs/architecture.md, the bounds in docs/security.md, and tests/house/public_names.txt.
 The tests beside this file hold the rules, and that what is written here is fresh. The order of the layers is data, in
 pyproject.toml.
 """
@@ -22,8 +22,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
 
+import mtosi_jms.bounds
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "architecture.md"
+SECURITY = ROOT / "docs" / "security.md"
 NAMES = Path(__file__).with_name("public_names.txt")
 LAYERS: tuple[str, ...] = tuple(
     tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["house"]["layers"]
@@ -227,10 +230,25 @@ def page() -> str:
             room = f"mtosi_jms.{name}" if f"mtosi_jms.{name}" in MODULES else modules[0]
             targets = ", ".join(sorted(edges[name], key=RANK.__getitem__))
             lines.append(f"| [`{name}`](../{place(room)}) | {summary(room)} | {targets} |")
-    marked = re.compile(r"(<!-- layers -->\n\n).*?(\n\n<!-- end of layers -->)", re.DOTALL)
-    return marked.sub(lambda found: "\n".join(lines).join(found.groups()), PAGE.read_text(encoding="utf-8"))
+    return _with(PAGE, "layers", lines)
+
+
+def security() -> str:
+    """docs/security.md with the bounds as they are."""
+    lines = ["| door | bound | default | option |", "|---|---|---|---|"]
+    for bound in mtosi_jms.bounds.table():
+        options = ", ".join(f"`{option}`" for option in bound.options)
+        lines.append(f"| {bound.door} | {bound.counts} | {bound.shown} | {options} |")
+    return _with(SECURITY, "bounds", lines)
+
+
+def _with(file: Path, name: str, lines: list[str]) -> str:
+    """A page with these lines between the marks of that name."""
+    marked = re.compile(rf"(<!-- {name} -->\n\n).*?(\n\n<!-- end of {name} -->)", re.DOTALL)
+    return marked.sub(lambda found: "\n".join(lines).join(found.groups()), file.read_text(encoding="utf-8"))
 
 
 if __name__ == "__main__":
     PAGE.write_text(page(), encoding="utf-8")
+    SECURITY.write_text(security(), encoding="utf-8")
     NAMES.write_text(public_names(), encoding="utf-8")

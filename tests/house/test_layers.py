@@ -8,7 +8,7 @@ from types import ModuleType
 
 import pytest
 
-ONLY = {"transport": {"closing", "jars", "transport", "telemetry", "jms", "errors", "masking"}}
+ONLY = {"transport": {"bounds", "closing", "jars", "transport", "telemetry", "jms", "errors", "masking"}}
 
 # No socket, thread, clock or source of identifiers: time and ids are arguments.
 PURE = ("soap", "jms", "patterns")
@@ -76,6 +76,7 @@ def test_the_root_has_six_modules_at_most(structure: ModuleType) -> None:
 def test_the_map_is_fresh(structure: ModuleType) -> None:
     """After a change: make map."""
     assert structure.PAGE.read_text(encoding="utf-8") == structure.page()
+    assert structure.SECURITY.read_text(encoding="utf-8") == structure.security()
 
 
 @pytest.mark.parametrize("narrow", ONLY)

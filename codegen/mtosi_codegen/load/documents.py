@@ -13,11 +13,12 @@ from typing import Final, Literal
 from lxml import etree
 
 from mtosi_codegen.findings import Findings
+from mtosi_jms.bounds import BOUNDS
 from mtosi_jms.errors import SchemaError, XmlError
 from mtosi_jms.namespaces import WSDL, XSD
 from mtosi_jms.xmlbind import HARDENED, plain_doctype, refuse_doctype, refuse_dtd, syntax_error
 
-MAX_BYTES: Final = 64 * 1024 * 1024
+MAX_BYTES: Final = BOUNDS.source_bytes
 _SNIFF_BYTES: Final = 64 * 1024
 _SKIPPED_FOLDERS: Final = {"__pycache__", "node_modules"}
 _KINDS: Final[dict[str, Literal["wsdl", "xsd"]]] = {f"{{{WSDL}}}definitions": "wsdl", f"{{{XSD}}}schema": "xsd"}

@@ -24,10 +24,11 @@ from mtosi_codegen.xsd.model import (
     QName,
     SchemaSet,
 )
+from mtosi_jms.bounds import BOUNDS
 
-MAX_PARTICLES: Final = 20_000
-MAX_LEVELS: Final = 64
-MAX_ALL_PARTICLES: Final = 1_000_000
+MAX_PARTICLES: Final = BOUNDS.source_particles
+MAX_LEVELS: Final = BOUNDS.source_levels
+MAX_ALL_PARTICLES: Final = BOUNDS.source_all_particles
 
 
 def run(model: Model) -> None:

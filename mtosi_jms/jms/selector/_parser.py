@@ -17,6 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from mtosi_jms.bounds import BOUNDS
 from mtosi_jms.errors import SelectorError
 from mtosi_jms.jms.message import INT_MAX, LONG_MAX, RESERVED_WORDS, Long
 from mtosi_jms.jms.selector.nodes import (
@@ -43,7 +44,7 @@ HEADERS: Final = frozenset(
 )
 """The six header fields that a selector may name."""
 
-MAX_LENGTH: Final = 1_000_000
+MAX_LENGTH: Final = BOUNDS.selector_length
 """Maximum length of a selector in characters. It is enough for what a person writes, and for a list of names."""
 
 # Possessive, so that a literal without an end costs one pass. Only ASCII names match here, `_name_end` finds others.

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 from typing import Literal as OneOf
 
+from mtosi_jms.bounds import BOUNDS
 from mtosi_jms.errors import SelectorError
 
 __all__ = [
@@ -155,7 +156,7 @@ def _gaps(first: Segment, middle: list[Segment], last: Segment) -> Callable[[str
     return matches
 
 
-MAX_DEPTH: Final = 64
+MAX_DEPTH: Final = BOUNDS.selector_depth
 """Maximum nesting of conditions, arithmetic and parentheses."""
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Final, TypeAlias
 
+from mtosi_jms.bounds import BOUNDS
 from mtosi_jms.errors import TransportError
 
 Frame: TypeAlias = tuple[str, Mapping[str, str], bytes]
@@ -20,7 +21,7 @@ _ODD: Final = re.compile(r"[\\\n\r:]")
 _ESCAPED: Final = re.compile(r"\\.")
 _AS_THEY_ARE: Final = frozenset({"CONNECT", "CONNECTED"})
 """Frames whose headers are not escaped, for compatibility with STOMP 1.0."""
-_LONGEST_HEAD: Final = 16_777_216
+_LONGEST_HEAD: Final = BOUNDS.stomp_head_bytes
 """Maximum bytes of command and headers. More means that the peer does not send STOMP."""
 
 
