@@ -228,14 +228,14 @@ def refuse_depth(root: etree._Element, limits: Limits, source: str | None = None
     Raises:
         ForbiddenXmlError: with the line.
     """
-    deep = _first_deeper_than(root, limits.max_depth)
+    deep = _first_deeper_than(root, limits.max_depth, source)
     if deep is not None:
         raise too_deep(limits, source, deep.sourceline)
 
 
 def _refuse_crowds(root: etree._Element, limits: Limits, source: str | None) -> None:
     """Refuse an element with more attributes than allowed."""
-    crowded = root.xpath(f"(//*[@*[{limits.max_attributes + 1}]])[1]")
+    crowded = _found(root, f"(//*[@*[{limits.max_attributes + 1}]])[1]", source)
     if crowded:
         message = f"more than {limits.max_attributes} attributes in one element"
         raise ForbiddenXmlError(message, source=source, line=crowded[0].sourceline)
@@ -283,9 +283,22 @@ def too_deep(limits: Limits, source: str | None, line: int | None) -> ForbiddenX
     return ForbiddenXmlError(f"nested deeper than {limits.max_depth} elements", source=source, line=line)
 
 
-def _first_deeper_than(root: etree._Element, depth: int) -> etree._Element | None:
+def _found(root: etree._Element, path: str, source: str | None) -> list[Any]:
+    """What a path finds.
+
+    Raises:
+        ForbiddenXmlError: more elements than libxml2 can look at, ten million.
+    """
+    try:
+        found: list[Any] = root.xpath(path)
+    except etree.XPathError:
+        raise ForbiddenXmlError("more than ten million elements", source=source) from None
+    return found
+
+
+def _first_deeper_than(root: etree._Element, depth: int, source: str | None) -> etree._Element | None:
     if depth <= _DEPTH_BY_PATH:  # ten times as fast as walking
-        found = root.xpath("/*" * (depth + 1))
+        found = _found(root, "/*" * (depth + 1), source)
         return found[0] if found else None
     level = 0
     for event, element in etree.iterwalk(root, events=("start", "end")):
