@@ -29,7 +29,7 @@ def make(tmp_path: Path) -> Make:
         found = shutil.which(name)
         assert found
         (tools / name).symlink_to(found)
-    checkout = tmp_path / "checkout"
+    checkout = tmp_path / "a checkout"
     checkout.mkdir()
     for name in ("Makefile", "pyproject.toml", "requirements.lock", "release.lock"):
         shutil.copy(ROOT / name, checkout)
@@ -75,7 +75,7 @@ def only_line(result: subprocess.CompletedProcess[str]) -> str:
 def test_a_missing_java_is_said_in_one_line(make: Make, tmp_path: Path, target: str) -> None:
     line = only_line(make(target))
     assert "Java 17 or later is missing: on Debian or Ubuntu, apt-get install openjdk-17-jre-headless" in line
-    assert not (tmp_path / "checkout" / ".venv").exists()
+    assert not (tmp_path / "a checkout" / ".venv").exists()
 
 
 @pytest.mark.parametrize("version", ["11.0.2", "1.8.0_402", "9", "16.0.1"])
@@ -121,32 +121,35 @@ def test_the_demo_goes_to_the_broker_that_is_named(make: Make) -> None:
 def run_ci(tmp_path: Path, **tools: str) -> subprocess.CompletedProcess[str]:
     """CI's script where nothing is but these tools; make only tells its target."""
     folder = tmp_path / "bin"
-    for name in ("bash", "dirname", "env", "head", "sed"):
+    for name in ("bash", "cp", "dirname", "env", "head", "ln", "mkdir", "mktemp", "rm", "sed"):
         found = shutil.which(name)
         assert found
         folder.mkdir(exist_ok=True)
         (folder / name).symlink_to(found)
     script(folder / "id", "echo 0")
-    script(folder / "make", 'echo "make $1"')
+    script(folder / "make", 'case $HOME in */tmp.*) bare="bare ";; esac; echo "${bare:-}make $1"')
     for name, text in tools.items():
         script(folder / name.replace("_", "-"), text)
     checkout = tmp_path / "checkout" / ".ci"
     checkout.mkdir(parents=True)
     shutil.copy(ROOT / ".ci" / "run", checkout)
     return subprocess.run(
-        ["bash", str(checkout / "run")], env={"PATH": str(folder)}, capture_output=True, text=True, timeout=60
+        ["bash", str(checkout / "run")],
+        env={"PATH": str(folder), "HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=60,
     )
 
 
-INSTALLED = Path("/usr/share/java/activemq-broker.jar").exists()
-CI_STEPS = ["make check", "make docs", "make spark", "make test"]
+CI_STEPS = ["bare make demo", "bare make test", "make check", "make docs", "make spark", "make test"]
 
 
 def test_ci_goes_on_where_nothing_can_be_installed(tmp_path: Path) -> None:
     result = run_ci(tmp_path, apt_get="exit 100")
     assert (result.returncode, result.stdout.splitlines()) == (0, CI_STEPS)
     told = [line.removeprefix("not installed: ") for line in result.stderr.splitlines() if "not installed" in line]
-    assert told == ["openjdk-17-jdk-headless", "maven", *([] if INSTALLED else ["activemq"]), "cargo", "chromium"]
+    assert told == ["openjdk-17-jdk-headless", "maven", "cargo", "chromium"]
 
 
 def test_ci_goes_on_without_apt(tmp_path: Path) -> None:
@@ -172,5 +175,5 @@ def test_ci_ends_with_the_tests_and_is_ready_to_run() -> None:
     assert os.access(path, os.X_OK)
     lines = path.read_text(encoding="utf-8").splitlines()
     assert lines[0] == "#!/usr/bin/env bash"
-    assert lines[-4:] == [*CI_STEPS[:-1], "make test ARGS=--durations=25"]
+    assert lines[-4:] == [*CI_STEPS[2:-1], "make test ARGS=--durations=25"]
     assert subprocess.run(["bash", "-n", str(path)], capture_output=True).returncode == 0
