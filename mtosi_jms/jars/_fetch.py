@@ -148,10 +148,11 @@ def _bring(wanted: Mapping[str, str], scratch: Path, what: str) -> None:
     """Downloads files into a folder, several at once; in threads that do not hold up the end of the process."""
     places = repositories()
     reasons: dict[str, str] = {}
+    lost: dict[str, str] = {}
 
     def work(pins: Iterable[str]) -> None:
         for pin in pins:
-            reasons[pin] = _download(pin, wanted[pin], scratch / _file(pin), places)
+            reasons[pin] = _download(pin, wanted[pin], scratch / _file(pin), places, lost)
 
     shares = [list(wanted)[first::_AT_ONCE] for first in range(_AT_ONCE)]
     threads = [threading.Thread(target=work, args=(share,), daemon=True) for share in shares]
@@ -176,8 +177,16 @@ def _bring(wanted: Mapping[str, str], scratch: Path, what: str) -> None:
         )
 
 
-def _download(pin: str, digest: str, target: Path, places: Iterable[Repository]) -> str:
-    """Returns why a file cannot be had, or an empty text: it is there."""
+def _download(pin: str, digest: str, target: Path, places: Iterable[Repository], lost: dict[str, str]) -> str:
+    """Returns why a file cannot be had, or an empty text: it is there.
+
+    Args:
+        pin: of the file.
+        digest: its SHA-256.
+        target: where to put it.
+        places: where it may be, in this order.
+        lost: hosts that cannot be reached, and why; they are not asked again.
+    """
     group, name, version, *_ = pin.split(":")
     reason = ""
     for url, login in places:
@@ -185,6 +194,9 @@ def _download(pin: str, digest: str, target: Path, places: Iterable[Repository])
         if login:
             request.add_unredirected_header("Authorization", login)  # never sent to another host
         end = time.monotonic() + _SECONDS
+        if url in lost:
+            reason = lost[url]
+            continue
         try:
             with urlopen(request, timeout=_STALLED_SECONDS) as answer, target.open("wb") as file:  # noqa: S310
                 while (chunk := answer.read1(1 << 20)) and file.tell() < _MOST_BYTES and time.monotonic() < end:
@@ -193,6 +205,8 @@ def _download(pin: str, digest: str, target: Path, places: Iterable[Repository])
             reason = f"{url} answers {error.code}"
         except URLError as error:
             reason = f"{url} cannot be reached: {error.reason}"
+            if request.host:
+                lost[url] = reason
         except (OSError, ValueError, http.client.HTTPException) as error:
             reason = f"{url}: {getattr(error, 'strerror', None) or type(error).__name__}"
         else:

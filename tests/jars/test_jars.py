@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.error import URLError
 
 import pytest
 
@@ -182,6 +183,19 @@ def test_all_that_is_missing_is_named_and_nothing_is_kept(
 def test_no_network(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MAVEN_REPO_URL", "http://127.0.0.1:1")
     assert "one-1.jar, two-2-linux.jar (http://127.0.0.1:1 cannot be reached: " in failure()
+
+
+def test_a_host_that_cannot_be_reached_is_not_asked_for_each_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def urlopen(request: Any, **_: Any) -> Any:
+        asked.append(request.full_url)
+        raise URLError("no route")
+
+    monkeypatch.setattr(_fetch, "urlopen", urlopen)
+    assert "(https://repo.maven.apache.org/maven2 cannot be reached: no route); set " in failure("broker-artemis")
+    assert sum(url.startswith("https:") for url in asked) <= 4
+    assert sum(url.startswith("file:") for url in asked) == len(pins()["broker-artemis"])
 
 
 @pytest.mark.parametrize("url", ["nonsense", "ftp://host/", "https://", f"http://u:{SECRET}@[::1", "http://host:99999"])
