@@ -104,18 +104,18 @@ def fetch_unpinned(artifacts: Sequence[str], folder: Path, what: str, *, alone: 
     Raises:
         ConfigError: they cannot be had, there is no Maven, or the folder cannot be written.
     """
-    if folder.is_dir():
-        return sorted(folder.glob("*.jar"))
+    if jars := sorted(folder.glob("*.jar")):
+        return jars
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
             reason = _by_maven(artifacts, Path(scratch), alone=alone)
-            if reason:
-                raise ConfigError(f"{what} cannot be had: {reason}")
+            if reason or not any(Path(scratch, "jars").glob("*.jar")):
+                raise ConfigError(f"{what} cannot be had: {reason or 'mvn brought no jar'}")
             try:
                 Path(scratch, "jars").rename(folder)
             except OSError:
-                if not folder.is_dir():  # another process was faster
+                if not any(folder.glob("*.jar")):  # another process was faster
                     raise
     except OSError as error:
         raise ConfigError(f"{_unwritable(error)}, so {what} cannot be kept in {folder}; {_ELSEWHERE}") from error
@@ -203,6 +203,7 @@ def _download(pin: str, digest: str, target: Path, places: Iterable[Repository],
                     file.write(chunk)
         except HTTPError as error:
             reason = f"{url} answers {error.code}"
+            error.close()
         except URLError as error:
             reason = f"{url} cannot be reached: {error.reason}"
             if request.host:

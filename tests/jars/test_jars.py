@@ -334,6 +334,11 @@ class TestMaven:
         maven(lines)
         assert said in failure()
 
+    def test_that_brings_nothing_is_told(self, maven: Callable[[str], Path]) -> None:
+        maven("exit 0")
+        with pytest.raises(ConfigError, match="cannot be had: mvn brought no jar"):
+            fetch_client("qpid", "1.14.0", unpinned=True)
+
     def test_without_it_a_version_without_hashes_cannot_be_had(self) -> None:
         with pytest.raises(ConfigError, match=r"Qpid JMS \(AMQP 1.0\) cannot be had: install Maven"):
             fetch_client("qpid", "1.14.0", unpinned=True)
