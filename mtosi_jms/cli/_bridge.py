@@ -49,6 +49,7 @@ from mtosi_jms.cli._arguments import add_json, local, positive, seconds, selecto
 from mtosi_jms.cli._monitoring import add_monitor, monitored
 from mtosi_jms.cli._providers import add_provider, open_connection, password_of
 from mtosi_jms.cli._stopping import Stop, until_signalled
+from mtosi_jms.compression import read_file
 from mtosi_jms.errors import ConfigError, MtosiError
 from mtosi_jms.jms import Destination, JmsMessage
 from mtosi_jms.spool import Outbox, watch_outbox
@@ -255,7 +256,7 @@ def _destination(args: argparse.Namespace, names: Connection) -> tuple[Destinati
     if not text.endswith(".toml"):
         return names.names.lookup(text), {}
     try:
-        found: dict[str, Any] = tomllib.loads(Path(text).read_text(encoding="utf-8"))
+        found: dict[str, Any] = tomllib.loads(read_file(text).decode())
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ConfigError(f"{text}: {error}") from None
     topics = found.get("topics", found)

@@ -12,6 +12,7 @@ from mtosi_jms.bounds import BOUNDS
 from mtosi_jms.cli import _console as console
 from mtosi_jms.cli._arguments import local, positive, seconds
 from mtosi_jms.cli._stopping import Stop
+from mtosi_jms.compression import read_file
 from mtosi_jms.errors import ConfigError, TransportError
 from mtosi_jms.transport.login import warn_if_others_may_read
 
@@ -170,7 +171,7 @@ def _lines(file: Path | None) -> list[tuple[int, str]]:
     if file is None:
         return []
     try:
-        text = file.read_text(encoding="utf-8")
+        text = read_file(file).decode()
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{file}: {getattr(error, 'strerror', None) or 'it is not UTF-8'}") from None
     found = [(number, line.strip()) for number, line in enumerate(text.splitlines(), 1) if line.strip()]

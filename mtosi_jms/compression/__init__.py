@@ -27,6 +27,7 @@ __all__ = [
     "decompress",
     "is_document_name",
     "open_file",
+    "read_file",
     "scheme_of",
 ]
 
@@ -96,6 +97,23 @@ def open_file(path: str | os.PathLike[str]) -> IO[bytes]:
             raise OSError(errno.EINVAL, NOT_REGULAR, str(path))
         os.set_blocking(stream.fileno(), True)
     return stream
+
+
+def read_file(path: str | os.PathLike[str], most: int = 16 * 2**20) -> bytes:
+    """Read a file of settings, names or the like as it is.
+
+    Args:
+        path: of the file.
+        most: bytes that it may have; a larger one is refused before memory is full.
+
+    Raises:
+        OSError: as for `open_file`, or the file is larger.
+    """
+    with open_file(path) as stream:
+        data = stream.read(most + 1)
+    if len(data) > most:
+        raise OSError(errno.EFBIG, f"larger than {most:,} bytes", str(path))
+    return data
 
 
 def damages() -> tuple[type[Exception], ...]:

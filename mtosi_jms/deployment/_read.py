@@ -30,6 +30,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from mtosi_jms.compression import read_file
 from mtosi_jms.deployment._model import Address, Asking, Deployment, did_you_mean
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.jms import BindingProfile, DeliveryMode, Destination, NamingContext
@@ -46,7 +47,7 @@ def read_deployment(path: str | os.PathLike[str]) -> Deployment:
     """
     file = Path(path)
     try:
-        table = tomllib.loads(file.read_text(encoding="utf-8-sig"))
+        table = tomllib.loads(read_file(file).decode("utf-8-sig"))
     except OSError as error:
         raise ConfigError(f"{file}: the deployment cannot be read: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

@@ -10,6 +10,7 @@ from urllib.parse import quote, unquote, urlsplit
 
 from lxml import etree
 
+from mtosi_jms.compression import read_file
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.namespaces import clark
 from mtosi_jms.xmlbind import parse_xml
@@ -85,6 +86,6 @@ def _imported(root: etree._Element, file: Path) -> Iterator[tuple[etree._Element
 
 def _read(file: Path) -> etree._Element:
     try:
-        return parse_xml(file.read_bytes(), source=str(file), schema=True)
+        return parse_xml(read_file(file, 64 * 2**20), source=str(file), schema=True)
     except OSError as error:
         raise ConfigError(f"{file}: {error.strerror}") from None

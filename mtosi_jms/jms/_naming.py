@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeAlias
 
+from mtosi_jms.compression import read_file
 from mtosi_jms.errors import ConfigError, NamingError
 from mtosi_jms.jms._destinations import ADMINISTERED, Destination
 from mtosi_jms.jms._jndi import FACTORY, dynamic, read_jndi
@@ -93,7 +94,7 @@ class NamingContext:
             raise ConfigError(f"names: must be a table or the path of a file, not {type(source).__name__}")
         path = Path(source)
         try:
-            data = path.read_bytes()
+            data = read_file(path)
         except OSError as exc:
             raise ConfigError(f"{path}: the names cannot be read: {exc.strerror}") from exc
         text = _decoded(data)

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from mtosi_jms.compression import read_file
 from mtosi_jms.errors import ConfigError
 
 __all__ = [
@@ -81,7 +82,7 @@ def password_in(file: str | os.PathLike[str]) -> str:
         ConfigError: the file cannot be read, or its first line is empty.
     """
     try:
-        text = Path(file).read_text(encoding="utf-8")
+        text = read_file(file).decode()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         # Without the cause: an error of decoding holds the bytes of the file.

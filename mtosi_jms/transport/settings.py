@@ -28,6 +28,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final
 
+from mtosi_jms.compression import read_file
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.masking import passwords_in
 from mtosi_jms.transport import login
@@ -141,7 +142,7 @@ def find_file() -> Path | None:
 
 def _document(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(read_file(path).decode())
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise ConfigError(f"{path}: {reason}") from None

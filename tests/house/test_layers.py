@@ -8,7 +8,7 @@ from types import ModuleType
 
 import pytest
 
-ONLY = {"transport": {"bounds", "closing", "jars", "transport", "telemetry", "jms", "errors", "masking"}}
+ONLY = {"transport": {"bounds", "closing", "compression", "jars", "transport", "telemetry", "jms", "errors", "masking"}}
 
 # No socket, thread, clock or source of identifiers: time and ids are arguments.
 PURE = ("soap", "jms", "patterns")
