@@ -183,12 +183,13 @@ class MissingExtraError(ConfigError, ImportError):
     """An optional dependency is not installed.
 
     Attributes:
-        extra: the extra of the distribution that brings it.
+        extra: the extra of the distribution that brings it; empty: none does.
     """
 
-    def __init__(self, module: str, extra: str) -> None:
+    def __init__(self, module: str, extra: str = "") -> None:
         self.extra = extra
-        super().__init__(f"{module} is not installed: pip install 'mtosi-jms[{extra}]'")
+        source = f"'mtosi-jms[{extra}]'" if extra else module
+        super().__init__(f"{module} is not installed: pip install {source}")
 
 
 class XmlError(MtosiError, ValueError):

@@ -85,6 +85,8 @@ EXAMPLES: Final = {
 }
 """For each command the arguments of an example, which `--help` shows."""
 _GLOBAL_OPTIONS: Final = ("--quiet", "--no-color")
+_READS_MUCH: Final = ("demo", "ingest", "serve", "gateway", "console")
+"""Commands that say so where the slower core reads their XML, though nobody asked for it."""
 _ELSEWHERE: Final = {"console": "_console_command"}
 """Modules of commands whose name another module has: `_console` is how all commands write."""
 
@@ -161,8 +163,19 @@ def _run(arguments: list[str]) -> int:
         from mtosi_jms.cli._providers import find_provider
 
         find_provider(args)
+    if command in _READS_MUCH:
+        _tell_slow_core()
     code: int = args.run(args)
     return code
+
+
+def _tell_slow_core() -> None:
+    from mtosi_jms.xmlbind import core
+
+    if os.environ.get("MTOSI_JMS_CORE") != "python" and core().name == "python":
+        console.note(
+            "XML is read by the Python core, slower than by the native one: mtosi-jms doctor says how to get it"
+        )
 
 
 def _shown_as(arguments: list[str]) -> list[str]:

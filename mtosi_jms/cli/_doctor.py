@@ -10,24 +10,28 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import importlib.util
+import json
+import os
 import pkgutil
 import platform
 import re
+import shlex
 import socket
 import subprocess
 import sys
+import sysconfig
 from collections.abc import Iterator, Mapping
 from importlib import metadata
 from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 from mtosi_jms.broker import find_java
 from mtosi_jms.cli import _console as console
 from mtosi_jms.cli._arguments import add_json
 from mtosi_jms.cli._bounds import bounds, show_bounds
 from mtosi_jms.cli._providers import mask_url
-from mtosi_jms.compression import ZSTD
 from mtosi_jms.errors import ConfigError, MtosiError
 from mtosi_jms.transport import login, settings
 from mtosi_jms.validation import SchemaSet
@@ -37,66 +41,15 @@ Status = Literal["ok", "missing", "fault"]
 
 PYTHON_MINIMUM: Final = (3, 11)
 JAVA_MINIMUM: Final = 17
-SPARK_MINIMUM: Final = 4
 CONNECT_SECONDS: Final = 3.0
 CORE_VARIABLE: Final = "MTOSI_JMS_CORE"
-
-# Extra -> what it is for, and (module, distribution) of what its code needs.
-EXTRAS: Final[dict[str, tuple[str, tuple[tuple[str, str], ...]]]] = {
-    "cli": ("colour, tables, progress bars and reports", (("rich", "rich"), ("jinja2", "jinja2"))),
-    "codegen": (
-        "mtosi-codegen: stubs from WSDL and XSD",
-        (("elementpath", "elementpath"), ("jinja2", "jinja2"), ("xmlschema", "xmlschema")),
-    ),
-    "docs": ("the documentation site", (("mkdocs", "mkdocs-material"), ("mkdocstrings", "mkdocstrings"))),
-    "stomp": ("brokers over STOMP", (("stomp", "stomp.py"),)),
-    "http": (
-        "SOAP over HTTP",
-        (
-            ("bcrypt", "bcrypt"),
-            ("httpx", "httpx"),
-            ("starlette", "starlette"),
-            ("uvicorn", "uvicorn"),
-            ("uvloop", "uvloop"),
-        ),
-    ),
-    "console": (
-        "the console in the browser",
-        (
-            ("bcrypt", "bcrypt"),
-            ("jinja2", "jinja2"),
-            ("httpx", "httpx"),
-            ("starlette", "starlette"),
-            ("uvicorn", "uvicorn"),
-            ("uvloop", "uvloop"),
-        ),
-    ),
-    "jvm": (
-        "providers by their Java clients",
-        (("jpype", "jpype1"),),
-    ),
-    "spark": (
-        "ingestion into Spark",
-        (
-            ("pandas", "pandas"),
-            ("pyarrow", "pyarrow"),
-            ("pyspark", "pyspark"),
-            ("jinja2", "jinja2"),
-            ("google.protobuf", "protobuf"),
-        ),
-    ),
-    "otel": (
-        "spans and metrics for OpenTelemetry",
-        (("opentelemetry.trace", "opentelemetry-api"), ("opentelemetry.sdk", "opentelemetry-sdk")),
-    ),
-    "zeep": ("calls without stubs, from a WSDL", (("zeep", "zeep"), ("elementpath", "elementpath"))),
-    "zstd": ("documents compressed with Zstandard", ((ZSTD, "backports.zstd"),)),
-    "test": ("the test suite", (("pytest", "pytest"), ("hypothesis", "hypothesis"))),
-}
+RUST_MINIMUM: Final = "1.85"
 
 # URL scheme -> extra of its transport, default port.
 SCHEMES: Final = {"stomp": ("stomp", 61613), "stomp+ssl": ("stomp", 61612)}
 _SERVED: Final = ", ".join(f"{scheme}:" for scheme in ("memory", "jvm", *SCHEMES))
+_REQUIREMENT: Final = re.compile(r"([\w.-]+)(?:.*?>=([\d.]+))?")
+_COMPARISON: Final = re.compile(r"(\w+) *(==|!=|<|>=) *['\"]([^'\"]*)['\"]")
 _ADDRESS: Final = re.compile(
     r"(?<![a-z0-9+.-])([a-z][a-z0-9+.-]*)://(?:[^@/\s]*@)?(\[[^\[\]/\s]+\]|[^:/?,;()\s]+)(?::(\d+))?", re.IGNORECASE
 )
@@ -161,8 +114,8 @@ def run(args: argparse.Namespace) -> int:
 def all_checks() -> list[Check]:
     """Every check of what is installed."""
     checks = [check_python(), check_lxml(), check_core(), check_schemas(), check_stubs()]
-    checks += [check_extra(extra) for extra in EXTRAS]
-    return [*checks, check_java(), check_spark()]
+    checks += [check_extra(extra) for extra in extras()]
+    return [*checks, check_java()]
 
 
 def check_configuration(url: str | None, environment: str | None) -> tuple[settings.Provider, Check]:
@@ -197,9 +150,29 @@ def check_lxml() -> Check:
 def check_core() -> Check:
     """Which core reads XML, and why."""
     runs = _core()
-    if isinstance(runs, Core):
-        return Check("core", "ok", f"{runs.name}: {runs.reason}")
-    return Check("core", "fault", str(runs), f"install mtosi-jms where Rust is, or unset {CORE_VARIABLE}")
+    if not isinstance(runs, Core):
+        return Check("core", "fault", str(runs), f"{_how_to_get_the_native_core()}; or unset {CORE_VARIABLE}")
+    if runs.name == "native":
+        return Check("core", "ok", f"native: {runs.reason}")
+    is_asked_for = os.environ.get(CORE_VARIABLE) == "python"
+    fix = f"unset {CORE_VARIABLE}" if is_asked_for else _how_to_get_the_native_core()
+    return Check("core", "missing", f"python, slower than native: {runs.reason}", fix)
+
+
+def _how_to_get_the_native_core() -> str:
+    if sys.implementation.name != "cpython" or sysconfig.get_config_var("Py_GIL_DISABLED"):
+        return "use CPython with its GIL: this Python cannot load the native core"
+    options, source = "--no-binary mtosi-jms", "mtosi-jms"
+    try:
+        told: Any = json.loads(metadata.distribution("mtosi-jms").read_text("direct_url.json") or "{}")
+    except metadata.PackageNotFoundError:
+        told = {}
+    if "dir_info" in told and told["url"].startswith("file:"):  # it was installed from a folder, no package index
+        options, source = "", shlex.quote(url2pathname(urlsplit(told["url"]).path))
+        if told["dir_info"].get("editable"):
+            options = "--editable"
+    words = ["pip install --force-reinstall --no-deps", *filter(None, [options]), source]
+    return f"install Rust (cargo {RUST_MINIMUM} or later) and run {' '.join(words)}, or take a wheel for this platform"
 
 
 def _core() -> Core | MtosiError:
@@ -233,27 +206,56 @@ def check_stubs() -> Check:
     return Check("stubs", "ok", f"{len(names)} modules")
 
 
+def extras() -> dict[str, dict[str, str]]:
+    """Each extra of the installed distribution: the distributions that it needs here, and the least version of each.
+
+    Empty where the package is on the path and not installed.
+    """
+    try:
+        own = metadata.distribution("mtosi-jms")
+    except metadata.PackageNotFoundError:
+        return {}
+    found: dict[str, dict[str, str]] = {
+        name: {} for name in own.metadata.get_all("Provides-Extra", ()) if name != "all"
+    }
+    for line in own.requires or ():
+        requirement, _, marker = line.partition(";")
+        compared = _COMPARISON.findall(marker)
+        extra = next((value for name, _, value in compared if name == "extra"), "")
+        if extra in found and all(_holds(*one) for one in compared if one[0] != "extra"):
+            name, least = _REQUIREMENT.match(requirement).groups("")  # type: ignore[union-attr] - each line has a name
+            found[extra][name] = least
+    return found
+
+
+def _holds(name: str, operator: str, value: str) -> bool:
+    """Whether a comparison of a marker holds here. The markers of our extras ask for nothing else."""
+    if name == "sys_platform":
+        return (sys.platform == value) is (operator == "==")
+    return (sys.version_info[:2] < _release(value)) is (operator == "<")
+
+
+def _release(version: str) -> tuple[int, ...]:
+    """The numbers at the beginning of a version."""
+    found = re.match(r"\d+(?:\.\d+)*", version)
+    return tuple(map(int, found.group().split("."))) if found else ()
+
+
 def check_extra(extra: str) -> Check:
     """The libraries of one extra: each one's version, or the line that installs it."""
-    purpose, libraries = EXTRAS[extra]
     present: list[str] = []
     missing: list[str] = []
-    for module, distribution in libraries:
-        if not _importable(module):
-            missing.append(distribution)
+    for name, least in extras().get(extra, {}).items():
+        version = _version(name)
+        if not version:
+            missing.append(f"no {name}")
+        elif () < _release(version) < _release(least):
+            missing.append(f"{name} {version} is older than {least}")
         else:
-            version = _version(distribution)
-            present.append(f"{distribution} {version}" if version else module)
-    if not missing:
-        return Check(extra, "ok", f"{purpose}: {', '.join(present)}")
-    return Check(extra, "missing", f"{purpose}: no {', '.join(missing)}", f"pip install 'mtosi-jms[{extra}]'")
-
-
-def _importable(module: str) -> bool:
-    try:
-        return importlib.util.find_spec(module) is not None
-    except (ImportError, ValueError):
-        return False
+            present.append(f"{name} {version}")
+    if missing:
+        return Check(extra, "missing", ", ".join(missing), f"pip install 'mtosi-jms[{extra}]'")
+    return Check(extra, "ok", ", ".join(present) or "needs nothing here")
 
 
 def _version(distribution: str) -> str:
@@ -279,18 +281,6 @@ def check_java() -> Check:
         return Check("java", "missing", f"{java} does not say its version", fix)
     detail = f"{match.group(1)}{match.group(2)} ({java})"
     return Check("java", "ok", detail) if int(match.group(1)) >= JAVA_MINIMUM else Check("java", "missing", detail, fix)
-
-
-def check_spark() -> Check:
-    """PySpark of a version that has the Python data source API."""
-    found = _version("pyspark")
-    fix = "pip install 'mtosi-jms[spark]'"
-    if not found:
-        return Check("spark version", "missing", f"PySpark {SPARK_MINIMUM} or later is not installed", fix)
-    major = re.match(r"\d+", found)
-    if major is None or int(major.group()) < SPARK_MINIMUM:
-        return Check("spark version", "missing", f"PySpark {found} is older than {SPARK_MINIMUM}", fix)
-    return Check("spark version", "ok", f"PySpark {found}; its workers run {sys.executable}")
 
 
 def check_broker(url: str, options: Mapping[str, Any] = MappingProxyType({})) -> list[Check]:

@@ -16,7 +16,7 @@ from mtosi_jms.errors import MissingExtraError
 try:
     import pytest
 except ImportError as error:
-    raise MissingExtraError("pytest", "test") from error
+    raise MissingExtraError("pytest") from error
 
 if TYPE_CHECKING:
     from mtosi_jms.simulator import Network
