@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import nullcontext
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -42,6 +43,8 @@ from .transport.jvm import clients
 from .transport.stomp.proxy import Proxy
 
 ROOT = Path(__file__).resolve().parent.parent
+if find_spec("mtosi_jms.xmlbind._core") is None:  # asked for, commands do not tell that it is slower
+    os.environ.setdefault("MTOSI_JMS_CORE", "python")
 SPARK_JAVA = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
 """Spark's Java processes are short: the second compiler would start only when they end."""
 

@@ -223,8 +223,7 @@ def extras() -> dict[str, dict[str, str]]:
         compared = _COMPARISON.findall(marker)
         extra = next((value for name, _, value in compared if name == "extra"), "")
         if extra in found and all(_holds(*one) for one in compared if one[0] != "extra"):
-            name, least = _REQUIREMENT.match(requirement).groups("")  # type: ignore[union-attr] - each line has a name
-            found[extra][name] = least
+            found[extra].update(_REQUIREMENT.findall(requirement)[:1])
     return found
 
 

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
 import socket
 import subprocess
 import sys
+import sysconfig
 import tomllib
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import pytest
+from packaging.requirements import Requirement
 
 from mtosi_jms.cli import _doctor as doctor
 from mtosi_jms.cli import main
 from mtosi_jms.cli._doctor import Check
 from mtosi_jms.errors import SchemaError
 from mtosi_jms.transport import PROVIDERS
+from mtosi_jms.xmlbind import Core
 
 
 @pytest.fixture
@@ -29,16 +33,38 @@ def healthy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "check_java", lambda: Check("java", "ok", "17"))
 
 
-def test_the_extras_are_those_of_the_distribution(root: Path) -> None:
-    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    declared = {
-        extra: {re.split(r"[<>=!~\[; ]", line, maxsplit=1)[0] for line in lines}
-        for extra, lines in project["optional-dependencies"].items()
-        if extra != "all"
-    }
-    known = {extra: {distribution for _, distribution in what} for extra, (_, what) in doctor.EXTRAS.items()}
-    assert known.pop("test") <= declared.pop("test")
-    assert known == declared
+def test_the_extras_are_those_that_pip_would_take(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = list(map(Requirement, metadata.requires("mtosi-jms") or ()))
+    names = {name for name in metadata.metadata("mtosi-jms").get_all("Provides-Extra", ()) if name != "all"}
+    for platform, version in itertools.product(("linux", "win32"), ((3, 11), (3, 13), (3, 14))):
+        monkeypatch.setattr(sys, "platform", platform)
+        monkeypatch.setattr(sys, "version_info", version)
+        here = {"sys_platform": platform, "python_version": "{}.{}".format(*version)}
+        assert doctor.extras() == {
+            name: {
+                one.name: next((each.version for each in one.specifier if each.operator == ">="), "")
+                for one in lines
+                if one.marker and one.marker.evaluate({**here, "extra": name})
+            }
+            for name in names
+        }
+    assert doctor.extras()["zstd"] == {}, "Python 3.14 has it"
+
+
+def test_without_an_installation_there_are_no_extras(monkeypatch: pytest.MonkeyPatch) -> None:
+    def none(name: str) -> metadata.Distribution:
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(metadata, "distribution", none)
+    assert doctor.extras() == {}
+
+
+def test_every_error_names_an_extra_that_is_there(root: Path) -> None:
+    files = itertools.chain((root / "mtosi_jms").rglob("*.py"), (root / "codegen").rglob("*.py"))
+    texts = [path.read_text(encoding="utf-8") for path in files]
+    named = {name for text in texts for name in re.findall(r'MissingExtraError\([^)]*, "(\w+)"\)', text)}
+    assert len(named) > 5
+    assert named <= doctor.extras().keys()
 
 
 def test_schemes_are_those_that_have_a_transport() -> None:
@@ -52,8 +78,8 @@ def test_json_is_one_document(capsys: pytest.CaptureFixture[str]) -> None:
     assert answer["ok"] is True
     assert all(set(check) == {"name", "status", "detail", "fix"} for check in answer["checks"])
     names = [check["name"] for check in answer["checks"]]
-    always = {"python", "lxml", "core", "schemas", "stubs", "java", "spark version", "configuration"}
-    assert always | set(doctor.EXTRAS) == set(names)
+    always = {"python", "lxml", "core", "schemas", "stubs", "java", "configuration"}
+    assert always | doctor.extras().keys() == set(names)
 
 
 @pytest.mark.parametrize(
@@ -69,17 +95,78 @@ def test_the_core_is_told_with_its_reason(wish: str, name: str | None, reason: s
     answer = json.loads(subprocess.run(command, env=environment, capture_output=True, text=True).stdout)
     assert answer["core"] == name
     (check,) = (check for check in answer["checks"] if check["name"] == "core")
-    assert check["status"] == ("fault" if name is None else "ok")
+    assert check["status"] == ("fault" if name is None else "missing")
+    assert ("slower" in check["detail"]) is (name == "python")
+    assert "unset MTOSI_JMS_CORE" in check["fix"]
     assert reason in check["detail"]
     assert answer.get("core_reason", reason) == reason
 
 
+@pytest.mark.skipif(bool(sysconfig.get_config_var("Py_GIL_DISABLED")), reason="there is none for this Python")
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ({}, "--no-binary mtosi-jms mtosi-jms"),
+        ({"url": "file:///a%20b/c", "dir_info": {}}, "'/a b/c'"),
+        ({"url": "file:///a", "dir_info": {"editable": True}}, "--editable /a"),
+        ({"url": "file:///a/mtosi_jms-1-py3-none-any.whl", "archive_info": {}}, "--no-binary mtosi-jms mtosi-jms"),
+        ({"url": "https://u:secret@host/a", "vcs_info": {}}, "--no-binary mtosi-jms mtosi-jms"),
+    ],
+)
+def test_the_python_core_is_told_with_the_line_that_mends_it(
+    root: Path, monkeypatch: pytest.MonkeyPatch, source: dict[str, object], words: str
+) -> None:
+    monkeypatch.delenv("MTOSI_JMS_CORE", raising=False)
+    monkeypatch.setattr(doctor, "core", lambda: Core("python", "this installation has no native core"))
+    monkeypatch.setattr(metadata.PathDistribution, "read_text", lambda self, name: json.dumps(source))
+    rust = tomllib.loads((root / "native" / "Cargo.toml").read_text(encoding="utf-8"))["package"]["rust-version"]
+    mend = f"install Rust (cargo {rust} or later) and run pip install --force-reinstall --no-deps {words}"
+    check = doctor.check_core()
+    assert check[:3] == ("core", "missing", "python, slower than native: this installation has no native core")
+    assert check.fix == f"{mend}, or take a wheel for this platform"
+
+
+WITHOUT_NATIVE = """
+import json, sys
+sys.modules["mtosi_jms.xmlbind._core"] = None
+from mtosi_jms.cli import main
+for words in json.loads(sys.argv[1]):
+    main(words)
+    print("end", file=sys.stderr)
+"""
+
+
+@pytest.mark.parametrize("asked_for", [False, True])
+def test_commands_say_once_that_the_core_is_the_slower_one(tmp_path: Path, asked_for: bool) -> None:
+    empty = str(tmp_path)
+    ingest = ["ingest", empty, "--out", f"{empty}/out"]
+    heavy = [["demo", "--url", "other:"], ingest, ["serve", "--url", "other:", "--destination", "queue:A"]]
+    command = [sys.executable, "-c", WITHOUT_NATIVE, json.dumps([*heavy, ["--quiet", *ingest], ["map", empty]])]
+    environment = {**os.environ, "MTOSI_JMS_CORE": "python" if asked_for else ""}
+    told = subprocess.run(command, env=environment, capture_output=True, text=True).stderr.split("end\n")
+    notes = [[line for line in part.splitlines() if "slower" in line] for part in told[:5]]
+    assert [len(found) for found in notes] == ([0] * 5 if asked_for else [1, 1, 1, 0, 0])
+    assert all(part.startswith("note: ") for part in told[:3]) is not asked_for
+
+
+def installed(monkeypatch: pytest.MonkeyPatch, versions: dict[str, str]) -> None:
+    """Have these distributions, and none else of our extras'."""
+    true_version = metadata.version
+
+    def version(name: str) -> str:
+        if name in {*versions, "mtosi-jms", "lxml"}:
+            return versions.get(name) or true_version(name)
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(metadata, "version", version)
+
+
 @pytest.mark.usefixtures("healthy")
 def test_lines_carry_the_fix(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "stomp", None)
+    installed(monkeypatch, {})
     assert main(["doctor"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    (line,) = [line for line in lines if line.startswith("--") and "stomp.py" in line]
+    (line,) = [line for line in lines if line.startswith("--") and "no stomp-py" in line]
     assert line.endswith("pip install 'mtosi-jms[stomp]'")
 
 
@@ -111,10 +198,20 @@ def test_stubs_that_do_not_import_are_a_fault(monkeypatch: pytest.MonkeyPatch) -
     assert "mtosi_jms.stubs" in check.detail
 
 
-def test_a_library_tells_its_version() -> None:
-    check = doctor.check_extra("test")
-    assert check.status == "ok"
-    assert re.search(r"pytest \d", check.detail)
+@pytest.mark.parametrize(
+    ("version", "status", "detail"),
+    [
+        ("9.0", "ok", "stomp-py 9.0"),
+        ("10.1.dev2", "ok", "stomp-py 10.1.dev2"),
+        ("of the vendor", "ok", "stomp-py of the vendor"),
+        ("8.1.2", "missing", "stomp-py 8.1.2 is older than 9.0"),
+        ("", "missing", "no stomp-py"),
+    ],
+)
+def test_a_library_tells_its_version(monkeypatch: pytest.MonkeyPatch, version: str, status: str, detail: str) -> None:
+    installed(monkeypatch, {"stomp-py": version} if version else {})
+    fix = "pip install 'mtosi-jms[stomp]'" if status == "missing" else ""
+    assert doctor.check_extra("stomp") == Check("stomp", status, detail, fix)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -144,17 +241,6 @@ def test_without_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", "")
     check = doctor.check_java()
     assert (check.status, "JAVA_HOME" in check.fix) == ("missing", True)
-
-
-@pytest.mark.parametrize(("version", "status"), [("4.3.0", "ok"), ("3.5.1", "missing"), ("", "missing")])
-def test_spark_has_to_be_new_enough(monkeypatch: pytest.MonkeyPatch, version: str, status: str) -> None:
-    def installed(distribution: str) -> str:
-        if not version:
-            raise metadata.PackageNotFoundError(distribution)
-        return version
-
-    monkeypatch.setattr(metadata, "version", installed)
-    assert doctor.check_spark().status == status
 
 
 def test_memory_needs_no_broker() -> None:
@@ -188,7 +274,7 @@ def test_every_host_of_a_failover_url_is_tried(monkeypatch: pytest.MonkeyPatch) 
         raise ConnectionRefusedError(111, "Connection refused")
 
     monkeypatch.setattr(socket, "create_connection", refuse)
-    monkeypatch.setitem(sys.modules, "stomp", None)
+    installed(monkeypatch, {})
     checks = doctor.check_broker("failover:(stomp://u:p@one:1,stomp+ssl://two)?randomize=false")
     assert [check.detail for check in checks if check.name == "broker"] == [
         "stomp://one:1: Connection refused",

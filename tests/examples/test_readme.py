@@ -8,7 +8,6 @@ import resource
 import shlex
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 
 import pytest
@@ -43,8 +42,3 @@ def test_the_commands_are_taken(line: str, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setenv("MTOSI_JMS_URL", "stomp://127.0.0.1:61613")  # as the page exports it
     words = shlex.split(line.removesuffix("&"), comments=True)
     assert parser_for(words[0]).parse_args(words).command == words[0]
-
-
-def test_every_extra_is_named() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    assert [extra for extra in project["optional-dependencies"] if f"| `{extra}` |" not in PAGE] == []

@@ -2,9 +2,9 @@
 
 Usage: python tests/house/structure.py        (`make map`)
 
-Writes the layers and packages in docs/architecture.md, the bounds in docs/security.md, and the list of public names,
-tests/house/public_names.txt. The tests beside this file hold the rules, and that what is written here is fresh. The
-order of the layers is data, in pyproject.toml.
+Writes the layers and packages in docs/architecture.md, the bounds in docs/security.md, the extras in README.md, the
+requirements in conda/recipe.yaml, and the list of public names, tests/house/public_names.txt. The tests beside this file
+hold the rules, and that what is written here is fresh. The order of the layers is data, in pyproject.toml.
 """
 
 from __future__ import annotations
@@ -16,11 +16,13 @@ import re
 import textwrap
 import tomllib
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
+
+from packaging.requirements import Requirement
 
 import mtosi_jms.bounds
 
@@ -28,9 +30,11 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "architecture.md"
 SECURITY = ROOT / "docs" / "security.md"
 NAMES = Path(__file__).with_name("public_names.txt")
-LAYERS: tuple[str, ...] = tuple(
-    tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["house"]["layers"]
-)
+README = ROOT / "README.md"
+RECIPE = ROOT / "conda" / "recipe.yaml"
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+PROJECT, HOUSE = PYPROJECT["project"], PYPROJECT["tool"]["house"]
+LAYERS: tuple[str, ...] = tuple(HOUSE["layers"])
 RANK = {name: rank for rank, name in enumerate(LAYERS)}
 
 
@@ -248,7 +252,33 @@ def _with(file: Path, name: str, lines: list[str]) -> str:
     return marked.sub(lambda found: "\n".join(lines).join(found.groups()), file.read_text(encoding="utf-8"))
 
 
+def readme() -> str:
+    """README.md with the extras as they are declared."""
+    rows = "".join(f"| `{name}` | {HOUSE['extras'][name]} |\n" for name in PROJECT["optional-dependencies"])
+    table = re.compile(r"(?<=\n\| extra \| adds \|\n\|---\|---\|\n)(\|.*\n)+")
+    return table.sub(lambda _: rows, README.read_text(encoding="utf-8"))
+
+
+def recipe() -> str:
+    """conda/recipe.yaml with the version and the requirements as they are declared."""
+    extras = _for_conda(line for lines in PROJECT["optional-dependencies"].values() for line in lines)
+    run = [f"python {PROJECT['requires-python']}", *_for_conda(PROJECT["dependencies"])]
+    text = re.sub(r'(?m)(?<=^  version: )".*"$', f'"{PROJECT["version"]}"', RECIPE.read_text(encoding="utf-8"))
+    for key, lines in ("run", run), ("run_constraints", extras):
+        block = "".join(f"    - {line}\n" for line in lines)
+        text = re.sub(rf"(?m)(?<=^  {key}:\n)(    - .*\n)+", block, text)
+    return text
+
+
+def _for_conda(lines: Iterable[str]) -> list[str]:
+    """Requirements in conda's words: without extras and markers."""
+    found = map(Requirement, lines)
+    return sorted({f"{one.name} {one.specifier}" for one in found if one.name != PROJECT["name"]})
+
+
 if __name__ == "__main__":
+    README.write_text(readme(), encoding="utf-8")
+    RECIPE.write_text(recipe(), encoding="utf-8")
     PAGE.write_text(page(), encoding="utf-8")
     SECURITY.write_text(security(), encoding="utf-8")
     NAMES.write_text(public_names(), encoding="utf-8")

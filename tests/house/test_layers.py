@@ -77,6 +77,8 @@ def test_the_map_is_fresh(structure: ModuleType) -> None:
     """After a change: make map."""
     assert structure.PAGE.read_text(encoding="utf-8") == structure.page()
     assert structure.SECURITY.read_text(encoding="utf-8") == structure.security()
+    assert structure.README.read_text(encoding="utf-8") == structure.readme()
+    assert structure.RECIPE.read_text(encoding="utf-8") == structure.recipe()
 
 
 @pytest.mark.parametrize("narrow", ONLY)

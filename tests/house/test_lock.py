@@ -14,9 +14,9 @@ ROOT = Path(__file__).resolve().parents[2]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 PROJECT, GROUPS = PYPROJECT["project"], PYPROJECT["dependency-groups"]
 EXTRAS = [line for lines in PROJECT["optional-dependencies"].values() for line in lines if "mtosi-jms[" not in line]
-OF_THE_CHECKOUT = [*PROJECT["dependencies"], *PYPROJECT["build-system"]["requires"], *EXTRAS, *GROUPS["dev"]]
+NEEDED = [*PROJECT["dependencies"], *PYPROJECT["build-system"]["requires"], *EXTRAS, *GROUPS["test"], *GROUPS["docs"]]
 LOCKS = {
-    "requirements.lock": OF_THE_CHECKOUT,
+    "requirements.lock": [*NEEDED, *(line for line in GROUPS["dev"] if isinstance(line, str))],
     "release.lock": [*PYPROJECT["build-system"]["requires"], *GROUPS["release"]],
 }
 ENTRY = re.compile(r"(?P<name>[\w.-]+)==(?P<version>\S+)(?: ; [^\n]+)? \\\n(?: +--hash=sha256:[0-9a-f]{64}(?: \\)?\n)+")
