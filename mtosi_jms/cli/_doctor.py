@@ -114,7 +114,10 @@ def run(args: argparse.Namespace) -> int:
 def all_checks() -> list[Check]:
     """Every check of what is installed."""
     checks = [check_python(), check_lxml(), check_core(), check_schemas(), check_stubs()]
-    checks += [check_extra(extra) for extra in extras()]
+    unknown = Check(
+        "extras", "missing", "not known: mtosi-jms is on the path and not installed", "pip install mtosi-jms"
+    )
+    checks += [check_extra(extra) for extra in extras()] or [unknown]
     return [*checks, check_java()]
 
 
@@ -144,7 +147,7 @@ def check_lxml() -> Check:
     from lxml import etree
 
     libxml2 = ".".join(map(str, etree.LIBXML_VERSION))
-    return Check("lxml", "ok", f"{metadata.version('lxml')} with libxml2 {libxml2}")
+    return Check("lxml", "ok", f"{_version('lxml')} with libxml2 {libxml2}")
 
 
 def check_core() -> Check:

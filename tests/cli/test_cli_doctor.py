@@ -51,12 +51,14 @@ def test_the_extras_are_those_that_pip_would_take(monkeypatch: pytest.MonkeyPatc
     assert doctor.extras()["zstd"] == {}, "Python 3.14 has it"
 
 
-def test_without_an_installation_there_are_no_extras(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("healthy")
+def test_without_an_installation_the_extras_are_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
     def none(name: str) -> metadata.Distribution:
         raise metadata.PackageNotFoundError(name)
 
     monkeypatch.setattr(metadata, "distribution", none)
-    assert doctor.extras() == {}
+    (check,) = (check for check in doctor.all_checks() if check.name == "extras")
+    assert (check.status, bool(check.fix)) == ("missing", True)
 
 
 def test_every_error_names_an_extra_that_is_there(root: Path) -> None:
