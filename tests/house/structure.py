@@ -3,8 +3,8 @@
 Usage: python tests/house/structure.py        (`make map`)
 
 Writes the layers and packages in docs/architecture.md, the bounds in docs/security.md, the extras in README.md, the
-requirements in conda/recipe.yaml, and the list of public names, tests/house/public_names.txt. The tests beside this file
-hold the rules, and that what is written here is fresh. The order of the layers is data, in pyproject.toml.
+requirements in conda/recipe.yaml, and the list of public names, tests/house/public_names.txt. The tests beside this
+file hold the rules, and that what is written here is fresh. The order of the layers is data, in pyproject.toml.
 """
 
 from __future__ import annotations
