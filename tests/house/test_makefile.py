@@ -104,7 +104,7 @@ def test_a_named_python_is_checked_too(make: Make) -> None:
 
 
 def test_a_python_without_venv_is_named_as_such(make: Make) -> None:
-    without = f'case "$2" in *ensurepip*) exit 1;; esac\nexec {sys.executable} "$@"'
+    without = f'case "$2" in *ensurepip*) exit 1;; esac\nexec {shlex.quote(sys.executable)} "$@"'
     assert "Python has no venv module: on Debian or Ubuntu, apt-get install python3-venv" in only_line(
         make("check", python=without)
     )
@@ -112,7 +112,7 @@ def test_a_python_without_venv_is_named_as_such(make: Make) -> None:
 
 def test_the_demo_goes_to_the_broker_that_is_named(make: Make) -> None:
     given = ("-n", "demo", "URL=failover:(stomp://a,stomp://b)?x=1&y=it's", "ARGS=--elements 5")
-    result = make(*given, java=java_of("17"), python=f'exec {sys.executable} "$@"', URL="of-the-shell")
+    result = make(*given, java=java_of("17"), python=f'exec {shlex.quote(sys.executable)} "$@"', URL="of-the-shell")
     assert result.returncode == 0, result.stderr
     (line,) = (line for line in result.stdout.splitlines() if "bin/mtosi-jms demo" in line)
     assert shlex.split(line)[1:] == ["demo", "--url", "failover:(stomp://a,stomp://b)?x=1&y=it's", "--elements", "5"]
