@@ -39,6 +39,10 @@ _stops: Final[list[Stopping]] = []
 """The stops that signals set now: at most one in a process of its own."""
 
 
+_ended: Final[list[bool]] = []
+"""Of each stop that is over, whether its command ended in order."""
+
+
 def in_order_from_now() -> None:
     """A command that says that it is ready ends in order: a signal may come before it looks at its stop."""
     for stop in _stops:
@@ -55,6 +59,7 @@ def listening(stop: Stopping) -> Iterator[None]:
     try:
         yield
     finally:
+        _ended.append(stop.in_order)
         _stops.remove(stop)
 
 
@@ -64,6 +69,8 @@ def within_a_second() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
+    _ended.clear()
+    _numbers.clear()
     read, write = os.pipe()
     os.set_blocking(write, False)
     former_handler = signal.signal(signal.SIGTERM, _interrupt)
@@ -119,7 +126,8 @@ def _watch(read: int) -> None:
 
 def _end() -> None:
     stop = _stops[-1] if _stops else None
-    if stop is not None and stop.in_order:
+    is_late = len(_numbers) == 1 and any(_ended)  # the command has seen the signal before this thread did
+    if (stop is not None and stop.in_order) or (stop is None and is_late):
         return
     _is_ending.set()
     pause = threading.Event()  # never set
