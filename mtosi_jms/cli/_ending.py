@@ -69,8 +69,8 @@ def within_a_second() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    _ended.clear()
-    _numbers.clear()
+    for of_an_earlier_command in (_ended, _numbers, _came):
+        of_an_earlier_command.clear()
     read, write = os.pipe()
     os.set_blocking(write, False)
     former_handler = signal.signal(signal.SIGTERM, _interrupt)
