@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 from dataclasses import asdict, dataclass
@@ -11,6 +10,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from mtosi_jms.errors import ConfigError
+from mtosi_jms.files import lock_file
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,17 +48,16 @@ class KeptConnections:
         self.left = False
         try:
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            self._lock = os.open(path.with_name(f"{path.name}.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            lock = lock_file(path.with_name(f"{path.name}.lock"))
         except OSError as error:
             raise ConfigError(f"{error.filename}: {error.strerror}") from error
+        if lock is None:
+            raise ConfigError(f"{path}: another process has these connections")
+        self._lock = lock
         try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self.name, self.port, self._proxies = self._read()
-        except BlockingIOError:
-            os.close(self._lock)
-            raise ConfigError(f"{path}: another process has these connections") from None
         except BaseException:
-            os.close(self._lock)
+            self._lock.close()
             raise
         self._earlier = dict(self._proxies)
 
@@ -77,7 +76,7 @@ class KeptConnections:
         text = json.dumps({"name": self.name, "port": self.port, "proxies": proxies})
         new = self._path.with_name(f"{self._path.name}.new")
         try:
-            descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+            descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
             with os.fdopen(descriptor, "w", encoding="utf-8") as file:
                 file.write(text)
                 file.flush()
@@ -105,6 +104,4 @@ class KeptConnections:
 
     def close(self) -> None:
         """Releases the file for another process."""
-        if self._lock >= 0:
-            os.close(self._lock)
-            self._lock = -1
+        self._lock.close()

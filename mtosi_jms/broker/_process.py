@@ -88,9 +88,9 @@ def write_private(files: Mapping[Path, str], folders: Iterable[Path] = ()) -> No
         for folder in folders:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         for path, text in files.items():
-            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
             with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                os.fchmod(descriptor, 0o600)
+                path.chmod(0o600)
                 file.truncate()
                 file.write(text)
     except OSError as error:
@@ -261,14 +261,20 @@ class BrokerProcess:
         """Pauses it: its connections stay open, and nothing answers, from the moment when this returns.
 
         The signal alone stops the threads of a Java machine one by one: on Linux it waits until the last one stands.
+
+        Raises:
+            ConfigError: Windows, which cannot do that.
         """
+        if not hasattr(signal, "SIGSTOP"):
+            raise ConfigError("Windows cannot pause a process")
         self._process.send_signal(signal.SIGSTOP)
         if sys.platform == "linux":
             os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
 
     def resume(self) -> None:
         """Resumes it after `pause`."""
-        self._process.send_signal(signal.SIGCONT)
+        if hasattr(signal, "SIGCONT"):
+            self._process.send_signal(signal.SIGCONT)
 
     def _tail(self) -> str:
         lines = [line for line in self._written().splitlines() if not line.startswith("\tat ")]

@@ -17,6 +17,7 @@ from typing import IO, Any, Self
 
 from mtosi_jms.bulk._terms import Compression, Packing
 from mtosi_jms.errors import ConfigError, SpoolError
+from mtosi_jms.files import sync
 
 
 class BulkFile:
@@ -111,7 +112,7 @@ class BulkFile:
             self._part.replace(self.path)
             failing.pop_all()
         with _reporting(self.path):
-            _sync(self.path.parent)
+            sync(self.path.parent)
 
     def _discard(self) -> None:
         with suppress(OSError, ValueError, tarfile.TarError):
@@ -129,11 +130,3 @@ def _reporting(path: Path) -> Iterator[None]:
         raise
     except OSError as error:
         raise SpoolError(str(path), error.strerror or str(error)) from error
-
-
-def _sync(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

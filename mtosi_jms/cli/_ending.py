@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import socket
 import sys
 import threading
 from collections.abc import Iterator
@@ -71,11 +72,11 @@ def within_a_second() -> Iterator[None]:
         return
     for of_an_earlier_command in (_ended, _numbers, _came):
         of_an_earlier_command.clear()
-    read, write = os.pipe()
-    os.set_blocking(write, False)
+    read, write = socket.socketpair()  # Windows wants a socket here
+    write.setblocking(False)
     former_handler = signal.signal(signal.SIGTERM, _interrupt)
-    # A handler waits for the main thread, which may be in a call of C or Java. The pipe tells at once.
-    former = signal.set_wakeup_fd(write, warn_on_full_buffer=False)
+    # A handler waits for the main thread, which may be in a call of C or Java. The socket tells at once.
+    former = signal.set_wakeup_fd(write.fileno(), warn_on_full_buffer=False)
     watching = threading.Thread(target=_watch, args=(read,), name="ending", daemon=True)
     watching.start()
     try:
@@ -83,9 +84,9 @@ def within_a_second() -> Iterator[None]:
     finally:
         _is_over.set()
         signal.signal(signal.SIGTERM, former_handler)
-        if signal.set_wakeup_fd(former) not in (write, -1):
+        if signal.set_wakeup_fd(former) not in (write.fileno(), -1):
             signal.set_wakeup_fd(-1)
-        os.close(write)  # after a signal the thread goes on: the interpreter's own end may take long
+        write.close()  # after a signal the thread goes on: the interpreter's own end may take long
         watching.join(0 if _is_ending.is_set() else None)
 
 
@@ -115,13 +116,13 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
-def _watch(read: int) -> None:
-    while number := os.read(read, 1):
-        if number[0] in (signal.SIGINT, signal.SIGTERM):
-            _numbers.append(number[0])
-            _came.set()
-            _end()
-    os.close(read)
+def _watch(read: socket.socket) -> None:
+    with read:
+        while number := read.recv(1):
+            if number[0] in (signal.SIGINT, signal.SIGTERM):
+                _numbers.append(number[0])
+                _came.set()
+                _end()
 
 
 def _end() -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import os
 import select
+import socket
 import threading
 from collections.abc import Callable, Iterator
 
@@ -30,15 +30,15 @@ class Stop(Closeable):
     def __init__(self, *, is_prompt: bool = False) -> None:
         self.in_order = False
         self._is_prompt = is_prompt
-        self._read, self._write = os.pipe()
-        os.set_blocking(self._write, False)
+        self._read, self._write = socket.socketpair()  # on Windows `select` knows no pipes
+        self._write.setblocking(False)
         self._is_set = False
 
     def set(self) -> None:
         """Tell the command to end, and wake it if it waits."""
         self._is_set = True
-        with contextlib.suppress(OSError):  # a full pipe wakes as well
-            os.write(self._write, b"!")
+        with contextlib.suppress(OSError):  # a full buffer wakes as well
+            self._write.send(b"!")
 
     def is_set(self) -> bool:
         """Whether the command is to end."""
@@ -53,9 +53,9 @@ class Stop(Closeable):
         return self._is_set
 
     def close(self) -> None:
-        """Close the pipe."""
-        os.close(self._read)
-        os.close(self._write)
+        """Close the sockets."""
+        self._read.close()
+        self._write.close()
 
 
 @contextlib.contextmanager

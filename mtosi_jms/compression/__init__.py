@@ -95,7 +95,8 @@ def open_file(path: str | os.PathLike[str]) -> IO[bytes]:
         if not os.path.realpath(path).startswith(_DESCRIPTORS):
             stream.close()
             raise OSError(errno.EINVAL, NOT_REGULAR, str(path))
-        os.set_blocking(stream.fileno(), True)
+        if hasattr(os, "set_blocking"):  # Windows opened it as it stays
+            os.set_blocking(stream.fileno(), True)
     return stream
 
 

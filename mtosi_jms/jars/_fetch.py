@@ -7,7 +7,6 @@ files of a set, or none.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import http.client
 import os
@@ -19,6 +18,7 @@ import threading
 import time
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -28,6 +28,7 @@ from urllib.request import Request, urlopen
 
 from mtosi_jms.bounds import BOUNDS
 from mtosi_jms.errors import ConfigError
+from mtosi_jms.files import lock_file
 from mtosi_jms.jars._repository import Repository, home, repositories
 
 _SECONDS: Final = BOUNDS.download_time
@@ -78,8 +79,9 @@ def fetch(name: str, what: str) -> list[Path]:
     if _missing(folder, wanted):
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            with (folder / ".lock").open("wb") as lock:
-                fcntl.flock(lock, fcntl.LOCK_EX)  # one fetches, the others find what it fetched
+            while (lock := lock_file(folder / ".lock", seconds=_SECONDS)) is None:
+                pass  # one fetches, the others find what it fetched
+            with closing(lock):
                 for left in folder.glob(f"{_PART}*"):  # by a process that was killed
                     shutil.rmtree(left, ignore_errors=True)
                 missing = _missing(folder, wanted)

@@ -110,7 +110,7 @@ class SessionServer:
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
-        self._listener = Listener(family="AF_UNIX")  # in a folder of this process that only its user can open
+        self._listener = Listener()  # in a folder of this process that only its user can open
         self.address = str(self._listener.address)
         Thread(target=self._accept, name="mtosi-streams", daemon=True).start()
 
@@ -194,7 +194,7 @@ class EngineStream(LandingStream):
     def __init__(self, settings: SourceOptions, options: StreamOptions, schema: pa.Schema) -> None:
         super().__init__(settings, options, schema)
         self._address = ""
-        self._server: Connection[Any, Any] | None = None
+        self._server: Any = None
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state that a worker needs, without the connection."""
@@ -212,7 +212,7 @@ class EngineStream(LandingStream):
         """
         try:
             if self._server is None:
-                self._server = Client(self._address, "AF_UNIX")
+                self._server = Client(self._address)
             self._server.send((name, arguments))
             answer = self._server.recv()
         except (EOFError, OSError) as error:

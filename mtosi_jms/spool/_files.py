@@ -9,6 +9,7 @@ from pathlib import Path
 
 from mtosi_jms.compression import scheme_of
 from mtosi_jms.errors import SpoolError
+from mtosi_jms.files import sync
 
 
 @contextmanager
@@ -31,15 +32,14 @@ def write_synced(path: Path, data: bytes, *, new: bool) -> None:
         FileExistsError: `new` is set and the file exists.
         OSError: the file cannot be written.
     """
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | (os.O_EXCL if new else os.O_TRUNC), 0o666)
+    file = path.open("xb" if new else "wb", buffering=0)
     try:
-        write_all(descriptor, data)
-        os.fsync(descriptor)
+        with file:
+            write_all(file.fileno(), data)
+            os.fsync(file.fileno())
     except OSError:
         remove(path)
         raise
-    finally:
-        os.close(descriptor)
 
 
 def remove(path: Path) -> None:
@@ -53,15 +53,6 @@ def write_all(descriptor: int, data: bytes) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(descriptor, view) :]
-
-
-def sync_folder(folder: Path) -> None:
-    """Makes changes of the names in a folder durable: files that were created, renamed or removed."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def check_here(folder: Path) -> None:
@@ -89,6 +80,6 @@ def make_folder(folder: Path) -> None:
             above = above.parent
         folder.mkdir(parents=True, exist_ok=True)
         for made in missing:
-            sync_folder(made.parent)
+            sync(made.parent)
         if not os.access(folder, os.W_OK | os.X_OK):
             raise SpoolError(str(folder), "no permission to write here")

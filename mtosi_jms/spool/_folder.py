@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
+import sqlite3
 import stat
-import time
-from contextlib import suppress
+from contextlib import closing, suppress
 from io import FileIO
 from pathlib import Path
 from typing import Final
 
 from mtosi_jms.errors import SpoolError, SpoolInUseError
-from mtosi_jms.spool._files import check_here, make_folder, reporting, sync_folder, write_all
+from mtosi_jms.files import lock_file, sync
+from mtosi_jms.spool._files import check_here, make_folder, reporting, write_all
 
 log = logging.getLogger(__package__)
 
@@ -46,28 +48,25 @@ class PrivateFolder:
 
     def __init__(self, path: Path, *, make: bool) -> None:
         self.path = path
-        self._locks: list[FileIO] = []
+        self._locks: list[sqlite3.Connection] = []
         if make:
             _make(path)
         _check(path)
         with reporting(path):
-            disk = os.statvfs(path)
-        self.room = min(_ROOM, disk.f_blocks * disk.f_frsize // 8)
+            self.room = min(_ROOM, shutil.disk_usage(path).total // 8)
 
-    def lock(self, name: str, *, wait: bool) -> FileIO:
+    def lock(self, name: str, *, wait: bool) -> sqlite3.Connection:
         """Locks a file until the folder is closed.
 
         Raises:
             SpoolInUseError: another process or object has locked it.
         """
         with reporting(self.path / name):
-            self._locks.append(FileIO(self.path / name, "a", opener=open_private))
-        give_up = time.monotonic() + (_PATIENCE if wait else 0)
-        while not flock(self._locks[-1]):
-            if time.monotonic() >= give_up:
-                raise SpoolInUseError(str(self.path), "another process, or object, has it open")
-            time.sleep(0.005)
-        return self._locks[-1]
+            lock = lock_file(self.path / name, seconds=_PATIENCE if wait else 0)
+        if lock is None:
+            raise SpoolInUseError(str(self.path), "another process, or object, has it open")
+        self._locks.append(lock)
+        return lock
 
     def enter(self, owner: str) -> None:
         """Locks the file of an inbox that is being opened, and removes the files of dead processes."""
@@ -78,17 +77,19 @@ class PrivateFolder:
     def lives(self, owner: str) -> bool:
         """Whether the inbox `owner` is open."""
         path = self.path / f"owner-{owner}.lock"
-        with suppress(OSError, ValueError), FileIO(path, "r+") as file:
-            if not flock(file):
+        with suppress(OSError, ValueError):
+            if not path.exists():
+                return False
+            if (lock := lock_file(path)) is None:
                 return True
-            path.unlink(missing_ok=True)
+            with closing(lock):
+                path.unlink(missing_ok=True)
         return False
 
     def free(self) -> int:
         """Returns the free bytes on the file system."""
         with reporting(self.path):
-            disk = os.statvfs(self.path)
-        return disk.f_bavail * disk.f_frsize
+            return shutil.disk_usage(self.path).free
 
     def has_reserve(self) -> bool:
         """Whether there is a reserve. If so, a database was made."""
@@ -100,7 +101,7 @@ class PrivateFolder:
         if self.has_reserve():
             return
         try:
-            with FileIO(path, "a", opener=open_private) as file:
+            with FileIO(path, "a", opener=private) as file:
                 if hasattr(os, "posix_fallocate"):  # macOS has none
                     os.posix_fallocate(file.fileno(), 0, self.room)
                 else:
@@ -118,24 +119,13 @@ class PrivateFolder:
         return False
 
     def close(self) -> None:
-        for file in self._locks:
-            file.close()
+        for lock in self._locks:
+            lock.close()
 
 
-def open_private(path: str, flags: int) -> int:
-    """Opens a file that only its owner may read, without following a link."""
-    return os.open(path, flags | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-
-
-def flock(file: FileIO) -> bool:
-    """Tries to lock a file; returns whether that was possible at once."""
-    import fcntl  # missing on Windows, where the package must still be importable
-
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
+def private(path: str, flags: int) -> int:
+    """Opens a file for `open`; one that is new belongs to its owner alone."""
+    return os.open(path, flags, 0o600)
 
 
 def _make(folder: Path) -> None:
@@ -143,7 +133,7 @@ def _make(folder: Path) -> None:
     make_folder(folder.parent)
     with reporting(folder), suppress(FileExistsError):
         folder.mkdir(mode=0o700)
-        sync_folder(folder.parent)
+        sync(folder.parent)
 
 
 def _check(folder: Path) -> None:
@@ -152,6 +142,8 @@ def _check(folder: Path) -> None:
         status = folder.stat()
         if not stat.S_ISDIR(status.st_mode):
             raise SpoolError(str(folder), "is not a folder")
+        if not hasattr(os, "geteuid"):
+            return  # who may read it stands in lists of Windows, which a folder takes from the one above
         if status.st_uid != os.geteuid():
             raise SpoolError(str(folder), f"is another user's (uid {status.st_uid}); only its owner may use it")
         if status.st_mode & 0o077:

@@ -17,15 +17,17 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from io import FileIO
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from mtosi_jms.closing import Closeable
 from mtosi_jms.compression import is_document_name, open_file
 from mtosi_jms.errors import ConfigError, SpoolError
+from mtosi_jms.files import sync
 from mtosi_jms.jms.message import JmsMessage
 from mtosi_jms.jms.soap_jms import self_describing
-from mtosi_jms.spool._files import make_folder, remove, reporting, sync_folder, write_all, write_synced
+from mtosi_jms.spool._files import make_folder, remove, reporting, write_all, write_synced
 from mtosi_jms.spool._sidecar import Sidecar, decode_sidecar, encode_sidecar
 
 _CHUNK: Final = 65_536
@@ -66,10 +68,10 @@ class AckLog(Closeable):
         self._lock = threading.Lock()
         make_folder(self.path.parent)
         with reporting(self.path):
-            self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
+            self._file = self.path.open("a+b", buffering=0)
             try:
-                _cut_torn_line(self._descriptor)
-                sync_folder(self.path.parent)
+                _cut_torn_line(self._file)
+                sync(self.path.parent)
             except OSError:
                 self.close()
                 raise
@@ -82,17 +84,15 @@ class AckLog(Closeable):
         """
         line = json.dumps(acknowledgement._asdict()).encode("ascii") + b"\n"
         with self._lock, reporting(self.path):
-            if self._descriptor < 0:
+            if self._file.closed:
                 raise SpoolError(str(self.path), "the acknowledgement log is closed")
-            write_all(self._descriptor, line)
-            os.fsync(self._descriptor)
+            write_all(self._file.fileno(), line)
+            os.fsync(self._file.fileno())
 
     def close(self) -> None:
         """Closes the file. May be called again."""
         with self._lock:
-            if self._descriptor >= 0:
-                os.close(self._descriptor)
-                self._descriptor = -1
+            self._file.close()
 
 
 def read_acknowledgements(path: str | os.PathLike[str]) -> list[Acknowledgement]:
@@ -120,20 +120,21 @@ def _read_line(path: Path, number: int, line: bytes) -> Acknowledgement:
     return Acknowledgement(*values)
 
 
-def _cut_torn_line(descriptor: int) -> None:
+def _cut_torn_line(file: FileIO) -> None:
     """Shortens the file to the end of its last whole line."""
-    end = os.fstat(descriptor).st_size
+    end = file.seek(0, os.SEEK_END)
     keep = end
     while keep:
         start = max(0, keep - _CHUNK)
-        at = os.pread(descriptor, keep - start, start).rfind(b"\n")
+        file.seek(start)
+        at = file.read(keep - start).rfind(b"\n")
         if at >= 0:
             keep = start + at + 1
             break
         keep = start
     if keep < end:
-        os.ftruncate(descriptor, keep)
-        os.fsync(descriptor)
+        file.truncate(keep)
+        os.fsync(file.fileno())
 
 
 _ENVELOPE: Final = ".xml"
@@ -346,7 +347,7 @@ class Spool:
                 remove(unfinished)
                 remove(self.folder / (name + _SIDECAR))
                 raise
-            sync_folder(self.folder)
+            sync(self.folder)
         return SpoolEntry(path=path, facts=facts, received_ms=received_ms, sha256=sha256)
 
     def _reserve(self, received_ms: int, sha256: str, sidecar: bytes) -> str:

@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from mtosi_jms.errors import JournalDamageError, SpoolError, SpoolFullError, SpoolInUseError
-from mtosi_jms.spool._files import reporting, sync_folder
-from mtosi_jms.spool._folder import LOCK, flock, open_private
+from mtosi_jms.files import lock_file, sync
+from mtosi_jms.spool._files import reporting
+from mtosi_jms.spool._folder import LOCK, private
 from mtosi_jms.spool._inspection import check_kind
 from mtosi_jms.spool._store import (
     APPLICATION_IDS,
@@ -132,11 +133,12 @@ def _alone(folder: Path, why: str) -> Iterator[None]:
     with ExitStack() as stack:
         for path in (folder / LOCK, *folder.glob("owner-*.lock")):
             with reporting(path):
-                file = stack.enter_context(FileIO(path, "a", opener=open_private))
-            if not flock(file):
+                lock = lock_file(path)
+            if lock is None:
                 raise SpoolInUseError(
                     str(folder), f"{why}; an outbox or inbox has it open: end its process, and verify once more"
                 )
+            stack.enter_context(closing(lock))
         yield
 
 
@@ -157,7 +159,7 @@ def _rescue(folder: Path, why: str) -> tuple[Path, list[str]]:
             for suffix in _existing(path):
                 os.link(f"{path}{suffix}", f"{kept}{suffix}")
             (folder / _NEW).rename(folder / RESCUED)
-            sync_folder(folder)
+            sync(folder)
             finish_rescue(folder)
         except sqlite3.Error as error:
             if getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
@@ -173,7 +175,7 @@ def _existing(path: Path) -> list[str]:
 
 
 def _copy(source: Path, target: Path) -> None:
-    with source.open("rb") as data, FileIO(target, "w", opener=open_private) as copy:
+    with source.open("rb") as data, FileIO(target, "w", opener=private) as copy:
         shutil.copyfileobj(data, copy, 1024 * 1024)
 
 
@@ -273,7 +275,7 @@ class _Salvage:
 
 def _opened(path: Path) -> sqlite3.Connection:
     with suppress(FileExistsError):
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     database = sqlite3.connect(path, isolation_level=None)
     database.text_factory = lambda text: text.decode("utf-8", "replace")
     return database

@@ -27,9 +27,10 @@ from mtosi_jms.errors import (
     SpoolFullError,
     SpoolInUseError,
 )
+from mtosi_jms.files import sync
 from mtosi_jms.jms.ids import random_id
 from mtosi_jms.jms.message import JmsMessage
-from mtosi_jms.spool._files import reporting, sync_folder
+from mtosi_jms.spool._files import reporting
 from mtosi_jms.spool._folder import LOCK, PrivateFolder
 from mtosi_jms.spool._sidecar import decode_facts, encode_facts
 
@@ -195,7 +196,7 @@ class Store:
             raise JournalDamageError(str(self._path), "gone, or empty: its messages are lost; name a new folder")
         if not self._path.exists():
             with reporting(self._path):
-                os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
+                os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
         self._guarded(self._connect, reserve=True)
         if not self.execute("PRAGMA application_id").fetchone()[0]:
             self.write(partial(make_tables, self.execute, self.kind), sync=True)
@@ -546,7 +547,7 @@ def finish_rescue(folder: Path) -> None:
         for suffix in "-wal", "-shm":  # of the damaged one: SQLite would take them for the new one's
             path.with_name(path.name + suffix).unlink(missing_ok=True)
         rescued.replace(path)
-        sync_folder(folder)
+        sync(folder)
 
 
 _stores: Final[weakref.WeakSet[Store]] = weakref.WeakSet()

@@ -25,18 +25,18 @@ from __future__ import annotations
 
 import ctypes
 import errno
-import fcntl
 import json
 import os
 import shutil
 import time
 import uuid
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
 from mtosi_jms.errors import SpoolError, SpoolInUseError
+from mtosi_jms.files import lock_file, sync
 from mtosi_jms.spark.jobs._lake import is_committed
 
 REPORT: Final = "_report"
@@ -238,7 +238,7 @@ def _exchange(one: Path, other: Path) -> bool:
     """Let two folders change places in one step; false if the system cannot do that."""
     try:
         rename = ctypes.CDLL(None).renameat2
-    except (OSError, AttributeError):
+    except (OSError, AttributeError, TypeError):  # the last is Windows'
         return False
     return bool(rename(_AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), _RENAME_EXCHANGE) == 0)
 
@@ -254,28 +254,15 @@ def _inode(path: Path) -> int | None:
 def _locked(out: Path) -> Iterator[None]:
     """Lock a folder against other jobs; the system releases the lock when the process ends."""
     with _as_spool_error(out):
-        handle = _acquire(out / _LOCK)
-    try:
-        yield
-    finally:
-        with suppress(OSError):
-            (out / _LOCK).unlink()
-        os.close(handle)
-
-
-def _acquire(path: Path) -> int:
-    while True:
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        lock = lock_file(out / _LOCK)
+    if lock is None:
+        raise SpoolInUseError(str(out), "another job works on it: wait for its end")
+    with closing(lock):
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            os.close(handle)
-            if isinstance(error, BlockingIOError):
-                raise SpoolInUseError(str(path.parent), "another job works on it: wait for its end") from None
-            raise
-        if os.fstat(handle).st_ino == _inode(path):
-            return handle
-        os.close(handle)  # the previous job has removed this lock file: a lock on it would not keep other jobs out
+            yield
+        finally:
+            with suppress(OSError):
+                (out / _LOCK).unlink()
 
 
 @contextmanager
@@ -296,11 +283,8 @@ def _sync_tree(folder: Path) -> None:
 
 
 def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        os.fsync(handle)
+        sync(path)
     except OSError as error:
         if error.errno not in _NO_SYNC:
             raise
-    finally:
-        os.close(handle)

@@ -55,7 +55,8 @@ def _after_fork() -> None:
 
 jpype: Any = None
 """The module `jpype`, once the machine runs."""
-os.register_at_fork(after_in_child=_after_fork)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def start() -> Any:
