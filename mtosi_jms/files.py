@@ -38,23 +38,25 @@ def lock_file(path: Path, *, seconds: float = 0.0) -> sqlite3.Connection | None:
 
 def _try(path: Path) -> sqlite3.Connection | None:
     while True:
-        with suppress(FileExistsError):  # SQLite would make it for all to read
-            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
         before = _identity(path)
-        lock = sqlite3.connect(path, 0, isolation_level=None, check_same_thread=False)
         try:
-            lock.execute("BEGIN EXCLUSIVE")
+            lock = sqlite3.connect(path, 0, isolation_level=None, check_same_thread=False)
+            try:
+                lock.execute("BEGIN EXCLUSIVE")
+            except BaseException:
+                lock.close()
+                raise
         except sqlite3.Error as error:
-            lock.close()
             if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY:
                 return None
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))  # the system may say more
             raise OSError(errno.EIO, f"cannot be locked: {error}", str(path)) from error
-        except BaseException:
-            lock.close()
-            raise
         if before is not None and before == _identity(path):
             return lock
-        lock.close()  # its holder removed the file before it let go: this lock keeps nobody out
+        if before is None:  # SQLite has made it for all to read
+            with suppress(FileNotFoundError):
+                path.chmod(0o600)
+        lock.close()  # else its holder removed the file before it let go: this lock keeps nobody out
 
 
 def _identity(path: Path) -> tuple[int, int, int] | None:

@@ -1,0 +1,106 @@
+"""Locks of files between processes and threads."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from mtosi_jms.files import lock_file, sync
+
+HOLDER = """
+import sys
+from pathlib import Path
+from mtosi_jms.files import lock_file
+lock = lock_file(Path(sys.argv[1]))
+print(lock is not None, flush=True)
+sys.stdin.read()
+"""
+
+
+def holder(path: Path) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", HOLDER, str(path)]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "ü ?#%.lock"
+
+
+def test_one_process_has_it_until_it_ends(path: Path) -> None:
+    with holder(path) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "True\n"
+        assert lock_file(path) is None
+        other.kill()
+    lock = lock_file(path, seconds=30)
+    assert lock is not None
+    with closing(lock), holder(path) as refused:
+        assert refused.communicate("")[0] == "False\n"
+    assert (path.read_bytes(), path.stat().st_mode & 0o777) == (b"", 0o600)
+
+
+def test_one_of_many_threads_has_it(path: Path) -> None:
+    most = inside = 0
+
+    def work() -> None:
+        nonlocal most, inside
+        for _ in range(10):
+            lock = lock_file(path, seconds=60)
+            assert lock is not None
+            with closing(lock):
+                inside += 1
+                most = max(most, inside)
+                inside -= 1
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert most == 1
+
+
+def test_a_refused_one_takes_nothing_from_its_holder(path: Path) -> None:
+    lock = lock_file(path)
+    assert lock is not None
+    with closing(lock):
+        assert lock_file(path) is None
+        with holder(path) as other:
+            assert other.communicate("")[0] == "False\n"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="a system without forks")
+def test_a_fork_does_not_keep_it(path: Path) -> None:
+    lock = lock_file(path)
+    assert lock is not None
+    child = os.fork()
+    if not child:
+        lock.close()
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    assert lock_file(path) is None
+    lock.close()
+
+
+def test_what_is_no_lock_file_is_refused(tmp_path: Path, path: Path) -> None:
+    path.write_bytes(b"another file of another kind, which is nobody's lock" * 99)
+    for wrong in tmp_path, path:
+        with pytest.raises(OSError, match="cannot be locked|Is a directory"):
+            lock_file(wrong)
+    with pytest.raises(FileNotFoundError):
+        lock_file(tmp_path / "missing" / "lock")
+
+
+def test_files_and_folders_are_synced(tmp_path: Path, path: Path) -> None:
+    path.write_bytes(b"x")
+    sync(path)
+    sync(tmp_path)
+    with pytest.raises(FileNotFoundError):
+        sync(tmp_path / "missing")
