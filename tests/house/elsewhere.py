@@ -17,18 +17,17 @@ from typing import Any
 
 import pytest
 
-MISSING = frozenset({"fcntl", "grp", "pwd", "pty", "resource", "syslog", "termios", "tty"})
-WITHOUT = {
-    "os": frozenset(
-        "O_CLOEXEC O_DIRECTORY O_NOFOLLOW O_NONBLOCK WNOHANG chown fchmod fork forkpty getegid geteuid getgid getpgid getuid "
-        "killpg mkfifo nice posix_fallocate pread pwrite register_at_fork sched_getaffinity set_blocking setsid statvfs "
-        "sync uname wait waitid".split()
-    ),
-    "signal": frozenset(
-        "SIGALRM SIGCHLD SIGCONT SIGHUP SIGKILL SIGPIPE SIGSTOP SIGUSR1 SIGUSR2 alarm pthread_kill pthread_sigmask setitimer "
-        "sigwait".split()
-    ),
-}
+MISSING = ("fcntl", "grp", "pwd", "pty", "resource", "syslog", "termios", "tty")
+OS = """
+O_CLOEXEC O_DIRECTORY O_NOFOLLOW O_NONBLOCK WNOHANG chown fchmod fork forkpty getegid geteuid getgid getpgid getuid
+killpg mkfifo nice posix_fallocate pread pwrite register_at_fork sched_getaffinity set_blocking setsid statvfs sync
+uname wait waitid
+"""
+SIGNAL = """
+SIGALRM SIGCHLD SIGCONT SIGHUP SIGKILL SIGPIPE SIGSTOP SIGUSR1 SIGUSR2 alarm pthread_kill pthread_sigmask setitimer
+sigwait
+"""
+WITHOUT = {"os": OS.split(), "signal": SIGNAL.split()}
 
 
 class Poorer(ModuleType):
@@ -69,7 +68,7 @@ def main() -> int:
         for module in pkgutil.walk_packages(importlib.import_module(package).__path__, f"{package}."):
             if not module.name.endswith("__main__"):
                 importlib.import_module(module.name)
-    return pytest.main(sys.argv[1:])
+    return pytest.main(["--assert=plain", *sys.argv[1:]])
 
 
 if __name__ == "__main__":

@@ -92,7 +92,7 @@ def test_a_fork_does_not_keep_it(path: Path) -> None:
 def test_what_is_no_lock_file_is_refused(tmp_path: Path, path: Path) -> None:
     path.write_bytes(b"another file of another kind, which is nobody's lock" * 99)
     for wrong in tmp_path, path:
-        with pytest.raises(OSError, match="cannot be locked|Is a directory"):
+        with pytest.raises(OSError, match=r"cannot be locked|Is a directory"):
             lock_file(wrong)
     with pytest.raises(FileNotFoundError):
         lock_file(tmp_path / "missing" / "lock")
