@@ -10,7 +10,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from mtosi_jms.errors import ConfigError
-from mtosi_jms.files import lock_file
+from mtosi_jms.files import FileLock
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,15 +45,15 @@ class KeptConnections:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._lock = FileLock(path.with_name(f"{path.name}.lock"))
         self.left = False
         try:
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            lock = lock_file(path.with_name(f"{path.name}.lock"))
+            taken = self._lock.take()
         except OSError as error:
             raise ConfigError(f"{error.filename}: {error.strerror}") from error
-        if lock is None:
+        if not taken:
             raise ConfigError(f"{path}: another process has these connections")
-        self._lock = lock
         try:
             self.name, self.port, self._proxies = self._read()
         except BaseException:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import http.client
+import math
 import os
 import re
 import shutil
@@ -18,7 +19,6 @@ import threading
 import time
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import closing
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -28,7 +28,7 @@ from urllib.request import Request, urlopen
 
 from mtosi_jms.bounds import BOUNDS
 from mtosi_jms.errors import ConfigError
-from mtosi_jms.files import lock_file
+from mtosi_jms.files import FileLock
 from mtosi_jms.jars._repository import Repository, home, repositories
 
 _SECONDS: Final = BOUNDS.download_time
@@ -79,9 +79,8 @@ def fetch(name: str, what: str) -> list[Path]:
     if _missing(folder, wanted):
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            while (lock := lock_file(folder / ".lock", seconds=_SECONDS)) is None:
-                pass  # one fetches, the others find what it fetched
-            with closing(lock):
+            with FileLock(folder / ".lock") as lock:
+                lock.take(seconds=math.inf)  # one fetches, the others find what it fetched
                 for left in folder.glob(f"{_PART}*"):  # by a process that was killed
                     shutil.rmtree(left, ignore_errors=True)
                 missing = _missing(folder, wanted)

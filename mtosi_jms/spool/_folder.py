@@ -10,15 +10,14 @@ from __future__ import annotations
 import logging
 import os
 import shutil
-import sqlite3
 import stat
-from contextlib import closing, suppress
+from contextlib import suppress
 from io import FileIO
 from pathlib import Path
 from typing import Final
 
 from mtosi_jms.errors import SpoolError, SpoolInUseError
-from mtosi_jms.files import lock_file, sync
+from mtosi_jms.files import FileLock, sync
 from mtosi_jms.spool._files import check_here, make_folder, reporting, write_all
 
 log = logging.getLogger(__package__)
@@ -48,25 +47,24 @@ class PrivateFolder:
 
     def __init__(self, path: Path, *, make: bool) -> None:
         self.path = path
-        self._locks: list[sqlite3.Connection] = []
+        self._locks: list[FileLock] = []
         if make:
             _make(path)
         _check(path)
         with reporting(path):
             self.room = min(_ROOM, shutil.disk_usage(path).total // 8)
 
-    def lock(self, name: str, *, wait: bool) -> sqlite3.Connection:
+    def lock(self, name: str, *, wait: bool) -> FileLock:
         """Locks a file until the folder is closed.
 
         Raises:
             SpoolInUseError: another process or object has locked it.
         """
+        self._locks.append(FileLock(self.path / name))
         with reporting(self.path / name):
-            lock = lock_file(self.path / name, seconds=_PATIENCE if wait else 0)
-        if lock is None:
-            raise SpoolInUseError(str(self.path), "another process, or object, has it open")
-        self._locks.append(lock)
-        return lock
+            if not self._locks[-1].take(seconds=_PATIENCE if wait else 0):
+                raise SpoolInUseError(str(self.path), "another process, or object, has it open")
+        return self._locks[-1]
 
     def enter(self, owner: str) -> None:
         """Locks the file of an inbox that is being opened, and removes the files of dead processes."""
@@ -77,12 +75,10 @@ class PrivateFolder:
     def lives(self, owner: str) -> bool:
         """Whether the inbox `owner` is open."""
         path = self.path / f"owner-{owner}.lock"
-        with suppress(OSError, ValueError):
-            if not path.exists():
-                return False
-            if (lock := lock_file(path)) is None:
-                return True
-            with closing(lock):
+        with suppress(OSError, ValueError), FileLock(path) as lock:
+            if path.exists():
+                if not lock.take():
+                    return True
                 path.unlink(missing_ok=True)
         return False
 

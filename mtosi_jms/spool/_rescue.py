@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from mtosi_jms.errors import JournalDamageError, SpoolError, SpoolFullError, SpoolInUseError
-from mtosi_jms.files import lock_file, sync
+from mtosi_jms.files import FileLock, sync
 from mtosi_jms.spool._files import reporting
 from mtosi_jms.spool._folder import LOCK, private
 from mtosi_jms.spool._inspection import check_kind
@@ -133,12 +133,11 @@ def _alone(folder: Path, why: str) -> Iterator[None]:
     with ExitStack() as stack:
         for path in (folder / LOCK, *folder.glob("owner-*.lock")):
             with reporting(path):
-                lock = lock_file(path)
-            if lock is None:
+                taken = stack.enter_context(FileLock(path)).take()
+            if not taken:
                 raise SpoolInUseError(
                     str(folder), f"{why}; an outbox or inbox has it open: end its process, and verify once more"
                 )
-            stack.enter_context(closing(lock))
         yield
 
 

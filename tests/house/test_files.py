@@ -6,19 +6,18 @@ import os
 import subprocess
 import sys
 import threading
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from mtosi_jms.files import lock_file, sync
+from mtosi_jms.files import FileLock, sync
 
 HOLDER = """
 import sys
 from pathlib import Path
-from mtosi_jms.files import lock_file
-lock = lock_file(Path(sys.argv[1]))
-print(lock is not None, flush=True)
+from mtosi_jms.files import FileLock
+lock = FileLock(Path(sys.argv[1]))
+print(lock.take(), flush=True)
 sys.stdin.read()
 """
 
@@ -34,16 +33,16 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_one_process_has_it_until_it_ends(path: Path) -> None:
-    with holder(path) as other:
+    with FileLock(path) as lock, holder(path) as other:
         assert other.stdout is not None
         assert other.stdout.readline() == "True\n"
-        assert lock_file(path) is None
+        assert not lock.take()
         other.kill()
-    lock = lock_file(path, seconds=30)
-    assert lock is not None
-    with closing(lock), holder(path) as refused:
-        assert refused.communicate("")[0] == "False\n"
-    assert (path.read_bytes(), path.stat().st_mode & 0o777) == (b"", 0o600)
+        assert lock.take(seconds=30)
+        with FileLock(path) as second, holder(path) as third:
+            assert not second.take()  # and takes nothing from the holder
+            assert third.communicate("")[0] == "False\n"
+        assert (path.stat().st_size, path.stat().st_mode & 0o777) == (0, 0o600)
 
 
 def test_one_of_many_threads_has_it(path: Path) -> None:
@@ -52,9 +51,8 @@ def test_one_of_many_threads_has_it(path: Path) -> None:
     def work() -> None:
         nonlocal most, inside
         for _ in range(10):
-            lock = lock_file(path, seconds=60)
-            assert lock is not None
-            with closing(lock):
+            with FileLock(path) as lock:
+                assert lock.take(seconds=60)
                 inside += 1
                 most = max(most, inside)
                 inside -= 1
@@ -67,35 +65,23 @@ def test_one_of_many_threads_has_it(path: Path) -> None:
     assert most == 1
 
 
-def test_a_refused_one_takes_nothing_from_its_holder(path: Path) -> None:
-    lock = lock_file(path)
-    assert lock is not None
-    with closing(lock):
-        assert lock_file(path) is None
-        with holder(path) as other:
-            assert other.communicate("")[0] == "False\n"
-
-
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="a system without forks")
 def test_a_fork_does_not_keep_it(path: Path) -> None:
-    lock = lock_file(path)
-    assert lock is not None
-    child = os.fork()
-    if not child:
-        lock.close()
-        os._exit(0)
-    assert os.waitpid(child, 0)[1] == 0
-    assert lock_file(path) is None
-    lock.close()
+    with FileLock(path) as lock, FileLock(path) as other:
+        assert lock.take()
+        child = os.fork()
+        if not child:
+            lock.close()
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+        assert not other.take()
 
 
 def test_what_is_no_lock_file_is_refused(tmp_path: Path, path: Path) -> None:
     path.write_bytes(b"another file of another kind, which is nobody's lock" * 99)
-    for wrong in tmp_path, path:
-        with pytest.raises(OSError, match=r"cannot be locked|Is a directory"):
-            lock_file(wrong)
-    with pytest.raises(FileNotFoundError):
-        lock_file(tmp_path / "missing" / "lock")
+    for wrong in tmp_path, path, tmp_path / "missing" / "lock":
+        with FileLock(wrong) as lock, pytest.raises(OSError, match=r"cannot be locked|directory"):
+            lock.take()
 
 
 def test_files_and_folders_are_synced(tmp_path: Path, path: Path) -> None:

@@ -31,12 +31,12 @@ import shutil
 import time
 import uuid
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
 from mtosi_jms.errors import SpoolError, SpoolInUseError
-from mtosi_jms.files import lock_file, sync
+from mtosi_jms.files import FileLock, sync
 from mtosi_jms.spark.jobs._lake import is_committed
 
 REPORT: Final = "_report"
@@ -253,11 +253,10 @@ def _inode(path: Path) -> int | None:
 @contextmanager
 def _locked(out: Path) -> Iterator[None]:
     """Lock a folder against other jobs; the system releases the lock when the process ends."""
-    with _as_spool_error(out):
-        lock = lock_file(out / _LOCK)
-    if lock is None:
-        raise SpoolInUseError(str(out), "another job works on it: wait for its end")
-    with closing(lock):
+    with FileLock(out / _LOCK) as lock:
+        with _as_spool_error(out):
+            if not lock.take():
+                raise SpoolInUseError(str(out), "another job works on it: wait for its end")
         try:
             yield
         finally:
