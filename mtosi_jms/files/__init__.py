@@ -51,7 +51,7 @@ class FileLock(Closeable):
             before = _identity(self._path)
             try:
                 # It is held by this object before it is locked: an interrupt may come at any moment.
-                self._held = sqlite3.connect(self._path, 0, isolation_level=None, check_same_thread=False)
+                self._held = sqlite3.connect(self._path, timeout=0, isolation_level=None, check_same_thread=False)
                 self._held.execute("BEGIN EXCLUSIVE")
             except sqlite3.Error as error:
                 self.close()

@@ -210,7 +210,7 @@ class Store:
     def _connect(self) -> None:
         if self._database is not None:  # at a second attempt
             self._database.close()
-        self._database = sqlite3.connect(self._path, _BUSY, isolation_level=None, check_same_thread=False)
+        self._database = sqlite3.connect(self._path, timeout=_BUSY, isolation_level=None, check_same_thread=False)
         self._database.text_factory = lambda text: text.decode("utf-8", "surrogateescape")
         pages = self.place.room // 2 // _PAGE
         for setting in "journal_mode = WAL", f"wal_autocheckpoint = {pages}", f"journal_size_limit = {pages * _PAGE}":
