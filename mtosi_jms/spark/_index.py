@@ -110,7 +110,7 @@ class StreamIndex:
     def __init__(self, path: str | os.PathLike[str], of: str, *, patience: float = 10.0) -> None:
         self.path = Path(path)
         with self._reporting():
-            self._database = sqlite3.connect(self.path, patience, isolation_level=None, check_same_thread=False)
+            self._database = sqlite3.connect(self.path, timeout=patience, isolation_level=None, check_same_thread=False)
         try:
             with self._reporting():
                 for setting in "locking_mode = EXCLUSIVE", "journal_mode = DELETE", "synchronous = EXTRA":
