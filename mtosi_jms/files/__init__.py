@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import errno
 import os
-import sqlite3
 import time
-from contextlib import suppress
+from io import FileIO
 from pathlib import Path
+from typing import Any, Final
 
 from mtosi_jms.closing import Closeable
 
 __all__ = ["FileLock", "sync"]
 
-_PAUSE = 0.005
+_PAUSE: Final = 0.005
+"""Seconds between two tries."""
 
 
 class FileLock(Closeable):
     """A lock on a file against other processes, and against others in this one; not locked at first.
 
-    It is an SQLite transaction on the file, which stays empty: SQLite knows how each system locks. On POSIX the lock
-    goes when this process closes the file by other means, so nothing else may open it. It ends with the process.
+    The system releases it when the process ends.
 
     Args:
         path: the file. If it is missing, it is made, for its owner alone. Whoever holds its lock may remove it.
@@ -28,7 +27,7 @@ class FileLock(Closeable):
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._held: sqlite3.Connection | None = None
+        self._file: FileIO | None = None
 
     def take(self, *, seconds: float = 0.0) -> bool:
         """Lock the file; return False if another one holds it.
@@ -47,38 +46,57 @@ class FileLock(Closeable):
         return True
 
     def _take(self) -> bool:
-        while True:
-            before = _identity(self._path)
+        while self._file is None:
+            # It is held by this object before it is locked: an interrupt may come at any moment.
+            self._file = FileIO(self._path, "a", opener=_private)
             try:
-                # It is held by this object before it is locked: an interrupt may come at any moment.
-                self._held = sqlite3.connect(self._path, timeout=0, isolation_level=None, check_same_thread=False)
-                self._held.execute("BEGIN EXCLUSIVE")
-            except sqlite3.Error as error:
-                self.close()
-                if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY:
+                if not _lock(self._file.fileno()):
+                    self.close()
                     return False
-                os.close(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600))  # the system may say more
-                raise OSError(errno.EIO, f"cannot be locked: {error}", str(self._path)) from error
-            if before is not None and before == _identity(self._path):
-                return True
-            if before is None:  # SQLite has made it for all to read
-                with suppress(FileNotFoundError):
-                    self._path.chmod(0o600)
-            self.close()  # else its holder removed the file before it let go: this lock keeps nobody out
+            except OSError as error:
+                self.close()
+                raise OSError(error.errno, error.strerror, str(self._path)) from error
+            if not self._is_there(self._file):
+                self.close()  # its holder removed the file before it let go: this lock keeps nobody out
+        return True
+
+    def _is_there(self, file: FileIO) -> bool:
+        try:
+            return os.path.samestat(os.fstat(file.fileno()), self._path.stat())
+        except FileNotFoundError:
+            return False
 
     def close(self) -> None:
         """Let it go. May be called again."""
-        held, self._held = self._held, None
-        if held is not None:
-            held.close()
+        file, self._file = self._file, None
+        if file is not None:
+            file.close()
 
 
-def _identity(path: Path) -> tuple[int, int, int] | None:
+def _private(path: str, flags: int) -> int:
+    """Open a file that only its owner may read, without following a link where the system can refuse one."""
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o600)
+
+
+def _lock(descriptor: int) -> bool:
     try:
-        found = path.stat()
-    except FileNotFoundError:
-        return None
-    return found.st_dev, found.st_ino, found.st_ctime_ns
+        import fcntl
+    except ImportError:  # Windows
+        import msvcrt
+
+        windows: Any = msvcrt
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        try:
+            windows.locking(descriptor, windows.LK_NBLCK, 1)
+        except PermissionError:
+            return False
+        return True
+    posix: Any = fcntl
+    try:
+        posix.flock(descriptor, posix.LOCK_EX | posix.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def sync(path: Path) -> None:

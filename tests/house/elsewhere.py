@@ -6,6 +6,7 @@ Libraries see the whole system: they have ways of their own.
 from __future__ import annotations
 
 import builtins
+import fcntl
 import importlib
 import os
 import pkgutil
@@ -43,6 +44,20 @@ class Poorer(ModuleType):
         return getattr(self.whole, name)
 
 
+class Msvcrt(ModuleType):
+    """What the SDK uses of Windows' own module."""
+
+    LK_NBLCK = 2
+
+    @staticmethod
+    def locking(descriptor: int, mode: int, octets: int) -> None:
+        assert (mode, octets, os.lseek(descriptor, 0, os.SEEK_CUR)) == (Msvcrt.LK_NBLCK, 1, 0)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise PermissionError(*error.args) from None
+
+
 POORER = {"os": Poorer(os), "signal": Poorer(signal)}
 whole_import = builtins.__import__
 
@@ -63,6 +78,7 @@ def poorer_import(
 
 
 def main() -> int:
+    sys.modules["msvcrt"] = Msvcrt("msvcrt")
     builtins.__import__ = poorer_import
     for package in "mtosi_jms", "mtosi_codegen":
         for module in pkgutil.walk_packages(importlib.import_module(package).__path__, f"{package}."):

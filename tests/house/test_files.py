@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -77,11 +78,19 @@ def test_a_fork_does_not_keep_it(path: Path) -> None:
         assert not other.take()
 
 
-def test_what_is_no_lock_file_is_refused(tmp_path: Path, path: Path) -> None:
-    path.write_bytes(b"another file of another kind, which is nobody's lock" * 99)
-    for wrong in tmp_path, path, tmp_path / "missing" / "lock":
-        with FileLock(wrong) as lock, pytest.raises(OSError, match=r"cannot be locked|directory"):
+def test_what_cannot_be_a_lock_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
+    for wrong in tmp_path, tmp_path / "missing" / "lock", tmp_path / "link":
+        with FileLock(wrong) as lock, pytest.raises(OSError, match=re.escape(str(wrong))):
             lock.take()
+
+
+def test_a_lock_file_that_its_holder_removed_keeps_nobody_out(path: Path) -> None:
+    with FileLock(path) as first, FileLock(path) as second:
+        assert first.take()
+        path.unlink()
+        assert second.take()
+        assert path.exists()
 
 
 def test_files_and_folders_are_synced(tmp_path: Path, path: Path) -> None:
