@@ -48,8 +48,8 @@ RUST_MINIMUM: Final = "1.85"
 # URL scheme -> extra of its transport, default port.
 SCHEMES: Final = {"stomp": ("stomp", 61613), "stomp+ssl": ("stomp", 61612)}
 _SERVED: Final = ", ".join(f"{scheme}:" for scheme in ("memory", "jvm", *SCHEMES))
-_REQUIREMENT: Final = re.compile(r"([\w.-]+)(?:.*?>=([\d.]+))?")
-_COMPARISON: Final = re.compile(r"(\w+) *(==|!=|<|>=) *['\"]([^'\"]*)['\"]")
+_NAME: Final = re.compile(r"[\w.-]+")
+_COMPARISON: Final = re.compile(r"\b(\w++) *+(==|!=|<|>=) *+['\"]([^'\"]*)['\"]")
 _ADDRESS: Final = re.compile(
     r"(?<![a-z0-9+.-])([a-z][a-z0-9+.-]*)://(?:[^@/\s]*@)?(\[[^\[\]/\s]+\]|[^:/?,;()\s]+)(?::(\d+))?", re.IGNORECASE
 )
@@ -226,7 +226,8 @@ def extras() -> dict[str, dict[str, str]]:
         compared = _COMPARISON.findall(marker)
         extra = next((value for name, _, value in compared if name == "extra"), "")
         if extra in found and all(_holds(*one) for one in compared if one[0] != "extra"):
-            found[extra].update(_REQUIREMENT.findall(requirement)[:1])
+            least = re.match(r"[\d.]*", requirement.partition(">=")[2])
+            found[extra][_NAME.findall(requirement)[0]] = least.group() if least else ""
     return found
 
 

@@ -17,17 +17,17 @@ from .ems import compiled_ems
 
 
 @pytest.fixture(scope="session")
-def jacorb_jars() -> Path:
-    """The folder of JacORB's jars; skips where they cannot be had."""
+def jacorb_jars() -> list[Path]:
+    """JacORB's jars; skips where they cannot be had."""
     pytest.importorskip("jpype", reason="JPype is not installed")
     try:
-        return fetch_client("jacorb").folder
+        return fetch_client("jacorb").paths
     except ConfigError as error:
         pytest.skip(str(error))
 
 
 @pytest.fixture(scope="session")
-def jacorb(jacorb_jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
+def jacorb(jacorb_jars: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
     """JacORB's notification service, one for all tests: who kills it wants one of his own."""
     folder = tmp_path_factory.mktemp("jacorb")
     try:
@@ -64,20 +64,20 @@ def channel_ior(jacorb: BrokerProcess, jacorb_address: str, orb: Any, tmp_path_f
 
 
 @pytest.fixture(scope="session")
-def ems_command(java: Any, jacorb_jars: Path, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+def ems_command(java: Any, jacorb_jars: list[Path], tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """What starts an element manager; see `Ems`."""
     return compiled_ems(java, jacorb_jars, tmp_path_factory.mktemp("ems"))
 
 
 @pytest.fixture
-def naming(jacorb_jars: Path, tmp_path: Path) -> Iterator[int]:
+def naming(jacorb_jars: list[Path], tmp_path: Path) -> Iterator[int]:
     """The port of JacORB's naming service."""
     port = free_ports(1)[0]
     properties = {"OAIAddr": "127.0.0.1", "OAPort": port, "jacorb.naming.ior_filename": tmp_path / "naming.ior"}
     orb = {"ORBClass": "org.jacorb.orb.ORB", "ORBSingletonClass": "org.jacorb.orb.ORBSingleton"}
     defined = [f"-Dorg.omg.CORBA.{name}={value}" for name, value in orb.items()]
     defined += [f"-D{name}={value}" for name, value in properties.items()]
-    jars = ":".join(map(str, sorted(jacorb_jars.glob("*.jar"))))
+    jars = ":".join(map(str, jacorb_jars))
     command = [str(find_java()), *defined, "-cp", jars, "org.jacorb.naming.NameServer"]
     process = BrokerProcess(command, tmp_path, Endpoints({"giop": port}, "", ""))
     try:
@@ -88,7 +88,7 @@ def naming(jacorb_jars: Path, tmp_path: Path) -> Iterator[int]:
 
 
 @pytest.fixture(scope="session")
-def orb(jacorb_jars: Path) -> Iterator[object]:
+def orb(jacorb_jars: list[Path]) -> Iterator[object]:
     """An ORB in this process, one for all tests: who closes it wants one of his own."""
     from mtosi_jms.bridge.corba import Orb, OrbOptions
 

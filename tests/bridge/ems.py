@@ -17,15 +17,15 @@ USER, PASSWORD = "nms", "s3cr3t-of-nms"
 SOON = 60.0
 
 
-def compiled_ems(java: Any, jacorb: Path, folder: Path) -> list[str]:
+def compiled_ems(java: Any, jacorb: Sequence[Path], folder: Path) -> list[str]:
     """The command that runs it.
 
     Args:
         java: the JDK.
-        jacorb: the folder of JacORB's jars.
+        jacorb: JacORB's jars.
         folder: for what is compiled.
     """
-    jars = [str(one) for one in sorted(jacorb.glob("*.jar"))]
+    jars = [*map(str, jacorb)]
     compiler = os.pathsep.join([*map(str, java.jars(*COMPILER)), *jars])
     stubs, classes = folder / "stubs", folder / "classes"
     classes.mkdir()

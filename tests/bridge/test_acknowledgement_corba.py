@@ -80,8 +80,8 @@ class Peer:
 
 
 @pytest.fixture(scope="module")
-def command(java: Anything, jacorb_jars: Path) -> list[str]:
-    found: list[str] = java.compiled(Path(__file__).with_name("AckChannel.java"), sorted(jacorb_jars.glob("*.jar")))
+def command(java: Anything, jacorb_jars: list[Path]) -> list[str]:
+    found: list[str] = java.compiled(Path(__file__).with_name("AckChannel.java"), jacorb_jars)
     defined = ("ORBClass=org.jacorb.orb.ORB", "ORBSingletonClass=org.jacorb.orb.ORBSingleton")
     own = [f"-Dorg.omg.CORBA.{one}" for one in defined]
     return [found[0], *own, "-DOAIAddr=127.0.0.1", "-Djacorb.log.default.verbosity=0", *found[1:]]
@@ -207,7 +207,7 @@ def test_an_event_that_cannot_be_decoded_is_parked_in_its_place(
 
 
 @pytest.mark.obligation("000-X20")
-def test_what_was_taken_too_late_is_not_taken_again(jacorb_jars: Path, peer: Peer) -> None:
+def test_what_was_taken_too_late_is_not_taken_again(jacorb_jars: list[Path], peer: Peer) -> None:
     """The channel was told TRANSIENT while the consumer still had the event, and gives it again."""
     from mtosi_jms.bridge.corba import Orb, OrbOptions
 

@@ -50,7 +50,7 @@ def alarm(number: int) -> StructuredEvent:
 
 
 @pytest.fixture
-def service(jacorb_jars: Path, tmp_path: Path) -> Iterator[BrokerProcess]:
+def service(jacorb_jars: list[Path], tmp_path: Path) -> Iterator[BrokerProcess]:
     process = start_channel_process(tmp_path / "service")
     yield process
     process.kill()
@@ -157,7 +157,7 @@ def test_an_element_manager_that_asks_for_a_login(
 
 @pytest.mark.slow
 def test_a_login_that_is_refused(
-    ems_command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], jacorb_jars: Path
+    ems_command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], jacorb_jars: list[Path]
 ) -> None:
     file, ior = tmp_path / "password", tmp_path / "ems.ior"
     file.write_text("wrong-word\n")
@@ -208,7 +208,7 @@ def alarms() -> list[JmsMessage]:
 )
 def test_messages_reach_a_java_consumer_by_its_filter(
     jacorb_address: str,
-    jacorb_jars: Path,
+    jacorb_jars: list[Path],
     java: Anything,
     java_url: Anything,
     artemis: BrokerProcess,
@@ -225,7 +225,7 @@ def test_messages_reach_a_java_consumer_by_its_filter(
     words = ("--from", name, "--to", jacorb_address, "--url", url, "--json")
     commands.append(Command("bridge", *words, environment=login))
     commands[-1].await_line("ready:")
-    program = java.compiled(Path(__file__).with_name("ChannelConsumer.java"), sorted(jacorb_jars.glob("*.jar")))
+    program = java.compiled(Path(__file__).with_name("ChannelConsumer.java"), jacorb_jars)
     consumer = JavaConsumer(program, jacorb_address, to_etcl(parse_selector(filter_)), tmp_path)
     sent = alarms()
     with connect(url, user=endpoints.user, password=endpoints.password) as connection:

@@ -63,7 +63,7 @@ def port() -> int:
 
 
 @pytest.fixture
-def way(make_proxy: Callable[..., Any], jacorb_jars: Path, port: int) -> Any:
+def way(make_proxy: Callable[..., Any], jacorb_jars: list[Path], port: int) -> Any:
     """The way to the service: its references lead here."""
     return make_proxy(port, listen_in=False)
 
@@ -77,7 +77,7 @@ def service(way: Any, port: int, tmp_path: Path) -> Iterator[BrokerProcess]:
 
 
 @pytest.fixture
-def patient(jacorb_jars: Path) -> Iterator[Any]:
+def patient(jacorb_jars: list[Path]) -> Iterator[Any]:
     """An ORB that does not wait long."""
     from mtosi_jms.bridge.corba import Orb, OrbOptions
 

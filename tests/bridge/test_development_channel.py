@@ -46,7 +46,7 @@ def command(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Run:
 
 
 @pytest.fixture
-def service(jacorb_jars: Path, tmp_path: Path) -> Iterator[BrokerProcess]:
+def service(jacorb_jars: list[Path], tmp_path: Path) -> Iterator[BrokerProcess]:
     """A service of the test's own."""
     process = start_channel_process(tmp_path / "service")
     yield process
@@ -57,7 +57,7 @@ def address(service: BrokerProcess) -> str:
     return f"corbaloc::127.0.0.1:{service.endpoints.ports['giop']}/NotificationService"
 
 
-def test_up_status_down(jacorb_jars: Path, command: Run, tmp_path: Path) -> None:
+def test_up_status_down(jacorb_jars: list[Path], command: Run, tmp_path: Path) -> None:
     where = ("--dir", str(tmp_path / "channel"))
     assert command("status", *where) == (1, "no notification service runs there; mtosi-jms channel up starts one\n", "")
     code, out, _ = command("up", *where, "--json")
@@ -135,7 +135,7 @@ def test_without_a_service(command: Run, tmp_path: Path) -> None:
     assert (code, "mtosi-jms channel up" in err) == (1, True)
 
 
-def test_a_channel_that_dies(service: BrokerProcess, jacorb_jars: Path) -> None:
+def test_a_channel_that_dies(service: BrokerProcess, jacorb_jars: list[Path]) -> None:
     from mtosi_jms.bridge.corba import Orb, OrbOptions
 
     with Orb(OrbOptions(call_timeout=5, connect_timeout=2)) as orb:
@@ -180,7 +180,7 @@ def test_a_reference_as_people_write_it(
         channel.close()
 
 
-def test_a_channel_of_another_charset(jacorb_jars: Path, orb: Any, tmp_path: Path) -> None:
+def test_a_channel_of_another_charset(jacorb_jars: list[Path], orb: Any, tmp_path: Path) -> None:
     service = start_channel_process(tmp_path, settings={"jacorb.native_char_codeset": "ISO8859_1"})
     try:
         channel = orb.channel(address(service))

@@ -121,5 +121,5 @@ def test_patterns_know_no_clock_thread_socket_or_client_library() -> None:
                 assert {alias.name.split(".")[0] for alias in node.names} <= allowed, source.name
             elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
                 assert node.module.split(".")[0] in allowed, source.name
-                ours = node.module == "mtosi_jms.errors" or node.module.startswith("mtosi_jms.patterns")
+                ours = node.module.startswith(("mtosi_jms.bounds", "mtosi_jms.errors", "mtosi_jms.patterns"))
                 assert ours or not node.module.startswith("mtosi_jms."), source.name

@@ -53,4 +53,4 @@ if __name__ == "__main__":
         for where, data in compiled({api: sorted(at.glob("*.jar")) for api, at in places.items()}, Path(name)).items():
             (HOME / where).parent.mkdir(parents=True, exist_ok=True)
             (HOME / where).write_bytes(data)
-    compile_java(OFFERED, sorted(fetch_client("jacorb").folder.glob("*.jar")), OFFERED.parent)
+    compile_java(OFFERED, fetch_client("jacorb").paths, OFFERED.parent)
