@@ -121,10 +121,10 @@ class DistinguishedNameMixin:
 
     def __str__(self) -> str:
         parts = [(escape_name_part(part.type), escape_name_part(part.value)) for part in self.rdn]
-        following = [kind for kind, _ in parts[1:]]
+        following = [kind for kind, _ in [*parts[1:], ("ME", "")]]  # longer than a name without parts
         return "/".join(
             f"{kind}={value or (_NOTHING if after not in _TYPES else '')}"
-            for (kind, value), after in zip(parts, [*following, "ME"], strict=True)
+            for (kind, value), after in zip(parts, following, strict=False)
         )
 
     def __format__(self, spec: str) -> str:

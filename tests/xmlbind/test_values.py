@@ -57,6 +57,12 @@ def test_names_are_written_as_people_write_them() -> None:
     assert escape_name_part(None) == ""
 
 
+def test_a_name_without_parts_is_no_text() -> None:
+    """A peer may send one: it must not fail where it is shown or compared."""
+    empty = NamingAttributeType(rdn=[])
+    assert (str(empty), hash(empty), empty < NamingAttributeType.parse("MD=a")) == ("", hash(""), True)
+
+
 TYPES = st.sampled_from(["MD", "ME", "EH", "PTP", "CTP", "rack", "Slot", "XX", "ehNm"])
 PLACES = st.sampled_from(["", "/", "/rack=1", "/rack=1/shelf=2", "/XX=1/ME=2", "a=b", "%2F", "%00", "=/", "a/b=c"])
 
