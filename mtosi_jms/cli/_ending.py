@@ -70,8 +70,6 @@ def within_a_second() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    for of_an_earlier_command in (_ended, _numbers, _came):
-        of_an_earlier_command.clear()
     read, write = socket.socketpair()  # Windows wants a socket here
     write.setblocking(False)
     former_handler = signal.signal(signal.SIGTERM, _interrupt)

@@ -57,13 +57,14 @@ def check_listen(option: str, host: str, args: argparse.Namespace) -> None:
 def add_http(parser: argparse.ArgumentParser) -> None:
     """Adds the options of an HTTP server."""
     group = parser.add_argument_group("HTTP server")
-    group.add_argument(
-        "--iterators",
-        type=positive,
-        default=BOUNDS.http_iterators,
-        metavar="N",
-        help="maximum number of open iterators (%(default)s)",
-    )
+    for option, default, unit, what in (
+        ("--iterators", BOUNDS.http_iterators, "N", "maximum number of open iterators"),
+        ("--max-size", BOUNDS.http_bytes >> 20, "MB", "largest request, unpacked"),
+        ("--max-elements", BOUNDS.http_elements, "N", "most elements of a request"),
+        ("--max-in-flight", BOUNDS.http_in_flight >> 20, "MB", "most of all requests at a time"),
+        ("--max-connections", BOUNDS.http_connections, "N", "most connections, and requests"),
+    ):
+        group.add_argument(option, type=positive, default=default, metavar=unit, help=f"{what} (%(default)s)")
     group.add_argument(
         "--iterator-timeout",
         type=seconds,
@@ -77,34 +78,6 @@ def add_http(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--logins", type=local, metavar="FILE", help="lines USER:PASSWORD or USER:HASH (bcrypt)")
     group.add_argument("--tokens", type=local, metavar="FILE", help="lines TOKEN or NAME TOKEN (bearer)")
     group.add_argument("--without-login", action="store_true", help="let everybody in who reaches an address of others")
-    group.add_argument(
-        "--max-size",
-        type=positive,
-        default=BOUNDS.http_bytes >> 20,
-        metavar="MB",
-        help="largest request, unpacked (%(default)s)",
-    )
-    group.add_argument(
-        "--max-elements",
-        type=positive,
-        default=BOUNDS.http_elements,
-        metavar="N",
-        help="most elements of a request (%(default)s)",
-    )
-    group.add_argument(
-        "--max-in-flight",
-        type=positive,
-        default=BOUNDS.http_in_flight >> 20,
-        metavar="MB",
-        help="most of all requests at a time (%(default)s)",
-    )
-    group.add_argument(
-        "--max-connections",
-        type=positive,
-        default=BOUNDS.http_connections,
-        metavar="N",
-        help="most connections, and requests (%(default)s)",
-    )
     group.add_argument(
         "--wsdl", action="append", type=local, default=[], metavar="FILE", help="what ?wsdl returns; may be repeated"
     )

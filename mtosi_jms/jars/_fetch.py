@@ -81,16 +81,21 @@ def fetch(name: str, what: str) -> list[Path]:
             folder.mkdir(parents=True, exist_ok=True)
             with FileLock(folder / ".lock") as lock:
                 lock.take(seconds=math.inf)  # one fetches, the others find what it fetched
-                for left in folder.glob(f"{_PART}*"):  # by a process that was killed
-                    shutil.rmtree(left, ignore_errors=True)
-                missing = _missing(folder, wanted)
-                with tempfile.TemporaryDirectory(prefix=_PART, dir=folder, ignore_cleanup_errors=True) as scratch:
-                    _bring(missing, Path(scratch), what)
-                    for pin in missing:
-                        Path(scratch, _file(pin)).replace(folder / _file(pin))
+                _complete(folder, wanted, what)
         except OSError as error:
             raise ConfigError(f"{_unwritable(error)}, so {what} cannot be kept in {folder}; {_ELSEWHERE}") from error
     return [folder / _file(pin) for pin in wanted]
+
+
+def _complete(folder: Path, wanted: Mapping[str, str], what: str) -> None:
+    """Brings what is missing into the cache. Nobody else does so meanwhile."""
+    for left in folder.glob(f"{_PART}*"):  # by a process that was killed
+        shutil.rmtree(left, ignore_errors=True)
+    missing = _missing(folder, wanted)
+    with tempfile.TemporaryDirectory(prefix=_PART, dir=folder, ignore_cleanup_errors=True) as scratch:
+        _bring(missing, Path(scratch), what)
+        for pin in missing:
+            Path(scratch, _file(pin)).replace(folder / _file(pin))
 
 
 def fetch_unpinned(artifacts: Sequence[str], folder: Path, what: str, *, alone: bool = False) -> list[Path]:
