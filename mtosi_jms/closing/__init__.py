@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from types import TracebackType
 from typing import Final, Self
 
@@ -31,19 +31,25 @@ class Closeable(ABC):
         self.close()
 
 
-@contextlib.contextmanager
-def with_the_process(end: Callable[[], object]) -> Iterator[None]:
+class with_the_process:  # noqa: N801 - it reads as the statement that it is for
     """While the block runs, something outlives this process unless `end` is called: a child, or a temporary folder.
+
+    It is no generator: one that is dropped leaves its block, and what it was for would outlive the process.
 
     Args:
         end: called, in any thread, where the process exits inside of the block. It does not wait for anything.
     """
-    mine = object()
-    _ends[mine] = end
-    try:
-        yield
-    finally:
-        del _ends[mine]
+
+    def __init__(self, end: Callable[[], object]) -> None:
+        self._end = end
+
+    def __enter__(self) -> None:
+        _ends[self] = self._end
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        del _ends[self]
 
 
 def end_with_the_process() -> None:

@@ -9,11 +9,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from mtosi_jms.cli import COMMANDS
+from mtosi_jms.closing import end_with_the_process, with_the_process
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="what a process catches is looked up in /proc")
 
@@ -199,6 +201,16 @@ sys.exit(main())
     end = time.monotonic() + PATIENCE
     while running(pid):
         assert time.monotonic() < end
+
+
+@pytest.mark.obligation("OPS4")
+def test_what_is_dropped_by_an_interrupt_ends_all_the_same() -> None:
+    ended: list[str] = []
+    held = ExitStack()
+    held.enter_context(with_the_process(lambda: ended.append("child")))
+    del held
+    end_with_the_process()
+    assert ended == ["child"]
 
 
 def running(pid: int) -> bool:
