@@ -16,9 +16,9 @@ from measure import Comparison, Side, compare
 from network import BATCH, managed_element, managed_elements, read_leaves
 
 import mtosi_jms as mtosi
+from mtosi_jms.binding.body_check import Validate
+from mtosi_jms.binding.mapping import from_jms, to_jms
 from mtosi_jms.jms import JmsMessage
-from mtosi_jms.jms.binding import from_jms, to_jms
-from mtosi_jms.jms.body_check import Validate
 from mtosi_jms.service import RequestContext
 from mtosi_jms.soap import Envelope, Header
 from mtosi_jms.stubs.fmw.hdr import CommunicationPatternType, CommunicationStyleType, MessageTypeType

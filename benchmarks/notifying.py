@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from measure import Comparison, Side, compare
 
 import mtosi_jms as mtosi
-from mtosi_jms.jms.selector import P
+from mtosi_jms.binding.selector import P
 from mtosi_jms.notifications import Publisher, Subscriber
 from mtosi_jms.stubs.fmw.nam import name
 from mtosi_jms.stubs.nra.alm import Alarm

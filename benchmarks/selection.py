@@ -10,8 +10,8 @@ from collections.abc import Callable
 
 from measure import Comparison, Side, compare
 
+from mtosi_jms.binding.events import EVENT_NAMES, SEVERITIES
 from mtosi_jms.jms import JmsMessage
-from mtosi_jms.jms.events import EVENT_NAMES, SEVERITIES
 from mtosi_jms.jms.selector import Selector, parse
 
 CONDITIONS = {

@@ -8,8 +8,8 @@ from __future__ import annotations
 import datetime as dt
 
 import mtosi_jms as mtosi
-from mtosi_jms.jms.profile import FILTER_ATTRIBUTES
-from mtosi_jms.jms.selector import P
+from mtosi_jms.binding.profile import FILTER_ATTRIBUTES
+from mtosi_jms.binding.selector import P
 from mtosi_jms.notifications import Snapshot, SystemProfile, apply_notification
 from mtosi_jms.simulator import Network
 from mtosi_jms.stubs.fmw.nam import name

@@ -1,7 +1,7 @@
 """MTOSI over JMS: typed stubs from WSDL and XSD, SOAP envelopes on JMS destinations, batched inventory into Spark.
 
-    wsdl/ + xsd/ --codegen--> stubs --xmlbind--> XML element --soap--> envelope --jms--> JmsMessage --transport--> JMS
-    provider, and back; what is received --spool--> Spark tables
+    wsdl/ + xsd/ --codegen--> stubs --xmlbind--> XML element --soap--> envelope --binding--> JmsMessage --transport-->
+    JMS provider, and back; what is received --spool--> Spark tables
 
 A requestor in five lines:
 
@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from mtosi_jms import errors, spark, stubs
+    from mtosi_jms.binding import BindingProfile
     from mtosi_jms.errors import (
         ConfigError,
         IncompleteBatchError,
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
         UnknownOutcomeError,
     )
     from mtosi_jms.exchange import Dispatcher, Requestor, Supplier
-    from mtosi_jms.jms import BindingProfile, JmsMessage, NamingContext, Queue, Topic
+    from mtosi_jms.jms import JmsMessage, NamingContext, Queue, Topic
     from mtosi_jms.notifications import Publisher, Subscriber
     from mtosi_jms.patterns import Limits
     from mtosi_jms.service import CallOptions, RequestContext
@@ -70,7 +71,7 @@ __all__ = [
 
 # Imported when they are first asked for: a command or the generator needs few of them, and Spark comes with an extra.
 _HOMES: Final = {
-    "BindingProfile": "jms",
+    "BindingProfile": "binding",
     "CallOptions": "service",
     "ConfigError": "errors",
     "Dispatcher": "exchange",

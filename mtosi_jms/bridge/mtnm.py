@@ -24,6 +24,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from mtosi_jms.binding.profile import TopicCategory
 from mtosi_jms.bridge import _mtnm_tables as tables
 from mtosi_jms.bridge._mtnm_fields import (
     Field,
@@ -50,7 +51,6 @@ from mtosi_jms.bridge.events import Any, StructuredEvent, TCKind
 from mtosi_jms.errors import ConfigError, EventError
 from mtosi_jms.exchange.messages import moment
 from mtosi_jms.jms import JmsMessage
-from mtosi_jms.jms.profile import TopicCategory
 from mtosi_jms.notifications import Publisher, event_name
 from mtosi_jms.stubs.fmw.avc import AttributeValueChangeTypeAttributeList
 from mtosi_jms.stubs.fmw.cei import CommonEventInformationType

@@ -16,7 +16,7 @@ from mtosi_jms.compression import scheme_of
 from mtosi_jms.errors import ConfigError
 
 if TYPE_CHECKING:
-    from mtosi_jms.jms.body_check import Validate
+    from mtosi_jms.binding.body_check import Validate
 
 
 def whole(least: int, most: int | None = None) -> Callable[[str], int]:

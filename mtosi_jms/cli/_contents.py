@@ -8,8 +8,8 @@ from typing import Final
 
 from lxml import etree
 
+from mtosi_jms.binding.events import events_of, logical_name
 from mtosi_jms.inventory import Hit, Routes, find_objects, given_name, is_object, label_of, name_text
-from mtosi_jms.jms.events import events_of, logical_name
 from mtosi_jms.namespaces import split_clark
 from mtosi_jms.xmlbind import RawXml
 

@@ -23,11 +23,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import mtosi_jms as mtosi
+from mtosi_jms.binding.profile import TopicCategory
 from mtosi_jms.cli import _console as console
 from mtosi_jms.cli._arguments import add_json, local, positive
 from mtosi_jms.cli._providers import mask_url
 from mtosi_jms.errors import ConfigError, ReplyTimeoutError
-from mtosi_jms.jms.profile import TopicCategory
 from mtosi_jms.masking import without_login
 from mtosi_jms.notifications import Publisher, Subscriber
 from mtosi_jms.report import Event, Fact, Report, write_report

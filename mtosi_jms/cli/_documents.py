@@ -13,11 +13,11 @@ from typing import Any, Final
 
 from lxml import etree
 
+from mtosi_jms.binding import BindingProfile
+from mtosi_jms.binding.mapping import HeaderMapping, is_notification, map_header
 from mtosi_jms.compression import DOCUMENT_NAMES, is_document_name
 from mtosi_jms.errors import ConfigError, EnvelopeError, ForbiddenXmlError, MalformedXmlError, XmlError
 from mtosi_jms.header import BY_TAG
-from mtosi_jms.jms.binding import HeaderMapping, is_notification, map_header
-from mtosi_jms.jms.profile import BindingProfile
 from mtosi_jms.namespaces import SOAP11, SOAP12, clark, split_clark
 from mtosi_jms.service.registry import find_operations
 from mtosi_jms.soap import Envelope, Header, dialect_of, header_text, parse

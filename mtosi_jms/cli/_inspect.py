@@ -13,6 +13,8 @@ from typing import Any, Final
 
 from lxml import etree
 
+from mtosi_jms.binding import BindingProfile
+from mtosi_jms.binding.table2 import restore
 from mtosi_jms.cli import _console as console
 from mtosi_jms.cli._arguments import add_json, count
 from mtosi_jms.cli._contents import Group, events_in, objects_in
@@ -29,8 +31,6 @@ from mtosi_jms.cli._documents import (
 )
 from mtosi_jms.cli._messages import mask_credentials
 from mtosi_jms.errors import MtosiError
-from mtosi_jms.jms.profile import BindingProfile
-from mtosi_jms.jms.table2 import restore
 from mtosi_jms.namespaces import SOAP11, SOAP12, XSI, clark, split_clark
 from mtosi_jms.service.registry import Role, find_operations
 from mtosi_jms.soap import header_text

@@ -11,6 +11,9 @@ import argparse
 import dataclasses
 from typing import Any
 
+from mtosi_jms.binding import BindingProfile
+from mtosi_jms.binding.mapping import HeaderMapping
+from mtosi_jms.binding.profile import FILTER_ATTRIBUTES, OPTIONAL_FIELDS, PRESETS
 from mtosi_jms.cli import _console as console
 from mtosi_jms.cli._arguments import add_json, known_words
 from mtosi_jms.cli._documents import (
@@ -24,9 +27,7 @@ from mtosi_jms.cli._documents import (
     warning_json,
 )
 from mtosi_jms.errors import MtosiError
-from mtosi_jms.jms.binding import HeaderMapping
 from mtosi_jms.jms.message import MessageType, jms_type_name
-from mtosi_jms.jms.profile import FILTER_ATTRIBUTES, OPTIONAL_FIELDS, PRESETS, BindingProfile
 from mtosi_jms.masking import MASK, is_secret, without_login
 from mtosi_jms.xmlbind import XmlWarning
 

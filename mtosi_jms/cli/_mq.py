@@ -24,9 +24,9 @@ from mtosi_jms.cli._replay import landed_files
 from mtosi_jms.compression import open_file
 from mtosi_jms.errors import ConfigError, MtosiError
 from mtosi_jms.jms import JmsMessage
-from mtosi_jms.jms.tree import from_tree, to_tree
 from mtosi_jms.jms.typed import OnInvalid
 from mtosi_jms.mq import ByteOrder, read_mq, write_mq
+from mtosi_jms.mq.tree import from_tree, to_tree
 from mtosi_jms.spool import Spool, open_entry
 
 _SUFFIX: Final = ".mq"

@@ -12,6 +12,10 @@ from typing import Final, NamedTuple
 
 from lxml import etree
 
+from mtosi_jms.binding import BindingProfile
+from mtosi_jms.binding.events import EVENT_NAMES, events_of, logical_name
+from mtosi_jms.binding.mapping import to_jms
+from mtosi_jms.binding.profile import FILTER_ATTRIBUTES, PRESETS
 from mtosi_jms.cli import _console as console
 from mtosi_jms.cli._arguments import add_json, known_words
 from mtosi_jms.cli._documents import add_files, error_text, files_in
@@ -20,10 +24,7 @@ from mtosi_jms.cli._messages import shown_properties
 from mtosi_jms.cli._providers import add_provider, open_connection
 from mtosi_jms.errors import EnvelopeError, MtosiError
 from mtosi_jms.exchange.messages import moment, stamped
-from mtosi_jms.jms import BindingProfile, Destination, JmsMessage
-from mtosi_jms.jms.binding import to_jms
-from mtosi_jms.jms.events import EVENT_NAMES, events_of, logical_name
-from mtosi_jms.jms.profile import FILTER_ATTRIBUTES, PRESETS
+from mtosi_jms.jms import Destination, JmsMessage
 from mtosi_jms.namespaces import NOTMSG, SOAP11, SOAP12, clark, split_clark
 from mtosi_jms.soap import Envelope, Header, header_text, parse
 from mtosi_jms.stubs.fmw.hdr import CommunicationPatternType, CommunicationStyleType, MessageTypeType

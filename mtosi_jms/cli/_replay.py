@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from mtosi_jms.binding import BindingProfile
 from mtosi_jms.cli import _console as console
 from mtosi_jms.cli._arguments import add_json, local, rate, selector
 from mtosi_jms.cli._documents import error_text, load, mapping_of, require_header
@@ -24,7 +25,7 @@ from mtosi_jms.cli._providers import add_provider, open_connection
 from mtosi_jms.cli._stopping import INTERRUPTED, Stop, until_signalled
 from mtosi_jms.compression import DOCUMENT_NAMES
 from mtosi_jms.errors import ConfigError, MtosiError, NamingError, SpoolError, TransportError
-from mtosi_jms.jms import DUPLICATE_ID, BindingProfile, JmsMessage, NamingContext
+from mtosi_jms.jms import DUPLICATE_ID, JmsMessage, NamingContext
 from mtosi_jms.jms.selector import parse
 from mtosi_jms.soap import header_text
 from mtosi_jms.spool import open_entry, scan

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Final
 
+from mtosi_jms.binding.soap_jms import document_of
 from mtosi_jms.cli import _console as console
 from mtosi_jms.cli._arguments import add_json, local
 from mtosi_jms.cli._log import log_in_lines
@@ -20,7 +21,6 @@ from mtosi_jms.cli._messages import counted, headers_of, moment, shown_body, sho
 from mtosi_jms.errors import ConfigError, JournalDamageError
 from mtosi_jms.jms import JmsMessage
 from mtosi_jms.jms.message import jms_type_name
-from mtosi_jms.jms.soap_jms import document_of
 from mtosi_jms.spool import SpoolFolder, StoredMessage, Verification, verify_folder
 
 _SETTLING: Final = {"redrive": "redriven", "withdraw": "withdrawn"}

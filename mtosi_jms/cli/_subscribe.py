@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from typing import Any, Final
 
 import mtosi_jms as mtosi
+from mtosi_jms.binding.events import logical_name
 from mtosi_jms.cli import _console as console
 from mtosi_jms.cli._arguments import (
     add_json,
@@ -29,7 +30,6 @@ from mtosi_jms.cli._providers import add_provider, open_connection
 from mtosi_jms.cli._stopping import Stop, closing_at, until_signalled
 from mtosi_jms.errors import IllegalStateError, TransportError
 from mtosi_jms.inventory import load_stubs
-from mtosi_jms.jms.events import logical_name
 from mtosi_jms.jms.selector import composite
 from mtosi_jms.namespaces import split_clark
 from mtosi_jms.notifications import Received, Subscriber

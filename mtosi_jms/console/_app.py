@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
+from mtosi_jms.binding.events import SEVERITIES
 from mtosi_jms.console._guard import LOGIN, Guard, throttled
 from mtosi_jms.console._landing import Landed
 from mtosi_jms.console._message import shown
@@ -22,7 +23,6 @@ from mtosi_jms.errors import MissingExtraError, MtosiError
 from mtosi_jms.gateway import Access, HttpOptions, Throttled, address_of
 from mtosi_jms.jms import JmsMessage
 from mtosi_jms.jms.display import shown_properties
-from mtosi_jms.jms.events import SEVERITIES
 from mtosi_jms.masking import without_login
 from mtosi_jms.spool import SpoolFolder, StoredMessage
 

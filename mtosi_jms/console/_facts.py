@@ -11,12 +11,13 @@ from typing import Final, Literal, NamedTuple
 
 from lxml import etree
 
+from mtosi_jms.binding import BindingProfile
+from mtosi_jms.binding.events import SEVERITIES, event_values, events_of
+from mtosi_jms.binding.profile import EVENT_CATEGORIES
 from mtosi_jms.bounds import BOUNDS
 from mtosi_jms.errors import MtosiError
 from mtosi_jms.header import BY_TAG
-from mtosi_jms.jms import BindingProfile, JmsMessage
-from mtosi_jms.jms.events import SEVERITIES, event_values, events_of
-from mtosi_jms.jms.profile import EVENT_CATEGORIES
+from mtosi_jms.jms import JmsMessage
 from mtosi_jms.namespaces import split_clark
 from mtosi_jms.patterns import Place, Standing, read_place, standing_of
 from mtosi_jms.xmlbind import RawXml, parse_xml

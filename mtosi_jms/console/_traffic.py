@@ -14,11 +14,11 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Final, Literal, NamedTuple, TypeVar
 
+from mtosi_jms.binding.soap_jms import self_describing
 from mtosi_jms.bounds import BOUNDS
 from mtosi_jms.console._exchanges import Exchange, ExchangeView
 from mtosi_jms.console._facts import Facts, facts_of, object_name_in
 from mtosi_jms.jms import Destination, JmsMessage
-from mtosi_jms.jms.soap_jms import self_describing
 from mtosi_jms.masking import without_login
 
 K = TypeVar("K")

@@ -13,12 +13,13 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias, TypeVar
 
+from mtosi_jms.binding import BindingProfile
+from mtosi_jms.binding.mapping import DEFAULT_PROFILE
+from mtosi_jms.binding.profile import EVENT_CATEGORIES, TopicCategory
 from mtosi_jms.closing import Closeable
 from mtosi_jms.errors import ConfigError, NamingError
 from mtosi_jms.exchange import Requestor, Supplier
-from mtosi_jms.jms import BindingProfile, Destination, FrozenMap, NamingContext
-from mtosi_jms.jms.binding import DEFAULT_PROFILE
-from mtosi_jms.jms.profile import EVENT_CATEGORIES, TopicCategory
+from mtosi_jms.jms import Destination, FrozenMap, NamingContext
 from mtosi_jms.notifications import Publisher
 from mtosi_jms.service import Service, SupplierBase
 from mtosi_jms.service.registry import services_of

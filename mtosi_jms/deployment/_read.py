@@ -30,11 +30,12 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from mtosi_jms.binding import BindingProfile
+from mtosi_jms.binding.profile import TopicCategory
 from mtosi_jms.compression import read_file
 from mtosi_jms.deployment._model import Address, Asking, Deployment, did_you_mean
 from mtosi_jms.errors import ConfigError
-from mtosi_jms.jms import BindingProfile, DeliveryMode, Destination, NamingContext
-from mtosi_jms.jms.profile import TopicCategory
+from mtosi_jms.jms import DeliveryMode, Destination, NamingContext
 
 _KEYS: Final = ("name", "names", "suppliers", "requestors", "topics", "profile")
 

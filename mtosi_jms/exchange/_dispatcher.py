@@ -23,15 +23,16 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeAlias
 
+from mtosi_jms.binding import BindingProfile
+from mtosi_jms.binding.mapping import DEFAULT_PROFILE
+from mtosi_jms.binding.soap_jms import action_of
+from mtosi_jms.binding.table2 import MAX_INTEGER
 from mtosi_jms.bulk import Folders
 from mtosi_jms.errors import ConfigError, MtosiFault, ProtocolError
 from mtosi_jms.exchange._bulk_supplier import BulkSupplier
 from mtosi_jms.exchange._response import ResponseMaker
 from mtosi_jms.exchange.messages import in_package, moment, whole_number
-from mtosi_jms.jms import BindingProfile, JmsMessage
-from mtosi_jms.jms.binding import DEFAULT_PROFILE
-from mtosi_jms.jms.soap_jms import action_of
-from mtosi_jms.jms.table2 import MAX_INTEGER
+from mtosi_jms.jms import JmsMessage
 from mtosi_jms.patterns import Batch, BatchPosition, CommunicationPattern, cut_batches, parse_pattern
 from mtosi_jms.service import OperationInfo, RequestContext, ServiceInfo, SupplierBase
 from mtosi_jms.service.registry import chosen

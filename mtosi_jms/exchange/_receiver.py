@@ -24,11 +24,11 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeAlias
 
+from mtosi_jms.binding.body_check import BodyCheck
 from mtosi_jms.errors import IllegalStateError, MtosiError
 from mtosi_jms.exchange._pending import PendingExchange, ReceiveFailed, RequestInfo, reply_of
 from mtosi_jms.exchange.messages import read_reply, warn
 from mtosi_jms.jms import Destination, JmsMessage
-from mtosi_jms.jms.body_check import BodyCheck
 from mtosi_jms.patterns import (
     Complete,
     Conflict,

@@ -8,6 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
+from mtosi_jms.binding import BindingProfile
+from mtosi_jms.binding.mapping import HeaderTemplates, to_jms
+from mtosi_jms.binding.soap_jms import as_reply
 from mtosi_jms.errors import (
     ConfigError,
     IllegalStateError,
@@ -19,10 +22,8 @@ from mtosi_jms.errors import (
 )
 from mtosi_jms.exchange._dispatcher import Abandoned
 from mtosi_jms.exchange.messages import stamped
-from mtosi_jms.jms import RUN_ID, BindingProfile, Destination, JmsMessage, NamingContext, Properties
-from mtosi_jms.jms.binding import HeaderTemplates, to_jms
+from mtosi_jms.jms import RUN_ID, Destination, JmsMessage, NamingContext, Properties
 from mtosi_jms.jms.ids import random_id
-from mtosi_jms.jms.soap_jms import as_reply
 from mtosi_jms.patterns import JmsEcho, ReplyRoute, RouteSource, reply_ids, reply_route
 from mtosi_jms.service import check_count
 from mtosi_jms.soap import Envelope, Header, correlation_id, header_text, missing_fields

@@ -8,6 +8,9 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from mtosi_jms.binding import BindingProfile
+from mtosi_jms.binding.mapping import HeaderTemplates, to_jms
+from mtosi_jms.binding.soap_jms import as_request, chooses
 from mtosi_jms.errors import ConfigError, HeaderError, TransportError, UnknownOutcomeError
 from mtosi_jms.exchange._pattern_header import has_batches
 from mtosi_jms.exchange._pending import PendingExchange, PreparedRequest, RequestInfo
@@ -15,10 +18,8 @@ from mtosi_jms.exchange._receiver import Receiver
 from mtosi_jms.exchange.messages import Target, moment, stamped, target_of
 from mtosi_jms.exchange.reporting import Asked, published
 from mtosi_jms.exchange.sending import TimedSender
-from mtosi_jms.jms import BindingProfile, Destination, JmsMessage
-from mtosi_jms.jms.binding import HeaderTemplates, to_jms
+from mtosi_jms.jms import Destination, JmsMessage
 from mtosi_jms.jms.ids import random_id
-from mtosi_jms.jms.soap_jms import as_request, chooses
 from mtosi_jms.namespaces import split_clark
 from mtosi_jms.patterns import BatchAssembler, BatchRules, Exchange, Limits, SimpleExchange
 from mtosi_jms.service import Call, CallOptions

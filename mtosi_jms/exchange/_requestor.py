@@ -12,6 +12,9 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from mtosi_jms.binding import BindingProfile
+from mtosi_jms.binding.body_check import Validate, body_check
+from mtosi_jms.binding.mapping import DEFAULT_PROFILE
 from mtosi_jms.bulk import BulkReply, BulkTerms
 from mtosi_jms.closing import Closeable
 from mtosi_jms.errors import ConfigError, HeaderError
@@ -21,9 +24,7 @@ from mtosi_jms.exchange._receiver import Orphans, Receiver
 from mtosi_jms.exchange._request_writer import RequestWriter
 from mtosi_jms.exchange._result import Batches, bulk_reply, decode_response, only_reply
 from mtosi_jms.exchange.arguments import check_connection
-from mtosi_jms.jms import BindingProfile, Destination
-from mtosi_jms.jms.binding import DEFAULT_PROFILE
-from mtosi_jms.jms.body_check import Validate, body_check
+from mtosi_jms.jms import Destination
 from mtosi_jms.jms.ids import random_id
 from mtosi_jms.masking import shown_half_made, without_login
 from mtosi_jms.patterns import BatchRules, Limits, OnConflict, Strategy
@@ -66,7 +67,7 @@ class Requestor(Closeable):
         new_id: makes correlation ids.
         clock: returns monotonic seconds.
         validate: whether bodies are checked against the schemas (001-S12): `ignore`, `warn` or `fail`; see
-            `mtosi_jms.jms.body_check.Validate`.
+            `mtosi_jms.binding.body_check.Validate`.
         linger: seconds that the threads which send and receive for coroutines stay without work.
 
     Raises:

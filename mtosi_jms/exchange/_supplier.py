@@ -16,6 +16,10 @@ from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
+from mtosi_jms.binding import BindingProfile
+from mtosi_jms.binding.body_check import Validate, body_check
+from mtosi_jms.binding.mapping import DEFAULT_PROFILE, from_jms, judge_body
+from mtosi_jms.binding.soap_jms import breach, speaks
 from mtosi_jms.bulk import Folders
 from mtosi_jms.errors import (
     ConfigError,
@@ -38,10 +42,7 @@ from mtosi_jms.exchange._reply_writer import (
 from mtosi_jms.exchange.arguments import check_connection
 from mtosi_jms.exchange.reporting import Asked, report
 from mtosi_jms.exchange.signals import aside, on_signals
-from mtosi_jms.jms import BindingProfile, Destination, JmsMessage
-from mtosi_jms.jms.binding import DEFAULT_PROFILE, from_jms, judge_body
-from mtosi_jms.jms.body_check import Validate, body_check
-from mtosi_jms.jms.soap_jms import breach, speaks
+from mtosi_jms.jms import Destination, JmsMessage
 from mtosi_jms.masking import shown_half_made
 from mtosi_jms.service import SupplierBase, check_count, check_seconds
 from mtosi_jms.soap import Header, correlation_id, header_text
@@ -88,7 +89,7 @@ class Supplier:
         retry_pause: seconds before a request is answered again after the provider failed. The pause doubles with each
             further failure, up to 10 s.
         validate: whether bodies are checked against the schemas (001-S12): `ignore`, `warn` or `fail`; see
-            `mtosi_jms.jms.body_check.Validate`.
+            `mtosi_jms.binding.body_check.Validate`.
         understands: header blocks that the handlers understand, see `Dispatcher`.
 
     Raises:

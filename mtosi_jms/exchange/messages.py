@@ -12,12 +12,12 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
+from mtosi_jms.binding.body_check import BodyCheck
+from mtosi_jms.binding.mapping import from_jms, judge_body
+from mtosi_jms.binding.soap_jms import document_of
 from mtosi_jms.errors import DecodeError, MtosiError
 from mtosi_jms.jms import DUPLICATE_ID, RUN_ID, DeliveryMode, Destination, JmsMessage, JmsUri, NamingContext, is_jms_uri
-from mtosi_jms.jms.binding import from_jms, judge_body
-from mtosi_jms.jms.body_check import BodyCheck
 from mtosi_jms.jms.ids import random_id
-from mtosi_jms.jms.soap_jms import document_of
 from mtosi_jms.patterns import Place, Reply, ReplyType, read_place
 from mtosi_jms.service import CallOptions
 from mtosi_jms.soap import Envelope, Header, correlation_id, header_text, header_texts, parse

@@ -11,8 +11,8 @@ from typing import Final, NamedTuple
 
 from lxml import etree
 
+from mtosi_jms.binding.body_check import BodyCheck
 from mtosi_jms.bounds import BOUNDS
-from mtosi_jms.jms.body_check import BodyCheck
 from mtosi_jms.xmlbind import codec_named, declared_name, in_utf8, self_described
 
 log = logging.getLogger(__package__)

@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 
 from lxml import etree
 
+from mtosi_jms.binding.body_check import Validate, body_check
 from mtosi_jms.bounds import BOUNDS
 from mtosi_jms.errors import (
     ConfigError,
@@ -34,7 +35,6 @@ from mtosi_jms.gateway._access import Access, Throttled, address_of
 from mtosi_jms.gateway._bodies import OF_REQUEST, PIECE, Body, Refused, content_type_of, document_in, judge
 from mtosi_jms.gateway._iterators import Iterators, Replies
 from mtosi_jms.gateway._sources import Request, Source, check_understood
-from mtosi_jms.jms.body_check import Validate, body_check
 from mtosi_jms.namespaces import MSG, clark
 from mtosi_jms.patterns import Place, Standing, read_place, standing_of
 from mtosi_jms.service.registry import find_operations
@@ -162,7 +162,7 @@ class Endpoint:
         wsdl: called with a path and the endpoint's URL; returns the WSDL of the path, or None. See `WsdlFiles`.
         is_ready: tells whether requests can be answered, for `/ready` and `/readyz`.
         validate: whether the bodies of requests are checked against the schemas (001-S12): `ignore`, `warn` or `fail`;
-            see `mtosi_jms.jms.body_check.Validate`.
+            see `mtosi_jms.binding.body_check.Validate`.
 
     Attributes:
         iterators: the open iterators.

@@ -14,6 +14,10 @@ from urllib.parse import quote, urlsplit
 
 from lxml import etree
 
+from mtosi_jms.binding import BindingProfile
+from mtosi_jms.binding.body_check import Validate, body_check
+from mtosi_jms.binding.mapping import DEFAULT_PROFILE
+from mtosi_jms.binding.soap_jms import action_of, document_of
 from mtosi_jms.bounds import BOUNDS
 from mtosi_jms.closing import Closeable
 from mtosi_jms.errors import (
@@ -27,10 +31,7 @@ from mtosi_jms.errors import (
 from mtosi_jms.exchange import Dispatcher, FailureHook, ReplyAddress
 from mtosi_jms.gateway._bodies import OF_REQUEST, Body, Refused, content_type_of, document_in, judge
 from mtosi_jms.gateway._certificates import load_certificate
-from mtosi_jms.jms import BindingProfile, JmsMessage
-from mtosi_jms.jms.binding import DEFAULT_PROFILE
-from mtosi_jms.jms.body_check import Validate, body_check
-from mtosi_jms.jms.soap_jms import action_of, document_of
+from mtosi_jms.jms import JmsMessage
 from mtosi_jms.namespaces import clark, split_clark
 from mtosi_jms.patterns import Place, read_place
 from mtosi_jms.soap import (
@@ -230,7 +231,7 @@ class Forwarder(Dispatcher):
         iterators: iterator operations by operation, for operations that `iterator_operation` does not know.
         on_error: called with each failure that no requestor gets to know.
         validate: whether the bodies of the peer's answers are checked against the schemas (001-S12): `ignore`, `warn`
-            or `fail`; see  `mtosi_jms.jms.body_check.Validate`.
+            or `fail`; see  `mtosi_jms.binding.body_check.Validate`.
     """
 
     def __init__(

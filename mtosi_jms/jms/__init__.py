@@ -1,4 +1,4 @@
-"""The JMS side of the binding: messages, destinations, naming and the switches. No socket, thread or clock."""
+"""JMS without MTOSI: messages, destinations, naming, typed text and selectors. No socket, thread or clock."""
 
 from __future__ import annotations
 
@@ -22,13 +22,11 @@ from mtosi_jms.jms.message import (
     PropertyValue,
     Short,
 )
-from mtosi_jms.jms.profile import BindingProfile
 
 __all__ = [
     "DUPLICATE_ID",
     "KINDS",
     "RUN_ID",
-    "BindingProfile",
     "BodyValue",
     "Byte",
     "Char",

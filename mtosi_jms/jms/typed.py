@@ -16,12 +16,24 @@ from typing import Final, Literal, TypeAlias
 from lxml import etree
 
 from mtosi_jms.errors import DecodeError, EncodeError, XmlError
-from mtosi_jms.jms.message import BodyValue, Byte, Char, Content, Float, JmsMessage, Long, MessageType, Short
+from mtosi_jms.jms.message import (
+    BodyValue,
+    Byte,
+    Char,
+    Content,
+    Float,
+    JmsMessage,
+    Long,
+    MessageType,
+    PropertyValue,
+    Short,
+)
 from mtosi_jms.xmlbind import parse_xml
 
 __all__ = [
     "BODY_TYPE",
     "OnInvalid",
+    "Retype",
     "as_text",
     "from_text",
     "read_content",
@@ -32,6 +44,9 @@ __all__ = [
 
 OnInvalid: TypeAlias = Literal["ignore", "warn", "fail"]
 """What to do with a value whose text is invalid for its `dt`: make it a String, make it a String and warn, or fail."""
+
+Retype: TypeAlias = Callable[[str, PropertyValue], PropertyValue]
+"""Gives the value of a property, by its name, the type that a wire of text has lost; what does not fit stays text."""
 
 BODY_TYPE: Final = "MTOSIX_messageType"
 """Property that names the kind of message that a TextMessage stands for: `MapMessage`, `StreamMessage`, `Message`."""

@@ -14,10 +14,10 @@ from typing import Final
 
 from lxml import etree
 
+from mtosi_jms.binding.table2 import restore
 from mtosi_jms.errors import DecodeError, EncodeError, MqFormatError, XmlError
 from mtosi_jms.jms import Destination, JmsMessage, MessageType, Queue, Topic
 from mtosi_jms.jms.message import Content, DeliveryMode, PropertyValue, is_property_name
-from mtosi_jms.jms.table2 import restore
 from mtosi_jms.jms.typed import OnInvalid, read_content, read_value, write_content, write_value
 from mtosi_jms.mq._structures import (
     BODIES,

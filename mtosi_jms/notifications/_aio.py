@@ -10,10 +10,10 @@ from concurrent.futures import Future
 from functools import partial
 from typing import Final, Generic, TypeVar
 
+from mtosi_jms.binding.profile import TopicCategory
 from mtosi_jms.errors import IllegalStateError, TransportError
 from mtosi_jms.exchange.worker import Closing, Worker
 from mtosi_jms.jms import JmsMessage
-from mtosi_jms.jms.profile import TopicCategory
 from mtosi_jms.notifications._events import Event, Received
 from mtosi_jms.patterns import rounded
 from mtosi_jms.service import check_seconds

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
+from mtosi_jms.binding.events import logical_name
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.jms import JmsMessage
-from mtosi_jms.jms.events import logical_name
 from mtosi_jms.namespaces import NOTMSG, clark, split_clark
 from mtosi_jms.soap import Envelope
 from mtosi_jms.stubs.fmw.notmsg import Notify

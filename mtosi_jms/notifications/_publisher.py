@@ -11,16 +11,17 @@ from functools import partial
 from itertools import groupby, islice
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from mtosi_jms.binding import BindingProfile
+from mtosi_jms.binding.events import EVENT_NAMES
+from mtosi_jms.binding.mapping import DEFAULT_PROFILE, to_jms
+from mtosi_jms.binding.profile import FILTER_ATTRIBUTES, TopicCategory
 from mtosi_jms.closing import Closeable
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.exchange.arguments import check_connection
 from mtosi_jms.exchange.messages import Target, moment, stamped, target_of
 from mtosi_jms.exchange.reporting import Asked, published
 from mtosi_jms.exchange.sending import TimedSender
-from mtosi_jms.jms import BindingProfile, Destination, FrozenMap, JmsMessage
-from mtosi_jms.jms.binding import DEFAULT_PROFILE, to_jms
-from mtosi_jms.jms.events import EVENT_NAMES
-from mtosi_jms.jms.profile import FILTER_ATTRIBUTES, TopicCategory
+from mtosi_jms.jms import Destination, FrozenMap, JmsMessage
 from mtosi_jms.masking import shown_half_made, without_login
 from mtosi_jms.notifications._events import Event, event_name, events_of_message, notify_of
 from mtosi_jms.service import CallOptions, check_seconds

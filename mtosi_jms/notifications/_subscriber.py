@@ -10,13 +10,15 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Self
 
+from mtosi_jms.binding import BindingProfile
+from mtosi_jms.binding.body_check import Validate, body_check
+from mtosi_jms.binding.mapping import from_jms, judge_body, sender_of
+from mtosi_jms.binding.selector import lint
 from mtosi_jms.errors import ConfigError, EnvelopeError, IllegalStateError, SpoolError, TransportError, XmlError
 from mtosi_jms.exchange.arguments import check_connection
 from mtosi_jms.exchange.messages import warn
-from mtosi_jms.jms import BindingProfile, DeliveryMode, Destination, JmsMessage
-from mtosi_jms.jms.binding import from_jms, judge_body, sender_of
-from mtosi_jms.jms.body_check import Validate, body_check
-from mtosi_jms.jms.selector import Condition, Selector, lint
+from mtosi_jms.jms import DeliveryMode, Destination, JmsMessage
+from mtosi_jms.jms.selector import Condition, Selector
 from mtosi_jms.masking import shown_half_made
 from mtosi_jms.notifications._events import Received, events_in, name_of
 from mtosi_jms.notifications._losses import Loss, LossHook, LossWatch
@@ -71,7 +73,7 @@ class Subscriber(Iterator[Received]):
         on_loss: called when events may have been lost, and when the loss is over; see `Loss`.
         clock: returns monotonic seconds; used for heartbeats.
         validate: whether bodies are checked against the schemas (001-S12): `ignore`, `warn` or `fail`; see
-            `mtosi_jms.jms.body_check.Validate`.
+            `mtosi_jms.binding.body_check.Validate`.
         understands: header blocks that the application understands, as Clark names or classes of elements. A message
             with another block that must be understood is treated as one that cannot be read.
 

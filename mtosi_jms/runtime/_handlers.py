@@ -7,11 +7,11 @@ import threading
 from collections.abc import Callable, Collection
 from typing import Any, Protocol, TypeAlias
 
+from mtosi_jms.binding.body_check import Validate, body_check
+from mtosi_jms.binding.mapping import from_jms, judge_body
 from mtosi_jms.errors import EnvelopeError
 from mtosi_jms.exchange import Supplier
 from mtosi_jms.jms import JmsMessage
-from mtosi_jms.jms.binding import from_jms, judge_body
-from mtosi_jms.jms.body_check import Validate, body_check
 from mtosi_jms.notifications import events_in
 from mtosi_jms.soap import Envelope, names_of, require_understood
 from mtosi_jms.telemetry import of_message
@@ -78,7 +78,7 @@ def events(
         on_event: takes an event, and the envelope that it came in. Other bodies are passed on unchanged.
         strict: departures from the schema are errors.
         validate: whether bodies are held against the schemas (001-S12): `ignore`, `warn` or `fail`; see
-            `mtosi_jms.jms.body_check.Validate`.
+            `mtosi_jms.binding.body_check.Validate`.
         understands: header blocks that the application understands; with another one that must be understood, a message
             cannot be read.
     """

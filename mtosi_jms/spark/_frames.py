@@ -18,9 +18,9 @@ from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import BooleanType, StringType, StructField, StructType
 
+from mtosi_jms.binding.profile import FirstBatch
 from mtosi_jms.errors import ConfigError, XmlError
 from mtosi_jms.inventory import load_stubs
-from mtosi_jms.jms.profile import FirstBatch
 from mtosi_jms.spark._columns import LEDGER, full_schema, schema_of, values_of
 from mtosi_jms.spark._envelope import FAULT, RESPONSE, reject_of
 from mtosi_jms.spark._first_line import error_first

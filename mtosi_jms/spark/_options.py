@@ -15,10 +15,10 @@ from dataclasses import dataclass, field, fields
 from enum import Enum
 from typing import Any, Final, TypeVar
 
+from mtosi_jms.binding.profile import FirstBatch
 from mtosi_jms.bounds import BOUNDS
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.inventory import ALL, MESSAGE, OBJECT_TYPES
-from mtosi_jms.jms.profile import FirstBatch
 from mtosi_jms.spark._files import Sieve, expanded, folder_here
 
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
+from mtosi_jms.binding.table2 import BY_PROPERTY, MAX_INTEGER
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.jms.message import INT_MAX, INT_MIN, LONG_MIN, Long
 from mtosi_jms.jms.selector import Selector, calculation, parse
@@ -39,7 +40,6 @@ from mtosi_jms.jms.selector.nodes import (
     Sign,
     SignWord,
 )
-from mtosi_jms.jms.table2 import BY_PROPERTY, MAX_INTEGER
 from mtosi_jms.spark._columns import HEADER_COLUMNS
 
 if TYPE_CHECKING:

@@ -27,8 +27,8 @@ from dataclasses import dataclass, field
 from itertools import chain, islice
 from typing import Final
 
+from mtosi_jms.binding.profile import FirstBatch
 from mtosi_jms.errors import ExchangeError
-from mtosi_jms.jms.profile import FirstBatch
 from mtosi_jms.patterns import Standing, standing_of
 from mtosi_jms.xmlbind import parse_date_time, parse_loose_date_time
 

@@ -25,8 +25,8 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 from pyspark.sql.types import LongType, StructField, StructType, TimestampType
 
+from mtosi_jms.binding.profile import FirstBatch
 from mtosi_jms.errors import ConfigError
-from mtosi_jms.jms.profile import FirstBatch
 from mtosi_jms.spark._columns import LEDGER, schema_of, values_of
 from mtosi_jms.spark._sequences import Receipt, ReplySequence, reckon, time_of
 from mtosi_jms.spark._session import ROCKSDB, STATE_STORE

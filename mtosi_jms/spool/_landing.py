@@ -21,12 +21,12 @@ from io import FileIO
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from mtosi_jms.binding.soap_jms import self_describing
 from mtosi_jms.closing import Closeable
 from mtosi_jms.compression import is_document_name, open_file
 from mtosi_jms.errors import ConfigError, SpoolError
 from mtosi_jms.files import sync
 from mtosi_jms.jms.message import JmsMessage
-from mtosi_jms.jms.soap_jms import self_describing
 from mtosi_jms.spool._files import make_folder, remove, reporting, write_all, write_synced
 from mtosi_jms.spool._sidecar import Sidecar, decode_sidecar, encode_sidecar
 

@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, Self, TypeAlias, TypeVar
 
+from mtosi_jms.binding import BindingProfile
+from mtosi_jms.binding.mapping import DEFAULT_PROFILE, from_jms
+from mtosi_jms.binding.profile import TopicCategory
 from mtosi_jms.closing import Closeable
 from mtosi_jms.errors import ConfigError, IllegalStateError, ReplyTimeoutError
 from mtosi_jms.exchange import Requestor, Supplier
-from mtosi_jms.jms import BindingProfile, Destination, JmsMessage, NamingContext
-from mtosi_jms.jms.binding import DEFAULT_PROFILE, from_jms
-from mtosi_jms.jms.profile import TopicCategory
+from mtosi_jms.jms import Destination, JmsMessage, NamingContext
 from mtosi_jms.notifications import Publisher, Subscriber, event_name
 from mtosi_jms.service import Service, SupplierBase
 from mtosi_jms.soap import Envelope

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass, field, fields
 from typing import Any, Final, NamedTuple
 
+from mtosi_jms.binding.table2 import restore
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.transport._completion import COMPLETION_TIMEOUT, CompletionErrorHook, SendRules
 from mtosi_jms.transport._descriptor import check_jms_version
@@ -71,6 +72,9 @@ class ConnectOptions:
     completion_timeout: float | None = field(default=COMPLETION_TIMEOUT, metadata=SECONDS)
     on_completion_error: CompletionErrorHook | None = field(default=None, metadata=FUNCTION)
     strict_2012: bool = field(default=False, metadata=FLAG)
+
+    # Not an option of users: it gives a property its type by its name where the wire carries text alone (C62).
+    retype = staticmethod(restore)
 
     @property
     def send_rules(self) -> SendRules:

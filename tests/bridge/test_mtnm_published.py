@@ -9,11 +9,11 @@ from typing import NamedTuple
 import pytest
 
 import mtosi_jms as mtosi
+from mtosi_jms.binding.profile import FILTER_ATTRIBUTES, TopicCategory
+from mtosi_jms.binding.selector import P
 from mtosi_jms.bridge.events import Any
 from mtosi_jms.bridge.mtnm import Mapped, notification_of, publish
 from mtosi_jms.errors import ConfigError
-from mtosi_jms.jms.profile import FILTER_ATTRIBUTES, TopicCategory
-from mtosi_jms.jms.selector import P
 from mtosi_jms.notifications import Event, Publisher, Snapshot, Subscriber, apply_notification, event_name
 from mtosi_jms.transport import Connection
 

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
+from mtosi_jms.binding import BindingProfile
+from mtosi_jms.binding.mapping import to_jms
 from mtosi_jms.errors import ConfigError, HeaderError, IncompleteBatchError, MtosiFault, NamingError
 from mtosi_jms.exchange import Requestor, Supplier
-from mtosi_jms.jms import BindingProfile, DeliveryMode, JmsMessage, NamingContext, Queue, Topic
-from mtosi_jms.jms.binding import to_jms
+from mtosi_jms.jms import DeliveryMode, JmsMessage, NamingContext, Queue, Topic
 from mtosi_jms.patterns import Limits
 from mtosi_jms.service import CallOptions
 from mtosi_jms.soap import Header, parse

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from mtosi_jms.binding import BindingProfile
+from mtosi_jms.binding.mapping import map_header, to_jms
 from mtosi_jms.cli import main
 from mtosi_jms.errors import MalformedXmlError
-from mtosi_jms.jms import BindingProfile, NamingContext, Queue
-from mtosi_jms.jms.binding import map_header, to_jms
+from mtosi_jms.jms import NamingContext, Queue
 from mtosi_jms.soap import Envelope, parse
 from mtosi_jms.stubs.mri.rir import GetInventoryRequest
 

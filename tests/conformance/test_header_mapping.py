@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
+from mtosi_jms.binding import BindingProfile
+from mtosi_jms.binding.mapping import from_jms, map_header, to_jms
+from mtosi_jms.binding.profile import OPTIONAL_FIELDS
 from mtosi_jms.errors import DecodeError, HeaderError
-from mtosi_jms.jms import BindingProfile, JmsMessage, NamingContext, Queue
-from mtosi_jms.jms.binding import from_jms, map_header, to_jms
-from mtosi_jms.jms.profile import OPTIONAL_FIELDS
+from mtosi_jms.jms import JmsMessage, NamingContext, Queue
 from mtosi_jms.soap import FIELD_NAMES, Envelope, Header, header_text, parse
 from mtosi_jms.stubs.fmw.hdr import MessageTypeType
 from mtosi_jms.xmlbind import RawXml

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from mtosi_jms.binding import BindingProfile
+from mtosi_jms.binding.mapping import HeaderMapping, map_header
+from mtosi_jms.binding.profile import OPTIONAL_FIELDS, PRESETS
+from mtosi_jms.binding.table2 import ROWS
 from mtosi_jms.errors import EnvelopeError, HeaderError, MalformedXmlError
-from mtosi_jms.jms.binding import HeaderMapping, map_header
-from mtosi_jms.jms.profile import OPTIONAL_FIELDS, PRESETS, BindingProfile
-from mtosi_jms.jms.table2 import ROWS
 from mtosi_jms.soap import Envelope, header_text, parse
 
 PROFILES = {

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from mtosi_jms.binding import BindingProfile
 from mtosi_jms.errors import (
     IllegalStateError,
     IncompleteBatchError,
@@ -19,7 +20,7 @@ from mtosi_jms.errors import (
     ReplyTimeoutError,
 )
 from mtosi_jms.exchange import Supplier
-from mtosi_jms.jms import BindingProfile, JmsMessage, TemporaryQueue
+from mtosi_jms.jms import JmsMessage, TemporaryQueue
 from mtosi_jms.patterns import Limits
 from mtosi_jms.service import CallOptions, RequestContext
 from mtosi_jms.simulator import InventoryEms, Network

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
+from mtosi_jms.binding import BindingProfile
 from mtosi_jms.errors import (
     DecodeError,
     EnvelopeError,
@@ -20,7 +21,7 @@ from mtosi_jms.errors import (
     MtosiFault,
     ProtocolError,
 )
-from mtosi_jms.jms import BindingProfile, JmsMessage
+from mtosi_jms.jms import JmsMessage
 from mtosi_jms.jms.message import MessageType
 from mtosi_jms.patterns import Limits
 from mtosi_jms.service import CallOptions

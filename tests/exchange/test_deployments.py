@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
+from mtosi_jms.binding import BindingProfile
+from mtosi_jms.binding.profile import TopicCategory
 from mtosi_jms.deployment import Asking, Deployment, deployment_of, read_deployment
 from mtosi_jms.errors import ConfigError, MtosiFault
-from mtosi_jms.jms import BindingProfile, DeliveryMode, NamingContext, Queue, TemporaryQueue, TemporaryTopic
-from mtosi_jms.jms.profile import TopicCategory
+from mtosi_jms.jms import DeliveryMode, NamingContext, Queue, TemporaryQueue, TemporaryTopic
 from mtosi_jms.notifications import SystemProfile
 from mtosi_jms.service import RequestContext
 from mtosi_jms.stubs.fmw.hbt import Heartbeat

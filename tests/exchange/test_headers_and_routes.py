@@ -12,6 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from mtosi_jms.binding import BindingProfile
 from mtosi_jms.errors import (
     ConfigError,
     EncodeError,
@@ -23,7 +24,7 @@ from mtosi_jms.errors import (
     ResourceLimitError,
 )
 from mtosi_jms.exchange import Requestor, Supplier
-from mtosi_jms.jms import BindingProfile, DeliveryMode, JmsMessage, Queue, Topic
+from mtosi_jms.jms import DeliveryMode, JmsMessage, Queue, Topic
 from mtosi_jms.patterns import Limits
 from mtosi_jms.service import CallOptions
 from mtosi_jms.soap import FIELD_NAMES, header_text, parse

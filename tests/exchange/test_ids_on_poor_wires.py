@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 import mtosi_jms as mtosi
-from mtosi_jms.jms import BindingProfile, JmsMessage, Queue
+from mtosi_jms.binding import BindingProfile
+from mtosi_jms.jms import JmsMessage, Queue
 from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
 from mtosi_jms.testing import connect_privately
 from mtosi_jms.transport import ALL_CAPABILITIES, Capability, Connection

@@ -14,9 +14,10 @@ from typing import Any
 import pytest
 
 import mtosi_jms as mtosi
+from mtosi_jms.binding import BindingProfile
 from mtosi_jms.errors import IllegalStateError, InvalidDestinationError, ProtocolError, ReplyTimeoutError
 from mtosi_jms.gateway import ByRequestor, Request, Store
-from mtosi_jms.jms import BindingProfile, JmsMessage
+from mtosi_jms.jms import JmsMessage
 from mtosi_jms.patterns import Limits
 from mtosi_jms.service import CallOptions
 from mtosi_jms.soap import Envelope, Header

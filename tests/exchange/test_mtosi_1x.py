@@ -16,8 +16,8 @@ from lxml import etree
 
 import mtosi_jms as mtosi
 from mtosi_codegen.cli import main as codegen
+from mtosi_jms.binding import BindingProfile
 from mtosi_jms.errors import MtosiFault
-from mtosi_jms.jms import BindingProfile
 from mtosi_jms.service import RequestContext
 from mtosi_jms.soap import dialect_of
 from mtosi_jms.stubs.fmw.msg import EntityNotFoundFault, InternalErrorFault

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from mtosi_jms import DurableLanding
+from mtosi_jms.binding import BindingProfile
+from mtosi_jms.binding.profile import TopicCategory
 from mtosi_jms.errors import (
     ConfigError,
     EncodeError,
@@ -21,8 +23,7 @@ from mtosi_jms.errors import (
     SelectorError,
     SpoolError,
 )
-from mtosi_jms.jms import BindingProfile, DeliveryMode, JmsMessage, Queue, Topic
-from mtosi_jms.jms.profile import TopicCategory
+from mtosi_jms.jms import DeliveryMode, JmsMessage, Queue, Topic
 from mtosi_jms.notifications import Loss, Publisher, Subscriber
 from mtosi_jms.soap import Envelope, Header, parse
 from mtosi_jms.spool import entries, read_acknowledgements

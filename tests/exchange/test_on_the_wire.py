@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from mtosi_jms import stubs
+from mtosi_jms.binding import BindingProfile
 from mtosi_jms.errors import MtosiFault
-from mtosi_jms.jms import BindingProfile, JmsMessage
+from mtosi_jms.jms import JmsMessage
 from mtosi_jms.service import CallOptions, RequestContext, ServiceInfo, SupplierBase
 from mtosi_jms.soap import fault_class, fault_kinds
 from mtosi_jms.stubs.mri.equipment_inventory_retrieval import EquipmentInventoryRetrieval

@@ -6,9 +6,9 @@ import datetime as dt
 
 import pytest
 
+from mtosi_jms.binding.mapping import to_jms
 from mtosi_jms.exchange.messages import moment, read_reply
 from mtosi_jms.jms import JmsMessage
-from mtosi_jms.jms.binding import to_jms
 from mtosi_jms.soap import Envelope, Header
 from mtosi_jms.stubs.fmw.hdr import CommunicationPatternType, CommunicationStyleType, MessageTypeType
 

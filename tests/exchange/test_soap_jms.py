@@ -12,10 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import mtosi_jms as mtosi
+from mtosi_jms.binding import BindingProfile
+from mtosi_jms.binding.mapping import from_jms
+from mtosi_jms.binding.soap_jms import breach
 from mtosi_jms.errors import MtosiError, SoapJmsFault
-from mtosi_jms.jms import BindingProfile, JmsMessage, MessageType, Queue
-from mtosi_jms.jms.binding import from_jms
-from mtosi_jms.jms.soap_jms import breach
+from mtosi_jms.jms import JmsMessage, MessageType, Queue
 from mtosi_jms.namespaces import TRANSPORT_JMS_W3C
 from mtosi_jms.soap import Envelope, Header, parse
 from mtosi_jms.stubs.fmw.nam import name

@@ -17,9 +17,10 @@ from typing import Any, Literal
 
 import pytest
 
+from mtosi_jms.binding import BindingProfile
 from mtosi_jms.errors import MtosiError
 from mtosi_jms.exchange.messages import read_reply
-from mtosi_jms.jms import BindingProfile, JmsMessage
+from mtosi_jms.jms import JmsMessage
 from mtosi_jms.patterns import BatchAssembler, BatchRules, Complete, Release, Reply
 from mtosi_jms.spark._envelope import envelope_facts
 from mtosi_jms.spark._sequences import Receipt, reckon

@@ -22,11 +22,12 @@ atheris: Any = importlib.import_module("atheris")
 with atheris.instrument_imports(include=["mtosi_jms", "mtosi_codegen"], exclude=["mtosi_jms.stubs"]):
     from mtosi_codegen import generate
     from mtosi_jms import soap, xmlbind
+    from mtosi_jms.binding import BindingProfile
+    from mtosi_jms.binding.mapping import from_jms, map_header
+    from mtosi_jms.binding.profile import FILTER_ATTRIBUTES, OPTIONAL_FIELDS
     from mtosi_jms.errors import EncodeError, MtosiError
     from mtosi_jms.exchange.messages import read_reply
     from mtosi_jms.jms import JmsMessage
-    from mtosi_jms.jms.binding import from_jms, map_header
-    from mtosi_jms.jms.profile import FILTER_ATTRIBUTES, OPTIONAL_FIELDS, BindingProfile
     from mtosi_jms.soap import Envelope
     from mtosi_jms.stubs.nrf.me import ManagedElementType
     from mtosi_jms.xmlbind import XmlWarning

@@ -14,13 +14,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mtosi_jms import soap, xmlbind
+from mtosi_jms.binding import BindingProfile
+from mtosi_jms.binding.mapping import from_jms, map_header
+from mtosi_jms.binding.profile import FILTER_ATTRIBUTES, OPTIONAL_FIELDS
 from mtosi_jms.errors import MtosiError
 from mtosi_jms.exchange.messages import read_reply
 from mtosi_jms.inventory import place_of
 from mtosi_jms.jms import JmsMessage
-from mtosi_jms.jms.binding import from_jms, map_header
 from mtosi_jms.jms.message import MessageType
-from mtosi_jms.jms.profile import FILTER_ATTRIBUTES, OPTIONAL_FIELDS, BindingProfile
 from mtosi_jms.stubs.fmw.nam import RelativeDistinguishNameType
 from mtosi_jms.stubs.nrf.me import ManagedElementType
 

@@ -106,6 +106,8 @@ def layer(module: str) -> str:
         return "cli" if parts[-1] == "__main__" else "mtosi_jms"
     if parts[1] == "stubs":
         return "stubs (services)" if module in SERVICES else "stubs (types)"
+    if module == "mtosi_jms.jms.binding":  # a published name of the binding
+        return "binding"
     return parts[1]
 
 

@@ -8,10 +8,13 @@ from types import ModuleType
 
 import pytest
 
-ONLY = {"transport": {"bounds", "closing", "compression", "jars", "transport", "telemetry", "jms", "errors", "masking"}}
+ONLY = {
+    "jms": {"bounds", "masking", "errors", "compression", "namespaces", "xmlbind"},
+    "transport": {"bounds", "closing", "compression", "jars", "telemetry", "jms", "binding", "errors", "masking"},
+}
 
 # No socket, thread, clock or source of identifiers: time and ids are arguments.
-PURE = ("soap", "jms", "patterns")
+PURE = ("soap", "jms", "binding", "patterns")
 WORLD = (
     *("_thread", "asyncio", "concurrent", "http", "multiprocessing", "queue", "random", "sched", "secrets", "select"),
     *("selectors", "signal", "smtplib", "socket", "socketserver", "ssl", "subprocess", "threading", "time", "uuid"),
@@ -85,6 +88,12 @@ def test_the_map_is_fresh(structure: ModuleType) -> None:
 def test_narrow_layers_know_only_what_they_need(narrow: str, structure: ModuleType) -> None:
     wrong = [one for one, here, there in structure.between_layers() if here == narrow and there not in ONLY[narrow]]
     assert not wrong, listed(wrong)
+
+
+def test_providers_know_no_mtosi(structure: ModuleType) -> None:
+    """What a wire cannot type is retyped by what the connection's options have."""
+    mine = [one for one, here, there in structure.between_layers() if (here, there) == ("transport", "binding")]
+    assert {one.module for one in mine} == {"mtosi_jms.transport._options"}, listed(mine)
 
 
 @pytest.mark.parametrize("pure", PURE)

@@ -51,7 +51,7 @@ for info in pkgutil.walk_packages(mtosi_jms.__path__, "mtosi_jms."):
         print(info.name, error)
 """
 
-CORE = ("errors", "namespaces", "xmlbind", "service", "soap", "jms", "jms.binding", "patterns", "transport", "cli")
+CORE = ("errors", "namespaces", "xmlbind", "service", "soap", "jms", "binding.mapping", "patterns", "transport", "cli")
 
 
 def run(*command: object, cwd: Path, variables: Mapping[str, str] = os.environ) -> subprocess.CompletedProcess[str]:

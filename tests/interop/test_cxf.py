@@ -19,9 +19,10 @@ import pytest
 
 import mtosi_jms as mtosi
 from mtosi_codegen import generate, write
+from mtosi_jms.binding import BindingProfile
 from mtosi_jms.broker import BrokerProcess
 from mtosi_jms.errors import SoapJmsFault
-from mtosi_jms.jms import BindingProfile, JmsMessage, MessageType
+from mtosi_jms.jms import JmsMessage, MessageType
 from mtosi_jms.transport import Capability, Connection
 
 pytestmark = pytest.mark.broker

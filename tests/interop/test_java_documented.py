@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from mtosi_jms.binding.mapping import from_jms
 from mtosi_jms.errors import MalformedXmlError
 from mtosi_jms.jms import JmsMessage, MessageType, Queue, Topic
-from mtosi_jms.jms.binding import from_jms
 from mtosi_jms.jms.message import Long
 from mtosi_jms.transport import Connection, Session
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import mtosi_jms as mtosi
+from mtosi_jms.binding.profile import TopicCategory
 from mtosi_jms.jms import Topic
-from mtosi_jms.jms.profile import TopicCategory
 from mtosi_jms.stubs.fmw.nam import name
 from mtosi_jms.stubs.nra.alm import Alarm
 from mtosi_jms.stubs.nra.com import PerceivedSeverityType

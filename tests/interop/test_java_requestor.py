@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 import mtosi_jms as mtosi
-from mtosi_jms.jms import BindingProfile, Queue
+from mtosi_jms.binding import BindingProfile
+from mtosi_jms.jms import Queue
 from mtosi_jms.soap import Envelope, Header
 from mtosi_jms.stubs.fmw.hdr import CommunicationPatternType, CommunicationStyleType, MessageTypeType
 from mtosi_jms.stubs.fmw.msg import EntityNotFoundFault

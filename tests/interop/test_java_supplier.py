@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 import mtosi_jms as mtosi
+from mtosi_jms.binding import BindingProfile
 from mtosi_jms.errors import IllegalStateError
-from mtosi_jms.jms import BindingProfile, Queue
+from mtosi_jms.jms import Queue
 from mtosi_jms.stubs.fmw.msg import EntityNotFoundFault
 from mtosi_jms.stubs.fmw.nam import name
 from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mtosi_jms.jms import BindingProfile
+from mtosi_jms.binding import BindingProfile
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ import pytest
 
 from mtosi_jms.jms import JmsMessage, Long, MessageType, Queue
 from mtosi_jms.jms.message import DeliveryMode
-from mtosi_jms.jms.tree import from_tree
 from mtosi_jms.mq.mcd import BY_KIND, KINDS, domain_of, read_mcd
+from mtosi_jms.mq.tree import from_tree
 
 
 def test_the_code_on_the_page_runs(root: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import mtosi_jms as mtosi
+from mtosi_jms.binding.profile import FILTER_ATTRIBUTES
 from mtosi_jms.jms import JmsMessage, MessageType, Topic
-from mtosi_jms.jms.profile import FILTER_ATTRIBUTES
 from mtosi_jms.notifications import SystemProfile
 from mtosi_jms.stubs.fmw.nam import name
 from mtosi_jms.stubs.fmw.notmsg import NotifyMessage

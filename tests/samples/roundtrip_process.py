@@ -16,8 +16,8 @@ from xml.etree import ElementTree as ET
 from lxml import etree
 
 from mtosi_jms import soap, xmlbind
+from mtosi_jms.binding.mapping import map_header
 from mtosi_jms.errors import EnvelopeError, MtosiError
-from mtosi_jms.jms.binding import map_header
 from mtosi_jms.namespaces import XSI
 
 

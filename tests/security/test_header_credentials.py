@@ -12,9 +12,10 @@ import pytest
 from lxml import etree
 
 import mtosi_jms as mtosi
+from mtosi_jms.binding import BindingProfile
+from mtosi_jms.binding.mapping import from_jms, to_jms
 from mtosi_jms.cli import main
-from mtosi_jms.jms import BindingProfile, JmsMessage, Queue
-from mtosi_jms.jms.binding import from_jms, to_jms
+from mtosi_jms.jms import JmsMessage, Queue
 from mtosi_jms.simulator import ManagedElementEms, Network
 from mtosi_jms.soap import Envelope, parse
 from mtosi_jms.spool import entries

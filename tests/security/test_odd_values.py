@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from mtosi_jms import soap, xmlbind
+from mtosi_jms.binding.mapping import from_jms, to_jms
 from mtosi_jms.errors import MtosiError, MtosiFault
 from mtosi_jms.jms import JmsMessage, JmsUri, NamingContext, Queue, Topic, selector
-from mtosi_jms.jms.binding import from_jms, to_jms
 from mtosi_jms.soap import Envelope
 from mtosi_jms.stubs.fmw.hdr import Header
 from mtosi_jms.stubs.nrf.me import Me

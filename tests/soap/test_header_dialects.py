@@ -16,13 +16,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mtosi_jms.binding import BindingProfile
+from mtosi_jms.binding.mapping import HeaderTemplates, from_jms, to_jms
 from mtosi_jms.cli import main
 from mtosi_jms.console import _facts as console_facts
 from mtosi_jms.errors import ConfigError, DecodeError, HeaderError, MtosiFault
 from mtosi_jms.exchange import Dispatcher
 from mtosi_jms.header import BY_TAG, DIALECTS, FIELDS, MTOSI_1X, HeaderDialect, dialect_named
-from mtosi_jms.jms import BindingProfile, JmsMessage, Queue
-from mtosi_jms.jms.binding import HeaderTemplates, from_jms, to_jms
+from mtosi_jms.jms import JmsMessage, Queue
 from mtosi_jms.namespaces import split_clark
 from mtosi_jms.soap import FIELD_NAMES, Envelope, Header, as_dialect, dialect_of, header_class, header_texts, parse
 from mtosi_jms.stubs.fmw.hdr import HeaderMsgSpecificProperties, HeaderMsgSpecificPropertiesProperty

@@ -13,9 +13,10 @@ pytest.importorskip("pyspark")
 
 from pyspark.sql import types as t
 
+from mtosi_jms.binding.selector import P
 from mtosi_jms.errors import ConfigError, SelectorError
 from mtosi_jms.jms.message import Long
-from mtosi_jms.jms.selector import P, parse
+from mtosi_jms.jms.selector import parse
 from mtosi_jms.jms.selector._render import render
 from mtosi_jms.spark import selector_column
 

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
+from mtosi_jms.binding import BindingProfile
+from mtosi_jms.binding.profile import TopicCategory
 from mtosi_jms.errors import ConfigError, IllegalStateError, MalformedXmlError
-from mtosi_jms.jms import BindingProfile, JmsMessage, Topic
-from mtosi_jms.jms.profile import TopicCategory
+from mtosi_jms.jms import JmsMessage, Topic
 from mtosi_jms.simulator import Network
 from mtosi_jms.stubs.fmw.hbt import Heartbeat
 from mtosi_jms.stubs.nra.alm import Alarm, AlarmType

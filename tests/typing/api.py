@@ -8,11 +8,12 @@ from typing import assert_type
 
 import mtosi_jms as mtosi
 from mtosi_jms import errors, soap, xmlbind
+from mtosi_jms.binding.mapping import from_jms, to_jms
+from mtosi_jms.binding.selector import Finding, P, lint
 from mtosi_jms.deployment import Deployment, read_deployment
 from mtosi_jms.exchange import send_all
 from mtosi_jms.inventory import place_of
-from mtosi_jms.jms.binding import from_jms, to_jms
-from mtosi_jms.jms.selector import Finding, P, Selector, lint, parse
+from mtosi_jms.jms.selector import Selector, parse
 from mtosi_jms.notifications import Received
 from mtosi_jms.service import RequestContext
 from mtosi_jms.stubs.fmw.nam import NamingAttributeType, name

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from mtosi_jms.jms.selector._builder import Condition, P
+from mtosi_jms.jms.selector._builder import Condition, PropertyNames
 from mtosi_jms.jms.selector._composite import composite
 from mtosi_jms.jms.selector._evaluate import calculation
-from mtosi_jms.jms.selector._lint import Finding, lint
+from mtosi_jms.jms.selector._parser import HEADERS
 from mtosi_jms.jms.selector._selector import Selector, parse
 
-__all__ = ["Condition", "Finding", "P", "Selector", "calculation", "composite", "lint", "parse"]
+__all__ = ["HEADERS", "Condition", "PropertyNames", "Selector", "calculation", "composite", "parse"]

@@ -1,6 +1,6 @@
-"""Builds selectors in Python: `P.perceivedSeverity == "CRITICAL"` is MTOSI_perceivedSeverity = 'CRITICAL'.
+"""Builds selectors in Python: with `P = PropertyNames()`, `P["region"] == "north"` is region = 'north'.
 
-    (P.EventType.in_("ObjectCreation", "ObjectDeletion") & P.objectName.startswith("MD=EMS1/")) | (P.JMSPriority > 6)
+    (P["region"].in_("north", "east") & P["site"].startswith("MD=EMS1/")) | (P.JMSPriority > 6)
 
 An expression is a syntax tree, so its text has the right quotes and parentheses for any values. Python's `and`, `or`
 and `not` cannot be overloaded: use `&`, `|` and `~`, which bind more tightly than `==`.
@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, Final, NoReturn
 
 from mtosi_jms.errors import ConfigError, SelectorError
-from mtosi_jms.jms import table2
 from mtosi_jms.jms.message import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN, Long
-from mtosi_jms.jms.profile import FILTER_ATTRIBUTES
 from mtosi_jms.jms.selector._parser import HEADERS, is_name
 from mtosi_jms.jms.selector._render import render
 from mtosi_jms.jms.selector._selector import Selector, parse
@@ -42,17 +41,9 @@ from mtosi_jms.jms.selector.nodes import (
 )
 from mtosi_jms.masking import shown_half_made
 
-PREFIX: Final = "MTOSI_"
-NAMES: Final = {
-    **{name: PREFIX + name for name in FILTER_ATTRIBUTES},
-    **{row.field: row.name for row in table2.ROWS},
-    **{row.name.removeprefix(PREFIX): row.name for row in table2.ROWS},
-}
-"""The names that `P` accepts without a prefix: attributes of Table 4, fields and properties of Table 2."""
-_KNOWN: Final = {**NAMES, **{name: name for name in (*NAMES.values(), *HEADERS)}}
-
 _ESCAPE: Final = "!"
 _NEAR: Final = 0.75
+_NONE: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class Expression:
@@ -212,21 +203,26 @@ class Property(Operand, Condition):
         return Condition(IsNull(self._identifier, negated=True))
 
 
-class Properties:
-    """The properties and headers of a message, by name. `P` is the only instance.
+class PropertyNames:
+    """The properties and headers of messages, by name: `P.JMSPriority` is a header, `P["name"]` the property `name`.
 
-    `P.name` takes names of Table 4 and Table 2, with or without the prefix `MTOSI_`, and the six headers. `P["name"]`
-    takes any name as it is.
+    Args:
+        known: the names that attributes may have beside the six headers, each with its property.
+        source: where the names come from, for the error of an unknown one.
     """
 
-    __slots__ = ()
+    __slots__ = ("_known", "_source")
+
+    def __init__(self, known: Mapping[str, str] = _NONE, source: str = "JMS") -> None:
+        self._known = {**known, **{name: name for name in (*known.values(), *HEADERS)}}
+        self._source = source
 
     def __getattr__(self, name: str) -> Property:
-        known = _KNOWN.get(name)
+        known = self._known.get(name)
         if known is None:
-            near = difflib.get_close_matches(name, _KNOWN, 1, _NEAR)
+            near = difflib.get_close_matches(name, self._known, 1, _NEAR)
             hint = f": did you mean P.{near[0]}?" if near else ""
-            raise AttributeError(f"{name} is not a name of Table 2 or Table 4{hint} (another property: P[{name!r}])")
+            raise AttributeError(f"{name} is not a name of {self._source}{hint} (another property: P[{name!r}])")
         return Property(known)
 
     def __getitem__(self, name: str) -> Property:
@@ -240,13 +236,10 @@ class Properties:
         return Property(name)
 
     def __dir__(self) -> list[str]:
-        return sorted(_KNOWN)
+        return sorted(self._known)
 
     def __repr__(self) -> str:
         return "P"
-
-
-P: Final = Properties()
 
 
 def _made(make: Callable[..., Any], *parts: Any) -> Any:

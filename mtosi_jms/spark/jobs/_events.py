@@ -21,9 +21,9 @@ import pyarrow as pa
 from lxml import etree
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from mtosi_jms.binding.events import logical_name
 from mtosi_jms.errors import EnvelopeError, XmlError
 from mtosi_jms.inventory import Hit, Routes, class_for, find_objects, load_stubs, name_text
-from mtosi_jms.jms.events import logical_name
 from mtosi_jms.namespaces import split_clark
 from mtosi_jms.spark._columns import OF_MESSAGE, Message, row_schema, values_of
 from mtosi_jms.spark._envelope import envelope_facts, reject_of, soap_body

@@ -30,10 +30,10 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
+from mtosi_jms.binding.profile import FirstBatch
 from mtosi_jms.compression import scheme_of
 from mtosi_jms.errors import ConfigError, MtosiError
 from mtosi_jms.inventory import ALL, MESSAGE, class_for, load_stubs
-from mtosi_jms.jms.profile import FirstBatch
 from mtosi_jms.report import Fact, RejectLine, Report, SequenceLine, Table, duration, number
 from mtosi_jms.spark._columns import LEDGER, values_of
 from mtosi_jms.spark._engine import EngineListing, EnginePlan

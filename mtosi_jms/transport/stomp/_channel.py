@@ -280,7 +280,7 @@ class Channel:
         return own or self.dialect.reply_address(destination)
 
     def _message(self, headers: Mapping[str, str], body: bytes, consumed: Destination) -> JmsMessage:
-        return incoming(self.dialect, headers, body, consumed, self._temporaries.destination)
+        return incoming(self.dialect, headers, body, consumed, self._temporaries.destination, self.options.retype)
 
     # The methods below run in the reading thread, and must not talk to the broker.
 

@@ -1,7 +1,7 @@
 """JMS messages as STOMP frames, and back.
 
-STOMP headers are text, so JMS properties lose their types. We restore the types of the properties that MTOSI defines
-by property name (C62). A STOMP frame mixes JMS properties with the headers of STOMP and of the broker, so a property
+STOMP headers are text, so JMS properties lose their types. The connection's `retype` gives them back those that their
+names tell (C62). A STOMP frame mixes JMS properties with the headers of STOMP and of the broker, so a property
 must not have the name of such a header.
 
 ActiveMQ Classic stores the bytes of a TextMessage unchanged, and Java clients decode them as CESU-8. CESU-8 encodes a
@@ -28,8 +28,7 @@ from mtosi_jms.jms.message import (
     PropertyValue,
     is_property_name,
 )
-from mtosi_jms.jms.table2 import TABLE4_BOOLEANS, restore, row_of
-from mtosi_jms.jms.typed import as_text, from_text
+from mtosi_jms.jms.typed import Retype, as_text, from_text
 from mtosi_jms.transport._text import CONTROL_CHARACTERS, check_body
 from mtosi_jms.transport.stomp._dialect import Dialect
 from mtosi_jms.transport.stomp._frames import escaped
@@ -124,12 +123,18 @@ def incoming(
     body: bytes,
     consumed: Destination,
     resolve: Callable[[str], Destination | None],
+    retype: Retype,
 ) -> JmsMessage:
-    """Build the JMS message from a MESSAGE frame.
+    (
+        """Build the JMS message from a MESSAGE frame.
 
     Ignores header values that make no sense: one sender's bad message must not stop the messages of other senders.
 
-    `resolve` maps a `reply-to` header to one of our own temporary destinations, or to None."""
+    `resolve` maps a `reply-to` header to one of our own temporary destinations, or to None. `retype` gives properties
+    their types.
+    """
+        ""
+    )
     message_type = dialect.message_type(headers)
     if message_type is MessageType.TEXT:
         body = from_wire(body, references=dialect.references)
@@ -140,7 +145,7 @@ def incoming(
         JmsMessage(
             body=body,
             message_type=message_type,
-            properties=_properties(headers),
+            properties=_properties(headers, retype),
             destination=consumed,
             reply_to=None if reply_to is None else resolve(reply_to) or dialect.destination(reply_to, {}),
             delivery_mode=DeliveryMode.PERSISTENT
@@ -159,29 +164,13 @@ def incoming(
     )
 
 
-def _properties(headers: Mapping[str, str]) -> Properties:
-    found: dict[str, PropertyValue] = {}
-    for name, value in headers.items():
-        kind = _kind(name)
-        if kind is str:
-            found[name] = value
-        elif kind is not None:
-            found[name] = restore(name, value)
-    return Properties.trusted(found)
+def _properties(headers: Mapping[str, str], retype: Retype) -> Properties:
+    return Properties.trusted({name: retype(name, value) for name, value in headers.items() if _is_property(name)})
 
 
 @lru_cache(1024)
-def _kind(name: str) -> type | None:
-    """Tell how to read a header: None if it is not a property, str if the text is the value, else the type to restore.
-
-    Text that does not fit the type to restore remains text (see `restore`).
-    """
-    if name in RESERVED or not is_property_name(name) or name.startswith(_INTERNAL):
-        return None
-    if name in TABLE4_BOOLEANS:
-        return bool
-    row = row_of(name)
-    return str if row is None else row.kind
+def _is_property(name: str) -> bool:
+    return name not in RESERVED and is_property_name(name) and not name.startswith(_INTERNAL)
 
 
 def _destination(sent: JmsMessage) -> Destination:

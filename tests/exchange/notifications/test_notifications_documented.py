@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mtosi_jms.jms.profile import FILTER_ATTRIBUTES
+from mtosi_jms.binding.profile import FILTER_ATTRIBUTES
 from mtosi_jms.notifications import LossCause
 
 PRINTS = """\

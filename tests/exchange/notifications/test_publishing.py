@@ -12,10 +12,11 @@ from typing import Any
 
 import pytest
 
+from mtosi_jms.binding import BindingProfile
+from mtosi_jms.binding.events import EVENT_NAMES, events_of
+from mtosi_jms.binding.profile import FILTER_ATTRIBUTES
 from mtosi_jms.errors import ConfigError, IllegalStateError, ResourceLimitError, TransportError
-from mtosi_jms.jms import BindingProfile, JmsMessage, Queue, Topic
-from mtosi_jms.jms.events import EVENT_NAMES, events_of
-from mtosi_jms.jms.profile import FILTER_ATTRIBUTES
+from mtosi_jms.jms import JmsMessage, Queue, Topic
 from mtosi_jms.notifications import Publisher, Subscriber, SystemProfile, event_name
 from mtosi_jms.soap import parse
 from mtosi_jms.spool import Outbox

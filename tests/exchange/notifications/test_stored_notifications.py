@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from mtosi_jms.jms import BindingProfile, DeliveryMode
+from mtosi_jms.binding import BindingProfile
+from mtosi_jms.jms import DeliveryMode
 from mtosi_jms.notifications import ProducerService, Publisher, Subscriber
 from mtosi_jms.soap import parse
 from mtosi_jms.stubs.fmw.notmsg import SubscribeRequest

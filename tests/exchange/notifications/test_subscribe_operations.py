@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 import mtosi_jms as mtosi
+from mtosi_jms.binding.selector import P
 from mtosi_jms.errors import ConfigError, IllegalStateError, MtosiFault, ResourceLimitError, SelectorError
 from mtosi_jms.jms import Topic
-from mtosi_jms.jms.selector import P
 from mtosi_jms.notifications import LocalBroker, ProducerService, Publisher, Subscriber, expression_of, selector_of
 from mtosi_jms.stubs.fmw.gen import QueryExpressionType
 from mtosi_jms.stubs.fmw.hbt import Heartbeat

@@ -12,10 +12,12 @@ from typing import Any
 
 import pytest
 
+from mtosi_jms.binding import BindingProfile
+from mtosi_jms.binding.profile import FILTER_ATTRIBUTES
+from mtosi_jms.binding.selector import P
 from mtosi_jms.errors import ConfigError, DecodeError, IllegalStateError, TransportError
-from mtosi_jms.jms import BindingProfile, JmsMessage, Queue, Topic
-from mtosi_jms.jms.profile import FILTER_ATTRIBUTES
-from mtosi_jms.jms.selector import P, parse
+from mtosi_jms.jms import JmsMessage, Queue, Topic
+from mtosi_jms.jms.selector import parse
 from mtosi_jms.notifications import Heartbeats, Loss, LossCause, Publisher, Subscriber
 from mtosi_jms.soap import Envelope, Header
 from mtosi_jms.spool import Inbox, InboxEntry

@@ -9,8 +9,8 @@ import importlib
 import sys
 from typing import Any
 
+from mtosi_jms.binding import BindingProfile
 from mtosi_jms.errors import ConfigError
-from mtosi_jms.jms import BindingProfile
 from mtosi_jms.notifications import Publisher, Snapshot, Subscriber, apply_notification
 from mtosi_jms.stubs.fmw.hbt import Heartbeat
 from mtosi_jms.testing import connect_privately

@@ -10,14 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mtosi_jms.binding.profile import FILTER_ATTRIBUTES
+from mtosi_jms.binding.selector import P
+from mtosi_jms.binding.table2 import ROWS
 from mtosi_jms.errors import ConfigError, SelectorError
 from mtosi_jms.jms.message import JmsMessage, Long
-from mtosi_jms.jms.profile import FILTER_ATTRIBUTES
-from mtosi_jms.jms.selector import Condition, P, parse
+from mtosi_jms.jms.selector import Condition, parse
 from mtosi_jms.jms.selector._builder import Operand
 from mtosi_jms.jms.selector._evaluate import compile_condition
 from mtosi_jms.jms.selector._parser import HEADERS
-from mtosi_jms.jms.table2 import ROWS
 
 A, B, C = P["a"], P["b"], P["c"]
 NEGATIVE = -B

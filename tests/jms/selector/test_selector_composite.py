@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mtosi_jms.binding.selector import P
 from mtosi_jms.errors import SelectorError
 from mtosi_jms.jms.message import DeliveryMode, JmsMessage
-from mtosi_jms.jms.selector import P, composite, parse
+from mtosi_jms.jms.selector import composite, parse
 
 PARTS = st.sampled_from(["a = 1", "b LIKE 'x%'", "a = 1 OR b = 'y'", "NOT (a > 1)", "c IS NULL", "d", " a <> 2 "])
 MESSAGES = st.fixed_dictionaries(

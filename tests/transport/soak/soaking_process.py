@@ -22,8 +22,9 @@ from importlib import import_module
 from typing import Any
 
 from mtosi_jms import Publisher, Requestor, Subscriber, Supplier, connect
+from mtosi_jms.binding import BindingProfile
 from mtosi_jms.errors import ExchangeError, TransportError, UnknownOutcomeError
-from mtosi_jms.jms import BindingProfile, DeliveryMode, Topic
+from mtosi_jms.jms import DeliveryMode, Topic
 from mtosi_jms.notifications import Loss
 from mtosi_jms.service import CallOptions
 from mtosi_jms.simulator import ManagedElementEms, Network

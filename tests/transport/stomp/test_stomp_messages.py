@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from mtosi_jms.binding.table2 import restore
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.jms import (
     DeliveryMode,
@@ -33,7 +34,7 @@ def out(dialect: Dialect, **fields: Any) -> tuple[dict[str, str], bytes]:
 
 
 def back(dialect: Dialect, headers: dict[str, str], body: bytes = b"") -> JmsMessage:
-    return incoming(dialect, headers, body, QUEUE, lambda text: None)
+    return incoming(dialect, headers, body, QUEUE, lambda text: None, restore)
 
 
 @BOTH

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 import mtosi_jms as mtosi
+from mtosi_jms.binding import BindingProfile
 from mtosi_jms.errors import TransportError, UnknownOutcomeError
-from mtosi_jms.jms import BindingProfile, DeliveryMode, JmsMessage, Queue
+from mtosi_jms.jms import DeliveryMode, JmsMessage, Queue
 from mtosi_jms.runtime import Backoff, ConsumerRuntime, RuntimeRules, answering
 from mtosi_jms.spool import Inbox, Outbox
 from mtosi_jms.stubs.fmw.nam import name

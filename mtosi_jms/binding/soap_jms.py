@@ -11,12 +11,10 @@ import re
 from collections.abc import Collection
 from typing import Final
 
+from mtosi_jms.binding import BindingProfile
 from mtosi_jms.errors import NamingError, SoapJmsFault
-from mtosi_jms.jms._destinations import Destination
-from mtosi_jms.jms._frozen import FrozenMap
-from mtosi_jms.jms._uri import JmsUri, is_jms_uri
+from mtosi_jms.jms import Destination, FrozenMap, JmsUri, is_jms_uri
 from mtosi_jms.jms.message import JmsMessage, MessageType, Properties, PropertyValue
-from mtosi_jms.jms.profile import BindingProfile
 from mtosi_jms.masking import is_secret, without_login
 from mtosi_jms.namespaces import TRANSPORT_JMS_W3C
 from mtosi_jms.soap import Envelope

@@ -12,9 +12,10 @@ from typing import Any, Final
 
 from lxml import etree
 
+from mtosi_jms.binding import BindingProfile
+from mtosi_jms.binding.profile import ATTRIBUTE_FORMS, EVENTS, FILTER_ATTRIBUTES, AttributeForm
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.jms.message import Long, PropertyValue
-from mtosi_jms.jms.profile import ATTRIBUTE_FORMS, EVENTS, FILTER_ATTRIBUTES, AttributeForm, BindingProfile
 from mtosi_jms.namespaces import split_clark
 from mtosi_jms.xmlbind import RawXml, XmlObject, escape_name_part, parse_date_time, parse_loose_date_time, to_element
 

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
+from mtosi_jms.binding import BindingProfile
+from mtosi_jms.binding.mapping import HeaderTemplates, to_jms
 from mtosi_jms.errors import EncodeError, HeaderError, NamingError
-from mtosi_jms.jms import BindingProfile, JmsMessage, NamingContext, Queue
-from mtosi_jms.jms.binding import HeaderTemplates, to_jms
+from mtosi_jms.jms import JmsMessage, NamingContext, Queue
 from mtosi_jms.soap import Envelope, Header, parse
 from mtosi_jms.stubs.fmw.gen import AnyListType
 from mtosi_jms.stubs.fmw.hdr import (

@@ -7,6 +7,7 @@ C46).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from mtosi_jms.header import FIELDS
@@ -17,7 +18,6 @@ __all__ = [
     "MAX_INTEGER",
     "NEVER_MAPPED",
     "ROWS",
-    "TABLE4_BOOLEANS",
     "Row",
     "restore",
     "row_of",
@@ -50,7 +50,7 @@ _BY_FOLDED: Final = {row.name.casefold(): row for row in ROWS}
 NEVER_MAPPED: Final = frozenset({"languageCode", "countryCode"})
 """Fields that never become a property, neither as header fields of a later schema nor as extensions (R18)."""
 MAX_INTEGER: Final = 2**31 - 1
-TABLE4_BOOLEANS: Final = frozenset({"MTOSI_isEdgePointRelated", "MTOSI_rootCauseAlarmIndication"})
+_TABLE4_BOOLEANS: Final = frozenset({"MTOSI_isEdgePointRelated", "MTOSI_rootCauseAlarmIndication"})
 """The properties of Table 4 that are Booleans in every profile."""
 _BOOLEANS: Final = {"true": True, "1": True, "false": False, "0": False}
 
@@ -65,16 +65,22 @@ def restore(name: str, value: PropertyValue) -> PropertyValue:
 
     Some protocols, such as STOMP, carry only text, so the name tells which properties are numbers and booleans.
     """
-    if name in TABLE4_BOOLEANS:
-        return _BOOLEANS.get(str(value).strip().lower(), value)
-    row = row_of(name)
-    if row is None or row.kind is str or type(value) is row.kind:
+    kind = _kind(name)
+    if kind is str or type(value) is kind:
         return value
     text = str(value).strip()
-    if row.kind is bool:
+    if kind is bool:
         return _BOOLEANS.get(text.lower(), value)
     number = whole_number(text)
     return value if number is None or number > MAX_INTEGER else number
+
+
+@lru_cache(1024)
+def _kind(name: str) -> type[PropertyValue]:
+    if name in _TABLE4_BOOLEANS:
+        return bool
+    row = row_of(name)
+    return str if row is None else row.kind
 
 
 def whole_number(text: str) -> int | None:

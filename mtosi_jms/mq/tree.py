@@ -23,7 +23,7 @@ from typing import Any, Final, NamedTuple
 from lxml import etree
 
 from mtosi_jms.errors import ConfigError, DecodeError, EncodeError
-from mtosi_jms.jms._destinations import KINDS, Destination
+from mtosi_jms.jms import KINDS, Destination
 from mtosi_jms.jms.message import BodyValue, Content, JmsMessage, MessageType
 from mtosi_jms.jms.typed import OnInvalid, read_content, read_value, write_content
 from mtosi_jms.xmlbind import Limits, parse_xml

@@ -27,7 +27,7 @@ from mtosi_jms.jms import (
     TemporaryTopic,
     Topic,
 )
-from mtosi_jms.jms.tree import PAYLOAD_TYPES, folder_of, from_tree, to_tree
+from mtosi_jms.mq.tree import PAYLOAD_TYPES, folder_of, from_tree, to_tree
 
 HEADERS = [
     "JMSDestination", "JMSDeliveryMode", "JMSMessageID", "JMSTimestamp", "JMSExpiration", "JMSRedelivered",

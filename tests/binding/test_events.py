@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
+from mtosi_jms.binding import BindingProfile
+from mtosi_jms.binding.events import event_values, events_of, logical_name, shared_name
+from mtosi_jms.binding.mapping import map_header
+from mtosi_jms.binding.profile import FILTER_ATTRIBUTES, TopicCategory
 from mtosi_jms.errors import ConfigError
-from mtosi_jms.jms.binding import map_header
-from mtosi_jms.jms.events import event_values, events_of, logical_name, shared_name
 from mtosi_jms.jms.message import Long
-from mtosi_jms.jms.profile import FILTER_ATTRIBUTES, BindingProfile, TopicCategory
 from mtosi_jms.soap import Header
 from mtosi_jms.stubs.fmw import elc, elo, fts, hbt, vdn
 from mtosi_jms.stubs.fmw.cei import CommonEventInformation

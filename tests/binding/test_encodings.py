@@ -5,9 +5,9 @@ import codecs
 import pytest
 
 from mtosi_jms import soap
+from mtosi_jms.binding.mapping import from_jms
+from mtosi_jms.binding.soap_jms import document_of, self_describing
 from mtosi_jms.jms import JmsMessage, MessageType
-from mtosi_jms.jms.binding import from_jms
-from mtosi_jms.jms.soap_jms import document_of, self_describing
 from mtosi_jms.spool import Spool
 from mtosi_jms.xmlbind import declares_utf8, in_utf8, parse_xml, self_described
 

@@ -8,18 +8,18 @@ from typing import Any
 
 import pytest
 
-from mtosi_jms.errors import ConfigError
-from mtosi_jms.jms.message import DeliveryMode
-from mtosi_jms.jms.profile import (
+from mtosi_jms.binding import BindingProfile
+from mtosi_jms.binding.profile import (
     EVENT_CATEGORIES,
     FILTER_ATTRIBUTES,
     HOURS_24,
     MINUTES_30,
     OPTIONAL_FIELDS,
     PRESETS,
-    BindingProfile,
     TopicCategory,
 )
+from mtosi_jms.errors import ConfigError
+from mtosi_jms.jms.message import DeliveryMode
 
 
 @pytest.mark.obligation("O6b", "O7c")

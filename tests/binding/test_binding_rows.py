@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
+from mtosi_jms.binding import BindingProfile
+from mtosi_jms.binding.mapping import MAX_EXTENSION, map_header
+from mtosi_jms.binding.profile import OPTIONAL_FIELDS, PRESETS
+from mtosi_jms.binding.table2 import restore, row_of
 from mtosi_jms.errors import HeaderError
-from mtosi_jms.jms.binding import MAX_EXTENSION, map_header
-from mtosi_jms.jms.profile import OPTIONAL_FIELDS, PRESETS, BindingProfile
-from mtosi_jms.jms.table2 import restore, row_of
 from mtosi_jms.soap import FIELD_NAMES, Envelope, Header, parse
 
 HDR = "http://www.tmforum.org/mtop/fmw/xsd/hdr/v1"

@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, NamedTuple, get_args
 
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.header import FIELDS, dialect_named
-from mtosi_jms.jms._frozen import FrozenMap
+from mtosi_jms.jms import FrozenMap
 from mtosi_jms.jms.message import DeliveryMode
 
 __all__ = [

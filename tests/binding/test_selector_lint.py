@@ -6,11 +6,13 @@ from typing import Any
 
 import pytest
 
+from mtosi_jms.binding import BindingProfile
+from mtosi_jms.binding.profile import FILTER_ATTRIBUTES
+from mtosi_jms.binding.selector import Finding, lint
+from mtosi_jms.binding.table2 import ROWS
 from mtosi_jms.errors import ConfigError, SelectorError
-from mtosi_jms.jms.profile import FILTER_ATTRIBUTES, BindingProfile
-from mtosi_jms.jms.selector import Finding, lint, parse
+from mtosi_jms.jms.selector import parse
 from mtosi_jms.jms.selector._parser import HEADERS
-from mtosi_jms.jms.table2 import ROWS
 
 EVERYTHING = [
     *(f"MTOSI_{name}" for name in sorted(FILTER_ATTRIBUTES)),

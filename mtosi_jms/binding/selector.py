@@ -1,4 +1,6 @@
-"""Finds mistakes in selectors that parse: names and values that no MTOSI message has (R20c, C34).
+"""Selectors on MTOSI's messages: `P` builds them by the names of Tables 2 and 4, `lint` finds mistakes (R20c, C34).
+
+    (P.EventType.in_("ObjectCreation", "ObjectDeletion") & P.objectName.startswith("MD=EMS1/")) | (P.JMSPriority > 6)
 
 A selector on a property that does not exist is unknown for every message: the subscriber waits for ever, without any
 error. So names are checked against Table 4, Table 2 and the six JMS headers, and the compared values against the type
@@ -13,14 +15,12 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 from typing import Literal as OneOf
 
+from mtosi_jms.binding import BindingProfile, table2
+from mtosi_jms.binding.events import EVENT_NAMES, SEVERITIES
+from mtosi_jms.binding.profile import ATTRIBUTE_FORMS, FILTER_ATTRIBUTES, OPTIONAL_FIELDS
 from mtosi_jms.errors import ConfigError
-from mtosi_jms.jms import table2
-from mtosi_jms.jms.events import EVENT_NAMES, SEVERITIES
 from mtosi_jms.jms.message import DeliveryMode
-from mtosi_jms.jms.profile import ATTRIBUTE_FORMS, FILTER_ATTRIBUTES, OPTIONAL_FIELDS, BindingProfile
-from mtosi_jms.jms.selector._builder import NAMES, PREFIX
-from mtosi_jms.jms.selector._parser import HEADERS
-from mtosi_jms.jms.selector._selector import Selector, parse
+from mtosi_jms.jms.selector import HEADERS, PropertyNames, Selector, parse
 from mtosi_jms.jms.selector.nodes import (
     EQUALITY,
     Arithmetic,
@@ -40,15 +40,27 @@ from mtosi_jms.jms.selector.nodes import (
 from mtosi_jms.stubs.fmw import hdr
 from mtosi_jms.stubs.nra.com import AcknowledgeIndicationType
 
+__all__ = ["Finding", "Level", "Mode", "P", "lint"]
+
 Mode: TypeAlias = OneOf["lenient", "strict"]
 Level: TypeAlias = OneOf["error", "warning"]
 
-TABLE_4: Final = frozenset(PREFIX + name for name in FILTER_ATTRIBUTES)
-_TIMES: Final = frozenset(PREFIX + name for name, form in ATTRIBUTE_FORMS.items() if form == "time")
+_PREFIX: Final = "MTOSI_"
+_NAMES: Final = {
+    **{name: _PREFIX + name for name in FILTER_ATTRIBUTES},
+    **{row.field: row.name for row in table2.ROWS},
+    **{row.name.removeprefix(_PREFIX): row.name for row in table2.ROWS},
+}
+P: Final = PropertyNames(_NAMES, "Table 2 or Table 4")
+"""The properties of MTOSI's messages. `P.name` takes names of Table 4 and Table 2, with or without the prefix `MTOSI_`,
+and the six headers; `P["name"]` takes any name as it is."""
+
+_TABLE_4: Final = frozenset(_PREFIX + name for name in FILTER_ATTRIBUTES)
+_TIMES: Final = frozenset(_PREFIX + name for name, form in ATTRIBUTE_FORMS.items() if form == "time")
 _KINDS: Final[Mapping[str, Kind]] = {
-    **dict.fromkeys(TABLE_4 | HEADERS, Kind.STRING),
+    **dict.fromkeys(_TABLE_4 | HEADERS, Kind.STRING),
     **{row.name: {int: Kind.NUMBER, bool: Kind.BOOLEAN}.get(row.kind, Kind.STRING) for row in table2.ROWS},
-    **{PREFIX + name: Kind.BOOLEAN for name, form in ATTRIBUTE_FORMS.items() if form == "boolean"},
+    **{_PREFIX + name: Kind.BOOLEAN for name, form in ATTRIBUTE_FORMS.items() if form == "boolean"},
     "JMSPriority": Kind.NUMBER,
     "JMSTimestamp": Kind.NUMBER,
 }
@@ -184,7 +196,7 @@ def _compared(node: Comparison) -> Iterator[_Use]:
 
 class _Rules:
     def __init__(self, mode: Mode, mapped: frozenset[str], profile: BindingProfile | None) -> None:
-        self._allowed = TABLE_4 if mode == "strict" else frozenset(_KINDS)
+        self._allowed = _TABLE_4 if mode == "strict" else frozenset(_KINDS)
         self._mapped = mapped
         self._kinds = dict(_KINDS)
         self._values = dict(_VALUES)
@@ -219,20 +231,20 @@ class _Rules:
     def _stranger(self, name: str, position: int) -> Finding:
         if name in _KINDS:
             return Finding(name, position, "strict: filtering is by the attributes of Table 4 alone (R20c)")
-        bare = name.removeprefix(PREFIX)
+        bare = name.removeprefix(_PREFIX)
         if bare in _ELSEWHERE:
             reason, near = _ELSEWHERE[bare]
             return Finding(name, position, reason, near)
-        if bare in NAMES:
-            return Finding(name, position, "the property's name differs", NAMES[bare])
-        near = _near(name, self._allowed) or _near(PREFIX + name, self._allowed)
+        if bare in _NAMES:
+            return Finding(name, position, "the property's name differs", _NAMES[bare])
+        near = _near(name, self._allowed) or _near(_PREFIX + name, self._allowed)
         if near and near.casefold() == name.casefold():
             return Finding(name, position, "wrong letter case", near)
         return Finding(name, position, "neither in Table 4 nor in Table 2 nor a header that selectors know", near)
 
     def _absent(self, name: str) -> str:
         """Return why no message has the property although it is allowed; empty if messages have it."""
-        if name in TABLE_4 and name.removeprefix(PREFIX) not in self._mapped:
+        if name in _TABLE_4 and name.removeprefix(_PREFIX) not in self._mapped:
             return "the publishers do not map this attribute, so that it is NULL in every message (R9)"
         row = table2.BY_PROPERTY.get(name)
         if row is not None and row.field in self._unmapped:

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from mtosi_jms.binding import BindingProfile
+from mtosi_jms.binding.mapping import from_jms, map_header, sender_of, to_jms
+from mtosi_jms.binding.profile import OPTIONAL_FIELDS
 from mtosi_jms.errors import EnvelopeError, HeaderError, MalformedXmlError, NamingError
 from mtosi_jms.jms import DeliveryMode, JmsMessage, NamingContext, Queue, TemporaryQueue
-from mtosi_jms.jms.binding import from_jms, map_header, sender_of, to_jms
 from mtosi_jms.jms.message import MessageType, PropertyValue
-from mtosi_jms.jms.profile import OPTIONAL_FIELDS, BindingProfile
 from mtosi_jms.soap import Envelope, Header, parse
 from mtosi_jms.stubs.fmw.hdr import CommunicationPatternType, CommunicationStyleType, MessageTypeType
 from mtosi_jms.xmlbind import RawXml
