@@ -24,7 +24,7 @@ from mtosi_jms.jms import Destination
 from mtosi_jms.transport._backoff import Backoff
 from mtosi_jms.transport._session_core import T
 from mtosi_jms.transport.jvm import _machine as machine
-from mtosi_jms.transport.jvm._api import error_of, refused_login, translated
+from mtosi_jms.transport.jvm._api import class_name, error_of, refused_login, translated
 from mtosi_jms.transport.jvm._attempt import Attempt
 from mtosi_jms.transport.jvm._link import Factory, Link, name_of
 from mtosi_jms.transport.jvm._options import JvmOptions, Lookup
@@ -331,7 +331,7 @@ class Channel:
                 factory = Factory(self._lookup.factory, self._environment, loader, self.options.jndi_names)
                 watch.link = link = factory.link(self.options)
                 try:
-                    link.number = self.expect(lambda error: self._lose(link, TransportError(str(error_of(error)))))
+                    link.number = self.expect(lambda error: self._on_reported(link, error))
                     listener = link.api.Crossing(self.events, link.number)
                     with translated(str(self)):
                         link.java.setExceptionListener(listener)
@@ -355,6 +355,13 @@ class Channel:
                 log.warning("%s did not close in order: %s: %s", self, type(error).__name__, error)
         if watch.fired:
             link.break_off()
+
+    def _on_reported(self, link: Link, error: Any) -> None:
+        """The client reports a loss. ActiveMQ Classic's also reports a refused message that no caller waits for."""
+        if class_name(error).endswith(".DestinationDoesNotExistException"):
+            log.warning("%s: a message was refused and is lost: %s", self, error_of(error))
+        else:
+            self._lose(link, TransportError(str(error_of(error))))
 
     def _lose(self, link: Link, error: TransportError) -> None:
         with self._lock:

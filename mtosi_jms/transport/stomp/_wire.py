@@ -234,6 +234,9 @@ class Wire(BaseTransport):  # type: ignore[misc]
     def _write(self, data: memoryview, deadline: float) -> None:
         self._written = 0
         while self._written < len(data):
+            # The system still takes data for a peer that has ended: it would be lost without a word.
+            if not self.running:
+                raise self._given_up("the connection was lost")
             try:
                 with self._calling:
                     self._written += self._send_some(data[self._written :])

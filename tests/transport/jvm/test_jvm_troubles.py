@@ -11,10 +11,13 @@ from typing import Any
 
 import pytest
 
-from mtosi_jms.errors import TransportError, UnknownOutcomeError
-from mtosi_jms.jms import DeliveryMode, JmsMessage, Queue, Topic
+from mtosi_jms.broker import BrokerProcess
+from mtosi_jms.errors import InvalidDestinationError, TransportError, UnknownOutcomeError
+from mtosi_jms.jms import DeliveryMode, JmsMessage, NamingContext, Queue, Topic
 from mtosi_jms.runtime import Backoff, ConsumerRuntime, RuntimeRules
 from mtosi_jms.transport import AckMode, Connection, connect
+
+from .clients import address_of, connect_by_java, jndi_properties
 
 pytest.importorskip("jpype", reason="JPype is not installed")
 pytestmark = pytest.mark.broker
@@ -194,3 +197,23 @@ def test_a_broker_that_goes_is_told_at_once(open_jvm: Any, proxy: Any, topic: To
     assert not connection.is_up
     proxy.refuse(False)
     until(lambda: connection.is_up)
+
+
+def test_a_refused_message_does_not_end_the_connection(
+    activemq: BrokerProcess, caplog: pytest.LogCaptureFixture
+) -> None:
+    """ActiveMQ reports a message that no caller waits for to the connection, as it reports a loss."""
+    quiet = address_of("activemq", activemq) + "&jms.watchTopicAdvisories=false"  # of queues that are gone
+    names = NamingContext.from_properties(jndi_properties("activemq", quiet))
+    with connect_by_java("activemq", activemq, names=names) as living:
+        living.start()
+        with connect_by_java("activemq", activemq) as gone:
+            reply_to = gone.session().temporary_queue()
+        with living.session(transacted=True) as session:
+            session.send(reply_to, JmsMessage())
+            with pytest.raises(InvalidDestinationError):
+                session.commit()
+            until(lambda: "a message was refused and is lost" in caplog.text)
+            session.send(Queue("refused"), JmsMessage(body=b"<next/>"))
+            session.commit()
+    assert "the connection was lost" not in caplog.text
