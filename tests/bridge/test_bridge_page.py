@@ -1,11 +1,10 @@
-"""docs/bridge.md: its code runs and prints what stands beside it, and its command lines are taken."""
+"""docs/bridge.md: its command lines are taken, and its matrix is that of the code."""
 
 from __future__ import annotations
 
 import re
 import shlex
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -13,17 +12,7 @@ from mtosi_jms.bridge.admin import CONSISTENCY
 from mtosi_jms.cli import parser_for
 
 PAGE = (Path(__file__).parents[2] / "docs" / "bridge.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"^```python\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
 LINES = [line.rstrip(" &") for line in re.findall(r"^\$ mtosi-jms (.*)$", PAGE.replace("\\\n", ""), re.MULTILINE)]
-
-
-def test_the_code_prints_what_the_page_says(capsys: pytest.CaptureFixture[str]) -> None:
-    space: dict[str, Any] = {}
-    for number, block in enumerate(BLOCKS, 1):
-        exec(compile(block, f"bridge.md block {number}", "exec"), space)
-    promised = re.findall(r"print\(.*\)\s+# (.*)", "".join(BLOCKS))
-    assert len(promised) == 7
-    assert capsys.readouterr().out.splitlines() == promised
 
 
 @pytest.mark.parametrize("line", LINES)

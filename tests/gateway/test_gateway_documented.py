@@ -1,28 +1,21 @@
-"""docs/gateway.md: its code runs, and it names every option."""
+"""docs/gateway.md: health and readiness are as it shows them."""
 
 from __future__ import annotations
 
 import json
 import re
-from dataclasses import fields
 from pathlib import Path
 
 import httpx
 import pytest
 
 from mtosi_jms.exchange import Dispatcher
-from mtosi_jms.gateway import ByDispatcher, Endpoint, HttpOptions, HttpServer
+from mtosi_jms.gateway import ByDispatcher, Endpoint, HttpServer
 
 
 @pytest.fixture
 def page(root: Path) -> str:
     return (root / "docs" / "gateway.md").read_text(encoding="utf-8")
-
-
-def test_the_code_on_the_page_runs(page: str, capsys: pytest.CaptureFixture[str]) -> None:
-    (block,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-    exec(compile(block, "gateway.md", "exec"), {})
-    assert capsys.readouterr().out == "MD=EMS1/ME=NE-3\nTrue\n"
 
 
 def test_health_and_readiness_are_as_the_page_shows_them(page: str) -> None:
@@ -38,8 +31,3 @@ def test_readiness_is_what_the_program_says() -> None:
         answers = [httpx.get(f"{server.url}{path}", trust_env=False) for path in ("/ready", "/readyz")]
         assert httpx.get(f"{server.url}/healthz", trust_env=False).json()["status"] == "up"
     assert [(answer.status_code, answer.json()) for answer in answers] == [(503, {"ready": False})] * 2
-
-
-def test_the_page_names_all_options(page: str) -> None:
-    for option in fields(HttpOptions):
-        assert f"`{option.name}`" in page

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import pickle
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -359,3 +360,8 @@ class TestArguments:
         document = zeep.wsdl.Document(str(wsdls / "ManagedElementRetrieval.wsdl"), zeep.Transport())
         with pytest.raises(ConfigError, match="what read_wsdl made"):
             client(document, pair.requestor, pair.destination)
+
+
+def test_the_function_documents_every_option() -> None:
+    parameters = set(inspect.signature(Client).parameters) - {"self"}
+    assert [name for name in parameters if name not in (client.__doc__ or "")] == []

@@ -1,4 +1,4 @@
-"""docs/delivery.md: its code runs and prints what the page says, and its figures are those of the code."""
+"""docs/delivery.md: its figures are those of the code."""
 
 from __future__ import annotations
 
@@ -15,15 +15,6 @@ from mtosi_jms.spool import Inbox, Outbox
 @pytest.fixture
 def page(root: Path) -> str:
     return (root / "docs" / "delivery.md").read_text(encoding="utf-8")
-
-
-def test_the_code_on_the_page_prints_what_the_page_says(page: str, capsys: pytest.CaptureFixture[str]) -> None:
-    found = re.findall(r"```python\n(.*?)```\n\n((?:    [^\n]*\n)*)", page, re.DOTALL)
-    assert len(found) == 3
-    space: dict[str, object] = {}
-    for number, (block, printed) in enumerate(found, 1):
-        exec(compile(block, f"delivery.md block {number}", "exec"), space)
-        assert capsys.readouterr().out == re.sub("(?m)^    ", "", printed)
 
 
 def test_the_bounds_on_the_page(page: str) -> None:

@@ -1,0 +1,167 @@
+"""The pages of docs/ that run without a broker: their code prints what they say, and they name all that they must."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import tempfile
+import textwrap
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+FILES = {"properties": "jndi.properties", "toml": "inventory-os.toml"}
+"""The files that a page shows, by kind."""
+
+
+class Run(NamedTuple):
+    """How many blocks a page has, and what they print where the page has no line of its own for each print."""
+
+    blocks: int
+    prints: str = ""
+    not_shown: str = "(none)"
+    """Beginning of lines that a loop prints: the page shows the first, or tells of them."""
+
+
+RUNS = {
+    "asynchronous-send": Run(4),
+    "asyncio": Run(
+        7,
+        "MD=EMS1/ME=NE-2\nMD=EMS1/ME=NE-1\nMD=EMS1/ME=NE-2\nMD=EMS1/ME=NE-3\nMD=EMS1/ME=NE-4\nMD=EMS1/ME=NE-5\n"
+        "5 responses\n1\ntotal\n0\nMD=EMS2/ME=0 7\nAlarm\n",
+        not_shown="MD=EMS1/ME=NE-",
+    ),
+    "bridge": Run(3),
+    "console": Run(1),
+    "consumers": Run(5),
+    "delivery": Run(3),
+    "deployment": Run(
+        3,
+        "3\ndeployment of jms/InventoryOS\n"
+        "serves ResourceInventoryRetrieval at jms/InventoryRequests (queue INVENTORY.REQUESTS)\n"
+        "asks ManagedElementRetrieval, EquipmentInventoryRetrieval at jms/EmsOS (queue EMS.OS)\n"
+        "jms://aserver/mtosi/ManagedElementRetrieval\nqueue:EMS.OS\n",
+    ),
+    "exchanges": Run(
+        11,
+        "MD=EMS1/ME=NE-2\nMD=EMS1/ME=NE-1\nMD=EMS1/ME=NE-2\nMD=EMS1/ME=NE-3\nMD=EMS1/ME=NE-4\nMD=EMS1/ME=NE-5\n"
+        "[2, 2, 1]\nMD=EMS1/ME=NE-1\ncase 4711 []\nfirst reply\n"
+        "nobody consumes queue:NOBODY: is the supplier running, and is this its destination?\n"
+        "entityNotFound - there is no MD=EMS1/ME=NE-99\n[3, 3, 1]\n1 3\n2 3\n3 1\n7\n"
+        "GZIP TAR elements.tar.gz\n5 objects\n3 documents\n3 3\n",
+        not_shown="MD=EMS1/ME=NE-",
+    ),
+    "gateway": Run(1, "MD=EMS1/ME=NE-3\nTrue\n"),
+    "ibm": Run(1),
+    "naming": Run(
+        5,
+        "queue:EMS.OS\n'jms/InventoryO': no destination is known by this name; did you mean jms/InventoryOS?\n"
+        "queue:EMS.OS {'consumer.prefetchSize': '10'}\njndi jms/EmsOS 60000 6\n"
+        "<JmsUri jms:jndi:jms/EmsOS with timeToLive, priority, deliveryMode, jndiURL>\nqueue:PLANNING\n",
+    ),
+    "notifications": Run(
+        9,
+        "topic:MTOSI.Fault MD=EMS1/ME=NE-7 1800000\nMD=EMS1/ME=NE-7\n['CRITICAL']\n1\n['Heartbeat', 'Heartbeat']\n"
+        "heartbeat overdue jms/EmsOS begins\ntold by the sender jms/EmsOS begins\ntold by the sender jms/EmsOS over\n"
+        "2 1\n119 []\nTrue\n1\n[0, 1]\n1\n",
+        not_shown="told by the sender",
+    ),
+    "objects": Run(3),
+    "providers": Run(
+        4,
+        "b'<urgent/>' 9\nb'<request/>' 4\n1\n2\n3\nb'<poison/>' queue:EMS.OS\n"
+        "delivered 3 times without being acknowledged\nb'CRITICAL'\nnot the first time - 1\nheard b'<event/>'\n",
+    ),
+    "soap-jms": Run(2),
+    "testing": Run(9),
+    "zeep": Run(5),
+}
+
+NAMED = [
+    ("asynchronous-send", "| `{}` |", "mtosi_jms.transport", "ConnectOptions"),
+    ("consumers", "`{}`", "mtosi_jms.runtime", "Health"),
+    ("consumers", "`{}`", "mtosi_jms.runtime", "RuntimeRules"),
+    ("consumers", "`{}`", "mtosi_jms.runtime._link", ""),
+    ("corba-channels", "`{}`", "mtosi_jms.bridge.corba", "OrbOptions"),
+    ("exchanges", "{}", "mtosi_jms", "CallOptions"),
+    ("exchanges", "{}", "mtosi_jms.exchange", "Requestor"),
+    ("exchanges", "{}", "mtosi_jms.exchange", "Supplier"),
+    ("gateway", "`{}`", "mtosi_jms.gateway", "HttpOptions"),
+    ("jvm", "`{}`", "mtosi_jms.transport.jvm", "JvmOptions"),
+    ("notifications", "| {} |", "mtosi_jms.notifications", "LossCause"),
+    ("providers", "{}", "mtosi_jms.transport", "AckMode"),
+    ("providers", "{}", "mtosi_jms.transport", "Capability"),
+    ("providers", "| `{}` |", "mtosi_jms.transport.memory", "MemoryOptions"),
+    ("providers", "{}", "mtosi_jms.transport.memory", ""),
+    ("stomp", "`{}`", "mtosi_jms.transport.stomp", "StompOptions"),
+    ("zeep", "{}", "mtosi_jms.integrations.zeep", "Client"),
+]
+"""Pages, how they write a name, and where the names are: fields, members, parameters, or the constants of a module."""
+ELSEWHERE = {
+    "ConnectOptions": {"client_id", "jms_version"},
+    "Requestor": {"connection", "destination", "profile", "new_id", "clock"},
+    "Supplier": {"connection", "destination", "profile", "new_id", "clock"},
+}
+"""Names that other pages explain, and those of arguments that need no word."""
+
+
+def text_of(page: str) -> str:
+    return (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
+
+
+def blocks_of(text: str) -> Iterator[tuple[str, str]]:
+    """The code of a page, each block with what it prints: as comments beside the prints, and as lines below it."""
+    for block, below in re.findall(r"^```python\n(.*?)^```\n\n?((?:    [^\n]*\n)*)", text, re.DOTALL | re.MULTILINE):
+        beside = re.findall(r"^ *print\(.*\) {2,}# (.+)$", block, re.MULTILINE)
+        yield block, "".join(f"{line}\n" for line in beside) + textwrap.dedent(below)
+
+
+@pytest.mark.parametrize("page", RUNS)
+def test_the_code_prints_what_the_page_says(
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text, run = text_of(page), RUNS[page]
+    files = re.findall(r"```(properties|toml)\n(.*?)```", text, re.DOTALL)
+    for kind, content in files:
+        (tmp_path / FILES[kind]).write_text(content, encoding="utf-8")
+    monkeypatch.chdir(tmp_path if files else ROOT)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    blocks = list(blocks_of(text))
+    assert len(blocks) == run.blocks
+    code = "\n".join(block for block, _ in blocks)
+    space: dict[str, Any] = {}
+    if re.search(r"^\w.*\bawait\b", code, re.MULTILINE):
+        exec(compile(f"async def page():\n{textwrap.indent(code, '    ')}", page, "exec"), space)
+        import_module("asyncio").run(space["page"]())
+    for number, (block, promised) in enumerate(blocks, 1) if "page" not in space else ():
+        exec(compile(block, f"{page}.md block {number}", "exec"), space)
+        if not run.prints:
+            assert capsys.readouterr().out == promised
+    if run.prints:
+        assert capsys.readouterr().out == run.prints
+        for line in run.prints.splitlines():
+            assert line in text or line.startswith(run.not_shown), "the page says what is printed"
+
+
+@pytest.mark.parametrize(("page", "form", "module", "name"), NAMED, ids=str)
+def test_the_page_names_all_there_is(page: str, form: str, module: str, name: str) -> None:
+    place = import_module(module)
+    if not name:
+        names = {value for constant, value in vars(place).items() if constant.isupper() and isinstance(value, str)}
+    elif is_dataclass(found := getattr(place, name)):
+        names = {field.name for field in fields(found)}
+    elif issubclass(found, Enum):
+        names = set(found.__members__)
+    else:
+        names = set(inspect.signature(found).parameters) - {"self"}
+    text = text_of(page)
+    assert names
+    forms = (form, ".{}`") if page == "consumers" else (form,)
+    missing = {one for one in names if not any(written.format(one) in text for written in forms)}
+    assert missing - ELSEWHERE.get(name, set()) == set()
