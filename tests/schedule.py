@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections import Counter
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +36,7 @@ ROOMS = {
 }
 """The satellites' folders; all others are the room `core`."""
 
+_TAKES_SPARK = re.compile(r"\b(?:spark|in_session|lake): ")
 _seconds: Counter[str] = Counter()
 
 
@@ -81,20 +84,16 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Form the groups, and order the units of work; what a room leaves out is deselected."""
+    """Order the units of work; what a room leaves out is deselected."""
     room = config.getoption("room")
     if room:
         config.hook.pytest_deselected(items=[item for item in items if _room(item.nodeid) != room])
         items[:] = [item for item in items if _room(item.nodeid) == room]
     seconds = json.loads(DURATIONS.read_text(encoding="utf-8"))
-    units: dict[pytest.Item, str] = {}
+    items.sort(key=lambda item: (-seconds.get(_unit(item.nodeid), 0), _file(item.nodeid)))
     for item in items:
-        file = _file(item.nodeid)
-        shared = "spark" if "spark" in getattr(item, "fixturenames", ()) else "jvm" if _uses_jvm(item.nodeid) else ""
-        if shared:
-            item.add_marker(pytest.mark.xdist_group(shared))
-        units[item] = shared or file
-    items.sort(key=lambda item: (-seconds.get(units[item], 0), _file(item.nodeid)))
+        if "spark" in getattr(item, "fixturenames", ()) and _unit(item.nodeid) != "spark":
+            raise pytest.UsageError(f"{item.nodeid} takes the Spark session, and is not in its group: see {__file__}")
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
@@ -114,12 +113,16 @@ def _file(nodeid: str) -> str:
 
 
 def _unit(nodeid: str) -> str:
-    """The group of a test, which pytest-xdist has written behind its id; else its file."""
-    return nodeid.rpartition("@")[2] if nodeid.rfind("@") > nodeid.rfind("]") else _file(nodeid)
+    """The group of a test, else its file. The process that gives units to workers knows tests by their ids alone."""
+    file = _file(nodeid)
+    if "[jvm-" in nodeid or file.startswith("transport/jvm/"):
+        return "jvm"
+    return "spark" if _takes_spark(file) else file
 
 
-def _uses_jvm(nodeid: str) -> bool:
-    return "[jvm-" in nodeid or _file(nodeid).startswith("transport/jvm/")
+@cache
+def _takes_spark(file: str) -> bool:
+    return bool(_TAKES_SPARK.search((TESTS / file).read_text(encoding="utf-8")))
 
 
 def _room(nodeid: str) -> str:

@@ -11,6 +11,7 @@ checked, and their hashes are printed for you to keep.
 from __future__ import annotations
 
 import argparse
+import os
 
 from mtosi_jms.cli import _console as console
 from mtosi_jms.cli._arguments import add_json
@@ -38,10 +39,11 @@ def run(args: argparse.Namespace) -> int:
 
 def _show(fetched: Fetched) -> None:
     client = CLIENTS[fetched.kind]
-    console.say(f"{client.title}, client {fetched.version}: {len(fetched.jars)} jars in {fetched.folder}", "good")
+    console.say(f"{client.title}, client {fetched.version}: {len(fetched.jars)} jars", "good")
     console.say(f"licences: {'; '.join(client.licences)}")
     if not fetched.is_pinned:
         console.say("nothing of this version is pinned; its SHA-256:", "warn")
-        for name, digest in fetched.jars.items():
-            console.say(f"{digest}  {name}")
-    console.say(f'connect("jvm:NAME", classpath="{fetched.classpath}") uses them')
+        for jar, digest in fetched.jars.items():
+            console.say(f"{digest}  {jar.name}")
+    console.say(f'connect("jvm:NAME", classpath="{fetched.classpath}") uses them; Java takes this class path:')
+    console.say(os.pathsep.join(map(str, fetched.paths)))

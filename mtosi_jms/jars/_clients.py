@@ -37,14 +37,12 @@ class Fetched:
     Attributes:
         kind: one of `CLIENTS`.
         version: of the client.
-        folder: where they are.
-        jars: name of each jar, and its SHA-256 in hexadecimal digits.
+        jars: each jar, and its SHA-256 in hexadecimal digits.
     """
 
     kind: str
     version: str
-    folder: Path
-    jars: Mapping[str, str]
+    jars: Mapping[Path, str]
 
     @property
     def is_pinned(self) -> bool:
@@ -54,7 +52,7 @@ class Fetched:
     @property
     def paths(self) -> list[Path]:
         """The jars."""
-        return [self.folder / name for name in self.jars]
+        return list(self.jars)
 
     @property
     def classpath(self) -> str:
@@ -70,8 +68,7 @@ class Fetched:
             "version": self.version,
             "pinned": self.is_pinned,
             "licences": list(client.licences),
-            "folder": str(self.folder),
-            "jars": dict(self.jars),
+            "jars": {str(jar): digest for jar, digest in self.jars.items()},
             "classpath": self.classpath,
         }
 
@@ -134,7 +131,7 @@ def fetch_client(kind: str, version: str | None = None, *, unpinned: bool = Fals
     else:
         group, name, _ = next(iter(pins()[f"client-{kind}"])).split(":")
         jars = fetch_unpinned([f"{group}:{name}:{requested}"], _folder(kind, requested), what)
-    return Fetched(kind, requested, jars[0].parent, {jar.name: digest_of(jar) for jar in jars})
+    return Fetched(kind, requested, {jar: digest_of(jar) for jar in jars})
 
 
 def is_client(name: str) -> bool:

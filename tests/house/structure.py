@@ -278,9 +278,8 @@ def _for_conda(lines: Iterable[str]) -> list[str]:
     return sorted({f"{one.name} {one.specifier}" for one in found if one.name != PROJECT["name"]})
 
 
+WRITTEN = {README: readme, RECIPE: recipe, PAGE: page, SECURITY: security, NAMES: public_names}
+
 if __name__ == "__main__":
-    README.write_text(readme(), encoding="utf-8")
-    RECIPE.write_text(recipe(), encoding="utf-8")
-    PAGE.write_text(page(), encoding="utf-8")
-    SECURITY.write_text(security(), encoding="utf-8")
-    NAMES.write_text(public_names(), encoding="utf-8")
+    for file, made in WRITTEN.items():
+        file.write_text(made(), encoding="utf-8")

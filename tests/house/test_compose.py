@@ -62,14 +62,3 @@ def test_what_containers_write_to_is_theirs() -> None:
     dockerfile = (ROOT / "Dockerfile").read_text(encoding="utf-8")
     folders = {volume.split(":")[1] for service in OURS.values() for volume in service.get("volumes", ())}
     assert [folder for folder in folders if f"--owner=mtosi {folder}" not in dockerfile] == []
-
-
-def test_volumes_and_secrets_are_declared() -> None:
-    used = [volume.split(":")[0] for service in FILE["services"].values() for volume in service.get("volumes", ())]
-    assert set(used) == set(FILE["volumes"])
-    assert {secret for service in OURS.values() for secret in service.get("secrets", ())} == set(FILE["secrets"])
-
-
-def test_it_can_be_found(root: Path) -> None:
-    for page in ("README.md", "docs/stomp.md", "docs/security.md"):
-        assert "compose.yaml" in (root / page).read_text(encoding="utf-8"), page

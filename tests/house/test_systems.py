@@ -9,8 +9,8 @@ from pathlib import Path
 TESTS = Path(__file__).resolve().parents[1]
 SUITE = (
     "exchange/test_single_messages.py",
-    "house/test_files.py::test_one_process_has_it_until_it_ends",
-    "house/test_files.py::test_one_of_many_threads_has_it",
+    "files/test_locks.py::test_one_process_has_it_until_it_ends",
+    "files/test_locks.py::test_one_of_many_threads_has_it",
     "inventory/test_inventory_place.py",
     "soap/test_frames.py",
     "spool/test_acklog.py",

@@ -48,9 +48,10 @@ if __name__ == "__main__":
     from mtosi_jms.jars import fetch_client
 
     kept = Path.home() / ".cache" / "mtosi-jms" / "jars"
-    places = {"javax": fetch_client("artemis").folder, "jakarta": kept / "jakarta.jms_jakarta.jms-api_3.1.0"}
+    jakarta = kept / "jakarta.jms_jakarta.jms-api_3.1.0"
+    jars = {"javax": fetch_client("artemis").paths, "jakarta": sorted(jakarta.glob("*.jar"))}
     with tempfile.TemporaryDirectory() as name:
-        for where, data in compiled({api: sorted(at.glob("*.jar")) for api, at in places.items()}, Path(name)).items():
+        for where, data in compiled(jars, Path(name)).items():
             (HOME / where).parent.mkdir(parents=True, exist_ok=True)
             (HOME / where).write_bytes(data)
     compile_java(OFFERED, fetch_client("jacorb").paths, OFFERED.parent)
