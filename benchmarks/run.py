@@ -17,7 +17,7 @@ from typing import Any
 from facts import machine, versions
 from measure import Comparison, SkippedError
 
-from mtosi_jms.cli import _console as console
+from mtosi_jms.cli import terminal
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -123,7 +123,7 @@ def show(comparison: Comparison) -> None:
             row.append(f"{line.peak_megabytes:,.0f}" if line.peak_megabytes else "")
         row.append("" if line is comparison.ours else f"{_short(line.ratio)} times as fast")
         rows.append(row)
-    console.table(f"{comparison.title} (median of {comparison.rounds})", columns, rows)
+    terminal.table(f"{comparison.title} (median of {comparison.rounds})", columns, rows)
     for note in comparison.notes:
         print(f"  {note}")
     print(flush=True)

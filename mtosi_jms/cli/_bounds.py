@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mtosi_jms.bounds import table
-from mtosi_jms.cli import _console as console
+from mtosi_jms.cli import terminal
 
 
 def bounds() -> dict[str, Any]:
@@ -16,10 +16,10 @@ def bounds() -> dict[str, Any]:
 def show_bounds() -> None:
     """Prints the bounds, by door."""
     door = ""
-    console.say("bounds: what others can make it spend by default")
+    terminal.say("bounds: what others can make it spend by default")
     for bound in table():
         if bound.door != door:
             door = bound.door
-            console.say(f"  {door}")
+            terminal.say(f"  {door}")
         changed = f" ({', '.join(bound.options)})" if bound.options else ""
-        console.say(f"    {bound.shown.rjust(20)}  {bound.counts}{changed}")
+        terminal.say(f"    {bound.shown.rjust(20)}  {bound.counts}{changed}")

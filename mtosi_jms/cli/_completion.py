@@ -13,7 +13,7 @@ import argparse
 import shlex
 from typing import Final
 
-from mtosi_jms.cli import _console as console
+from mtosi_jms.cli import terminal
 from mtosi_jms.errors import MissingExtraError
 
 _PROGRAM: Final = "mtosi-jms"
@@ -52,11 +52,11 @@ def run(args: argparse.Namespace) -> int:
             seen = shlex.quote(f"__fish_seen_subcommand_from {name}")
             options = (f"-l {word[2:]}" if word.startswith("--") else f"-a {word}" for word in those)
             lines += [f"complete -c {_PROGRAM} -n {seen} {option}" for option in options]
-        console.write("\n".join(lines))
+        terminal.write("\n".join(lines))
         return 0
     cases = "\n".join(f'            {name}) words="{" ".join(those)}" ;;' for name, those in words.items())
     script = _BASH.format(commands=" ".join(COMMANDS), cases=cases, program=_PROGRAM)
-    console.write((_ZSH if args.shell == "zsh" else "") + script.rstrip("\n"))
+    terminal.write((_ZSH if args.shell == "zsh" else "") + script.rstrip("\n"))
     return 0
 
 

@@ -10,8 +10,8 @@ import argparse
 from collections.abc import Mapping
 from typing import Any
 
-from mtosi_jms.cli import _console as console
-from mtosi_jms.cli._arguments import add_json, add_stubs
+from mtosi_jms.cli import terminal
+from mtosi_jms.cli.arguments import add_json, add_stubs
 from mtosi_jms.deployment import read_deployment
 from mtosi_jms.jms import NamingContext
 from mtosi_jms.service.registry import services_of
@@ -34,12 +34,12 @@ def run(args: argparse.Namespace) -> int:
     names = deployment.names if args.names is None else NamingContext.of(args.names)
     problems = deployment.problems(names)
     for problem in problems:
-        (console.problem if problem.fatal else console.note)(f"{args.file}: {problem.message}")
+        (terminal.problem if problem.fatal else terminal.note)(f"{args.file}: {problem.message}")
     if any(problem.fatal for problem in problems):
         return 1
     sheet = deployment.sheet(names)
     if args.json:
-        console.print_json(sheet)
+        terminal.print_json(sheet)
     else:
         _show(sheet)
     return 0
@@ -51,15 +51,15 @@ def _show(sheet: Mapping[str, Any]) -> None:
         (entry["role"], ", ".join(entry["services"] + entry["categories"]), *map(entry.get, columns[2:]))
         for entry in sheet["destinations"]
     ]
-    console.table(f"destinations of {sheet['name']}", columns, rows)
+    terminal.table(f"destinations of {sheet['name']}", columns, rows)
     messages, notifications = sheet["messages"], sheet["notifications"]
     times = [(f"messages of type {kind}", life) for kind, life in messages["time_to_live_ms"].items()]
     if notifications is not None:
         table = [tuple(entry[key] for key in ("property", "type", "form")) for entry in notifications["properties"]]
-        console.table("properties of notifications", ("property", "type", "form"), table)
+        terminal.table("properties of notifications", ("property", "type", "form"), table)
         times += [
             (f"{entry['event']} on {entry['category']}", entry["time_to_live_ms"]) for entry in notifications["events"]
         ]
         times.append(("other events", notifications["time_to_live_ms"]))
-    console.table("time to live", ("what", "ms, 0 for ever"), times)
-    console.say(f"delivery {messages['delivery_mode']}, priority {messages['priority']} unless a call says otherwise")
+    terminal.table("time to live", ("what", "ms, 0 for ever"), times)
+    terminal.say(f"delivery {messages['delivery_mode']}, priority {messages['priority']} unless a call says otherwise")

@@ -17,37 +17,31 @@ import platform
 import re
 import shlex
 import socket
-import subprocess
 import sys
 import sysconfig
 from collections.abc import Iterator, Mapping
 from importlib import metadata
 from types import MappingProxyType
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
-from mtosi_jms.broker import find_java
-from mtosi_jms.cli import _console as console
-from mtosi_jms.cli._arguments import add_json
+from mtosi_jms.cli import terminal
 from mtosi_jms.cli._bounds import bounds, show_bounds
-from mtosi_jms.cli._providers import mask_url
+from mtosi_jms.cli.arguments import add_json
+from mtosi_jms.cli.checks import Check, Status
+from mtosi_jms.cli.providers import mask_url
 from mtosi_jms.errors import ConfigError, MtosiError
+from mtosi_jms.registry import registered, registered_module
 from mtosi_jms.transport import login, settings
 from mtosi_jms.validation import SchemaSet
 from mtosi_jms.xmlbind import Core, core
 
-Status = Literal["ok", "missing", "fault"]
-
 PYTHON_MINIMUM: Final = (3, 11)
-JAVA_MINIMUM: Final = 17
 CONNECT_SECONDS: Final = 3.0
 CORE_VARIABLE: Final = "MTOSI_JMS_CORE"
 RUST_MINIMUM: Final = "1.85"
 
-# URL scheme -> extra of its transport, default port.
-SCHEMES: Final = {"stomp": ("stomp", 61613), "stomp+ssl": ("stomp", 61612)}
-_SERVED: Final = ", ".join(f"{scheme}:" for scheme in ("memory", "jvm", *SCHEMES))
 _NAME: Final = re.compile(r"[\w.-]+")
 _COMPARISON: Final = re.compile(r"\b(\w++) *+(==|!=|<|>=) *+['\"]([^'\"]*)['\"]")
 _ADDRESS: Final = re.compile(
@@ -55,27 +49,11 @@ _ADDRESS: Final = re.compile(
 )
 
 
-_MARKS: dict[Status, tuple[str, console.Style]] = {
+_MARKS: dict[Status, tuple[str, terminal.Style]] = {
     "ok": ("ok", "good"),
     "missing": ("--", "warn"),
     "fault": ("!!", "bad"),
 }
-
-
-class Check(NamedTuple):
-    """One thing that was checked.
-
-    Attributes:
-        name: what was checked.
-        status: the result.
-        detail: version, place, or what is wrong.
-        fix: what to do about it, empty if there is nothing to do.
-    """
-
-    name: str
-    status: Status
-    detail: str
-    fix: str = ""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -100,13 +78,13 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         runs = _core()
         named = {"core": runs.name, "core_reason": runs.reason} if isinstance(runs, Core) else {"core": None}
-        console.print_json({"ok": healthy, **named, "checks": [check._asdict() for check in checks], **bounds()})
+        terminal.print_json({"ok": healthy, **named, "checks": [check._asdict() for check in checks], **bounds()})
         return 0 if healthy else 1
     width = max(len(check.name) for check in checks)
     for check in checks:
         mark, style = _MARKS[check.status]
         fix = f"; {check.fix}" if check.fix else ""
-        console.say(f"{mark}  {check.name.ljust(width)}  {check.detail}{fix}", style)
+        terminal.say(f"{mark}  {check.name.ljust(width)}  {check.detail}{fix}", style)
     show_bounds()
     return 0 if healthy else 1
 
@@ -118,7 +96,7 @@ def all_checks() -> list[Check]:
         "extras", "missing", "not known: mtosi-jms is on the path and not installed", "pip install mtosi-jms"
     )
     checks += [check_extra(extra) for extra in extras()] or [unknown]
-    return [*checks, check_java()]
+    return [*checks, *(registered_module("doctor", name).check() for name in registered("doctor"))]
 
 
 def check_configuration(url: str | None, environment: str | None) -> tuple[settings.Provider, Check]:
@@ -268,24 +246,6 @@ def _version(distribution: str) -> str:
         return ""
 
 
-def check_java() -> Check:
-    """Java, for Spark and for brokers."""
-    fix = f"install a JDK {JAVA_MINIMUM} or later and put it on PATH, or set JAVA_HOME"
-    try:
-        java = find_java()
-    except ConfigError:
-        return Check("java", "missing", "not found in JAVA_HOME or on PATH", fix)
-    try:
-        answer = subprocess.run([str(java), "-version"], capture_output=True, text=True, timeout=60, check=False)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return Check("java", "missing", f"{java} does not run: {error}", fix)
-    match = re.search(r'version "(?:1\.)?(\d++)([^"]*)"', answer.stderr + answer.stdout)
-    if match is None:
-        return Check("java", "missing", f"{java} does not say its version", fix)
-    detail = f"{match.group(1)}{match.group(2)} ({java})"
-    return Check("java", "ok", detail) if int(match.group(1)) >= JAVA_MINIMUM else Check("java", "missing", detail, fix)
-
-
 def check_broker(url: str, options: Mapping[str, Any] = MappingProxyType({})) -> list[Check]:
     """A broker's URL: which transport serves it, and whether each of its hosts answers.
 
@@ -293,23 +253,34 @@ def check_broker(url: str, options: Mapping[str, Any] = MappingProxyType({})) ->
         url: of the broker.
         options: of the connection.
     """
-    if url.split(":", 1)[0].lower() == "memory":
-        return [Check("broker", "ok", "memory: is built in")]
-    if url.lower().startswith("jvm:"):
-        extra = check_extra("jvm")
-        served = Check(
-            "transport", "ok" if extra.status == "ok" else "fault", "jvm: is served by the jvm transport", extra.fix
-        )
-        return [served, _check_login(url, options)] if extra.status == "ok" else [served]
+    scheme = url.partition(":")[0].lower()
+    transport = registered("transports").get(scheme, {})
+    if transport and "extra" not in transport:
+        return [Check("broker", "ok", f"{scheme}: is built in")]
+    if transport and "port" not in transport:  # its client knows the addresses
+        served = _served(scheme)
+        return [served, _check_login(url, options)] if served.status == "ok" else [served]
     found = list(_addresses(url))
     if not found:
-        fix = f"give scheme://host:port; the schemes are {_SERVED}"
+        fix = f"give scheme://host:port; the schemes are {_schemes()}"
         return [Check("broker", "fault", "no address in the URL", fix)]
     checks = [check for address in found for check in _check_address(*address)]
     reached = any((check.name, check.status) == ("broker", "ok") for check in checks)
-    if reached and found[0][0] in SCHEMES:
+    if reached and found[0][0] in registered("transports"):
         checks.append(_check_login(url, options))
     return checks
+
+
+def _schemes() -> str:
+    return ", ".join(f"{scheme}:" for scheme in registered("transports"))
+
+
+def _served(scheme: str) -> Check:
+    """Whether the libraries of a transport are here."""
+    name = registered("transports")[scheme]["extra"]
+    extra = check_extra(name)
+    detail = f"{scheme}: is served by the {name} transport"
+    return Check("transport", "ok" if extra.status == "ok" else "fault", detail, extra.fix)
 
 
 def _check_login(url: str, options: Mapping[str, Any]) -> Check:
@@ -320,8 +291,7 @@ def _check_login(url: str, options: Mapping[str, Any]) -> Check:
         with connect(url, **{**options, "reconnect": False}) as connection:
             peer, capabilities = connection.metadata, connection.capabilities
     except MtosiError as error:
-        guide = "jvm.md" if url.lower().startswith("jvm:") else "stomp.md"
-        return Check("login", "fault", str(error), f"see docs/{guide}")
+        return Check("login", "fault", str(error), "see docs/transports.md")
     lacking = ", ".join(sorted(one.value for one in ALL_CAPABILITIES - capabilities))
     return Check("login", "ok", f"{peer.provider} {peer.provider_version}, JMS {peer.jms_version}; lacks {lacking}")
 
@@ -333,15 +303,12 @@ def _addresses(url: str) -> Iterator[tuple[str, str, str]]:
 
 
 def _check_address(scheme: str, host: str, port_text: str) -> Iterator[Check]:
-    if scheme not in SCHEMES:
-        fix = f"use one of {_SERVED}; AMQP and OpenWire addresses of a broker are for other programs"
+    if "port" not in registered("transports").get(scheme, {}):
+        fix = f"use one of {_schemes()}; AMQP and OpenWire addresses of a broker are for other programs"
         yield Check("transport", "fault", f"{scheme}: is served by no transport", fix)
         return
-    name, default_port = SCHEMES[scheme]
-    extra = check_extra(name)
-    detail = f"{scheme}: is served by the {name} transport"
-    yield Check("transport", "ok" if extra.status == "ok" else "fault", detail, extra.fix)
-    port = int(port_text or default_port)
+    yield _served(scheme)
+    port = int(port_text or registered("transports")[scheme]["port"])
     address = f"{scheme}://{host}:{port}"
     if not 0 < port < 65536:
         yield Check("broker", "fault", f"{address}: no usable port", "give scheme://host:port")

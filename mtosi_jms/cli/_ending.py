@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Final, Protocol
 
-from mtosi_jms.cli import _console as console
+from mtosi_jms.cli import terminal
 from mtosi_jms.closing import end_with_the_process
 
 INTERRUPTED: Final = 128 + signal.SIGINT
@@ -50,7 +50,7 @@ def in_order_from_now() -> None:
         stop.in_order = True
 
 
-console.before_ready.append(in_order_from_now)
+terminal.before_ready.append(in_order_from_now)
 
 
 @contextlib.contextmanager
@@ -144,7 +144,7 @@ def _exit() -> None:
 
     def tell() -> None:
         if not _is_over.is_set():
-            console.problem("interrupted")
+            terminal.problem("interrupted")
         sys.stdout.flush()
 
     # Another thread may hold the stream, and a disk may hang.

@@ -15,10 +15,10 @@ from lxml import etree
 
 from mtosi_jms.binding import BindingProfile
 from mtosi_jms.binding.table2 import restore
-from mtosi_jms.cli import _console as console
-from mtosi_jms.cli._arguments import add_json, count
+from mtosi_jms.cli import terminal
 from mtosi_jms.cli._contents import Group, events_in, objects_in
-from mtosi_jms.cli._documents import (
+from mtosi_jms.cli.arguments import add_json, count
+from mtosi_jms.cli.documents import (
     Document,
     add_files,
     error_text,
@@ -29,7 +29,7 @@ from mtosi_jms.cli._documents import (
     shown_value,
     warning_json,
 )
-from mtosi_jms.cli._messages import mask_credentials
+from mtosi_jms.cli.messages import mask_credentials
 from mtosi_jms.errors import MtosiError
 from mtosi_jms.namespaces import SOAP11, SOAP12, XSI, clark, split_clark
 from mtosi_jms.service.registry import Role, find_operations
@@ -69,13 +69,13 @@ def run(args: argparse.Namespace) -> int:
             document = load(file)
             facts = facts_of(document, names=args.names, secrets=args.show_secrets)
         except (MtosiError, OSError) as error:
-            console.problem(error_text(file, error))
+            terminal.problem(error_text(file, error))
             code = 1
             continue
         if facts["header"] is not None or any(facts[key] for key in ("services", "objects", "fault")):
             _show(facts, as_json=args.json)
         if facts["header"] is None:
-            console.problem(error_text(file, no_header(document)))
+            terminal.problem(error_text(file, no_header(document)))
             code = 1
     return code
 
@@ -199,13 +199,13 @@ def _local(element: etree._Element) -> str:
 def _show(facts: dict[str, Any], *, as_json: bool) -> None:
     if as_json:
         groups = {key: [group.to_json() for group in facts[key]] for key in ("objects", "events")}
-        console.print_json({**facts, **groups, "warnings": [warning_json(one) for one in facts["warnings"]]})
+        terminal.print_json({**facts, **groups, "warnings": [warning_json(one) for one in facts["warnings"]]})
         return
-    console.table(f"{facts['file']}: SOAP {facts['soap_version']}", ("", "name", "value"), _rows(facts))
+    terminal.table(f"{facts['file']}: SOAP {facts['soap_version']}", ("", "name", "value"), _rows(facts))
     for warning in facts["warnings"][:_WARNINGS]:
-        console.say(f"warning: {warning}", "warn")
+        terminal.say(f"warning: {warning}", "warn")
     if len(facts["warnings"]) > _WARNINGS:
-        console.say(f"warning: {len(facts['warnings']) - _WARNINGS} more; --json lists all", "warn")
+        terminal.say(f"warning: {len(facts['warnings']) - _WARNINGS} more; --json lists all", "warn")
 
 
 def _rows(facts: dict[str, Any]) -> Iterator[tuple[str, str, str]]:

@@ -14,9 +14,9 @@ from typing import Any
 from mtosi_jms.binding import BindingProfile
 from mtosi_jms.binding.mapping import HeaderMapping
 from mtosi_jms.binding.profile import FILTER_ATTRIBUTES, OPTIONAL_FIELDS, PRESETS
-from mtosi_jms.cli import _console as console
-from mtosi_jms.cli._arguments import add_json, known_words
-from mtosi_jms.cli._documents import (
+from mtosi_jms.cli import terminal
+from mtosi_jms.cli.arguments import add_json, known_words
+from mtosi_jms.cli.documents import (
     Document,
     add_files,
     error_text,
@@ -64,12 +64,12 @@ def run(args: argparse.Namespace) -> int:
             document = load(file)
             mapping = mapping_of(document, profile, args.filter)
         except (MtosiError, OSError) as error:
-            console.problem(error_text(file, error))
+            terminal.problem(error_text(file, error))
             code = 1
             continue
         warnings = [*document.envelope.warnings, *map(document.located, mapping.warnings)]
         if args.json:
-            console.print_json(_to_json(document, mapping, profile, warnings, secrets=args.show_secrets))
+            terminal.print_json(_to_json(document, mapping, profile, warnings, secrets=args.show_secrets))
         else:
             _show(file, mapping, profile, warnings, secrets=args.show_secrets)
     return code
@@ -130,6 +130,6 @@ def _show(
         ("header", name, _HEADER_TYPES[name], shown("", value)) for name, value in _headers(mapping, profile).items()
     ]
     rows += [("property", name, jms_type_name(value), shown(name, value)) for name, value in mapping.properties.items()]
-    console.table(f"{file}: {MessageType.TEXT.value}", ("", "name", "type", "value"), rows)
+    terminal.table(f"{file}: {MessageType.TEXT.value}", ("", "name", "type", "value"), rows)
     for warning in warnings:
-        console.say(f"warning: {warning}", "warn")
+        terminal.say(f"warning: {warning}", "warn")

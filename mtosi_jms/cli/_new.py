@@ -11,8 +11,8 @@ import re
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from mtosi_jms.cli import _console as console
-from mtosi_jms.cli._arguments import local
+from mtosi_jms.cli import terminal
+from mtosi_jms.cli.arguments import local
 from mtosi_jms.errors import ConfigError, MissingExtraError
 
 
@@ -49,8 +49,8 @@ def run(args: argparse.Namespace) -> int:
     folder.mkdir(parents=True, exist_ok=True)
     for file, text in texts.items():
         (folder / file).write_text(text, encoding="utf-8")
-    console.say(f"made {folder}: {', '.join(sorted(texts))}", "good")
-    console.say(f"next: cd {folder}; pip install -e '.[test]'; python {kind.module}.py; pytest")
+    terminal.say(f"made {folder}: {', '.join(sorted(texts))}", "good")
+    terminal.say(f"next: cd {folder}; pip install -e '.[test]'; python {kind.module}.py; pytest")
     return 0
 
 

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 from enum import Enum
 from typing import Any
 
-from mtosi_jms.cli._arguments import nearest
-from mtosi_jms.cli._filling import fill_shape
+from mtosi_jms.cli.arguments import nearest
+from mtosi_jms.cli.filling import fill_shape
 from mtosi_jms.errors import ConfigError, EncodeError
 from mtosi_jms.xmlbind import ClassTable, DistinguishedNameMixin, Field, Nil, RawXml, XmlObject
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from mtosi_jms.cli import _console as console
-from mtosi_jms.cli._arguments import add_json, add_stubs
+from mtosi_jms.cli import terminal
+from mtosi_jms.cli.arguments import add_json, add_stubs
 from mtosi_jms.inventory import load_stubs
 from mtosi_jms.service import OperationInfo, ServiceInfo
 from mtosi_jms.service.registry import services_of
@@ -34,12 +34,12 @@ def run(args: argparse.Namespace) -> int:
     ]
     if args.json:
         for one in found:
-            console.print_json(_facts(*one))
+            terminal.print_json(_facts(*one))
     elif found:
         rows = [(service.name, operation.name, _answers(operation), package) for package, service, operation in found]
-        console.table("", ("service", "operation", "answers", "stubs"), rows)
+        terminal.table("", ("service", "operation", "answers", "stubs"), rows)
     if not found:
-        console.problem(f"no operation has {args.word!r} in its name" if args.word else "the stubs have no operation")
+        terminal.problem(f"no operation has {args.word!r} in its name" if args.word else "the stubs have no operation")
         return 1
     return 0
 

@@ -16,12 +16,12 @@ from mtosi_jms.binding import BindingProfile
 from mtosi_jms.binding.events import EVENT_NAMES, events_of, logical_name
 from mtosi_jms.binding.mapping import to_jms
 from mtosi_jms.binding.profile import FILTER_ATTRIBUTES, PRESETS
-from mtosi_jms.cli import _console as console
-from mtosi_jms.cli._arguments import add_json, known_words
-from mtosi_jms.cli._documents import add_files, error_text, files_in
-from mtosi_jms.cli._log import log_in_lines
-from mtosi_jms.cli._messages import shown_properties
-from mtosi_jms.cli._providers import add_provider, open_connection
+from mtosi_jms.cli import terminal
+from mtosi_jms.cli.arguments import add_json, known_words
+from mtosi_jms.cli.documents import add_files, error_text, files_in
+from mtosi_jms.cli.log import log_in_lines
+from mtosi_jms.cli.messages import shown_properties
+from mtosi_jms.cli.providers import add_provider, open_connection
 from mtosi_jms.errors import EnvelopeError, MtosiError
 from mtosi_jms.exchange.messages import moment, stamped
 from mtosi_jms.jms import Destination, JmsMessage
@@ -72,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
         try:
             found.append(read_notification(file, new_header=args.new_header))
         except (MtosiError, OSError) as error:
-            console.problem(error_text(file, error))
+            terminal.problem(error_text(file, error))
             code = 1
     if code:
         return code
@@ -109,7 +109,7 @@ def _checked(envelope: Envelope, file: str) -> Envelope:
 
 def _report(file: str, warnings: list[XmlWarning]) -> None:
     for warning in warnings:
-        console.note(f"{file}: {warning}")
+        terminal.note(f"{file}: {warning}")
 
 
 def _is_event(tag: str) -> bool:
@@ -137,7 +137,7 @@ def publish(connection: Connection, args: argparse.Namespace, found: list[Notifi
             header = envelope.header or Header()
             message = to_jms(header, envelope, profile, names=connection.names, filters=filters, one_way=True)
         except MtosiError as error:
-            console.problem(error_text(one.file, error))
+            terminal.problem(error_text(one.file, error))
             return 1
         events = [logical_name(split_clark(str(event.tag))[1]) for event in events_of(envelope.body)]
         messages.append((one, stamped(message, args.persistent or None, None), events))
@@ -171,9 +171,9 @@ def _show(args: argparse.Namespace, file: str, topic: Destination, sent: JmsMess
     properties = shown_properties(sent.properties)
     if args.json:
         facts = {"file": file, "topic": str(topic), "message_id": sent.message_id, "events": events}
-        console.print_json({**facts, "properties": properties})
+        terminal.print_json({**facts, "properties": properties})
         return
     filters = " ".join(
         f"{name}={properties[name]}" for name in properties if name.removeprefix("MTOSI_") in FILTER_ATTRIBUTES
     )
-    console.say(f"sent: {file}: {', '.join(events) or 'no event'} to {topic} {filters}".rstrip())
+    terminal.say(f"sent: {file}: {', '.join(events) or 'no event'} to {topic} {filters}".rstrip())

@@ -16,19 +16,18 @@ from pathlib import Path
 from typing import Final
 
 from mtosi_jms.binding import BindingProfile
-from mtosi_jms.cli import _console as console
-from mtosi_jms.cli._arguments import add_json, local, rate, selector
-from mtosi_jms.cli._documents import error_text, load, mapping_of, require_header
-from mtosi_jms.cli._messages import counted
-from mtosi_jms.cli._monitoring import add_monitor, monitored, reached
-from mtosi_jms.cli._providers import add_provider, open_connection
-from mtosi_jms.cli._stopping import INTERRUPTED, Stop, until_signalled
-from mtosi_jms.compression import DOCUMENT_NAMES
-from mtosi_jms.errors import ConfigError, MtosiError, NamingError, SpoolError, TransportError
+from mtosi_jms.cli import terminal
+from mtosi_jms.cli.arguments import add_json, local, rate, selector
+from mtosi_jms.cli.documents import error_text, landed_files, load, mapping_of, require_header
+from mtosi_jms.cli.messages import counted
+from mtosi_jms.cli.monitoring import add_monitor, monitored, reached
+from mtosi_jms.cli.providers import add_provider, open_connection
+from mtosi_jms.cli.stopping import INTERRUPTED, Stop, until_signalled
+from mtosi_jms.errors import MtosiError, NamingError, SpoolError, TransportError
 from mtosi_jms.jms import DUPLICATE_ID, JmsMessage, NamingContext
 from mtosi_jms.jms.selector import parse
 from mtosi_jms.soap import header_text
-from mtosi_jms.spool import open_entry, scan
+from mtosi_jms.spool import open_entry
 from mtosi_jms.transport import Connection, publish
 
 _ENVELOPE: Final = ".xml"
@@ -61,18 +60,6 @@ def run(args: argparse.Namespace) -> int:
         return replay(connection, args, files, stop)
 
 
-def landed_files(landing: Path) -> list[Path]:
-    """The envelopes of a landing, in the order of arrival; a ConfigError if there are none."""
-    if landing.is_file():
-        return [landing]
-    listing = scan(landing)
-    for leftover in listing.leftovers:
-        console.note(f"{leftover.path}: {leftover.reason}: not sent")
-    if not (found := listing.documents):
-        raise ConfigError(f"{landing}: holds no envelope ({DOCUMENT_NAMES})")
-    return found
-
-
 def replay(connection: Connection, args: argparse.Namespace, files: list[Path], stop: Stop) -> int:
     """Send landed messages over a connection; 1 where some could not be sent, 130 if stopped before the end."""
     target, wanted = connection.names.lookup(args.to), parse(args.selector)
@@ -87,17 +74,17 @@ def replay(connection: Connection, args: argparse.Namespace, files: list[Path], 
             if args.rate is not None:
                 stop.wait(max(0.0, begin + sent / args.rate - time.monotonic()))
             if stop.is_set():
-                console.problem(f"stopped: sent {counted(sent)} to {target}; the next is {path}")
+                terminal.problem(f"stopped: sent {counted(sent)} to {target}; the next is {path}")
                 return INTERRUPTED
             try:
                 _show(path, publish(session, target, as_new(message)), as_json=args.json)
             except (TransportError, KeyboardInterrupt):
-                console.problem(f"sent {counted(sent)} to {target}; {path} may or may not have been sent")
+                terminal.problem(f"sent {counted(sent)} to {target}; {path} may or may not have been sent")
                 raise
             sent += 1
     others = f"; the selector left out {left_out:,}" if left_out else ""
     others += f"; {len(bad):,} at fault" if bad else ""
-    console.note(f"{counted(sent)} sent to {target}{others}")
+    terminal.note(f"{counted(sent)} sent to {target}{others}")
     return 1 if bad else 0
 
 
@@ -107,7 +94,7 @@ def _messages(files: list[Path], names: NamingContext, bad: list[Path]) -> Itera
         try:
             yield path, _message(path, names)
         except (MtosiError, OSError) as error:
-            console.problem(error_text(str(path), error))
+            terminal.problem(error_text(str(path), error))
             bad.append(path)
 
 
@@ -131,7 +118,7 @@ def _from_envelope(path: Path, names: NamingContext) -> JmsMessage:
         try:
             reply_to = names.lookup(mapping.reply_to_uri)
         except NamingError as error:
-            console.note(f"{path}: no JMSReplyTo: {error}")
+            terminal.note(f"{path}: no JMSReplyTo: {error}")
     return JmsMessage(
         body=document.data,
         properties=mapping.properties,
@@ -158,7 +145,7 @@ def _show(path: Path, sent: JmsMessage, *, as_json: bool) -> None:
         facts = {name.removeprefix("MTOSI_"): sent.properties.get(name) for name in _SHOWN_PROPERTIES}
         resend = sent.properties.get(DUPLICATE_ID)
         facts |= {"delivery_mode": sent.delivery_mode.name, DUPLICATE_ID: resend, "message_id": sent.message_id}
-        console.print_json({"file": str(path), "destination": str(sent.destination), **facts})
+        terminal.print_json({"file": str(path), "destination": str(sent.destination), **facts})
         return
     facts = {name: sent.properties[name] for name in _SHOWN_PROPERTIES if name in sent.properties}
-    console.say(f"sent: {path.name}: {' '.join(map(str, facts.values())) or 'a message without properties'}")
+    terminal.say(f"sent: {path.name}: {' '.join(map(str, facts.values())) or 'a message without properties'}")

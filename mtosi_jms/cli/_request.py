@@ -14,22 +14,24 @@ from typing import Any, Final
 
 from lxml import etree
 
-import mtosi_jms as mtosi
-from mtosi_jms.cli import _console as console
-from mtosi_jms.cli._arguments import add_stubs, add_validation, as_usage, count, seconds, validation_of
-from mtosi_jms.cli._calls import PreparedCall, Reply
+from mtosi_jms.cli import terminal
 from mtosi_jms.cli._contents import listed_in
-from mtosi_jms.cli._documents import error_text
 from mtosi_jms.cli._finding import find_operation
-from mtosi_jms.cli._log import log_in_lines
 from mtosi_jms.cli._objects import fill, plain
-from mtosi_jms.cli._providers import add_provider, open_connection, time_limits
+from mtosi_jms.cli.arguments import add_stubs, add_validation, as_usage, count, seconds, validation_of
+from mtosi_jms.cli.calls import PreparedCall, Reply
+from mtosi_jms.cli.documents import error_text
+from mtosi_jms.cli.log import log_in_lines
+from mtosi_jms.cli.providers import add_provider, open_connection, time_limits
 from mtosi_jms.errors import ConfigError, MtosiFault, XmlError
+from mtosi_jms.exchange import Requestor
 from mtosi_jms.inventory import load_stubs
 from mtosi_jms.namespaces import SOAP11, SOAP12, clark
+from mtosi_jms.registry import registered_module
 from mtosi_jms.service import Call as OperationCall
 from mtosi_jms.service import CallOptions, OperationInfo, ServiceInfo
 from mtosi_jms.soap import Envelope, correlation_id
+from mtosi_jms.spool import DurableLanding
 from mtosi_jms.transport import Connection
 from mtosi_jms.xmlbind import RawXml, XmlObject, XmlWarning, decode, parse_xml, read_document, to_element
 
@@ -47,7 +49,7 @@ class _ByStubs:
 
     def __init__(
         self,
-        requestor: mtosi.Requestor,
+        requestor: Requestor,
         to: str,
         service: ServiceInfo,
         operation: OperationInfo,
@@ -132,7 +134,7 @@ def run(args: argparse.Namespace) -> int:
         return _call(connection, args, make_call, stack, deadline)
 
 
-def _stubs(args: argparse.Namespace) -> Callable[[mtosi.Requestor], PreparedCall] | None:
+def _stubs(args: argparse.Namespace) -> Callable[[Requestor], PreparedCall] | None:
     """What asks for an operation of the stubs; None where the file with the request cannot be read."""
     with as_usage():
         load_stubs(args.stubs)
@@ -142,28 +144,29 @@ def _stubs(args: argparse.Namespace) -> Callable[[mtosi.Requestor], PreparedCall
         try:
             request = _read(args.body, service, operation)
         except (XmlError, OSError) as error:
-            console.problem(error_text(args.body, error))
+            terminal.problem(error_text(args.body, error))
             return None
     made = request
     return lambda requestor: _ByStubs(requestor, args.to, service, operation, made)
 
 
-def _wsdl(args: argparse.Namespace) -> Callable[[mtosi.Requestor], PreparedCall] | None:
+def _wsdl(args: argparse.Namespace) -> Callable[[Requestor], PreparedCall] | None:
     """What asks for an operation of a WSDL; None where the file with the request cannot be read."""
-    from mtosi_jms.cli._wsdl_request import ByWsdl, read
-
+    by_wsdl = registered_module("calls", "wsdl")
     request = None
     if args.body is not None:
         try:
             request = _request_in(args.body)
         except (XmlError, OSError) as error:
-            console.problem(error_text(args.body, error))
+            terminal.problem(error_text(args.body, error))
             return None
-    document = read(args.wsdl, args.source)
+    document = by_wsdl.read(args.wsdl, args.source)
 
-    def make(requestor: mtosi.Requestor) -> PreparedCall:
+    def make(requestor: Requestor) -> PreparedCall:
         with as_usage():
-            return ByWsdl(document, requestor, args.to, args.operation, args.set if request is None else request)
+            asked = args.set if request is None else request
+            call: PreparedCall = by_wsdl.ByWsdl(document, requestor, args.to, args.operation, asked)
+            return call
 
     return make
 
@@ -204,7 +207,7 @@ def _read(file: str, service: ServiceInfo, operation: OperationInfo) -> XmlObjec
     warnings: list[XmlWarning] = []
     request = decode(element, cls, warnings=warnings, source=file)
     for warning in warnings:
-        console.note(f"{file}: {warning}")
+        terminal.note(f"{file}: {warning}")
     return request
 
 
@@ -221,14 +224,14 @@ def _request_in(file: str) -> etree._Element:
 def _call(
     connection: Connection,
     args: argparse.Namespace,
-    make_call: Callable[[mtosi.Requestor], PreparedCall],
+    make_call: Callable[[Requestor], PreparedCall],
     stack: ExitStack,
     deadline: float | None,
 ) -> int:
     """Carry out a call over a connection and print the replies; 1 for a fault."""
-    landing = stack.enter_context(mtosi.DurableLanding(args.landing)) if args.landing else None
+    landing = stack.enter_context(DurableLanding(args.landing)) if args.landing else None
     requestor = stack.enter_context(
-        mtosi.Requestor(
+        Requestor(
             connection,
             sender_uri=args.sender,
             reply_to=args.reply_to,
@@ -276,33 +279,33 @@ class _Printer:
         self._replies += 1
         self._envelope = envelope
         for warning in envelope.warnings:
-            console.note(f"reply {self._replies}: {warning}")
+            terminal.note(f"reply {self._replies}: {warning}")
 
     def show(self, reply: Reply | None) -> None:
         """Print one reply."""
         if reply is None:
             if self._json:
-                console.print_json(self._called)
+                terminal.print_json(self._called)
             else:
-                console.say(f"sent: {self._name}, which has no reply")
+                terminal.say(f"sent: {self._name}, which has no reply")
             return
         element = reply.element
         if self._json:
-            console.print_json({**self._facts(), "objects": self._objects(element), "body": reply.body()})
+            terminal.print_json({**self._facts(), "objects": self._objects(element), "body": reply.body()})
         elif self._xml:
             etree.indent(element)
-            console.write(etree.tostring(element, encoding="unicode"))
+            terminal.write(etree.tostring(element, encoding="unicode"))
         else:
-            console.say(self._summary(element))
-        console.flush()
+            terminal.say(self._summary(element))
+        terminal.flush()
 
     def show_fault(self, fault: MtosiFault) -> None:
         """Print a fault in one line, and as JSON too if the user wants it."""
         if self._json:
             details = {"kind": fault.kind, "reason": fault.reason, "code": fault.fault_code}
-            console.print_json({**self._facts(), "fault": details})
+            terminal.print_json({**self._facts(), "fault": details})
         kind = fault.kind or fault.fault_code
-        console.problem(f"{self._name}: {kind}: {fault.reason or 'without a reason'}")
+        terminal.problem(f"{self._name}: {kind}: {fault.reason or 'without a reason'}")
 
     def _facts(self) -> dict[str, Any]:
         header = self._envelope.header

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from mtosi_jms.binding.soap_jms import document_of
-from mtosi_jms.cli import _console as console
-from mtosi_jms.cli._arguments import add_json, local
-from mtosi_jms.cli._log import log_in_lines
-from mtosi_jms.cli._messages import counted, headers_of, moment, shown_body, shown_properties
+from mtosi_jms.cli import terminal
+from mtosi_jms.cli.arguments import add_json, local
+from mtosi_jms.cli.log import log_in_lines
+from mtosi_jms.cli.messages import counted, headers_of, moment, shown_body, shown_properties
 from mtosi_jms.errors import ConfigError, JournalDamageError
 from mtosi_jms.jms import JmsMessage
 from mtosi_jms.jms.message import jms_type_name
@@ -82,10 +82,10 @@ def _list(folder: SpoolFolder, args: argparse.Namespace) -> int:
     found = [one for one in everything if args.state in (None, one.state)]
     if args.json:
         for one in found:
-            console.print_json(_facts(one, now))
+            terminal.print_json(_facts(one, now))
     elif found:
-        console.table("", _HEADINGS, (_row(one, now) for one in found))
-    console.note(f"{folder.kind} {args.folder}: {_totals(everything, now)}")
+        terminal.table("", _HEADINGS, (_row(one, now) for one in found))
+    terminal.note(f"{folder.kind} {args.folder}: {_totals(everything, now)}")
     return 0
 
 
@@ -133,7 +133,7 @@ def _show(folder: SpoolFolder, keys: list[str], args: argparse.Namespace) -> int
         message = folder.message(key)
         shown = _message(one, message, secrets=args.show_secrets)
         if args.json:
-            console.print_json(shown)
+            terminal.print_json(shown)
         else:
             _print(shown, message)
 
@@ -153,12 +153,12 @@ def _print(shown: dict[str, Any], message: JmsMessage) -> None:
     rows = [("", name, "", value) for name, value in shown.items() if name not in ("key", "properties", "body")]
     rows += [("property", name, item["type"], item["value"]) for name, item in shown["properties"].items()]
     cells = [(kind, name, of, _text(value)) for kind, name, of, value in rows if value is not None]
-    console.table(shown["key"], ("", "name", "type", "value"), cells)
+    terminal.table(shown["key"], ("", "name", "type", "value"), cells)
     if shown["body"] is None:
         size = f"{len(message.body):,} bytes"
-        console.note(f"the body, {size}, is not XML: it may hold credentials, and only --show-secrets shows it")
+        terminal.note(f"the body, {size}, is not XML: it may hold credentials, and only --show-secrets shows it")
     for line in (shown["body"] or "").splitlines():
-        console.say(line.expandtabs())
+        terminal.say(line.expandtabs())
 
 
 def _text(value: object) -> str:
@@ -176,12 +176,12 @@ def _settle(folder: SpoolFolder, keys: list[str], args: argparse.Namespace) -> i
         one = folder.find(key)
         (folder.redrive if args.action == "redrive" else folder.withdraw)(key)
         if args.json:
-            console.print_json({**_facts(one, time.time()), "done": done})
+            terminal.print_json({**_facts(one, time.time()), "done": done})
         else:
-            console.say(f"{done}: {key} (was: {one.state})")
+            terminal.say(f"{done}: {key} (was: {one.state})")
 
     number = _each(keys, settle)
-    console.note(f"{counted(number)} {done}, {folder.kind} {args.folder}")
+    terminal.note(f"{counted(number)} {done}, {folder.kind} {args.folder}")
     return 0 if number == len(keys) else 1
 
 
@@ -192,7 +192,7 @@ def _each(keys: Iterable[str], work: Callable[[str], None]) -> int:
         try:
             work(key)
         except (ConfigError, JournalDamageError) as error:
-            console.problem(str(error))
+            terminal.problem(str(error))
         else:
             done += 1
     return done
@@ -201,10 +201,10 @@ def _each(keys: Iterable[str], work: Callable[[str], None]) -> int:
 def _verify(args: argparse.Namespace) -> int:
     found = verify_folder(args.folder)
     if args.json:
-        console.print_json({"folder": args.folder, **found._asdict()})
+        terminal.print_json({"folder": args.folder, **found._asdict()})
     _report(args.folder, found)
     if found.is_whole and not args.json:
-        console.say(f"{found.kind} {args.folder}: {counted(found.messages)}, all as they were stored")
+        terminal.say(f"{found.kind} {args.folder}: {counted(found.messages)}, all as they were stored")
     return 0 if found.is_whole else 1
 
 
@@ -219,4 +219,4 @@ def _report(folder: Path, found: Verification) -> None:
     lines += [f"lost: {line}" for line in found.lost]
     lines += [f"{key}: not as it was stored; it is dead now, withdraw it" for key in found.damaged]
     for line in lines:
-        console.problem(f"{folder}: {line}")
+        terminal.problem(f"{folder}: {line}")

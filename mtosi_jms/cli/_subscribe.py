@@ -10,10 +10,10 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any, Final
 
-import mtosi_jms as mtosi
 from mtosi_jms.binding.events import logical_name
-from mtosi_jms.cli import _console as console
-from mtosi_jms.cli._arguments import (
+from mtosi_jms.cli import terminal
+from mtosi_jms.cli._objects import plain
+from mtosi_jms.cli.arguments import (
     add_json,
     add_stubs,
     add_validation,
@@ -23,17 +23,17 @@ from mtosi_jms.cli._arguments import (
     selector,
     validation_of,
 )
-from mtosi_jms.cli._messages import shown_properties
-from mtosi_jms.cli._monitoring import add_monitor, monitored, reached
-from mtosi_jms.cli._objects import plain
-from mtosi_jms.cli._providers import add_provider, open_connection
-from mtosi_jms.cli._stopping import Stop, closing_at, until_signalled
+from mtosi_jms.cli.messages import shown_properties
+from mtosi_jms.cli.monitoring import add_monitor, monitored, reached
+from mtosi_jms.cli.providers import add_provider, open_connection
+from mtosi_jms.cli.stopping import Stop, closing_at, until_signalled
 from mtosi_jms.errors import IllegalStateError, TransportError
 from mtosi_jms.inventory import load_stubs
 from mtosi_jms.jms.selector import composite
 from mtosi_jms.namespaces import split_clark
 from mtosi_jms.notifications import Received, Subscriber
 from mtosi_jms.soap import header_text
+from mtosi_jms.spool import DurableLanding
 from mtosi_jms.transport import Connection
 from mtosi_jms.xmlbind import RawXml, XmlObject
 
@@ -95,10 +95,10 @@ def subscribe(
 
     def failed(error: Exception) -> None:
         unreadable.append(error)
-        console.problem(f"a message that cannot be read: {error}")
+        terminal.problem(f"a message that cannot be read: {error}")
 
     with ExitStack() as stack:
-        landing = stack.enter_context(mtosi.DurableLanding(args.landing)) if args.landing else None
+        landing = stack.enter_context(DurableLanding(args.landing)) if args.landing else None
         subscriber = stack.enter_context(
             Subscriber(
                 connection,
@@ -113,11 +113,11 @@ def subscribe(
         )
         where = connection.names.lookup(args.topic)
         listens()
-        console.ready(f"ready: {args.topic} ({where})")
+        terminal.ready(f"ready: {args.topic} ({where})")
         with closing_at(stop, subscriber.close):
             shown = _show_events(subscriber, args, stop)
     if args.count is not None and shown < args.count and not stop.is_set():
-        console.problem(f"{shown} of {args.count} events arrived; then none for {args.timeout:g} seconds")
+        terminal.problem(f"{shown} of {args.count} events arrived; then none for {args.timeout:g} seconds")
         return 1
     return 1 if unreadable else 0
 
@@ -139,13 +139,13 @@ def _show_events(subscriber: Subscriber, args: argparse.Namespace, stop: Stop) -
 
 def _show(received: Received, *, as_json: bool) -> None:
     if as_json:
-        console.print_json(_to_json(received))
+        terminal.print_json(_to_json(received))
         return
     event = received.event
     moment = getattr(event, "source_time", None) or getattr(event, "os_time", None)
     facts = [plain(moment), _name_of(event), *(plain(getattr(event, name, None)) for name in _SHOWN)]
-    console.say(" ".join(str(fact) for fact in facts if fact is not None))
-    console.flush()
+    terminal.say(" ".join(str(fact) for fact in facts if fact is not None))
+    terminal.flush()
 
 
 def _to_json(received: Received) -> dict[str, Any]:

@@ -9,9 +9,9 @@ from __future__ import annotations
 import argparse
 from collections import Counter
 
-from mtosi_jms.cli import _console as console
-from mtosi_jms.cli._arguments import add_json
-from mtosi_jms.cli._documents import add_files, files_in
+from mtosi_jms.cli import terminal
+from mtosi_jms.cli.arguments import add_json
+from mtosi_jms.cli.documents import add_files, files_in
 from mtosi_jms.validation import Explainer, Explanation, Report, SchemaSet, Validator
 
 
@@ -35,11 +35,11 @@ def run(args: argparse.Namespace) -> int:
     files = files_in(args.files)
     schemas = SchemaSet.load(args.schemas)
     for item in schemas.notes:
-        console.note(str(item))
+        terminal.note(str(item))
     validator = Validator(schemas)
     explainer = Explainer(schemas) if args.explain else None
     verdicts: Counter[str] = Counter()
-    with console.progress("validating", len(files)) as advance:
+    with terminal.progress("validating", len(files)) as advance:
         for file in files:
             report = validator.validate_file(file)
             verdicts[_verdict(report)] += 1
@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
             advance(1)
     if not args.json and len(files) > 1:
         counts = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items())
-        console.say(f"{len(files)} files: {counts}", "title")
+        terminal.say(f"{len(files)} files: {counts}", "title")
     return 0 if set(verdicts) == {"valid"} else 1
 
 
@@ -64,13 +64,13 @@ def _verdict(report: Report) -> str:
 def _show(report: Report, explanations: list[Explanation] | None, *, as_json: bool) -> None:
     if as_json:
         more = {} if explanations is None else {"explanations": [one.to_json() for one in explanations]}
-        console.print_json(report.to_json() | more)
+        terminal.print_json(report.to_json() | more)
     elif report.valid:
-        console.say(f"{report.file}: valid", "good")
+        terminal.say(f"{report.file}: valid", "good")
     else:
         for issue in report.issues:
             place = report.file if issue.line is None else f"{report.file}:{issue.line}"
-            console.say(f"{place}: {issue}", "bad")
+            terminal.say(f"{place}: {issue}", "bad")
             for explanation in explanations or ():
                 if explanation.path == issue.path:
-                    console.say(f"    {explanation}")
+                    terminal.say(f"    {explanation}")

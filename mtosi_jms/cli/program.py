@@ -14,9 +14,9 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from mtosi_jms.cli import _console as console
-from mtosi_jms.cli._arguments import local
+from mtosi_jms.cli import terminal
 from mtosi_jms.cli._ending import INTERRUPTED, exit_code, was_signalled, within_a_second
+from mtosi_jms.cli.arguments import local
 from mtosi_jms.closing import end_with_the_process
 from mtosi_jms.errors import MtosiError
 
@@ -41,7 +41,7 @@ def run_program(run: Callable[[list[str]], int], argv: Sequence[str] | None, *, 
             signals of the process are its own.
         problems: the word before each problem on standard error.
     """
-    console.name_problems(problems)
+    terminal.name_problems(problems)
     if argv is not None:
         return _guarded(run, list(argv))
     with within_a_second():
@@ -66,7 +66,7 @@ def _guarded(run: Callable[[list[str]], int], arguments: list[str]) -> int:
     except KeyboardInterrupt:
         return _interrupted()
     except argparse.ArgumentError as error:  # wrong usage that only the command itself can see
-        console.problem(str(error))
+        terminal.problem(str(error))
         return WRONG_USAGE
     except (MtosiError, OSError) as error:
         return _report(error, _text_of(error))
@@ -83,17 +83,17 @@ def _guarded(run: Callable[[list[str]], int], arguments: list[str]) -> int:
 
 def say(text: str) -> None:
     """Print a line of the result: what a terminal would obey stands there as escapes."""
-    console.say(text)
+    terminal.say(text)
 
 
 def tell(text: str) -> None:
     """Print a line on standard error, without a word before it."""
-    console.write(console.printable(text), stream=sys.stderr)
+    terminal.write(terminal.printable(text), stream=sys.stderr)
 
 
 def problem(text: str) -> None:
     """Report something at fault, on one line of standard error."""
-    console.problem(text)
+    terminal.problem(text)
 
 
 def _is_of_an_interrupt(error: BaseException) -> bool:
@@ -109,7 +109,7 @@ def _is_of_an_interrupt(error: BaseException) -> bool:
 def _interrupted() -> int:
     # Python ends itself by SIGINT where the last `exec` of a text was interrupted, as in a dataclass being made.
     exec("")  # noqa: S102 - forgets that
-    console.problem("interrupted")
+    terminal.problem("interrupted")
     return INTERRUPTED
 
 
@@ -130,7 +130,7 @@ def _report(error: BaseException, text: str) -> int:
     except (AttributeError, OSError, ValueError):  # else the interpreter complains again at its end
         _discard_output()
     for line in text.splitlines():
-        console.problem(line)
+        terminal.problem(line)
     if os.environ.get("MTOSI_JMS_DEBUG"):
         raise error
     return AT_FAULT

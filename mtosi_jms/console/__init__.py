@@ -13,12 +13,17 @@ Needs the extra `console`.
 
 from __future__ import annotations
 
-from mtosi_jms.console._app import Console, DeadLetters, Redrive
-from mtosi_jms.console._exchanges import ExchangeView, Segment, State
-from mtosi_jms.console._facts import Facts, Kind
-from mtosi_jms.console._tap import Tap
-from mtosi_jms.console._traffic import Bounds, Overview, Place, Rate, Seen, Traffic, Way
-from mtosi_jms.console._watching import BrokerWatch, LandingWatch
+from typing import TYPE_CHECKING
+
+from mtosi_jms.registry import names_from
+
+if TYPE_CHECKING:
+    from mtosi_jms.console._app import Console, DeadLetters, Redrive
+    from mtosi_jms.console._exchanges import ExchangeView, Segment, State
+    from mtosi_jms.console._facts import Facts, Kind
+    from mtosi_jms.console._tap import Tap
+    from mtosi_jms.console._traffic import Bounds, Overview, Place, Rate, Seen, Traffic, Way
+    from mtosi_jms.console._watching import BrokerWatch, LandingWatch
 
 __all__ = [
     "Bounds",
@@ -40,3 +45,27 @@ __all__ = [
     "Traffic",
     "Way",
 ]
+
+__getattr__ = names_from(
+    __name__,
+    {
+        "Bounds": "_traffic",
+        "BrokerWatch": "_watching",
+        "Console": "_app",
+        "DeadLetters": "_app",
+        "ExchangeView": "_exchanges",
+        "Facts": "_facts",
+        "Kind": "_facts",
+        "LandingWatch": "_watching",
+        "Overview": "_traffic",
+        "Place": "_traffic",
+        "Rate": "_traffic",
+        "Redrive": "_app",
+        "Seen": "_traffic",
+        "Segment": "_exchanges",
+        "State": "_exchanges",
+        "Tap": "_tap",
+        "Traffic": "_traffic",
+        "Way": "_traffic",
+    },
+)

@@ -14,13 +14,18 @@ In the other direction, a supplier on a JMS provider forwards requests to an HTT
 
 from __future__ import annotations
 
-from mtosi_jms.gateway._access import Access, Throttled, address_of
-from mtosi_jms.gateway._endpoint import Endpoint, HttpOptions
-from mtosi_jms.gateway._forwarding import Forwarder, HttpPeer, Poster, iterator_operation
-from mtosi_jms.gateway._iterators import Iterators, Store
-from mtosi_jms.gateway._server import Application, HttpServer
-from mtosi_jms.gateway._sources import ByDispatcher, ByRequestor, Request, Source
-from mtosi_jms.gateway._wsdl import WsdlFiles
+from typing import TYPE_CHECKING
+
+from mtosi_jms.registry import names_from
+
+if TYPE_CHECKING:
+    from mtosi_jms.gateway._access import Access, Throttled, address_of
+    from mtosi_jms.gateway._endpoint import Endpoint, HttpOptions
+    from mtosi_jms.gateway._forwarding import Forwarder, HttpPeer, Poster, iterator_operation
+    from mtosi_jms.gateway._iterators import Iterators, Store
+    from mtosi_jms.gateway._server import Application, HttpServer
+    from mtosi_jms.gateway._sources import ByDispatcher, ByRequestor, Request, Source
+    from mtosi_jms.gateway._wsdl import WsdlFiles
 
 __all__ = [
     "Access",
@@ -42,3 +47,27 @@ __all__ = [
     "address_of",
     "iterator_operation",
 ]
+
+__getattr__ = names_from(
+    __name__,
+    {
+        "Access": "_access",
+        "Application": "_server",
+        "ByDispatcher": "_sources",
+        "ByRequestor": "_sources",
+        "Endpoint": "_endpoint",
+        "Forwarder": "_forwarding",
+        "HttpOptions": "_endpoint",
+        "HttpPeer": "_forwarding",
+        "HttpServer": "_server",
+        "Iterators": "_iterators",
+        "Poster": "_forwarding",
+        "Request": "_sources",
+        "Source": "_sources",
+        "Store": "_iterators",
+        "Throttled": "_access",
+        "WsdlFiles": "_wsdl",
+        "address_of": "_access",
+        "iterator_operation": "_forwarding",
+    },
+)

@@ -10,6 +10,7 @@ from typing import Final
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.jms import JmsUri, NamesSource, NamingContext, is_jms_uri
 from mtosi_jms.masking import Hidden
+from mtosi_jms.registry import registered
 from mtosi_jms.telemetry import Telemetry
 from mtosi_jms.transport._backoff import Backoff
 from mtosi_jms.transport._base import (
@@ -63,14 +64,7 @@ __all__ = [
     "redeliver",
 ]
 
-PROVIDERS: Final = MappingProxyType(
-    {
-        "jvm": "mtosi_jms.transport.jvm",
-        "memory": "mtosi_jms.transport.memory",
-        "stomp": "mtosi_jms.transport.stomp",
-        "stomp+ssl": "mtosi_jms.transport.stomp",
-    }
-)
+PROVIDERS: Final = MappingProxyType({scheme: row["module"] for scheme, row in registered("transports").items()})
 """The module for each URL scheme. It is imported at its first use, so its optional library may be missing."""
 _FAILOVER: Final = re.compile(r"failover:(?://)?\(?\s*", re.IGNORECASE)
 

@@ -13,9 +13,9 @@ import pytest
 
 import mtosi_jms as mtosi
 from mtosi_jms.cli import parser_for
-from mtosi_jms.cli._providers import find_provider
-from mtosi_jms.cli._serve import serve, services_of
-from mtosi_jms.cli._stopping import Stop
+from mtosi_jms.cli.providers import find_provider
+from mtosi_jms.cli.stopping import Stop
+from mtosi_jms.simulator._command import serve, services_of
 
 _numbers = itertools.count(1)
 

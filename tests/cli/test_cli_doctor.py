@@ -22,7 +22,7 @@ from mtosi_jms.cli import _doctor as doctor
 from mtosi_jms.cli import main
 from mtosi_jms.cli._doctor import Check
 from mtosi_jms.errors import SchemaError
-from mtosi_jms.transport import PROVIDERS
+from mtosi_jms.registry import registered_module
 from mtosi_jms.xmlbind import Core
 
 
@@ -30,7 +30,7 @@ from mtosi_jms.xmlbind import Core
 def healthy(monkeypatch: pytest.MonkeyPatch) -> None:
     """Stubs and Java as they should be, so that the verdict depends on what the test changes."""
     monkeypatch.setattr(doctor, "check_stubs", lambda: Check("stubs", "ok", "1 modules"))
-    monkeypatch.setattr(doctor, "check_java", lambda: Check("java", "ok", "17"))
+    monkeypatch.setattr("mtosi_jms.broker._doctor.check", lambda: Check("java", "ok", "17"))
 
 
 def test_the_extras_are_those_that_pip_would_take(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,10 +67,6 @@ def test_every_error_names_an_extra_that_is_there(root: Path) -> None:
     named = {name for text in texts for name in re.findall(r'MissingExtraError\([^)]*, "(\w+)"\)', text)}
     assert len(named) > 5
     assert named <= doctor.extras().keys()
-
-
-def test_schemes_are_those_that_have_a_transport() -> None:
-    assert {"memory", "jvm", *doctor.SCHEMES} == set(PROVIDERS)
 
 
 @pytest.mark.usefixtures("healthy")
@@ -232,7 +228,7 @@ def test_java_is_asked_for_its_version(monkeypatch: pytest.MonkeyPatch, tmp_path
     java.write_text(f"#!/bin/sh\nprintf '%s' '{said}' >&2\n")
     java.chmod(0o755)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    check = doctor.check_java()
+    check = registered_module("doctor", "java").check()
     assert check.status == status
     assert str(java) in check.detail
     assert bool(check.fix) is (status != "ok")
@@ -241,7 +237,7 @@ def test_java_is_asked_for_its_version(monkeypatch: pytest.MonkeyPatch, tmp_path
 def test_without_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "gone"))
     monkeypatch.setenv("PATH", "")
-    check = doctor.check_java()
+    check = registered_module("doctor", "java").check()
     assert (check.status, "JAVA_HOME" in check.fix) == ("missing", True)
 
 

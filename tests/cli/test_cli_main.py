@@ -132,7 +132,7 @@ def test_a_command_whose_library_is_missing_does_not_break_the_others(
     def refuse(parser: argparse.ArgumentParser) -> None:
         raise MissingExtraError("pyspark", "spark")
 
-    monkeypatch.setattr("mtosi_jms.cli._ingest.add_arguments", refuse)
+    monkeypatch.setattr("mtosi_jms.jobs._ingest.add_arguments", refuse)
     assert main(["ingest", "landing"]) == 1
     assert capsys.readouterr().err == "error: pyspark is not installed: pip install 'mtosi-jms[spark]'\n"
     assert main(["--help"]) == 0

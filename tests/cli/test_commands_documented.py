@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from mtosi_jms.cli import COMMANDS
-from mtosi_jms.cli._serve import SERVICES
+from mtosi_jms.simulator._command import SERVICES
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "commands.md").read_text(encoding="utf-8")
 LINES = sorted({*re.findall(r"^\$ mtosi-jms (.*)$", PAGE, re.MULTILINE), *re.findall(r"`mtosi-jms ([^`]*)` \|", PAGE)})

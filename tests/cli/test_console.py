@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from mtosi_jms.cli import _console as console
+from mtosi_jms.cli import terminal
 
 
 class Terminal(io.StringIO):
@@ -36,15 +36,15 @@ def open_terminal(monkeypatch: pytest.MonkeyPatch) -> Callable[[], Terminal]:
 
 
 def test_piped_text_is_plain(capsys: pytest.CaptureFixture[str]) -> None:
-    console.say("a [bold]b[/bold]", "bad")
-    console.problem("first\nsecond \x1b[2J")
-    console.note("aside")
+    terminal.say("a [bold]b[/bold]", "bad")
+    terminal.problem("first\nsecond \x1b[2J")
+    terminal.note("aside")
     assert capsys.readouterr() == ("a [bold]b[/bold]\n", "error: first\\nsecond \\x1b[2J\nnote: aside\n")
 
 
 def test_a_terminal_shows_colour_and_the_text_as_it_is(open_terminal: Callable[[], Terminal]) -> None:
     terminal = open_terminal()
-    console.say("/a/b[2]: [red]x", "bad")
+    terminal.say("/a/b[2]: [red]x", "bad")
     assert "/a/b[2]: [red]x" in terminal.getvalue()
     assert "\x1b[" in terminal.getvalue()
 
@@ -57,7 +57,7 @@ def test_a_terminal_gets_nothing_that_steers_it(
     terminal = open_terminal()
     if not with_rich:
         monkeypatch.setitem(sys.modules, "rich", None)
-    console.write("a\x9b2Jb\n\tc\u202ed\x1b]0;e\x07\u2066")
+    terminal.write("a\x9b2Jb\n\tc\u202ed\x1b]0;e\x07\u2066")
     assert "a\\x9b2Jb\n        c\\u202ed\\x1b]0;e\\x07\\u2066" in terminal.getvalue()
 
 
@@ -66,42 +66,42 @@ def test_a_terminal_without_rich_shows_plain_lines(
 ) -> None:
     terminal = open_terminal()
     monkeypatch.setitem(sys.modules, "rich", None)
-    console.say("text", "bad")
-    console.table("", ["a"], [["1"]])
-    with console.progress("working", 2) as advance:
+    terminal.say("text", "bad")
+    terminal.table("", ["a"], [["1"]])
+    with terminal.progress("working", 2) as advance:
         advance(1)
     assert terminal.getvalue() == "text\na\n1\n"
 
 
 def test_long_lines_are_not_cut(open_terminal: Callable[[], Terminal]) -> None:
     terminal = open_terminal()
-    console.say("x" * 500, "good")
+    terminal.say("x" * 500, "good")
     assert "x" * 500 in terminal.getvalue()
 
 
 def test_a_piped_table_is_aligned(capsys: pytest.CaptureFixture[str]) -> None:
-    console.table("Objects", ["type", "rows"], [["ME", 2000], ["EQUIPMENT", None]])
+    terminal.table("Objects", ["type", "rows"], [["ME", 2000], ["EQUIPMENT", None]])
     assert capsys.readouterr().out == "Objects\ntype       rows\nME         2000\nEQUIPMENT\n"
 
 
 def test_a_table_on_a_terminal_is_framed(open_terminal: Callable[[], Terminal]) -> None:
     terminal = open_terminal()
-    console.table("Objects", ["type", "rows"], [["[ME]", 2000]])
+    terminal.table("Objects", ["type", "rows"], [["[ME]", 2000]])
     assert "[ME]" in terminal.getvalue()
     assert "─" in terminal.getvalue() or "━" in terminal.getvalue()
 
 
 def test_progress_is_silent_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
-    with console.progress("working", 2) as advance:
+    with terminal.progress("working", 2) as advance:
         advance(2)
     assert capsys.readouterr() == ("", "")
 
 
 def test_what_is_said_during_progress_stands_above_the_bar(open_terminal: Callable[[], Terminal]) -> None:
     terminal = open_terminal()
-    with console.progress("working", 2) as advance:
+    with terminal.progress("working", 2) as advance:
         advance(1)
-        console.say("said", "good")
+        terminal.say("said", "good")
     assert "working" in terminal.getvalue()
     assert "said" in terminal.getvalue()
 
@@ -112,15 +112,15 @@ def test_a_bar_leaves_a_piped_standard_output_alone(
     open_terminal()
     pipe = io.StringIO()
     monkeypatch.setattr(sys, "stdout", pipe)
-    with console.progress("working", 1) as advance:
-        console.say("result", "good")
-        console.print_json({"x": 1})
+    with terminal.progress("working", 1) as advance:
+        terminal.say("result", "good")
+        terminal.print_json({"x": 1})
         advance(1)
     assert pipe.getvalue() == 'result\n{"x": 1}\n'
 
 
 def test_stages_are_lines_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
-    with console.stages("ingesting") as tell:
+    with terminal.stages("ingesting") as tell:
         for stage, done, tasks in (("start Spark", 0, 0), ("read", 0, 0), ("read", 1, 8)):
             tell(stage, done, tasks)
     assert capsys.readouterr() == ("", "ingesting: start Spark\ningesting: read\n")
@@ -128,7 +128,7 @@ def test_stages_are_lines_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_a_terminal_shows_the_tasks_of_a_stage(open_terminal: Callable[[], Terminal]) -> None:
     terminal = open_terminal()
-    with console.stages("ingesting") as tell:
+    with terminal.stages("ingesting") as tell:
         for stage, done, tasks in (("read", 0, 0), ("read", 7, 8), ("count", 0, 0), ("count", 2, 3)):
             tell(stage, done, tasks)
     *_, last = terminal.getvalue().split("ingesting: ")  # what came before may have been too short to be drawn
@@ -137,7 +137,7 @@ def test_a_terminal_shows_the_tasks_of_a_stage(open_terminal: Callable[[], Termi
 
 
 def test_json_is_one_line_of_ascii(capsys: pytest.CaptureFixture[str]) -> None:
-    console.print_json({"name": "Zürich\n", "path": console})
+    terminal.print_json({"name": "Zürich\n", "path": terminal})
     out = capsys.readouterr().out
     assert out.count("\n") == 1
     assert out.isascii()

@@ -173,7 +173,7 @@ def test_what_a_command_started_ends_with_it(number: int, stuck: str, tmp_path: 
     program = f"""
 import sys, threading
 from pathlib import Path
-import mtosi_jms.cli._queue as command
+import mtosi_jms.cli.queues as command
 from mtosi_jms.broker import BrokerProcess, Endpoints
 from mtosi_jms.cli import main
 def run(args):

@@ -12,8 +12,8 @@ import pytest
 
 import mtosi_jms as mtosi
 from mtosi_jms.cli import main
-from mtosi_jms.cli._stopping import Stop
 from mtosi_jms.cli._subscribe import subscribe
+from mtosi_jms.cli.stopping import Stop
 from mtosi_jms.jms import DeliveryMode, JmsMessage, Queue, Topic
 from mtosi_jms.namespaces import NOTMSG
 from mtosi_jms.simulator import Network

@@ -13,8 +13,8 @@ import pytest
 
 import mtosi_jms as mtosi
 from mtosi_jms.cli import main
-from mtosi_jms.cli._queue import as_moved, operate
-from mtosi_jms.cli._stopping import Stop
+from mtosi_jms.cli.queues import as_moved, operate
+from mtosi_jms.cli.stopping import Stop
 from mtosi_jms.jms import DeliveryMode, Destination, JmsMessage, Queue, TemporaryQueue
 from mtosi_jms.jms.message import Long, MessageType
 from mtosi_jms.spool import entries

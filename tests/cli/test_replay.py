@@ -13,8 +13,9 @@ import pytest
 
 import mtosi_jms as mtosi
 from mtosi_jms.cli import main
-from mtosi_jms.cli._replay import landed_files, replay
-from mtosi_jms.cli._stopping import Stop
+from mtosi_jms.cli._replay import replay
+from mtosi_jms.cli.documents import landed_files
+from mtosi_jms.cli.stopping import Stop
 from mtosi_jms.compression import ZSTD
 from mtosi_jms.jms import DeliveryMode, JmsMessage, Queue, TemporaryQueue
 from mtosi_jms.jms.message import Long, MessageType

@@ -12,11 +12,11 @@ import pytest
 
 import mtosi_jms as mtosi
 from mtosi_jms.cli import main
-from mtosi_jms.cli._serve import SERVICES, serve, services_of
-from mtosi_jms.cli._stopping import Stop
+from mtosi_jms.cli.stopping import Stop
 from mtosi_jms.errors import TransportError
 from mtosi_jms.exchange import Requestor
 from mtosi_jms.simulator import Network
+from mtosi_jms.simulator._command import SERVICES, serve, services_of
 from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
 
 Capture = pytest.CaptureFixture[str]

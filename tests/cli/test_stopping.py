@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from mtosi_jms.cli._log import log_in_lines
-from mtosi_jms.cli._providers import mask_in_title
-from mtosi_jms.cli._stopping import Stop, closing_at
+from mtosi_jms.cli.log import log_in_lines
+from mtosi_jms.cli.providers import mask_in_title
+from mtosi_jms.cli.stopping import Stop, closing_at
 
 SERVE = [sys.executable, "-m", "mtosi_jms", "serve", "--destination", "queue:EMS", "--elements", "1", "--url"]
 
@@ -85,9 +85,9 @@ def ended(code: str, number: int = signal.SIGINT) -> tuple[int, str]:
     """Runs a command whose `run` is this code, as a process, signalled once it prints `in it`: code and errors."""
     program = f"""
 import argparse, sys, threading, time
-import mtosi_jms.cli._queue as command
+import mtosi_jms.cli.queues as command
 from mtosi_jms.cli import main
-from mtosi_jms.cli._stopping import until_signalled
+from mtosi_jms.cli.stopping import until_signalled
 def stuck():
     print("in it", flush=True)
     while True:

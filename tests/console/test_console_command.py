@@ -16,8 +16,8 @@ import pytest
 
 import mtosi_jms as mtosi
 from mtosi_jms.cli import main, parser_for
-from mtosi_jms.cli._console_command import serve
-from mtosi_jms.cli._stopping import Stop
+from mtosi_jms.cli.stopping import Stop
+from mtosi_jms.console._command import serve
 from mtosi_jms.jms import JmsMessage, Queue
 
 FORM_KEY = re.compile(r'name="form_key" value="([^"]+)"')
@@ -82,7 +82,7 @@ def test_a_dead_letter_is_moved_from_queue_to_queue(
         url = request.getfixturevalue(provider).endpoints.url("stomp")
     dead, alive = Queue(f"console-{provider}-DLQ"), Queue(f"console-{provider}-EMS")
     told: list[str] = []
-    monkeypatch.setattr("mtosi_jms.cli._console.ready", told.append)
+    monkeypatch.setattr("mtosi_jms.cli.terminal.ready", told.append)
     words = ["--url", url, "--dead-letters", str(dead), "--interval", "0.05", "--listen", "127.0.0.1:0"]
     args = parser_for("console").parse_args(["console", *words, "--allow-actions"])
     parked = {"MTOSIX_originalDestination": str(alive), "MTOSIX_parkedReason": "DecodeError"}

@@ -35,6 +35,7 @@ RECIPE = ROOT / "conda" / "recipe.yaml"
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 PROJECT, HOUSE = PYPROJECT["project"], PYPROJECT["tool"]["house"]
 LAYERS: tuple[str, ...] = tuple(HOUSE["layers"])
+SATELLITES: dict[str, list[str]] = HOUSE["satellites"]
 RANK = {name: rank for rank, name in enumerate(LAYERS)}
 
 
@@ -106,6 +107,8 @@ def layer(module: str) -> str:
         return "cli" if parts[-1] == "__main__" else "mtosi_jms"
     if parts[1] == "stubs":
         return "stubs (services)" if module in SERVICES else "stubs (types)"
+    if module.startswith("mtosi_jms.transport.jvm"):
+        return "transport/jvm"
     if module == "mtosi_jms.jms.binding":  # a published name of the binding
         return "binding"
     return parts[1]
@@ -166,6 +169,7 @@ def trespasses() -> list[Import]:
         if not one.target.startswith("mtosi_jms.stubs")
         and (is_private(one.target) or (one.name and one.name not in (known[one.target] or ())))
         and layer(one.module) != "mtosi_jms"
+        and one.module.split(".")[1:2] != one.target.split(".")[1:2]
     ]
 
 
@@ -233,7 +237,8 @@ def page() -> str:
     for name in LAYERS:
         modules = [module for module in RUNTIME if layer(module) == name]
         if modules and not name.startswith("stubs"):
-            room = f"mtosi_jms.{name}" if f"mtosi_jms.{name}" in MODULES else modules[0]
+            room = f"mtosi_jms.{name.replace('/', '.')}"
+            room = room if room in MODULES else modules[0]
             targets = ", ".join(sorted(edges[name], key=RANK.__getitem__))
             lines.append(f"| [`{name}`](../{place(room)}) | {summary(room)} | {targets} |")
     return _with(PAGE, "layers", lines)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import subprocess
 import sys
 from types import ModuleType
 
@@ -10,7 +11,7 @@ import pytest
 
 ONLY = {
     "jms": {"bounds", "masking", "errors", "compression", "namespaces", "xmlbind"},
-    "transport": {"bounds", "closing", "compression", "jars", "telemetry", "jms", "binding", "errors", "masking"},
+    "transport": {"bounds", "closing", "compression", "registry", "telemetry", "jms", "binding", "errors", "masking"},
 }
 
 # No socket, thread, clock or source of identifiers: time and ids are arguments.
@@ -28,7 +29,7 @@ OPTIONAL = {
     "elementpath": ("mtosi_codegen",),
     "jinja2": ("mtosi_codegen", "mtosi_jms.report", "mtosi_jms.console", "mtosi_jms.cli._new"),
     "xmlschema": ("mtosi_codegen", "mtosi_jms.validation._explain"),
-    "zeep": ("mtosi_jms.integrations", "mtosi_jms.cli._wsdl_request"),
+    "zeep": ("mtosi_jms.integrations", "mtosi_jms.integrations._wsdl_request"),
     "requests": ("mtosi_jms.integrations",),  # zeep's own
     "rich": ("mtosi_jms.cli", "mtosi_codegen.cli"),
     "stomp": ("mtosi_jms.transport.stomp",),
@@ -45,6 +46,23 @@ OPTIONAL = {
 }
 REQUIRED = frozenset({"lxml"})
 
+EXCHANGE = """
+import sys
+import mtosi_jms as mtosi
+from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
+names = {"os": "queue:OS", "ems": "queue:EMS"}
+class Ems(ManagedElementRetrieval.Supplier):
+    pass
+connection = mtosi.connect("memory:", names=names)
+with connection, mtosi.Supplier(connection, "ems", [Ems()]):
+    requestor = mtosi.Requestor(connection, sender_uri="os")
+    try:
+        ManagedElementRetrieval(requestor, "ems").get_all_managed_elements(timeout=30)
+    except mtosi.MtosiFault:
+        pass
+print(*(name for name in sys.modules if name.partition(".")[0] == "mtosi_jms"))
+"""
+
 
 def test_every_module_has_a_layer(structure: ModuleType) -> None:
     unknown = sorted({structure.layer(module) for module in structure.RUNTIME} - set(structure.RANK))
@@ -55,6 +73,27 @@ def test_layers_import_only_to_the_left(structure: ModuleType) -> None:
     rank = structure.RANK
     wrong = [found for found, here, there in structure.between_layers() if rank[there] > rank[here]]
     assert not wrong, listed(wrong)
+
+
+def test_satellites_import_the_core_and_those_that_are_named(structure: ModuleType) -> None:
+    """So the core imports no satellite."""
+    allowed = structure.SATELLITES
+    wrong = [
+        one
+        for one, here, there in structure.between_layers()
+        if there in allowed and there not in allowed.get(here, ())
+    ]
+    assert not wrong, listed(wrong)
+
+
+def test_an_exchange_loads_no_satellite(structure: ModuleType) -> None:
+    """In a process of its own, which has loaded nothing else."""
+    done = subprocess.run([sys.executable, "-c", EXCHANGE], capture_output=True, text=True, encoding="utf-8")
+    assert done.returncode == 0, done.stderr
+    loaded = {module: structure.layer(module) for module in done.stdout.split()}
+    satellites = structure.SATELLITES.keys() - {"mtosi_jms"}
+    assert "exchange" in loaded.values()
+    assert not [module for module, layer in loaded.items() if layer in satellites]
 
 
 def test_no_files_import_each_other_in_a_circle(structure: ModuleType) -> None:

@@ -15,7 +15,8 @@ import mtosi_codegen
 import mtosi_jms
 from mtosi_jms.bounds import BOUNDS, Bound, table
 from mtosi_jms.cli import main
-from mtosi_jms.cli._http import add_http
+from mtosi_jms.cli.checks import Check
+from mtosi_jms.gateway.serving import add_http
 
 UNITS = {"MB": 1 << 20}
 
@@ -50,8 +51,8 @@ def test_options_have_the_default_of_the_table(bound: Bound) -> None:
 
 
 def test_doctor_lists_the_bounds(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    for check in ("check_stubs", "check_java", "check_schemas"):
-        monkeypatch.setattr(f"mtosi_jms.cli._doctor.{check}", lambda: mtosi_jms.cli._doctor.Check("x", "ok", ""))
+    for check in ("cli._doctor.check_stubs", "broker._doctor.check", "cli._doctor.check_schemas"):
+        monkeypatch.setattr(f"mtosi_jms.{check}", lambda: Check("x", "ok", ""))
     main(["doctor", "--json"])
     listed = json.loads(capsys.readouterr().out)["bounds"]
     assert [(one["name"], one["value"], one["unit"]) for one in listed] == [

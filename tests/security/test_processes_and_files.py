@@ -78,7 +78,7 @@ def test_a_private_file_is_private_whatever_was_there(tmp_path: Path) -> None:
 
 CHILD = """
 import subprocess, sys
-from mtosi_jms.cli._providers import mask_url
+from mtosi_jms.cli.providers import mask_url
 mask_url(sys.argv[1])
 child = subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE)
 print("ready", flush=True)

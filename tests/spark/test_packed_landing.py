@@ -429,7 +429,7 @@ def test_the_command_takes_packed_files_and_tells_of_replies(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    from mtosi_jms.cli._ingest import show
+    from mtosi_jms.jobs._ingest import show
     from mtosi_jms.spark.jobs import IngestOptions, run_ingest
 
     put("reply.xml", reply((transfer / "data.zip").as_uri()))

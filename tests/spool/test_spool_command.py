@@ -22,7 +22,7 @@ from typing import Any
 import pytest
 
 from mtosi_jms.cli import main
-from mtosi_jms.cli._messages import shown_body
+from mtosi_jms.cli.messages import shown_body
 from mtosi_jms.errors import MessageRefusedError
 from mtosi_jms.jms import JmsMessage, Queue
 from mtosi_jms.jms.message import Long

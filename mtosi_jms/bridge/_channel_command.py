@@ -1,0 +1,210 @@
+"""Event channels of CORBA's Notification Service.
+
+`up`, `down` and `status` manage JacORB's notification service, for development. It listens on loopback, has one
+channel, and comes from Maven Central, once, into the user's cache. It stores nothing: if you stop it, its events are
+lost. `status` exits with 1 if it is not running.
+
+`publish` sends events, one JSON object a line. `subscribe` prints the events that come in the same form, and `ready` on
+standard error when it listens. Both use that channel, or another one that --at names.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from mtosi_jms.bridge.corba import CorbaChannel, CorbaSource, Orb, OrbOptions
+from mtosi_jms.bridge.endpoints import FlowStyle, Grouping
+from mtosi_jms.bridge.event_json import event_from_json, event_to_json
+from mtosi_jms.bridge.events import StructuredEvent
+from mtosi_jms.broker import (
+    DevelopmentChannel,
+    default_channel_folder,
+    find_channel,
+    start_channel,
+    stop_channel,
+)
+from mtosi_jms.cli import terminal
+from mtosi_jms.cli.arguments import add_json, local, positive, seconds, whole
+from mtosi_jms.cli.stopping import Stop, until_signalled
+from mtosi_jms.errors import ConfigError, EventError, MtosiError
+
+_AT_ONCE: Final = 100
+_LOOK: Final = 0.5
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    for name, what in (("up", "start the service"), ("down", "stop it"), ("status", "show it")):
+        action = actions.add_parser(name, help=what)
+        _add_folder(action)
+        if name == "up":
+            action.add_argument("--port", type=whole(1, 65_535), metavar="N", help="port on loopback (a free one)")
+        add_json(action)
+    publish = actions.add_parser("publish", help="send events")
+    publish.add_argument("files", nargs="*", metavar="FILE", help="events, one JSON object a line (standard input)")
+    subscribe = actions.add_parser("subscribe", help="print events")
+    subscribe.add_argument(
+        "--filter", metavar="C", default="", help="condition for the channel, in Extended TCL: \"$x == 'y'\""
+    )
+    subscribe.add_argument("--pull", action="store_true", help="fetch events; without it, the channel calls us")
+    subscribe.add_argument("--count", type=positive, metavar="N", help="end after N events")
+    subscribe.add_argument("--timeout", type=seconds, metavar="S", help="end after S seconds without an event")
+    subscribe.add_argument(
+        "--listen", metavar="HOST", default="127.0.0.1", help="address the channel calls (%(default)s)"
+    )
+    subscribe.add_argument(
+        "--advertise", metavar="HOST", default="", help="host to give to the channel, if not --listen"
+    )
+    for action in (publish, subscribe):
+        action.add_argument(
+            "--at", metavar="ADDRESS", help="corbaloc:..., corbaname:... or a file with a reference (what up started)"
+        )
+        action.add_argument("--channel", type=whole(0), metavar="ID", help="one of the factory's channels")
+        _add_folder(action)
+
+
+def _add_folder(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--dir", type=local, default=default_channel_folder(), help="folder of the service (%(default)s)"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do what was asked; 1 where `status` finds no service, or fewer events came than --count."""
+    match args.action:
+        case "up":
+            _show(start_channel(args.dir, args.port), as_json=args.json)
+            return 0
+        case "down":
+            ended = stop_channel(args.dir)
+            if args.json:
+                terminal.print_json({"running": False, "ended": ended})
+            else:
+                terminal.say("the notification service has stopped" if ended else "no notification service runs there")
+            return 0
+        case "status":
+            return _status(args)
+        case "publish":
+            return _publish(args)
+        case _:
+            return _subscribe(args)
+
+
+def _status(args: argparse.Namespace) -> int:
+    found = find_channel(args.dir)
+    if found is not None and found.is_running():
+        _show(found, as_json=args.json)
+        return 0
+    if args.json:
+        terminal.print_json({"running": False})
+    else:
+        terminal.say("no notification service runs there; mtosi-jms channel up starts one", "warn")
+    return 1
+
+
+def _show(channel: DevelopmentChannel, *, as_json: bool) -> None:
+    if as_json:
+        terminal.print_json(channel.to_json())
+        return
+    terminal.say(f"JacORB's notification service runs in {channel.folder}, process {channel.pid}", "good")
+    terminal.say(f"corbaloc  {channel.corbaloc}")
+    terminal.say(f"IOR file  {channel.ior_file}")
+
+
+def _address(args: argparse.Namespace) -> str:
+    if args.at is not None:
+        return str(args.at)
+    found = find_channel(args.dir)
+    if found is None or not found.is_running():
+        raise ConfigError(
+            "no notification service runs here: give --at ADDRESS, or start one with mtosi-jms channel up"
+        )
+    return found.corbaloc
+
+
+def _publish(args: argparse.Namespace) -> int:
+    events = list(_events(args.files))  # all are read before the first is sent
+    with Orb() as orb:
+        sink = orb.channel(_address(args), args.channel).event_sink(FlowStyle.PUSH, Grouping.SEQUENCE_EVENT)
+        sink.connect()
+        for at in range(0, len(events), _AT_ONCE):
+            sink.push(events[at : at + _AT_ONCE])
+    terminal.say(f"{len(events)} events sent", "good")
+    return 0
+
+
+def _events(files: Sequence[str]) -> Iterator[StructuredEvent]:
+    for file in files or ["-"]:
+        text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
+        for number, line in enumerate(text.splitlines(), 1):
+            if not line.strip():
+                continue
+            where = f"{'standard input' if file == '-' else file}, line {number}"
+            try:
+                yield event_from_json(json.loads(line))
+            except EventError as error:
+                raise error.inside(where) from None
+            except (ValueError, RecursionError) as error:
+                raise EventError(f"no JSON: {error}", where) from None
+
+
+def _subscribe(args: argparse.Namespace) -> int:
+    with until_signalled() as stop, Orb(OrbOptions(listen=args.listen, advertise=args.advertise)) as orb:
+        channel = orb.channel(_address(args), args.channel)
+        seen = _pulled(channel, args, stop) if args.pull else _pushed(channel, args, stop)
+    if args.count is not None and seen < args.count and not stop.is_set():
+        terminal.problem(f"{seen} of {args.count} events arrived")
+        return 1
+    return 0
+
+
+def _pulled(channel: CorbaChannel, args: argparse.Namespace, stop: Stop) -> int:
+    source = channel.event_source(FlowStyle.PULL, Grouping.SEQUENCE_EVENT, constraint=args.filter)
+    source.connect()
+    terminal.ready(f"ready: {channel.name}")
+    seen, waited = 0, 0.0
+    while not stop.is_set() and seen != args.count and (args.timeout is None or waited < args.timeout):
+        left = _AT_ONCE if args.count is None else min(_AT_ONCE, args.count - seen)
+        look = _LOOK if args.timeout is None else min(_LOOK, args.timeout - waited)
+        events = source.pull(left, timeout=look)
+        _print(events)
+        seen, waited = seen + len(events), 0.0 if events else waited + look
+    return seen
+
+
+def _pushed(channel: CorbaChannel, args: argparse.Namespace, stop: Stop) -> int:
+    source: CorbaSource = channel.event_source(FlowStyle.PUSH, constraint=args.filter)
+    changed, seen = threading.Condition(), 0
+    lost: list[str] = []
+
+    def take(events: Sequence[StructuredEvent]) -> None:
+        nonlocal seen
+        with changed:
+            if seen != args.count:  # what comes between the last one and the end is not ours
+                _print(events)
+                seen += len(events)
+                changed.notify_all()
+
+    source.connect(take, lost.append)
+    terminal.ready(f"ready: {channel.name}")
+    with changed:
+        before, waited = 0, 0.0
+        while not stop.is_set() and not lost and seen != args.count and (args.timeout is None or waited < args.timeout):
+            look = _LOOK if args.timeout is None else min(_LOOK, args.timeout - waited)
+            changed.wait(look)
+            before, waited = seen, 0.0 if seen != before else waited + look
+    source.disconnect()
+    if lost and seen != args.count:
+        raise MtosiError(f"{channel.name}: {lost[0]}")
+    return seen
+
+
+def _print(events: Sequence[StructuredEvent]) -> None:
+    for event in events:
+        terminal.print_json(event_to_json(event))

@@ -1,0 +1,39 @@
+"""What `request` asks for, by stubs or by a WSDL, and its replies as they are printed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, Protocol
+
+from mtosi_jms.service import CallOptions
+
+__all__ = ["PreparedCall", "Reply"]
+
+
+class Reply(NamedTuple):
+    """One reply for printing.
+
+    Attributes:
+        element: element of the response.
+        body: the response as values for JSON.
+    """
+
+    element: Any
+    body: Callable[[], Any]
+
+
+class PreparedCall(Protocol):
+    """An operation with its request.
+
+    Attributes:
+        service, operation: names.
+        depth: how many elements lead from a response to an item of its list; 0 if that is not known.
+    """
+
+    service: str
+    operation: str
+    depth: int
+
+    def replies(self, options: CallOptions, batch_size: int | None) -> Iterator[Reply | None]:
+        """Make the call; None for an operation without reply."""
+        ...

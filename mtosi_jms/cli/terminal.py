@@ -1,0 +1,249 @@
+"""What the commands show: plain lines, and colour, tables and progress bars where rich draws on a terminal.
+
+Results go to standard output; problems, notes and progress go to standard error, so that a pipe carries results only.
+All but `write` and `print_json` keep a text on one line, and escape what a terminal would obey or could not show.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import IO, TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress, TaskID
+
+__all__ = [
+    "Stages",
+    "Style",
+    "be_quiet",
+    "before_ready",
+    "fancy",
+    "flush",
+    "name_problems",
+    "note",
+    "print_json",
+    "printable",
+    "problem",
+    "progress",
+    "ready",
+    "say",
+    "stages",
+    "table",
+    "write",
+]
+
+Stages = Callable[[str, int, int], None]
+"""Told of a stage of a job, its tasks that are done, and all its tasks; 0 and 0 as it begins."""
+Style = Literal["plain", "good", "bad", "warn", "dim", "title"]
+_RICH: dict[Style, str] = {
+    "plain": "",
+    "good": "green",
+    "bad": "bold red",
+    "warn": "yellow",
+    "dim": "dim",
+    "title": "bold",
+}
+
+# The console that draws a progress bar just now: other lines go through it, above the bar.
+_drawing: Console | None = None
+
+
+# Whether notes and progress are left out.
+_quiet = False
+# The word before each problem.
+_problems = "error"
+
+
+def be_quiet(quiet: bool) -> None:
+    """Leave out notes and progress from now on, or no longer."""
+    global _quiet
+    _quiet = quiet
+
+
+def name_problems(word: str) -> None:
+    """Begin each problem with this word from now on."""
+    global _problems
+    _problems = word
+
+
+def printable(text: str) -> str:
+    """Text on one line, with what a terminal would obey or could not show as escapes."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in text)
+
+
+def fancy(stream: IO[str] | None = None) -> bool:
+    """Whether a stream, by default standard output, is a terminal and rich is installed."""
+    stream = sys.stdout if stream is None else stream
+    if stream is None or not stream.isatty():
+        return False
+    try:
+        import rich  # noqa: F401 - asked for only
+    except ImportError:
+        return False
+    return True
+
+
+def write(text: str, style: Style = "plain", *, stream: IO[str] | None = None) -> None:
+    """Print text of any number of lines: as it is, or on a terminal in colour and with what it would obey as escapes.
+
+    Args:
+        text: square brackets and the like have no meaning.
+        style: what kind of text it is.
+        stream: where to, standard output by default.
+    """
+    stream = sys.stdout if stream is None else stream
+    if stream is not None and stream.isatty():
+        text = "\n".join(printable(line.expandtabs()) for line in text.split("\n"))
+    if not fancy(stream):
+        print(text, file=stream)  # to nowhere, where the caller closed the stream
+        return
+    from rich.console import Console
+    from rich.text import Text
+
+    target = _drawing or Console(file=stream)
+    target.print(Text(text, style=_RICH[style]), soft_wrap=True, highlight=False)
+
+
+def say(text: str, style: Style = "plain") -> None:
+    """Print a line of the result."""
+    write(printable(text), style)
+
+
+def flush() -> None:
+    """Have what was printed read at once, also through a pipe."""
+    if sys.stdout is not None:
+        sys.stdout.flush()
+
+
+before_ready: list[Callable[[], None]] = []
+"""Called before a command says that it is ready."""
+
+
+def ready(text: str, *, stream: IO[str] | None = None) -> None:
+    """Say that a command listens: on standard error, where standard output is for what it receives."""
+    for tell in before_ready:
+        tell()
+    stream = sys.stderr if stream is None else stream
+    write(printable(text), "good", stream=stream)
+    if stream is not None:
+        stream.flush()
+
+
+def problem(text: str) -> None:
+    """Report something at fault on standard error."""
+    write(printable(f"{_problems}: {text}"), "bad", stream=sys.stderr)
+
+
+def note(text: str) -> None:
+    """Report something worth knowing on standard error."""
+    if not _quiet:
+        write(printable(f"note: {text}"), "dim", stream=sys.stderr)
+
+
+def print_json(value: Any) -> None:
+    """Print one JSON document on one line of standard output, at once."""
+    print(json.dumps(value, default=str), flush=True)
+
+
+def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Print a table: framed on a terminal, aligned plain lines otherwise.
+
+    Args:
+        title: what the table shows; left out where empty.
+        columns: the headings.
+        rows: the cells; None shows as nothing.
+    """
+    title = printable(title)
+    cells = [["" if cell is None else printable(str(cell)) for cell in row] for row in rows]
+    if fancy():
+        _rich_table(title, columns, cells)
+        return
+    if title:
+        print(title)
+    widths = [max(map(len, column)) for column in zip(columns, *cells, strict=True)]
+    for row in (list(columns), *cells):
+        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+def _rich_table(title: str, columns: Sequence[str], cells: Iterable[Sequence[str]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    framed = Table(title=title or None, title_justify="left")
+    for column in columns:
+        framed.add_column(column, overflow="fold")
+    for row in cells:
+        framed.add_row(*map(Text, row))
+    Console(file=sys.stdout).print(framed)
+
+
+@contextlib.contextmanager
+def stages(label: str) -> Iterator[Stages]:
+    """The stages of a job on standard error while the block runs: a bar of its tasks on a terminal, else lines.
+
+    Args:
+        label: what is going on.
+
+    Yields:
+        a function that takes the name of a stage, and how many of its tasks are done and of how many: 0 and 0 at first.
+    """
+    if _quiet:
+        yield lambda stage, done, tasks: None
+        return
+    if not fancy(sys.stderr):
+        yield lambda stage, done, tasks: None if tasks else write(printable(f"{label}: {stage}"), stream=sys.stderr)
+        return
+    with _bar(label, None) as (bar, task):
+
+        def report(stage: str, done: int, tasks: int) -> None:
+            nonlocal task
+            if not tasks:  # a bar of its own, which does not know its length yet
+                bar.remove_task(task)
+                task = bar.add_task(printable(f"{label}: {stage}"), total=None)
+            bar.update(task, completed=done, total=tasks or None)
+
+        yield report
+
+
+@contextlib.contextmanager
+def progress(label: str, total: int | None = None) -> Iterator[Callable[[int], None]]:
+    """A progress bar on standard error while the block runs; nothing where that is not a terminal.
+
+    Args:
+        label: what is going on.
+        total: how many steps there are, None if unknown.
+
+    Yields:
+        a function that takes the number of steps just done.
+    """
+    if _quiet or not fancy(sys.stderr):
+        yield lambda steps: None
+        return
+    with _bar(label, total) as (bar, task):
+        yield lambda steps: bar.advance(task, steps)
+
+
+@contextlib.contextmanager
+def _bar(label: str, total: int | None) -> Iterator[tuple[Progress, TaskID]]:
+    """A bar of rich's while the block runs."""
+    global _drawing
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    console = Console(file=sys.stderr)
+    # rich would send a piped standard output to standard error as well.
+    bar = Progress(*columns, console=console, transient=True, redirect_stdout=sys.stdout.isatty())
+    _drawing = console
+    try:
+        with bar:
+            yield bar, bar.add_task(label, total=total)
+    finally:
+        _drawing = None

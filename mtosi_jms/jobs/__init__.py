@@ -1,0 +1,3 @@
+"""The commands that run jobs over landings and tables."""
+
+__all__ = ()

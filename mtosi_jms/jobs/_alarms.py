@@ -1,0 +1,61 @@
+"""Turns landed alarms into a table. They may come from notifications or from replies.
+
+Reads a landing, or any folder of envelopes, and writes OUT/alarms/*.parquet, one row each time an alarm was sent, and
+OUT/_report/alarms.json. Rejected files do not fail the job; they are listed.
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from mtosi_jms.cli import terminal
+from mtosi_jms.cli.arguments import add_stubs, as_usage
+from mtosi_jms.jobs._jobs import NO_MESSAGE, SHOWN, add_job, run_job, say_more, shared
+
+if TYPE_CHECKING:
+    from mtosi_jms.spark.jobs import AlarmResult
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "landing", metavar="LANDING", help="a landing, a folder of envelopes, a file or a glob; also as s3a://..."
+    )
+    parser.add_argument(
+        "--latest", action="store_true", help="also write each alarm's last state, OUT/latest/*.parquet"
+    )
+    parser.add_argument("--object", metavar="CLASS", help="the class of alarms, if your stubs have another name for it")
+    add_stubs(parser)
+    add_job(parser, out="out/alarms", allow_empty=NO_MESSAGE)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Make the table; errors are those of `mtosi_jms.spark.jobs.run_alarms`."""
+    from mtosi_jms.inventory import class_for, load_stubs
+    from mtosi_jms.spark.jobs import ALARM, AlarmOptions, run_alarms
+
+    with as_usage():
+        load_stubs(args.stubs)
+        class_for(args.object or ALARM)
+    options = AlarmOptions(
+        landing=args.landing,
+        object_type=args.object or ALARM,
+        latest=args.latest,
+        stubs=",".join(args.stubs),
+        **shared(args),
+    )
+    return run_job(args, "reading alarms", lambda progress: run_alarms(options, progress=progress), show)
+
+
+def show(result: AlarmResult) -> None:
+    """Print what was found."""
+    rows = [(name, f"{number:,}") for name, number in result.severities.items()]
+    terminal.table("alarms", ("perceived severity", "rows"), rows)
+    for reject in result.rejected[:SHOWN]:
+        terminal.say(f"rejected {reject}", "warn")
+    say_more(len(result.rejected), f"{result.out}/_report/alarms.json")
+    found = f"{result.rows:,} rows"
+    if result.latest is not None:
+        found += f" of {result.latest:,} alarms, {result.active:,} of them active"
+    terminal.say(f"{found}; in {result.seconds:.1f} s", "title")
+    terminal.say(f"{result.out}/_report/alarms.html")

@@ -1,0 +1,67 @@
+"""Compares the tables of two ingests. Objects are matched by their full names.
+
+Writes OUT/changes/objectType=X/*.parquet and OUT/_report/diff.json. Differences do not fail the command.
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from mtosi_jms.cli import terminal
+from mtosi_jms.cli.arguments import time, words
+from mtosi_jms.jobs._jobs import NO_TABLE, SHOWN, add_job, run_job, shared
+
+if TYPE_CHECKING:
+    from mtosi_jms.spark.jobs import DiffResult
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("old", metavar="OLD", help="folder of the earlier snapshot, as ingest writes it")
+    parser.add_argument("new", metavar="NEW", help="folder of the later snapshot")
+    for side in ("old", "new"):
+        what = f"state of {side.upper()} at TIME, after ingest --write append (last)"
+        parser.add_argument(f"--{side}-at", type=time, metavar="TIME", help=what)
+    parser.add_argument("--object", type=words, default=(), metavar="TYPE,...", help="object types to compare (all)")
+    parser.add_argument("--ignore", type=words, default=(), metavar="COLUMN,...", help="columns to leave out")
+    add_job(parser, out="out/diff", allow_empty=NO_TABLE)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Compare; 0 whether or not something differs. Errors are those of `mtosi_jms.spark.jobs.run_diff`."""
+    from mtosi_jms.spark.jobs import DiffOptions, run_diff
+
+    options = DiffOptions(
+        old=args.old,
+        new=args.new,
+        old_at=args.old_at,
+        new_at=args.new_at,
+        object_types=args.object,
+        ignore=args.ignore,
+        **shared(args),
+    )
+    return run_job(args, "comparing", lambda progress: run_diff(options, progress=progress), show)
+
+
+def show(result: DiffResult) -> None:
+    """Print what differs, as tables, and what to know about it."""
+    from mtosi_jms.spark.jobs import KINDS
+
+    rows = [(name, *(f"{counts[key]:,}" for key in ("old", "new", *KINDS))) for name, counts in result.types.items()]
+    terminal.table("objects", ("object type", "old", "new", *KINDS), rows)
+    attributes = [
+        (name, attribute, f"{number:,}")
+        for name, counts in result.attributes.items()
+        for attribute, number in list(counts.items())[:SHOWN]
+    ]
+    if attributes:
+        terminal.table("changed attributes", ("object type", "attribute", "objects"), attributes)
+    for note in result.columns:
+        terminal.note(str(note))
+    if result.old_complete is False:
+        terminal.note("the old snapshot is not complete: what it lacks counts as created")
+    if result.new_complete is False:
+        terminal.note("the new snapshot is not complete: what it lacks counts as deleted")
+    found = ", ".join(f"{result.count(kind):,} {kind}" for kind in KINDS[:3])
+    terminal.say(f"{found}; in {result.seconds:.1f} s", "title")
+    terminal.say(f"{result.out}/_report/diff.html")
