@@ -43,10 +43,10 @@ def test_piped_text_is_plain(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_terminal_shows_colour_and_the_text_as_it_is(open_terminal: Callable[[], Terminal]) -> None:
-    terminal = open_terminal()
+    screen = open_terminal()
     terminal.say("/a/b[2]: [red]x", "bad")
-    assert "/a/b[2]: [red]x" in terminal.getvalue()
-    assert "\x1b[" in terminal.getvalue()
+    assert "/a/b[2]: [red]x" in screen.getvalue()
+    assert "\x1b[" in screen.getvalue()
 
 
 @pytest.mark.obligation("SEC7")
@@ -54,29 +54,29 @@ def test_a_terminal_shows_colour_and_the_text_as_it_is(open_terminal: Callable[[
 def test_a_terminal_gets_nothing_that_steers_it(
     open_terminal: Callable[[], Terminal], monkeypatch: pytest.MonkeyPatch, with_rich: bool
 ) -> None:
-    terminal = open_terminal()
+    screen = open_terminal()
     if not with_rich:
         monkeypatch.setitem(sys.modules, "rich", None)
     terminal.write("a\x9b2Jb\n\tc\u202ed\x1b]0;e\x07\u2066")
-    assert "a\\x9b2Jb\n        c\\u202ed\\x1b]0;e\\x07\\u2066" in terminal.getvalue()
+    assert "a\\x9b2Jb\n        c\\u202ed\\x1b]0;e\\x07\\u2066" in screen.getvalue()
 
 
 def test_a_terminal_without_rich_shows_plain_lines(
     open_terminal: Callable[[], Terminal], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    terminal = open_terminal()
+    screen = open_terminal()
     monkeypatch.setitem(sys.modules, "rich", None)
     terminal.say("text", "bad")
     terminal.table("", ["a"], [["1"]])
     with terminal.progress("working", 2) as advance:
         advance(1)
-    assert terminal.getvalue() == "text\na\n1\n"
+    assert screen.getvalue() == "text\na\n1\n"
 
 
 def test_long_lines_are_not_cut(open_terminal: Callable[[], Terminal]) -> None:
-    terminal = open_terminal()
+    screen = open_terminal()
     terminal.say("x" * 500, "good")
-    assert "x" * 500 in terminal.getvalue()
+    assert "x" * 500 in screen.getvalue()
 
 
 def test_a_piped_table_is_aligned(capsys: pytest.CaptureFixture[str]) -> None:
@@ -85,10 +85,10 @@ def test_a_piped_table_is_aligned(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_table_on_a_terminal_is_framed(open_terminal: Callable[[], Terminal]) -> None:
-    terminal = open_terminal()
+    screen = open_terminal()
     terminal.table("Objects", ["type", "rows"], [["[ME]", 2000]])
-    assert "[ME]" in terminal.getvalue()
-    assert "─" in terminal.getvalue() or "━" in terminal.getvalue()
+    assert "[ME]" in screen.getvalue()
+    assert "─" in screen.getvalue() or "━" in screen.getvalue()
 
 
 def test_progress_is_silent_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
@@ -98,12 +98,12 @@ def test_progress_is_silent_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> Non
 
 
 def test_what_is_said_during_progress_stands_above_the_bar(open_terminal: Callable[[], Terminal]) -> None:
-    terminal = open_terminal()
+    screen = open_terminal()
     with terminal.progress("working", 2) as advance:
         advance(1)
         terminal.say("said", "good")
-    assert "working" in terminal.getvalue()
-    assert "said" in terminal.getvalue()
+    assert "working" in screen.getvalue()
+    assert "said" in screen.getvalue()
 
 
 def test_a_bar_leaves_a_piped_standard_output_alone(
@@ -127,11 +127,11 @@ def test_stages_are_lines_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_terminal_shows_the_tasks_of_a_stage(open_terminal: Callable[[], Terminal]) -> None:
-    terminal = open_terminal()
+    screen = open_terminal()
     with terminal.stages("ingesting") as tell:
         for stage, done, tasks in (("read", 0, 0), ("read", 7, 8), ("count", 0, 0), ("count", 2, 3)):
             tell(stage, done, tasks)
-    *_, last = terminal.getvalue().split("ingesting: ")  # what came before may have been too short to be drawn
+    *_, last = screen.getvalue().split("ingesting: ")  # what came before may have been too short to be drawn
     assert last.startswith("count")
     assert "2/3" in last
 
