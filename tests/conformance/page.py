@@ -5,7 +5,7 @@ Usage: python tests/conformance/page.py
 `obligations/` lists the lines, one file a document; tests name those that they hold with
 `@pytest.mark.obligation("R3a")`, for a function, some of its parameters, a class or, as `pytestmark`, a file. The
 markers are read from the sources: no test is imported or run. Writes docs/conformance.md, and docs/wrong-peers.md with
-the promises alone, for those who want to know what happens and not which test holds it.
+the promises, which say what happens too.
 """
 
 from __future__ import annotations
@@ -20,9 +20,6 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "conformance.md"
 PEERS_PAGE = ROOT / "docs" / "wrong-peers.md"
-SHOWN = 3
-"""So many tests of a line are shown; of the others there is a count."""
-
 TITLES = {
     "rule": "Rules",
     "recommendation": "Recommendations",
@@ -39,20 +36,20 @@ TITLES = {
 INTRODUCTION = """\
 # Conformance
 
-Written by `python tests/conformance/page.py` from `tests/conformance/obligations/` and from the markers in the tests:
-change those, not this page. A test carries `@pytest.mark.obligation("R3a")` for each line of a specification that it
-holds. The texts are this project's own short form. *Section* says where the specification has it; of a decision it says
-what was open or at odds with itself. Other pages link to a line by its id: `conformance.md#r3a`, or `#r3` for the first
-of its parts.
+Written by `python tests/conformance/page.py` from `tests/conformance/obligations/` and the markers
+`@pytest.mark.obligation("R3a")` in the tests: change those, not this page. The texts are this project's own short form.
+*Section* is the specification's; of a decision it says what was open or at odds with itself. Each row links one test;
+`+2` means that two more hold the line. Other pages link to a line by its id: `conformance.md#r3a`, or `#r3` for its
+first part.
 """
 
 PEERS_INTRODUCTION = """\
 # What is checked when a peer is wrong
 
 Written by `python tests/conformance/page.py` from `tests/conformance/obligations/5-peers.toml`: change that, not this
-page. Each row is a way in which a message, a reply, a file or a peer can depart from the rules, and what the SDK does
-then: it reads on with a warning that names the place, sets the thing aside by name, or raises a typed error. The id
-leads to the tests that hold the row.
+page. Each row is a way in which a message, a reply, a file or a peer can depart from the rules, what the SDK does
+then, and a test; `+2` means two more tests. The SDK reads on with a warning that names the place, sets the thing aside
+by name, or raises a typed error.
 """
 
 
@@ -186,16 +183,19 @@ def problems(known: Sequence[Document], found: Markers) -> list[str]:
 
 
 def render(known: Sequence[Document], found: Markers) -> str:
-    """The page."""
+    """The page of all obligations; of the promises it has the count and the link to their own page."""
     parts = [INTRODUCTION]
     anchors: set[str] = set()
     for document in known:
-        lines = document.obligations.values()
-        parts.append(f"## {document.title}\n\n{document.edition}. {_summary(list(lines), found)}\n")
+        lines = list(document.obligations.values())
+        parts.append(f"## {document.title}\n\n{document.edition}. {_summary(lines, found)}\n")
         for kind, title in TITLES.items():
-            rows = [_row(one, found.tests.get(one.id, []), anchors) for one in lines if one.kind == kind]
-            if rows:
-                head = "| id | section | obligation | held by |\n|---|---|---|---|\n"
+            chosen = [one for one in lines if one.kind == kind]
+            if chosen and kind == "promise":
+                parts.append("Each promise and its tests: [when a peer is wrong](wrong-peers.md).\n")
+            elif chosen:
+                head = "|id|section|obligation|test|\n|---|---|---|---|\n"
+                rows = [_row(one, (one.section, one.text), found, anchors) for one in chosen]
                 parts.append(f"### {title}\n\n{head}" + "".join(rows))
     return "\n".join(parts)
 
@@ -209,40 +209,43 @@ def _summary(lines: Sequence[Obligation], found: Markers) -> str:
     return f"{said}; {len(tests)} tests hold at least one."
 
 
-def _row(one: Obligation, tests: Sequence[str], anchors: set[str]) -> str:
-    held = [_link(test) for test in tests[:SHOWN]]
-    if len(tests) > SHOWN:
-        held.append(f"and {len(tests) - SHOWN} more")
+def _row(one: Obligation, cells: Sequence[str], found: Markers, anchors: set[str]) -> str:
+    """A row: the id with its anchors, what the caller says, and the state: a test, or why there is none."""
+    tests = found.tests.get(one.id, [])
+    state = [_link(test) for test in tests[:1]]
+    if len(tests) > 1:
+        state.append(f"+{len(tests) - 1}")
     if one.not_applicable:
-        held.append(f"not applicable: {one.not_applicable}")
+        state.append(f"not applicable: {one.not_applicable}")
     if one.pending:
-        held.append(f"to come with: {one.pending}")
+        state.append(f"to come with: {one.pending}")
     names = [name for name in dict.fromkeys((one.id.lower(), one.id.lower().rstrip("abcdef"))) if name not in anchors]
     anchors.update(names)
     place = "".join(f'<a id="{name}"></a>' for name in names)
-    text = f"{one.text}: {one.happens}" if one.happens else one.text
-    return f"| {place}{one.id} | {one.section} | {text} | {'<br>'.join(held) or 'nothing yet'} |\n"
+    return f"|{place}{'|'.join((one.id, *cells, ' '.join(state) or 'nothing yet'))}|\n"
 
 
-def render_peers(known: Sequence[Document]) -> str:
+def render_peers(known: Sequence[Document], found: Markers) -> str:
     """The page of the promises: a table for each section, in the order in which the sections come first."""
     tables: dict[str, list[str]] = {}
+    anchors: set[str] = set()
     for one in (one for document in known for one in document.obligations.values() if one.happens):
-        row = f"| [{one.id}](conformance.md#{one.id.lower()}) | {one.text} | {one.happens} |\n"
-        tables.setdefault(one.section, []).append(row)
-    head = "| id | what is wrong | what happens |\n|---|---|---|\n"
+        tables.setdefault(one.section, []).append(_row(one, (one.text, one.happens), found, anchors))
+    head = "|id|what is wrong|what happens|test|\n|---|---|---|---|\n"
     return "\n".join([PEERS_INTRODUCTION, *(f"## {title}\n\n{head}{''.join(rows)}" for title, rows in tables.items())])
 
 
 def _link(test: str) -> str:
-    return f"[`{test.removeprefix('tests/')}`](../{test.partition('::')[0]})"
+    """A test by its own name; the link says in which file it is."""
+    path, _, name = test.partition("::")
+    return f"[{name.rpartition('::')[2] or Path(path).name}](../{path})"
 
 
 def main() -> int:
     """Write the pages; 1 where something must not be."""
     known, found = documents(), markers()
     PAGE.write_text(render(known, found), encoding="utf-8")
-    PEERS_PAGE.write_text(render_peers(known), encoding="utf-8")
+    PEERS_PAGE.write_text(render_peers(known, found), encoding="utf-8")
     told = problems(known, found)
     for line in told:
         print(line, file=sys.stderr)
