@@ -24,10 +24,21 @@ ALARM = (
     "<e:objectName><nam:rdn><nam:type>ME</nam:type><nam:value>a</nam:value></nam:rdn></e:objectName>"
     "<a:nativeProbableCause>x</a:nativeProbableCause><a:perceivedSeverity>MAJOR</a:perceivedSeverity></a:alarm>"
 )
+LINK = (
+    '<v:linksResponse><l:tl xmlns:l="http://www.tmforum.org/mtop/nrf/xsd/tl/v1"><coi:name><nam:rdn><nam:type>TL</nam:type>'
+    "<nam:value>1</nam:value></nam:rdn></coi:name><l:aEndTpRefList><nam:name>{}</nam:name></l:aEndTpRefList></l:tl>"
+    "{}</v:linksResponse>"
+)
 EXPECTED = {
     "What changed between two snapshots": ("MD=M/ME=a|changed|location|Oslo|Bergen|", "MD=M/ME=b|deleted|NULL|"),
     "The network as nodes and edges": ("src|dst|relationship", "|MD|contains|1|"),
     "Alarms": ("|MAJOR|1|",),
+    "SQL cookbook": (
+        "|ME=a|1|0|",
+        "|free_port|\n+---------------+\n|MD=M/ME=a/PTP=2|\n+",
+        "|MD=M/ME=a|changed|location|Oslo|Bergen|",
+        "|MD=M/ME=b|deleted|NULL|",
+    ),
 }
 
 
@@ -46,7 +57,11 @@ def folders(spark: Any, put: Any, landing: Path, envelopes: Any, monkeypatch: py
     put("1.xml", envelopes.batch("c", 1, True, first))
     run_ingest(IngestOptions(landing="landing", out="monday"), spark=spark)
     put("1.xml", envelopes.batch("c", 1, True, envelopes.me("a", "<me:location>Bergen</me:location>")))
-    run_ingest(IngestOptions(landing="landing", out="tuesday"), spark=spark)
+    names = [envelopes.name("MD=M", "ME=a", f"PTP={port}") for port in "12"]
+    ports = "".join(f"<ptp:ptp>{name}</ptp:ptp>" for name in names)
+    end = names[0].removeprefix("<coi:name>").removesuffix("</coi:name>")
+    put("3.xml", envelopes.envelope(envelopes.header(msgType="RESPONSE"), LINK.format(end, ports)))
+    run_ingest(IngestOptions(landing="landing", out="tuesday", object_type="ALL"), spark=spark)
     put("2.xml", envelopes.envelope(envelopes.header(msgType="NOTIFICATION"), f"<v:notify>{ALARM}</v:notify>"))
 
 

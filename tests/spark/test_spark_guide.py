@@ -39,6 +39,7 @@ ELSEWHERE = (
     "What changed between two snapshots",
     "The network as nodes and edges",
     "Alarms",
+    "SQL cookbook",
     "Spark Connect",
 )
 
