@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +53,7 @@ def _run(args: argparse.Namespace) -> int:
         problem("no address: give --address SERVICE=ADDRESS, or --deployment FILE")
         return 2
     for source in map(Path, args.sources):
-        if source.is_dir() and args.out.resolve().is_relative_to(source.resolve()):
+        if source.is_dir() and Path(os.path.realpath(args.out)).is_relative_to(os.path.realpath(source)):
             raise MtosiError(f"{args.out}: lies inside a source, and would be one; choose another folder")
     places = {service: str(names.lookup(address)) for service, address in addresses.items()} if names else {}
     deployed = deploy(args.sources, addresses)

@@ -61,6 +61,10 @@ RULES: Final[dict[str, str]] = {
 }
 
 
+_LONGEST: Final = 1_000
+"""Characters of a message or repair, which may quote a source."""
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class Finding:
     """One defect of the sources and its repair.
@@ -113,7 +117,7 @@ class Findings:
         """
         if rule not in RULES:
             raise SchemaError(f"unknown rule {rule!r}")
-        self._found[Finding(file, line or 0, rule, message, repair)] = None
+        self._found[Finding(file, line or 0, rule, _shortened(message), _shortened(repair))] = None
 
     def of_files(self, files: Iterable[str]) -> list[Finding]:
         """The findings about some files, sorted."""
@@ -125,3 +129,7 @@ class Findings:
 
     def __len__(self) -> int:
         return len(self._found)
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}... ({len(text)} characters)"

@@ -257,7 +257,7 @@ def _destination(args: argparse.Namespace, names: Connection) -> tuple[Destinati
         return names.names.lookup(text), {}
     try:
         found: dict[str, Any] = tomllib.loads(read_file(text).decode())
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
         raise ConfigError(f"{text}: {error}") from None
     topics = found.get("topics", found)
     if args.profile != "mtnm" or not topics or not all(isinstance(one, str) for one in topics.values()):

@@ -5,6 +5,7 @@ The broker listens only on loopback.
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Final
 from xml.sax.saxutils import quoteattr
@@ -48,7 +49,7 @@ def start(
     Raises:
         ConfigError: Java or ActiveMQ is not available, or the folder cannot be written.
     """
-    folder = folder.resolve()
+    folder = Path(os.path.realpath(folder))
     configuration = folder / "activemq.xml"
     command = java_command(folder, memory_mb, jars())
     command += ["org.apache.activemq.console.command.ShellCommand", "start", f"xbean:{configuration.as_uri()}"]

@@ -5,6 +5,7 @@ The instance listens only on loopback.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -54,7 +55,7 @@ def start(
     Raises:
         ConfigError: Java or Artemis is not available, or the folder cannot be written.
     """
-    folder = folder.resolve()
+    folder = Path(os.path.realpath(folder))
     etc, data, scratch = folder / "etc", folder / "data", folder / "tmp"
     properties = {
         "artemis.home": folder,

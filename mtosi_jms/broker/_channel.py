@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,7 @@ from mtosi_jms.broker._process import (
     write_private,
 )
 from mtosi_jms.broker._service import is_ours, state_folder, stop_process
+from mtosi_jms.compression import read_file
 from mtosi_jms.errors import ConfigError, TransportError
 from mtosi_jms.jars import fetch_client
 
@@ -110,7 +112,7 @@ def start_channel_process(
         ConfigError: Java or JacORB is not available, or the folder cannot be written.
         TransportError: it does not start; the message has the end of its log.
     """
-    folder = folder.resolve()
+    folder = Path(os.path.realpath(folder))
     jars = fetch_client("jacorb").paths
     write_private({}, [folder])
 
@@ -133,13 +135,13 @@ def find_channel(folder: Path) -> DevelopmentChannel | None:
     Raises:
         ConfigError: its file cannot be read.
     """
-    folder = folder.resolve()
+    folder = Path(os.path.realpath(folder))
     try:
-        state = json.loads((folder / _STATE).read_text(encoding="utf-8"))
+        state = json.loads(read_file(folder / _STATE))
         return DevelopmentChannel(folder, int(state["pid"]), int(state["port"]))
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, LookupError, TypeError, ArithmeticError, RecursionError) as error:
         raise ConfigError(f"{folder / _STATE} cannot be read ({type(error).__name__}): remove it") from error
 
 
@@ -156,7 +158,7 @@ def start_channel(folder: Path, port: int | None = None) -> DevelopmentChannel:
         ConfigError: Java or JacORB is not available, or the service runs already at another port.
         TransportError: it does not start; the message has the end of its log.
     """
-    folder = folder.resolve()
+    folder = Path(os.path.realpath(folder))
     there = find_channel(folder)
     if there is not None and there.is_running():
         if port not in (None, there.port):

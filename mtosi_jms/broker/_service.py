@@ -25,6 +25,7 @@ from mtosi_jms.broker._process import (
     start_on_free_ports,
     write_private,
 )
+from mtosi_jms.compression import read_file
 from mtosi_jms.errors import ConfigError
 
 
@@ -136,16 +137,16 @@ def find_broker(folder: Path) -> DevelopmentBroker | None:
     Raises:
         ConfigError: its file cannot be read.
     """
-    folder = folder.resolve()
+    folder = Path(os.path.realpath(folder))
     try:
-        state = json.loads((folder / _STATE).read_text(encoding="utf-8"))
+        state = json.loads(read_file(folder / _STATE))
         kind = state["kind"]
         ports = {name: int(state["ports"][name]) for name in KINDS[kind].protocols}
         endpoints = Endpoints(ports, state["user"], state["password"])
         return DevelopmentBroker(folder, int(state["pid"]), endpoints, kind)
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, LookupError, TypeError, ArithmeticError, RecursionError) as error:
         raise ConfigError(f"{folder / _STATE} cannot be read ({type(error).__name__}): remove it") from error
 
 
@@ -162,7 +163,7 @@ def start_broker(folder: Path, kind: str | None = None) -> DevelopmentBroker:
         ConfigError: Java or the broker is not available, or the folder is another kind's; the message says what to do.
         TransportError: it does not start; the message has the end of its log.
     """
-    folder = folder.resolve()
+    folder = Path(os.path.realpath(folder))
     there = find_broker(folder)
     if there is not None and kind not in (None, there.kind):
         raise ConfigError(f"{folder} belongs to {KINDS[there.kind].title}: choose another folder with --dir")

@@ -64,34 +64,41 @@ def listening(stop: Stopping) -> Iterator[None]:
         _stops.remove(stop)
 
 
-@contextlib.contextmanager
-def within_a_second() -> Iterator[None]:
-    """A signal during the block ends the process within a second, unless its command ends in order."""
+def end_within_a_second() -> None:
+    """From now on a signal ends the process within a second, unless its command ends in order. Nothing undoes this: the
+    interpreter's own end may take long."""
     if threading.current_thread() is not threading.main_thread():
-        yield
         return
+    for number in (signal.SIGINT, signal.SIGTERM):
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, _interrupt)
     read, write = socket.socketpair()  # Windows wants a socket here
     write.setblocking(False)
-    former_handler = signal.signal(signal.SIGTERM, _interrupt)
     # A handler waits for the main thread, which may be in a call of C or Java. The socket tells at once.
-    former = signal.set_wakeup_fd(write.fileno(), warn_on_full_buffer=False)
-    watching = threading.Thread(target=_watch, args=(read,), name="ending", daemon=True)
-    watching.start()
+    signal.set_wakeup_fd(write.detach(), warn_on_full_buffer=False)
+    threading.Thread(target=_watch, args=(read,), name="ending", daemon=True).start()
+
+
+@contextlib.contextmanager
+def interruptible() -> Iterator[None]:
+    """The block of which a signal makes a KeyboardInterrupt, once; also a signal that came before it."""
+    global _is_interruptible
+    _is_interruptible = True
     try:
+        if _handled:
+            raise KeyboardInterrupt
         yield
     finally:
-        _is_over.set()
-        signal.signal(signal.SIGTERM, former_handler)
-        if signal.set_wakeup_fd(former) not in (write.fileno(), -1):
-            signal.set_wakeup_fd(-1)
-        write.close()  # after a signal the thread goes on: the interpreter's own end may take long
-        watching.join(0 if _is_ending.is_set() else None)
+        _is_interruptible = False
 
 
+_is_interruptible = False
+_handled: Final[list[int]] = []
+"""The signals that `_interrupt` saw."""
 _is_ending: Final = threading.Event()
 """A signal came, and the command does not end in order."""
-_is_over: Final = threading.Event()
-"""The command has ended and said so; only the interpreter still has to end."""
+is_over: Final = threading.Event()
+"""Set once the command has ended and said so; only the interpreter still has to end."""
 
 
 _numbers: Final[list[int]] = []
@@ -107,11 +114,18 @@ def was_signalled() -> bool:
 
 def exit_code(code: int) -> int:
     """The exit code of a command that a signal may have ended: 130 for SIGINT, 143 for SIGTERM."""
-    return 128 + _numbers[0] if code == INTERRUPTED and _came.wait(_FLUSH) else code
+    if code != INTERRUPTED:
+        return code
+    came = _numbers if _came.wait(_FLUSH) else _handled
+    return 128 + came[0] if came else code
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
+    global _is_interruptible
+    _handled.append(number)
+    if _is_interruptible:
+        _is_interruptible = False
+        raise KeyboardInterrupt
 
 
 def _watch(read: socket.socket) -> None:
@@ -143,7 +157,7 @@ def _exit() -> None:
     """Exit, whatever the other threads do."""
 
     def tell() -> None:
-        if not _is_over.is_set():
+        if not is_over.is_set():
             terminal.problem("interrupted")
         sys.stdout.flush()
 

@@ -18,7 +18,7 @@ from mtosi_jms.binding.mapping import to_jms
 from mtosi_jms.binding.profile import FILTER_ATTRIBUTES, PRESETS
 from mtosi_jms.cli import terminal
 from mtosi_jms.cli.arguments import add_json, known_words
-from mtosi_jms.cli.documents import add_files, error_text, files_in
+from mtosi_jms.cli.documents import add_files, error_text, files_in, shown_value
 from mtosi_jms.cli.log import log_in_lines
 from mtosi_jms.cli.messages import shown_properties
 from mtosi_jms.cli.providers import add_provider, open_connection
@@ -174,6 +174,8 @@ def _show(args: argparse.Namespace, file: str, topic: Destination, sent: JmsMess
         terminal.print_json({**facts, "properties": properties})
         return
     filters = " ".join(
-        f"{name}={properties[name]}" for name in properties if name.removeprefix("MTOSI_") in FILTER_ATTRIBUTES
+        f"{name}={shown_value(value)}"
+        for name, value in properties.items()
+        if name.removeprefix("MTOSI_") in FILTER_ATTRIBUTES
     )
-    terminal.say(f"sent: {file}: {', '.join(events) or 'no event'} to {topic} {filters}".rstrip())
+    terminal.say(f"sent: {file}: {', '.join(map(shown_value, events)) or 'no event'} to {topic} {filters}".rstrip())

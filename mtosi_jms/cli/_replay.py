@@ -18,7 +18,7 @@ from typing import Final
 from mtosi_jms.binding import BindingProfile
 from mtosi_jms.cli import terminal
 from mtosi_jms.cli.arguments import add_json, local, rate, selector
-from mtosi_jms.cli.documents import error_text, landed_files, load, mapping_of, require_header
+from mtosi_jms.cli.documents import error_text, landed_files, load, mapping_of, require_header, shown_value
 from mtosi_jms.cli.messages import counted
 from mtosi_jms.cli.monitoring import add_monitor, monitored, reached
 from mtosi_jms.cli.providers import add_provider, open_connection
@@ -148,4 +148,4 @@ def _show(path: Path, sent: JmsMessage, *, as_json: bool) -> None:
         terminal.print_json({"file": str(path), "destination": str(sent.destination), **facts})
         return
     facts = {name: sent.properties[name] for name in _SHOWN_PROPERTIES if name in sent.properties}
-    terminal.say(f"sent: {path.name}: {' '.join(map(str, facts.values())) or 'a message without properties'}")
+    terminal.say(f"sent: {path.name}: {' '.join(map(shown_value, facts.values())) or 'a message without properties'}")

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from mtosi_jms.cli import terminal
-from mtosi_jms.cli._ending import INTERRUPTED, exit_code, was_signalled, within_a_second
+from mtosi_jms.cli._ending import INTERRUPTED, end_within_a_second, exit_code, interruptible, is_over, was_signalled
 from mtosi_jms.cli.arguments import local
 from mtosi_jms.closing import end_with_the_process
 from mtosi_jms.errors import MtosiError
@@ -41,14 +41,18 @@ def run_program(run: Callable[[list[str]], int], argv: Sequence[str] | None, *, 
             signals of the process are its own.
         problems: the word before each problem on standard error.
     """
-    terminal.name_problems(problems)
+    former = terminal.name_problems(problems)
     if argv is not None:
-        return _guarded(run, list(argv))
-    with within_a_second():
-        code = _guarded(run, sys.argv[1:])
-        if code == INTERRUPTED:
-            end_with_the_process()
-        return exit_code(code)
+        try:
+            return _guarded(run, list(argv))
+        finally:
+            terminal.name_problems(former)
+    end_within_a_second()
+    code = _guarded(run, sys.argv[1:])
+    if code == INTERRUPTED:
+        end_with_the_process()
+    is_over.set()
+    return exit_code(code)
 
 
 def _guarded(run: Callable[[list[str]], int], arguments: list[str]) -> int:
@@ -57,9 +61,10 @@ def _guarded(run: Callable[[list[str]], int], arguments: list[str]) -> int:
             # A file name or a value that the terminal cannot show must not end the command.
             stream.reconfigure(errors="backslashreplace")
     try:
-        code = run(arguments)
-        if isinstance(sys.stdout, io.TextIOBase):  # the caller may have closed it
-            sys.stdout.flush()
+        with interruptible():
+            code = run(arguments)
+            if isinstance(sys.stdout, io.TextIOBase):  # the caller may have closed it
+                sys.stdout.flush()
     except BrokenPipeError:
         _discard_output()
         return _PIPE_CLOSED

@@ -48,6 +48,9 @@ _RICH: dict[Style, str] = {
     "title": "bold",
 }
 
+_LONGEST = 4_000
+"""Characters of a problem and of a cell that are shown: some quote a peer or a file."""
+
 # The console that draws a progress bar just now: other lines go through it, above the bar.
 _drawing: Console | None = None
 
@@ -64,10 +67,11 @@ def be_quiet(quiet: bool) -> None:
     _quiet = quiet
 
 
-def name_problems(word: str) -> None:
-    """Begin each problem with this word from now on."""
+def name_problems(word: str) -> str:
+    """Begin each problem with this word from now on; returns the former one."""
     global _problems
-    _problems = word
+    former, _problems = _problems, word
+    return former
 
 
 def printable(text: str) -> str:
@@ -75,6 +79,10 @@ def printable(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in text)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}... ({len(text):,} characters)"
 
 
 def fancy(stream: IO[str] | None = None) -> bool:
@@ -136,8 +144,8 @@ def ready(text: str, *, stream: IO[str] | None = None) -> None:
 
 
 def problem(text: str) -> None:
-    """Report something at fault on standard error."""
-    write(printable(f"{_problems}: {text}"), "bad", stream=sys.stderr)
+    """Report something at fault on standard error; of a long text its beginning."""
+    write(_short(printable(f"{_problems}: {text}")), "bad", stream=sys.stderr)
 
 
 def note(text: str) -> None:
@@ -152,7 +160,7 @@ def print_json(value: Any) -> None:
 
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Print a table: framed on a terminal, aligned plain lines otherwise.
+    """Print a table: framed on a terminal, aligned plain lines otherwise. Of a long cell its beginning is shown.
 
     Args:
         title: what the table shows; left out where empty.
@@ -160,7 +168,7 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) 
         rows: the cells; None shows as nothing.
     """
     title = printable(title)
-    cells = [["" if cell is None else printable(str(cell)) for cell in row] for row in rows]
+    cells = [["" if cell is None else _short(printable(str(cell))) for cell in row] for row in rows]
     if fancy():
         _rich_table(title, columns, cells)
         return

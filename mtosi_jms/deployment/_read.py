@@ -51,7 +51,7 @@ def read_deployment(path: str | os.PathLike[str]) -> Deployment:
         table = tomllib.loads(read_file(file).decode("utf-8-sig"))
     except OSError as error:
         raise ConfigError(f"{file}: the deployment cannot be read: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ConfigError(f"{file}: not TOML: {error}") from error
     if isinstance(table.get("names"), str):
         table["names"] = NamingContext.of(file.parent / table["names"])

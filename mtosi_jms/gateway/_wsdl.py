@@ -36,7 +36,7 @@ class WsdlFiles:
     """
 
     def __init__(self, files: Sequence[Path]) -> None:
-        self._files = [file.resolve() for file in files]
+        self._files = [Path(os.path.realpath(file)) for file in files]
         if not self._files:
             raise ConfigError("give a WSDL to serve")
         self._served: set[Path] = set()
@@ -45,7 +45,7 @@ class WsdlFiles:
             file = left.pop()
             if file not in self._served:
                 self._served.add(file)
-                left += [found for _, _, found in _imported(_read(file), file) if found.is_file()]
+                left += [found for _, _, found in _imported(_read(file), file) if _is_file(found)]
         self._folder = Path(os.path.commonpath([file.parent for file in self._served]))
 
     def __call__(self, path: str, base: str) -> bytes | None:
@@ -80,8 +80,23 @@ def _imported(root: etree._Element, file: Path) -> Iterator[tuple[etree._Element
     for element in root.iter(etree.Element):
         for name in _LOCATIONS:
             given = element.get(name)
-            if given and not urlsplit(given).scheme:
-                yield element, name, (file.parent / unquote(given)).resolve()
+            if given and (found := _file_at(given, file)) is not None:
+                yield element, name, found
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # such as a name that is too long
+        return False
+
+
+def _file_at(location: str, file: Path) -> Path | None:
+    """The file that a location in another file names; None for a URL, and for what no file can be called."""
+    try:
+        return None if urlsplit(location).scheme else Path(os.path.realpath(file.parent / unquote(location)))
+    except ValueError:
+        return None
 
 
 def _read(file: Path) -> etree._Element:

@@ -117,7 +117,7 @@ class NamingContext:
         """
         try:
             table: dict[str, Any] = tomllib.loads(text)
-        except tomllib.TOMLDecodeError as exc:
+        except (tomllib.TOMLDecodeError, RecursionError) as exc:
             raise ConfigError(f"not TOML: {exc}") from exc
         return cls(table)
 

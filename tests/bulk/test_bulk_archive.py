@@ -24,7 +24,7 @@ from mtosi_jms.compression import ZSTD
 from mtosi_jms.errors import ArchiveError, ConfigError, SpoolError
 from mtosi_jms.stubs.nrf.me import ManagedElementType
 
-pytestmark = pytest.mark.obligation("C18")
+pytestmark = pytest.mark.obligation("C18", "SEC16")
 
 zstd = import_module(ZSTD).compress
 A, B = b"<a>" + b"x" * 1000 + b"</a>", b"<b/>"

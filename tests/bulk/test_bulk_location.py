@@ -10,7 +10,7 @@ import pytest
 from mtosi_jms.bulk import bulk_files, new_file
 from mtosi_jms.errors import FileLocationError
 
-pytestmark = pytest.mark.obligation("C18")
+pytestmark = pytest.mark.obligation("C18", "SEC17")
 
 
 @pytest.fixture

@@ -61,6 +61,7 @@ def test_a_service_that_was_not_asked_for_is_not_there(url: str, serving: Servin
     assert "no operation here takes getInventoryRequest" in capsys.readouterr().err
 
 
+@pytest.mark.obligation("SEC18")
 @pytest.mark.parametrize(("policy", "code"), [("default", 0), ("any", 0), ("known", 1), ("temporary", 1)], ids=str)
 def test_where_replies_may_go(url: str, serving: Serving, capsys: Capture, policy: str, code: int) -> None:
     serving("--elements", "2", "--reply-policy", policy)

@@ -52,6 +52,7 @@ def test_it_serves_and_ends(outbox: Path, client: httpx.Client) -> None:
         ("console --landing DIR --listen example.org:80", "it needs --tokens"),
     ],
 )
+@pytest.mark.obligation("SEC26")
 def test_wrong_usage(
     words: str, says: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

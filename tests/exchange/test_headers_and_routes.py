@@ -425,6 +425,7 @@ def test_a_fault_without_reply_address_goes_to_the_failure_address(asking: Askin
     assert fault.destination == Queue("FAILURE.OS")
 
 
+@pytest.mark.obligation("SEC18")
 def test_replies_go_only_where_the_policy_allows(asking: Asking) -> None:
     """Unless told otherwise: to destinations that the naming context knows, and to temporary ones."""
     assert len(asking.answered()) == 3
@@ -434,7 +435,7 @@ def test_replies_go_only_where_the_policy_allows(asking: Asking) -> None:
     assert asking.answered(arguments={"reply_policy": lambda _: False}) == []
 
 
-@pytest.mark.obligation("C16")
+@pytest.mark.obligation("C16", "SEC18")
 def test_the_policy_holds_for_the_failure_address_too(asking: Asking) -> None:
     unknown = asking.message.body.replace(b"getAllManagedElementsRequest", b"getNothingRequest")
     policy = {"reply_policy": lambda destination: destination != Queue("FAILURE.OS")}
@@ -443,6 +444,7 @@ def test_the_policy_holds_for_the_failure_address_too(asking: Asking) -> None:
     assert fault.destination == Queue("REQUESTOR.OS")
 
 
+@pytest.mark.obligation("SEC18")
 def test_a_policy_that_fails_allows_nothing(asking: Asking, caplog: pytest.LogCaptureFixture) -> None:
     def policy(destination: Any) -> bool:
         raise ZeroDivisionError
@@ -453,6 +455,7 @@ def test_a_policy_that_fails_allows_nothing(asking: Asking, caplog: pytest.LogCa
         asking.answered(arguments={"reply_policy": "any"})
 
 
+@pytest.mark.obligation("SEC18")
 def test_a_request_that_may_not_be_answered_is_not_carried_out(mtosi_exchange: Any, faulty_ems: Any) -> None:
     done: list[int] = []
     pair = mtosi_exchange()
@@ -463,6 +466,7 @@ def test_a_request_that_may_not_be_answered_is_not_carried_out(mtosi_exchange: A
     assert done == []
 
 
+@pytest.mark.obligation("SEC18")
 def test_without_a_naming_context_any_queue_may_be_answered_and_no_topic(small_ems: Any, asking: Asking) -> None:
     with connect_privately({}) as connection:
         session = connection.session()

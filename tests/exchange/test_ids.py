@@ -14,6 +14,7 @@ import pytest
 from mtosi_jms.jms.ids import random_id
 
 
+@pytest.mark.obligation("SEC21")
 def test_ids_are_random_uuids() -> None:
     found = [random_id() for _ in range(1_000)]
     assert len(set(found)) == len(found)
@@ -29,6 +30,7 @@ def test_threads_get_different_ones(background: Callable[[Callable[[], Any]], Fu
     assert len(set(every)) == 8_000
 
 
+@pytest.mark.obligation("SEC21")
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 @pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")
 def test_a_child_gets_different_ones() -> None:

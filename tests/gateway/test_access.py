@@ -95,12 +95,14 @@ def test_a_client_that_guesses_is_told_to_wait() -> None:
         ("--logins", "os:short\n", "line 1: a password needs 8 characters or more"),
     ],
 )
+@pytest.mark.obligation("SEC8")
 def test_what_can_be_guessed_is_refused(tmp_path: Path, option: str, text: str, said: str, capsys: Any) -> None:
     (tmp_path / "file").write_text(text)
     assert main(["serve", "--http", "127.0.0.1:0", option, str(tmp_path / "file")]) == 1
     assert said in capsys.readouterr().err
 
 
+@pytest.mark.obligation("SEC25")
 def test_a_file_that_others_may_read_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "taken").write_text("a-token-of-some-length\n")
     (tmp_path / "taken").chmod(0o644)

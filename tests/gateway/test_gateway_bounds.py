@@ -368,6 +368,7 @@ def test_an_answer_has_bounds(data: bytes, encoding: str, error: str) -> None:
 @pytest.mark.parametrize(
     "command", [["gateway", "--to", "queue:A", "--url", "memory:", "--listen"], ["serve", "--http"]]
 )
+@pytest.mark.obligation("SEC26")
 @pytest.mark.parametrize("host", ["0.0.0.0", "[::]", "os.example"])
 def test_an_address_that_others_reach_needs_a_login(command: list[str], host: str, capsys: Any) -> None:
     assert main([*command, f"{host}:0"]) == 2

@@ -22,6 +22,7 @@ LOCKS = {
 ENTRY = re.compile(r"(?P<name>[\w.-]+)==(?P<version>\S+)(?: ; [^\n]+)? \\\n(?: +--hash=sha256:[0-9a-f]{64}(?: \\)?\n)+")
 
 
+@pytest.mark.obligation("SEC27")
 @pytest.mark.parametrize("lock", LOCKS)
 def test_a_lock_has_pinned_versions_with_hashes_that_fit_and_no_index(lock: str) -> None:
     text = re.sub(r"^ *#.*\n", "", (ROOT / lock).read_text(encoding="utf-8"), flags=re.MULTILINE)

@@ -133,7 +133,7 @@ def test_ids_and_addresses(side: Side, peer: Peer, connection: Connection, queue
     }
 
 
-@pytest.mark.obligation("O1")
+@pytest.mark.obligation("O1", "SEC20")
 def test_bodies(side: Side, peer: Peer, connection: Connection, queue: Queue) -> None:
     session, seen = connection.session(), {}
     peer.ask("consume", "c", f"queue:{queue.name}", "")

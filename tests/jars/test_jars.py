@@ -165,6 +165,7 @@ def test_what_maven_has_will_do_unless_it_is_broken(
         (b"half", "gives another file, SHA-256 [0-9a-f]{64}, or less than the whole; it is not used"),
     ],
 )
+@pytest.mark.obligation("SEC27")
 def test_all_that_is_missing_is_named_and_nothing_is_kept(
     answer: Any, said: str, repository: Repository, monkeypatch: pytest.MonkeyPatch, home: Path
 ) -> None:

@@ -103,7 +103,7 @@ class TestHandling:
 
 
 class TestFailing:
-    @pytest.mark.obligation("001-I2", "001-I17")
+    @pytest.mark.obligation("001-I2", "001-I17", "SEC22")
     def test_poison_is_parked_with_its_reason_and_the_others_go_on(self, desk: Any) -> None:
         desk.handled.acts["poison"] = fails
         desk.send("a")
@@ -214,6 +214,7 @@ class TestHanging:
         assert desk.session.browse(Queue("OUT")) == []
         assert desk.provider.held() == 0
 
+    @pytest.mark.obligation("SEC22")
     def test_a_message_whose_handler_always_hangs_is_parked(self, desk: Any, patience: float) -> None:
         go = threading.Event()
         desk.handled.acts["a"] = lambda context: go.wait(patience)

@@ -215,6 +215,7 @@ def test_credentials_are_masked_in_one_pass(text: str) -> None:
     assert MASK in masked_envelope(text.encode())
 
 
+@pytest.mark.obligation("C55")
 def test_names_of_credentials_can_be_added() -> None:
     code = "from mtosi_jms.masking import without_login as w; print(w('x:?thePin=1&snmpRead=2&a=3'))"
     environment = {**os.environ, "MTOSI_JMS_SECRET_NAMES": "pin, snmpread,"}

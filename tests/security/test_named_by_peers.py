@@ -35,6 +35,7 @@ TRICKS: tuple[Destination, ...] = (
 _numbers = itertools.count(1)
 
 
+@pytest.mark.obligation("SEC19")
 @pytest.mark.parametrize("trick", TRICKS, ids=str)
 @pytest.mark.parametrize("names", [None, {"jms/Replies": "queue:REPLIES"}], ids=["no names", "names"])
 @pytest.mark.parametrize("policy", [None, lambda _: True], ids=["default", "any"])
@@ -48,6 +49,7 @@ def test_a_name_that_means_more_is_refused(trick: Destination, names: Any, polic
     assert [type(error) for error in told] == [InvalidDestinationError]
 
 
+@pytest.mark.obligation("SEC19")
 def test_what_our_own_configuration_names_is_our_own_business() -> None:
     odd = Queue("REPLIES,COPY")
     with mtosi.connect(f"memory:tricks-{next(_numbers)}", names={"jms/Both": odd}) as connection:
@@ -87,6 +89,7 @@ OURS = "mtosi-jms.temporary." + "0a" * 16
         (VICTIM, Queue),
     ],
 )
+@pytest.mark.obligation("SEC19")
 def test_who_says_temporary_of_a_queue_of_artemis_is_not_believed(header: str, kind: type[Destination]) -> None:
     """To Artemis it is a word before a name, and any name will do; a policy lets temporary queues pass."""
     found = Artemis("2.44.0").destination(header, {})
@@ -121,6 +124,7 @@ def a_request() -> JmsMessage:
     return replace(delivery.message, reply_to=None)
 
 
+@pytest.mark.obligation("SEC19")
 @pytest.mark.broker
 @pytest.mark.parametrize("kind", ["activemq", "artemis"])
 def test_no_trick_gets_a_reply_into_a_private_queue(

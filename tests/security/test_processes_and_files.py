@@ -12,9 +12,13 @@ from pathlib import Path
 
 import pytest
 
+from mtosi_jms.bridge.corba import OrbOptions
 from mtosi_jms.broker import Endpoints
 from mtosi_jms.broker._process import write_private
+from mtosi_jms.cli import parser_for
 from mtosi_jms.errors import MtosiError
+from mtosi_jms.jms import JmsMessage
+from mtosi_jms.spool import Spool
 from mtosi_jms.transport import connect
 
 MARK = "S3cr3t-Mark"
@@ -43,6 +47,7 @@ def command_lines(pid: int) -> Iterator[str]:
             continue
 
 
+@pytest.mark.obligation("SEC24")
 @linux
 @pytest.mark.broker
 @pytest.mark.parametrize("kind", ["activemq", "artemis"])
@@ -53,6 +58,7 @@ def test_a_broker_of_ours(kind: str, request: pytest.FixtureRequest) -> None:
     assert broker.endpoints.password not in shown
 
 
+@pytest.mark.obligation("SEC25")
 @pytest.mark.broker
 @pytest.mark.parametrize("kind", ["activemq", "artemis"])
 def test_files_of_a_broker_that_hold_its_password(kind: str, request: pytest.FixtureRequest) -> None:
@@ -63,6 +69,7 @@ def test_files_of_a_broker_that_hold_its_password(kind: str, request: pytest.Fix
     assert [path.name for path in holding if path.stat().st_mode & OTHERS] == []
 
 
+@pytest.mark.obligation("SEC25")
 def test_a_private_file_is_private_whatever_was_there(tmp_path: Path) -> None:
     before = os.umask(0)
     try:
@@ -88,6 +95,7 @@ child.wait()
 """
 
 
+@pytest.mark.obligation("SEC24")
 @linux
 def test_a_url_of_the_command_line_is_masked_and_goes_to_no_child() -> None:
     url = f"failover:(stomp://noc:{MARK}@a,stomp://noc:{MARK}@b)"
@@ -126,3 +134,48 @@ def test_password_files_that_cannot_be_used(tmp_path: Path, file: str) -> None:
         connect("stomp://h", password_file=tmp_path / file)
     assert MARK not in f"{caught.value} {caught.value.__cause__!r}"
     assert MARK not in repr(Endpoints({}, "noc", MARK))
+
+
+def heard_at(pid: int) -> set[str]:
+    """The addresses at which a process listens, as hexadecimal digits of the kernel."""
+    found = set()
+    inodes = {str(file.readlink()) for file in Path(f"/proc/{pid}/fd").iterdir()}
+    for name in ("tcp", "tcp6"):
+        for line in Path(f"/proc/{pid}/net/{name}").read_text().splitlines()[1:]:
+            fields = line.split()
+            if fields[3] == "0A" and f"socket:[{fields[9]}]" in inodes:
+                found.add(fields[1].partition(":")[0])
+    return found
+
+
+LOOPBACK = {"0100007F", "00000000000000000000000001000000", "0000000000000000FFFF00000100007F"}
+
+
+@linux
+@pytest.mark.broker
+@pytest.mark.obligation("SEC26")
+@pytest.mark.parametrize("kind", ["activemq", "artemis"])
+def test_a_broker_listens_on_loopback_alone(kind: str, request: pytest.FixtureRequest) -> None:
+    found = heard_at(request.getfixturevalue(kind).pid)
+    assert found
+    assert found <= LOOPBACK
+
+
+@pytest.mark.obligation("SEC26")
+def test_an_orb_listens_on_loopback_unless_told_otherwise() -> None:
+    assert OrbOptions().listen == "127.0.0.1"
+    for words in (["channel", "subscribe"], ["bridge", "--from", "corbaloc::a/b", "--to", "topic:A"]):
+        assert parser_for(words[0]).parse_args(words).listen == "127.0.0.1"
+
+
+@pytest.mark.obligation("SEC25")
+@pytest.mark.skipif(sys.platform == "win32", reason="permissions of POSIX")
+def test_the_umask_says_who_may_read_a_landing(tmp_path: Path) -> None:
+    before = os.umask(0o077)
+    try:
+        Spool(tmp_path / "landing").write(JmsMessage(body=b"<a/>", properties={"a": 1}), 0)
+    finally:
+        os.umask(before)
+    found = list((tmp_path / "landing").rglob("*"))
+    assert len([path for path in found if path.is_file()]) >= 2
+    assert [path for path in (tmp_path / "landing", *found) if path.stat().st_mode & OTHERS] == []

@@ -45,6 +45,7 @@ def sql(spark: Any, envelopes: Any) -> Iterator[Callable[[str], list[tuple[Any, 
     spark.catalog.dropTempView("bodies")
 
 
+@pytest.mark.obligation("C55")
 def test_header_and_error(sql: Callable[[str], list[tuple[Any, ...]]], spark: Any) -> None:
     header = spark.sql("select mtosi_header(text) as h from bodies").schema["h"].dataType
     assert header.names[:5] == ["kind", "body_element", "correlation_id", "batch_number", "end_of_reply"]

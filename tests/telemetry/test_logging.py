@@ -144,6 +144,7 @@ def test_json_lines() -> None:
     }
 
 
+@pytest.mark.obligation("SEC23")
 def test_plain_lines_are_single_and_masked() -> None:
     formatter = LineFormatter("%(levelname)s %(message)s", tracebacks=False)
     assert formatter.format(record_of("a\nERROR forged %s", "x://u:hush@h")) == "WARNING a\\nERROR forged x://u:***@h"

@@ -72,6 +72,7 @@ FORBIDDEN = {
 }
 
 
+@pytest.mark.obligation("SEC14", "SEC15")
 @readers
 @pytest.mark.parametrize("name", FORBIDDEN)
 def test_forbidden(name: str, reader: Callable[[bytes], Any]) -> None:
@@ -223,6 +224,7 @@ def witness() -> Iterator[tuple[str, list[str]]]:
         thread.join()
 
 
+@pytest.mark.obligation("SEC14")
 @readers
 def test_nothing_is_fetched(
     reader: Callable[[bytes], Any], witness: tuple[str, list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -251,6 +253,7 @@ def test_nothing_is_fetched(
     assert asked == []
 
 
+@pytest.mark.obligation("SEC15")
 def test_limits_are_the_callers() -> None:
     small = Limits(max_bytes=20)
     with pytest.raises(ForbiddenXmlError, match="larger than 20 bytes"):

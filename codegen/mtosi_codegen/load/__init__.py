@@ -91,7 +91,7 @@ def load(sources: Sequence[Path | str], findings: Findings, bindings: Bindings =
     Raises:
         SchemaError: there are no sources, or a source does not exist.
     """
-    paths = sorted({Path(source).resolve() for source in sources})
+    paths = sorted({Path(os.path.realpath(source)) for source in sources})
     refused: list[Path] = []
     for path in paths:
         try:

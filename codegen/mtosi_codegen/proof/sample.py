@@ -47,7 +47,9 @@ def sample(
         SchemaError: no or several operations or messages of that name, or schemas that repair does not make usable.
     """
     samples = Samples(sources, bindings)
-    return samples.envelope(_message(operation, messages_of(samples.services, [operation]), role), kind, seed)
+    return samples.envelope(
+        _message(operation, messages_of(samples.services, [operation], samples.findings), role), kind, seed
+    )
 
 
 class Samples:
@@ -59,6 +61,7 @@ class Samples:
 
     Attributes:
         services: those of the set.
+        findings: about the set.
 
     Raises:
         SchemaError: the schemas cannot be used even after repair.
@@ -67,7 +70,7 @@ class Samples:
     def __init__(self, sources: Sequence[Path | str], bindings: Bindings = "jms") -> None:
         with tempfile.TemporaryDirectory(prefix="mtosi-codegen-") as folder:
             mended = mend(sources, folder, bindings=bindings)
-            self.services = mended.services
+            self.services, self.findings = mended.services, mended.findings
             self._oracle = Oracle(mended.schema)
         self._stock = Stock(self._oracle)
 

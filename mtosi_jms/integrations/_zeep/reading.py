@@ -59,14 +59,14 @@ def read_document(
         SchemaError: a file that is not there or cannot be read; something remote, and no transport.
         zeep.exceptions.Error: zeep cannot read the mended copy.
     """
-    path = Path(wsdl).resolve()
+    path = Path(os.path.realpath(wsdl))
     if not path.is_file():
         raise SchemaError("no such file", file=str(wsdl))
     if isinstance(sources, str | Path):
         sources = [sources]
     with TemporaryDirectory(prefix="mtosi-zeep-") as name:
         remote, copy = _Remote(Path(name, "fetched").resolve(), transport), Path(name, "copy")
-        every = [path, *(Path(source).resolve() for source in sources)]
+        every = [path, *(Path(os.path.realpath(source)) for source in sources)]
         mended = mend(every, copy, bindings="all")
         while remote.fetch(mended, every):
             every = list(dict.fromkeys((*every, remote.folder)))

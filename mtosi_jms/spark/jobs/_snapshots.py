@@ -99,7 +99,7 @@ class Snapshot:
         try:
             document = json.loads((self.path / REPORT / _SUMMARY).read_text(encoding="utf-8"))
             return not document["rejected"] and all(found["complete"] for found in document["sequences"])
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return None
 
 

@@ -224,6 +224,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.obligation("SEC23")
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=list(HOSTILE))
 def test_hostile_texts_are_refused(text: str) -> None:
     with pytest.raises(SelectorError):
@@ -273,6 +274,7 @@ def test_like_never_goes_back(pattern: str) -> None:
     assert time.process_time() - started < 2
 
 
+@pytest.mark.obligation("SEC23")
 @given(st.text())
 def test_any_text_gives_a_selector_or_an_error_with_a_place(text: str) -> None:
     try:

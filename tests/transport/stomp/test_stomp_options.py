@@ -127,6 +127,7 @@ def test_nothing_shows_the_password() -> None:
     assert "s3cret" not in f"{addresses} {options!r}"
 
 
+@pytest.mark.obligation("SEC28")
 def test_certificates_are_checked_unless_the_caller_knows_better(tmp_path: Path) -> None:
     context = StompOptions().tls()
     assert (context.verify_mode, context.check_hostname) == (ssl.CERT_REQUIRED, True)

@@ -114,6 +114,7 @@ def test_a_listener_that_sends(tls_broker: BrokerProcess, open_stomp: Any, known
     assert [int(replies.receive(30).message.body.rstrip(b"y")) for _ in range(1_000)] == list(range(1_000))
 
 
+@pytest.mark.obligation("SEC29")
 def test_a_broker_that_stands_still(certificates: Any, open_stomp: Any, known: Any, start_broker: Any) -> None:
     """Its connection stays open: the signs of life are what shows it, over TLS as well."""
     broker = start_broker("activemq", protocols=["stomp+ssl"], tls=certificates.stores)
@@ -131,6 +132,7 @@ def test_a_broker_that_stands_still(certificates: Any, open_stomp: Any, known: A
         broker.resume()
 
 
+@pytest.mark.obligation("SEC28")
 def test_an_authority_that_is_not_ours(
     tls_broker: BrokerProcess, open_stomp: Any, known: Any, certificates: Any
 ) -> None:
@@ -138,17 +140,20 @@ def test_an_authority_that_is_not_ours(
         open_stomp(tls_broker.endpoints.url("stomp+ssl"), **known | {"ca_file": certificates("other.pem")})
 
 
+@pytest.mark.obligation("SEC28")
 def test_a_certificate_of_another_host(tls_broker: BrokerProcess, open_stomp: Any, known: Any) -> None:
     with pytest.raises(TransportError, match="made out to this host"):
         open_stomp(tls_broker.endpoints.url("stomp+ssl").replace("127.0.0.1", "localhost"), **known)
 
 
+@pytest.mark.obligation("SEC28")
 def test_no_client_certificate(tls_broker: BrokerProcess, open_stomp: Any, certificates: Any) -> None:
     """TLS 1.3 tells it late: there is a deadline all the same."""
     with pytest.raises(TransportError):
         open_stomp(tls_broker.endpoints.url("stomp+ssl"), ca_file=certificates("ca.pem"), connect_timeout=5)
 
 
+@pytest.mark.obligation("SEC28")
 def test_no_tls_where_it_is_wanted(tls_broker: BrokerProcess, open_stomp: Any) -> None:
     url = tls_broker.endpoints.url("stomp+ssl").replace("stomp+ssl:", "stomp:")
     with pytest.raises(TransportError):
