@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mtosi_jms.errors import ConfigError
-from mtosi_jms.jms import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
+from mtosi_jms.jms import Destination, FrozenMap, Queue, TemporaryQueue, TemporaryTopic, Topic
 from mtosi_jms.jms.message import (
     INT_MAX,
     INT_MIN,
@@ -226,3 +226,23 @@ def test_destination_names_are_plain_text(name: str) -> None:
 def test_a_destination_is_of_some_kind() -> None:
     with pytest.raises(ConfigError, match="Queue, a Topic"):
         Destination("x")
+
+
+MAP = FrozenMap({"b": 1, "a": 2})
+
+
+def test_it_is_the_mapping_that_it_was_made_of() -> None:
+    assert list(MAP) == list(MAP.keys()) == ["b", "a"]
+    assert list(MAP.values()) == [1, 2]
+    assert list(MAP.items()) == [("b", 1), ("a", 2)]
+    assert "a" in MAP
+    assert "c" not in MAP
+    assert MAP == {"a": 2, "b": 1}
+    assert {**MAP} == {"b": 1, "a": 2}
+    assert hash(MAP) == hash(FrozenMap({"a": 2, "b": 1}))
+
+
+@pytest.mark.parametrize("view", [MAP, MAP.keys(), MAP.values(), MAP.items()])
+@pytest.mark.parametrize("change", ["pop", "clear", "update", "setdefault", "add", "discard"])
+def test_no_view_has_a_way_to_change_it(view: Any, change: str) -> None:
+    assert not hasattr(view, change)

@@ -1,4 +1,4 @@
-"""Wildcards on the fast path of reading: objects that have one and do not use it, and objects that do."""
+"""Wildcards on the fast path of reading, and kept XML whose namespace is a relative URI."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from mtosi_jms.namespaces import COI
 from mtosi_jms.stubs.fmw.coi import CommonObjectInfoType
 from mtosi_jms.stubs.fmw.gen import AnyListType
 from mtosi_jms.stubs.nrf import ctp, eh, eq, ftp, me, ptp, tl
-from mtosi_jms.xmlbind import RawXml, XmlWarning, decode, encode
+from mtosi_jms.xmlbind import RawXml, XmlWarning, decode, encode, parse_xml
 from mtosi_jms.xmlbind._fast import is_plain
 from mtosi_jms.xmlbind.columns import plan_of
 
@@ -68,3 +68,21 @@ def test_more_than_it_takes_is_kept_and_reported() -> None:
     found = decode(twice, me.Me, warnings=warnings)
     assert [warning.rule for warning in warnings] == ["repeated"]
     assert (len(found.any_), len(found.unknown_elements())) == (1, 1)
+
+
+XSI = 'xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"'
+DOCUMENT = f'<a xmlns="urn:a" xmlns:v="vendor.v1" {XSI}><b xsi:type="v:T">x</b> tail<c><v:d/></c><e k="1"/></a>'
+
+
+@pytest.mark.parametrize(
+    ("position", "xml"),
+    [
+        (0, f'<b xmlns="urn:a" xmlns:v="vendor.v1" {XSI} xsi:type="v:T">x</b>'),
+        (1, '<c xmlns="urn:a"><v:d xmlns:v="vendor.v1"></v:d></c>'),
+        (2, '<e xmlns="urn:a" k="1"></e>'),
+    ],
+)
+def test_the_element_is_kept_with_what_it_needs(position: int, xml: str) -> None:
+    kept = RawXml.from_element(parse_xml(DOCUMENT)[position])
+    assert kept.xml.decode() == xml
+    assert RawXml(kept.xml) == kept
