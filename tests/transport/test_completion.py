@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mtosi_jms.errors import ConfigError, IllegalStateError, TransportError
+from mtosi_jms.errors import IllegalStateError, TransportError
 from mtosi_jms.jms.message import JmsMessage
 from mtosi_jms.transport import SendRules, connect
 from mtosi_jms.transport._completion import Completions, FutureListener
@@ -184,22 +184,6 @@ def test_the_thread_ends_with_the_session(completions: Completions, request: pyt
     thread.join()
     with pytest.raises(IllegalStateError, match="closed"):
         completions.begin(message, Noted())
-
-
-@pytest.mark.parametrize(
-    ("option", "value"),
-    [
-        ("completion_timeout", 0),
-        ("completion_timeout", True),
-        ("completion_timeout", "30"),
-        ("completion_timeout", float("nan")),
-        ("strict_2012", 1),
-        ("on_completion_error", "log"),
-    ],
-)
-def test_options_of_the_wrong_kind(option: str, value: object) -> None:
-    with pytest.raises(ConfigError, match=option):
-        connect("memory:send-rules", **{option: value})
 
 
 def test_the_options_reach_the_sessions() -> None:

@@ -126,15 +126,16 @@ def test_another_destination_waits_its_turn(bounded: MemoryConnection, patience:
     assert after.result(patience).destination == other
 
 
+@pytest.mark.parametrize("send", ["send", "send_async"])
 def test_many_senders_and_one_receiver_lose_nothing(
-    bounded: MemoryConnection, background: Background, patience: float
+    bounded: MemoryConnection, background: Background, patience: float, send: str
 ) -> None:
-    def send(first: int) -> None:
+    def send_fifty(first: int) -> None:
         with bounded.session() as session:
             for number in range(first, first + 50):
-                session.send_async(QUEUE, numbered(number))
+                getattr(session, send)(QUEUE, numbered(number))
 
-    senders = [background(lambda first=first: send(first)) for first in (0, 50, 100)]
+    senders = [background(lambda first=first: send_fifty(first)) for first in (0, 50, 100)]
     found = received(bounded, 150, patience)
     for sender in senders:
         sender.result(patience)

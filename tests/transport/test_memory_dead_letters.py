@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from mtosi_jms.errors import ConfigError
-from mtosi_jms.jms import Queue, TemporaryQueue, Topic
+from mtosi_jms.jms import Queue, Topic
 from mtosi_jms.jms.message import JmsMessage, is_property_name
 from mtosi_jms.testing import ManualClock
 from mtosi_jms.transport import connect
@@ -90,18 +89,6 @@ def test_a_full_dead_letter_queue_takes_more() -> None:
         for _ in range(3):
             park(connection, JmsMessage())
         assert connection.provider.depth(DLQ) == 3
-
-
-@pytest.mark.parametrize("most", [0, -1, True, "3", 1.5])
-def test_max_deliveries_is_a_number(most: object) -> None:
-    with pytest.raises(ConfigError, match="max_deliveries"):
-        connect("memory:bad-deliveries", max_deliveries=most)
-
-
-@pytest.mark.parametrize("queue", [Topic("t"), TemporaryQueue("t"), 5, ""], ids=str)
-def test_the_dead_letter_queue_is_an_administered_queue(queue: object) -> None:
-    with pytest.raises(ConfigError, match="queue"):
-        connect("memory:bad-dead-letter", dead_letter=queue)
 
 
 def test_the_options_of_connect() -> None:

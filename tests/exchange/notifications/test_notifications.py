@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
@@ -32,35 +32,15 @@ from mtosi_jms.stubs.fmw.hbt import Heartbeat
 from mtosi_jms.stubs.fmw.nam import name
 from mtosi_jms.stubs.fmw.notmsg import Notify, NotifyMessage
 from mtosi_jms.stubs.nra.alm import Alarm, AlarmType
-from mtosi_jms.stubs.nra.com import AcknowledgeIndicationType, PerceivedSeverityType
+from mtosi_jms.stubs.nra.com import PerceivedSeverityType
 from mtosi_jms.stubs.nrb.rscavc import ResourceAttributeValueChange
 from mtosi_jms.stubs.nrb.rscoc import ResourceObjectCreation
 from mtosi_jms.stubs.nrb.rscodel import ResourceObjectDeletion
 from mtosi_jms.stubs.nrb.rscodis import ResourceObjectDiscovery
 from mtosi_jms.stubs.nrb.rscsc import ResourceStateChange
-from mtosi_jms.testing import ManualClock, connect_privately
 from mtosi_jms.validation import SchemaSet, Validator
 
-TOPICS = {"Inventory": "jms/InventoryTopic", "Fault": "jms/FaultTopic", "Protection": "jms/ProtectionTopic"}
-NAMES = {
-    "jms/EmsOS": "queue:EMS",
-    "jms/InventoryTopic": "topic:INVENTORY",
-    "jms/FaultTopic": "topic:FAULT",
-    "jms/ProtectionTopic": "topic:PROTECTION",
-}
 DAY, HALF_HOUR = 86_400_000, 1_800_000
-
-
-@pytest.fixture
-def connection() -> Iterator[Any]:
-    with connect_privately(NAMES) as made:
-        yield made
-
-
-@pytest.fixture
-def publisher(connection: Any) -> Iterator[Publisher]:
-    with Publisher(connection, TOPICS, sender_uri="jms/EmsOS") as made:
-        yield made
 
 
 def subscribe(connection: Any, destination: Any, **options: Any) -> Subscriber:
@@ -69,18 +49,6 @@ def subscribe(connection: Any, destination: Any, **options: Any) -> Subscriber:
 
 def events(subscriber: Subscriber) -> list[Any]:
     return [received.event for received in subscriber]
-
-
-def alarm(**fields: Any) -> Alarm:
-    return Alarm(
-        **{
-            "object_name": name("MD=EMS1/ME=NE-7"),
-            "object_type": "ME",
-            "perceived_severity": PerceivedSeverityType.CRITICAL,
-            "acknowledge_indication": AcknowledgeIndicationType.UNACKNOWLEDGED,
-            **fields,
-        }
-    )
 
 
 @pytest.mark.obligation("O7a", "O7b", "O10a", "C21", "C29")
@@ -92,7 +60,7 @@ def alarm(**fields: Any) -> Alarm:
         (ResourceObjectDiscovery(), "INVENTORY", "ObjectDiscovery", DAY),
         (ResourceAttributeValueChange(object_type="ME"), "INVENTORY", "AttributeValueChange", DAY),
         (ResourceStateChange(object_type="ME"), "INVENTORY", "StateChange", DAY),
-        (alarm(), "FAULT", "AlarmInformation", HALF_HOUR),
+        (Alarm(object_type="ME"), "FAULT", "AlarmInformation", HALF_HOUR),
     ],
     ids=lambda value: (
         type(value).__name__ if isinstance(value, object) and not isinstance(value, str | int) else str(value)
@@ -109,7 +77,7 @@ def test_events_go_to_the_topic_of_their_category(
 
 
 @pytest.mark.obligation("R9a", "R19", "C13", "C30")
-def test_a_notification_as_it_goes_out(publisher: Publisher) -> None:
+def test_a_notification_as_it_goes_out(publisher: Publisher, alarm: Any) -> None:
     """R13a, C13: no reply address, no correlation id; the configured attributes of Table 4 and no others."""
     sent = publisher.publish(alarm())
     properties = dict(sent.properties)
@@ -133,7 +101,7 @@ def test_a_notification_as_it_goes_out(publisher: Publisher) -> None:
     assert (envelope.body.topic, len(envelope.body.message.common_event_information)) == ("FAULT", 1)
 
 
-def test_what_is_published_is_valid(publisher: Publisher) -> None:
+def test_what_is_published_is_valid(publisher: Publisher, alarm: Any) -> None:
     validator = Validator(SchemaSet.load())
     now = dt.datetime(2026, 5, 4, 12, 0, tzinfo=dt.UTC)
     published = [
@@ -149,10 +117,12 @@ def test_what_is_published_is_valid(publisher: Publisher) -> None:
 @pytest.mark.parametrize(
     "chosen", [frozenset[str](), frozenset({"objectName"}), frozenset({"EventType", "sourceTime"})]
 )
-def test_the_profile_says_which_attributes_become_properties(chosen: frozenset[str], connection: Any) -> None:
+def test_the_profile_says_which_attributes_become_properties(
+    chosen: frozenset[str], connection: Any, alarm: Any, topics: Any
+) -> None:
     """R9a, R19, R20b."""
     profile = BindingProfile(filter_properties=chosen)
-    publisher = Publisher(connection, TOPICS, sender_uri="jms/EmsOS", profile=profile)
+    publisher = Publisher(connection, topics, sender_uri="jms/EmsOS", profile=profile)
     sent = publisher.publish(alarm(source_time=dt.datetime(2026, 5, 4, 12, 0, tzinfo=dt.UTC)))
     table4 = {f"MTOSI_{attribute}" for attribute in chosen}
     table2 = {
@@ -168,13 +138,13 @@ def test_the_profile_says_which_attributes_become_properties(chosen: frozenset[s
 
 
 @pytest.mark.obligation("C29")
-def test_figure_10_routes_state_changes_to_faults(connection: Any) -> None:
-    publisher = Publisher(connection, TOPICS, sender_uri="jms/EmsOS", profile=BindingProfile(topic_routing="figure10"))
+def test_figure_10_routes_state_changes_to_faults(connection: Any, topics: Any) -> None:
+    publisher = Publisher(connection, topics, sender_uri="jms/EmsOS", profile=BindingProfile(topic_routing="figure10"))
     assert publisher.publish(ResourceStateChange(object_type="ME")).destination == Topic("FAULT")
 
 
 @pytest.mark.obligation("C29")
-def test_events_of_no_category_go_where_the_caller_says(publisher: Publisher) -> None:
+def test_events_of_no_category_go_where_the_caller_says(publisher: Publisher, alarm: Any) -> None:
     """C29."""
     for event in (Heartbeat(), FileTransferStatus()):
         with pytest.raises(ConfigError, match="belongs to no category"):
@@ -184,7 +154,7 @@ def test_events_of_no_category_go_where_the_caller_says(publisher: Publisher) ->
     assert publisher.publish(alarm(), category="Inventory").destination == Topic("INVENTORY")
 
 
-def test_what_cannot_be_published(publisher: Publisher, connection: Any) -> None:
+def test_what_cannot_be_published(publisher: Publisher, connection: Any, alarm: Any) -> None:
     with pytest.raises(ConfigError, match="AlarmType is a type, not an event"):
         publisher.publish(AlarmType(perceived_severity=PerceivedSeverityType.MAJOR, acknowledge_indication=None))  # type: ignore[arg-type]
     with pytest.raises(EncodeError):
@@ -213,30 +183,15 @@ def test_publishers_that_cannot_be(connection: Any) -> None:
 
 
 @pytest.mark.obligation("C13")
-def test_literal_rule_16_for_notifications(connection: Any) -> None:
+def test_literal_rule_16_for_notifications(connection: Any, alarm: Any, topics: Any) -> None:
     """C13: by the letter, the sender's destination stands in JMSReplyTo of everything."""
     profile = BindingProfile.preset("literal")
-    sent = Publisher(connection, TOPICS, sender_uri="jms/EmsOS", profile=profile).publish(alarm())
+    sent = Publisher(connection, topics, sender_uri="jms/EmsOS", profile=profile).publish(alarm())
     assert sent.reply_to == Queue("EMS")
 
 
-def test_persistent_notifications_carry_an_id_of_ours(connection: Any) -> None:
-    profile = BindingProfile(delivery_mode=DeliveryMode.PERSISTENT)
-    publisher = Publisher(connection, TOPICS, sender_uri="jms/EmsOS", profile=profile)
-    first, second = publisher.publish(alarm()), publisher.publish(alarm())
-    assert first.delivery_mode is DeliveryMode.PERSISTENT
-    assert first.properties["MTOSIX_messageId"] != second.properties["MTOSIX_messageId"]
-
-
-@pytest.mark.obligation("R7", "R8")
-def test_nothing_is_sent_before_the_first_event(connection: Any) -> None:
-    """R7, R8: no registration, no subscribe message."""
-    with subscribe(connection, "jms/FaultTopic"), Publisher(connection, TOPICS, sender_uri="jms/EmsOS"):
-        assert connection.provider.held() == 0
-
-
 @pytest.mark.obligation("F10", "P25", "P34")
-def test_figure_10_two_topics_two_subscribers(connection: Any, publisher: Publisher) -> None:
+def test_figure_10_two_topics_two_subscribers(connection: Any, publisher: Publisher, alarm: Any) -> None:
     """F10, P34: four receipts for a pair of events."""
     subscribers = [subscribe(connection, topic) for _ in range(2) for topic in ("jms/InventoryTopic", "jms/FaultTopic")]
     publisher.publish(ResourceObjectCreation(object_type="ME"))
@@ -246,17 +201,17 @@ def test_figure_10_two_topics_two_subscribers(connection: Any, publisher: Publis
 
 
 @pytest.mark.obligation("O11")
-def test_several_publishers_share_a_topic(connection: Any) -> None:
+def test_several_publishers_share_a_topic(connection: Any, alarm: Any, topics: Any) -> None:
     """O11."""
     subscriber = subscribe(connection, "jms/FaultTopic")
     for sender in ("A", "B"):
-        Publisher(connection, TOPICS, sender_uri=sender).publish(alarm())
+        Publisher(connection, topics, sender_uri=sender).publish(alarm())
     headers = [envelope.header for _, envelope, _ in subscriber]
     assert [header.sender_uri for header in headers if header is not None] == ["A", "B"]
 
 
 @pytest.mark.obligation("O12a", "O2")
-def test_notifications_over_a_queue(connection: Any) -> None:
+def test_notifications_over_a_queue(connection: Any, alarm: Any) -> None:
     """O12a: each goes to one of the subscribers, and waits for one."""
     publisher = Publisher(connection, {"Fault": Queue("ALARMS")}, sender_uri="jms/EmsOS")
     publisher.publish(alarm())
@@ -265,40 +220,12 @@ def test_notifications_over_a_queue(connection: Any) -> None:
     assert sum(len(list(subscriber)) for subscriber in both) == 2
 
 
-def test_late_subscribers_of_a_topic_miss_what_was_before(connection: Any, publisher: Publisher) -> None:
-    """P8."""
-    publisher.publish(alarm())
-    assert list(subscribe(connection, "jms/FaultTopic")) == []
-
-
-def test_what_has_expired_does_not_arrive() -> None:
-    clock = ManualClock(1_700_000_000)
-    with connect_privately(NAMES, clock=clock) as connection:
-        subscriber = subscribe(connection, "jms/FaultTopic")
-        other = subscribe(connection, "jms/InventoryTopic")
-        publisher = Publisher(connection, TOPICS, sender_uri="jms/EmsOS")
-        publisher.publish(alarm())
-        publisher.publish(ResourceObjectCreation(object_type="ME"))
-        clock.advance(3600)
-        assert list(subscriber) == []
-        assert len(list(other)) == 1
-
-
 def message_of(*events: Any, header: bool = True) -> bytes:
     body = Notify(topic="T", message=NotifyMessage(common_event_information=list(events)))
     return Envelope(header=Header(activity_name="notify") if header else None, body=body).encode()
 
 
-@pytest.mark.obligation("C30")
-def test_several_events_in_one_message_come_one_by_one(connection: Any) -> None:
-    """C30."""
-    subscriber = subscribe(connection, "jms/FaultTopic")
-    body = message_of(alarm(), ResourceObjectCreation(object_type="ME"), alarm())
-    connection.session().send(Topic("FAULT"), JmsMessage(body=body))
-    assert [type(event).__name__ for event in events(subscriber)] == ["Alarm", "ResourceObjectCreation", "Alarm"]
-
-
-def test_messages_that_cannot_be_read_go_to_the_hook(connection: Any, publisher: Publisher) -> None:
+def test_messages_that_cannot_be_read_go_to_the_hook(connection: Any, publisher: Publisher, alarm: Any) -> None:
     errors: list[Exception] = []
     subscriber = subscribe(connection, "jms/FaultTopic", on_error=errors.append)
     session = connection.session()
@@ -310,7 +237,9 @@ def test_messages_that_cannot_be_read_go_to_the_hook(connection: Any, publisher:
     assert [type(error) for error in errors] == [MalformedXmlError, EnvelopeError, EnvelopeError, MalformedXmlError]
 
 
-def test_without_a_hook_they_are_raised_and_iteration_may_go_on(connection: Any, publisher: Publisher) -> None:
+def test_without_a_hook_they_are_raised_and_iteration_may_go_on(
+    connection: Any, publisher: Publisher, alarm: Any
+) -> None:
     subscriber = subscribe(connection, "jms/FaultTopic")
     connection.session().send(Topic("FAULT"), JmsMessage(body=b"<torn"))
     publisher.publish(alarm())
@@ -320,7 +249,7 @@ def test_without_a_hook_they_are_raised_and_iteration_may_go_on(connection: Any,
     assert connection.provider.held() == 0
 
 
-def test_what_is_no_notification_is_handed_out_as_it_is(connection: Any) -> None:
+def test_what_is_no_notification_is_handed_out_as_it_is(connection: Any, alarm: Any) -> None:
     subscriber = subscribe(connection, "jms/FaultTopic")
     body = message_of(alarm()).replace(b"http://www.tmforum.org/mtop/fmw/xsd/notmsg/v1", b"urn:other")
     connection.session().send(Topic("FAULT"), JmsMessage(body=body))
@@ -329,7 +258,7 @@ def test_what_is_no_notification_is_handed_out_as_it_is(connection: Any) -> None
 
 
 def test_a_subscriber_that_waits_gets_what_comes(
-    connection: Any, publisher: Publisher, background: Callable[..., Future[Any]], patience: float
+    connection: Any, publisher: Publisher, background: Callable[..., Future[Any]], patience: float, alarm: Any
 ) -> None:
     subscriber = Subscriber(connection, "jms/FaultTopic")
     received = background(lambda: next(subscriber))
@@ -347,7 +276,9 @@ def test_closing_ends_the_iteration(connection: Any, background: Callable[..., F
     assert connection.consumers(Topic("FAULT")) == 0
 
 
-def test_a_time_out_ends_the_iteration_and_not_the_subscription(connection: Any, publisher: Publisher) -> None:
+def test_a_time_out_ends_the_iteration_and_not_the_subscription(
+    connection: Any, publisher: Publisher, alarm: Any
+) -> None:
     subscriber = Subscriber(connection, "jms/FaultTopic", timeout=0.01)
     assert list(subscriber) == []
     publisher.publish(alarm())
@@ -362,7 +293,7 @@ def test_subscribers_that_cannot_be(connection: Any) -> None:
     assert connection.consumers(Topic("FAULT")) == 0
 
 
-def test_every_message_is_landed(tmp_path: Path, connection: Any, publisher: Publisher) -> None:
+def test_every_message_is_landed(tmp_path: Path, connection: Any, publisher: Publisher, alarm: Any) -> None:
     """Unreadable ones too; all are in the acknowledgement log."""
     errors: list[Exception] = []
     with DurableLanding(tmp_path / "landing", ack_log=tmp_path / "ack.jsonl") as landing:
@@ -376,7 +307,7 @@ def test_every_message_is_landed(tmp_path: Path, connection: Any, publisher: Pub
     assert len(errors) == 1
 
 
-def test_a_message_that_cannot_be_landed_is_delivered_again(connection: Any, publisher: Publisher) -> None:
+def test_a_message_that_cannot_be_landed_is_delivered_again(connection: Any, publisher: Publisher, alarm: Any) -> None:
     class Failing:
         failures = 1
 
