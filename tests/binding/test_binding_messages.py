@@ -238,7 +238,7 @@ def test_what_is_no_envelope(body: bytes, error: type[Exception]) -> None:
         from_jms(JmsMessage(body=body))
 
 
-@pytest.mark.parametrize("size", [10**5000, -1])
+@pytest.mark.parametrize("size", [10**5000, -1], ids=["huge", "negative"])
 def test_a_batch_size_that_no_property_can_hold(size: int) -> None:
     with pytest.raises(HeaderError, match="R15c"):
         to_jms(request(requested_batch_size=size), BODY, names=NAMES)
