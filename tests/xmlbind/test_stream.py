@@ -5,8 +5,6 @@ from __future__ import annotations
 import gzip
 import io
 import re
-import subprocess
-import sys
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
@@ -167,72 +165,3 @@ def test_sources_that_cannot_be_read(tmp_path: Path) -> None:
         list(xmlbind.iter_decode(tmp_path / "none.xml", Me))
     with pytest.raises(ConfigError, match="binary"):
         list(xmlbind.iter_decode(io.StringIO("<a/>"), Me))  # type: ignore[arg-type]
-
-
-_MEASURE = """
-import re, sys
-from mtosi_jms import xmlbind
-from mtosi_jms.stubs.nrf.me import ManagedElementType
-from mtosi_jms.stubs.nrf import invdata
-kind, size = sys.argv[1], int(sys.argv[2])
-SPACES = " ".join(f'xmlns:{p}="http://www.tmforum.org/mtop/{n}/v1"' for p, n in dict(
-    mer="mri/xsd/mer", rir="mri/xsd/rir", inv="nrf/xsd/invdata", me="nrf/xsd/me", coi="fmw/xsd/coi", nam="fmw/xsd/nam",
-).items())
-NAME = "<coi:name><nam:rdn><nam:type>ME</nam:type><nam:value>%d</nam:value></nam:rdn></coi:name>"
-if kind == "flat":
-    cls = ManagedElementType
-    item = "<me:me>" + NAME + "<me:location>" + "x" * 200 + "</me:location></me:me>\\n"
-    head = "<mer:getAllManagedElementsResponse %s><mer:meList>" % SPACES
-    tail = "</mer:meList></mer:getAllManagedElementsResponse>"
-else:
-    cls = invdata.ManagedElementInventoryType
-    item = "<inv:meInv><inv:meNm>%d</inv:meNm><inv:meAttrs><me:location>" + "x" * 300
-    item += "</me:location></inv:meAttrs></inv:meInv>\\n"
-    head = "<rir:getInventoryResponse %s><rir:inventoryData><inv:mdList><inv:md>" % SPACES
-    head += "<inv:mdNm>d</inv:mdNm><inv:meList>"
-    tail = "</inv:meList></inv:md></inv:mdList></rir:inventoryData></rir:getInventoryResponse>"
-if kind == "odd":
-    item = item.replace("<inv:meAttrs>", "<inv:new/><inv:meAttrs>")
-
-class Document:
-    '''Makes the document while it is read: it is nowhere whole.'''
-    def __init__(self):
-        self.left, self.number, self.buffer = size, 0, head
-    def read(self, count):
-        while len(self.buffer) < count and self.left > 0:
-            text = item % self.number
-            self.number += 1
-            self.left -= len(text)
-            self.buffer += text
-            if self.left <= 0:
-                self.buffer += tail
-        out, self.buffer = self.buffer[:count], self.buffer[count:]
-        return out.encode()
-
-class Counting(list):
-    def append(self, item):
-        pass
-
-document = Document()
-found = sum(1 for _ in xmlbind.iter_decode(document, cls, warnings=Counting()))
-assert found == document.number, (found, document.number)
-peak = int(re.search(r"VmHWM:\\s+(\\d+) kB", open("/proc/self/status").read()).group(1)) // 1024
-print(found, peak)
-"""
-
-
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the peak of memory is read from /proc")
-@pytest.mark.parametrize("megabytes", [8, pytest.param(24, marks=pytest.mark.endurance)])
-@pytest.mark.parametrize("kind", ["flat", "nested", "odd"])
-def test_memory_does_not_grow_with_the_document(kind: str, megabytes: int) -> None:
-    def measure(size: int) -> tuple[int, int]:
-        command = [sys.executable, "-c", _MEASURE, kind, str(size)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
-        assert done.returncode == 0, done.stderr
-        found, peak = done.stdout.split()
-        return int(found), int(peak)
-
-    found, peak = measure(megabytes * 1_000_000)
-    assert found > megabytes * 1_600
-    assert peak < 150
-    assert peak - measure(2_000_000)[1] < 12

@@ -35,11 +35,19 @@ def _stream(root: Path, way: str, form: str, size: int) -> dict[str, Any]:
 
 
 @needs_proc
-@pytest.mark.parametrize("form", [pytest.param("plain", marks=pytest.mark.endurance), "gzip"])
-def test_surroundings_cost_no_memory(root: Path, form: str) -> None:
-    found = _stream(root, "iter_placed", form, 6 * MEGABYTE)
+@pytest.mark.parametrize(
+    ("way", "form"),
+    [
+        ("iter_decode", "odd"),
+        ("iter_decode", "plain"),
+        ("iter_placed", "gzip"),
+        pytest.param("iter_placed", "plain", marks=pytest.mark.endurance),
+    ],
+)
+def test_memory_does_not_grow_with_the_document(root: Path, way: str, form: str) -> None:
+    found = _stream(root, way, form, 6 * MEGABYTE)
     assert found["peak_mb"] < MOST_MB / 2
-    assert found["peak_mb"] - _stream(root, "iter_placed", form, 2 * MEGABYTE)["peak_mb"] < 15
+    assert found["peak_mb"] - _stream(root, way, form, 2 * MEGABYTE)["peak_mb"] < 15
 
 
 @pytest.mark.endurance
