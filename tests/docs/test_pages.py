@@ -1,9 +1,10 @@
-"""The pages of docs/ that run without a broker: their code prints what they say, and they name all that they must."""
+"""The pages of docs/: code that needs no broker prints what they say, commands are taken, all that must be is named."""
 
 from __future__ import annotations
 
 import inspect
 import re
+import shlex
 import tempfile
 import textwrap
 from collections.abc import Iterator
@@ -14,6 +15,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+
+from mtosi_jms.cli import parser_for
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = {"properties": "jndi.properties", "toml": "inventory-os.toml"}
@@ -165,3 +168,13 @@ def test_the_page_names_all_there_is(page: str, form: str, module: str, name: st
     forms = (form, ".{}`") if page == "consumers" else (form,)
     missing = {one for one in names if not any(written.format(one) in text for written in forms)}
     assert missing - ELSEWHERE.get(name, set()) == set()
+
+
+@pytest.mark.parametrize("path", [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))], ids=lambda one: one.stem)
+def test_the_commands_are_taken(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each line that a reader may copy, up to what a shell makes of it."""
+    monkeypatch.setenv("MTOSI_JMS_URL", "stomp://127.0.0.1:61613")  # as the pages export it
+    text = path.read_text(encoding="utf-8").replace("\\\n", " ")
+    for line in re.findall(r"^(?:\$ )?mtosi-jms (.+)$", text, re.MULTILINE):
+        words = shlex.split(re.split(r" [|>&]", line)[0], comments=True)
+        assert parser_for(words[0]).parse_args(words).command == words[0], line

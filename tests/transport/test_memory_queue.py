@@ -56,21 +56,6 @@ def test_a_message_is_looked_at_once(queue: MessageQueue, before: int) -> None:
     assert len(queue) == 990
 
 
-def test_a_view_holds_nothing_that_is_gone(queue: MessageQueue) -> None:
-    """Taken by others, discarded, or put back: all views agree."""
-    view = queue.attach("n >= 0", parse("n >= 0"))
-    entries = [numbered(number) for number in range(4)]
-    for entry in entries:
-        queue.put(entry)
-    assert queue.take(queue.all, 0) is entries[0]
-    queue.discard(4, 1)
-    assert list(view.store) == entries[2:]
-    queue.put_back([entries[0]])
-    assert list(view.store) == [entries[0], *entries[2:]]
-    assert queue.take(view, 0) is entries[0]
-    assert list(queue.all.store) == entries[2:]
-
-
 def test_a_view_goes_with_its_last_reader(queue: MessageQueue) -> None:
     counting = Counting("n > 0")
     first, second = queue.attach("a", counting), queue.attach("a", counting)
