@@ -337,3 +337,13 @@ class TestRules:
         replies = asking.temporary_queue()
         asking.send(queue, text("ask", reply_to=replies))
         assert name_of(take(asking.consumer(replies)).message) == "answer"
+
+    def test_what_is_closed_takes_no_listener(self, connection: Connection, queue: Queue, listener: Any) -> None:
+        session = connection.session()
+        consumer = session.consumer(queue)
+        consumer.close()
+        with pytest.raises(IllegalStateError, match="consumer is closed"):
+            consumer.listen(listener())
+        session.close()
+        with pytest.raises(IllegalStateError, match="session is closed"):
+            consumer.listen(listener())
