@@ -13,7 +13,7 @@ from mtosi_jms.bridge.events import Any, StructuredEvent
 from mtosi_jms.bridge.omg import BridgeRules, message_of
 from mtosi_jms.errors import ConfigError, MtosiError
 from mtosi_jms.jms.message import JmsMessage
-from mtosi_jms.spool import Outbox
+from mtosi_jms.spool import OutgoingJournal
 from mtosi_jms.transport import Backoff
 
 log = logging.getLogger(__package__)
@@ -98,7 +98,7 @@ class BridgeOptions:
     pacing: float = 0.5
     patience: float = 30.0
     watch: float = 5.0
-    outbox: Outbox | None = None
+    outbox: OutgoingJournal | None = None
     mapper: Mapper | None = None
     loss_mapper: LossMapper | None = None
     on_parked: OnParked | None = None

@@ -29,6 +29,7 @@ from mtosi_jms.errors import (
 )
 from mtosi_jms.jms import DUPLICATE_ID, Destination, JmsMessage
 from mtosi_jms.jms.ids import random_id
+from mtosi_jms.spool import OutboxPump
 from mtosi_jms.transport import Connection, Session, publish
 
 log = logging.getLogger(__package__)
@@ -49,9 +50,7 @@ class JmsSink:
         self._batches: Session | None = None
         self._transacted = False
         self._lock = threading.RLock()
-        self._stored = threading.Event()
-        self._over = threading.Event()
-        self._pump: threading.Thread | None = None
+        self._pump: OutboxPump | None = None
 
     def open(self) -> None:
         """Connects; an outbox, if there is one, sends from now on."""
@@ -59,8 +58,7 @@ class JmsSink:
             if self._options.outbox is None:
                 self._ready()
             elif self._pump is None:
-                self._pump = threading.Thread(target=self._send_stored, name="bridge-outbox", daemon=True)
-                self._pump.start()
+                self._pump = OutboxPump(self._options.outbox, self._connect, backoff=self._options.backoff)
 
     @property
     def is_ready(self) -> bool:
@@ -92,7 +90,8 @@ class JmsSink:
             if outbox is not None:
                 for message in messages:
                     outbox.put(message, self._to(message))
-                self._stored.set()
+                if self._pump is not None:
+                    self._pump.wake()
                 return
             several = len(messages) > 1 and not self._transacted
             try:
@@ -152,33 +151,10 @@ class JmsSink:
             except MtosiError as error:
                 log.debug("closing a lost connection: %s: %s", type(error).__name__, error)
 
-    def _send_stored(self) -> None:
-        failures = 0
-        outbox = self._options.outbox
-        while outbox is not None and not self._over.is_set():
-            self._stored.clear()
-            try:
-                with self._lock:
-                    session = self._ready()
-                outbox.resend(session)
-                failures = 0
-                self._stored.wait(1.0)
-            except (TransportError, IllegalStateError) as error:
-                failures += 1
-                log.warning("the outbox waits: %s: %s", type(error).__name__, error)
-                with self._lock:
-                    self._lose()
-                self._over.wait(self._options.backoff.seconds(failures))
-            except SpoolError:
-                log.exception("the outbox cannot be read")
-                self._over.wait(self._options.backoff.seconds(9))
-
     def close(self) -> None:
         """Closes; the outbox keeps its messages."""
-        self._over.set()
-        self._stored.set()
         if self._pump is not None:
-            self._pump.join()
+            self._pump.close()
         with self._lock:
             self._lose()
 

@@ -48,7 +48,7 @@ from mtosi_jms.service import SupplierBase, check_count, check_seconds
 from mtosi_jms.soap import Header, correlation_id, header_text
 from mtosi_jms.spool import InboxReceiver, IncomingJournal, give_back, handed_out, has_waited, watch_inbox
 from mtosi_jms.telemetry import Count, Role
-from mtosi_jms.transport import Connection, Consumer, Delivery, Session, redeliver
+from mtosi_jms.transport import Backoff, Connection, Consumer, Delivery, Session, redeliver
 from mtosi_jms.xmlbind import XmlObject
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ class Supplier:
         )
         self._inbox = inbox
         self._check = body_check(validate)
-        self._retry_pause = retry_pause
+        self._pauses = Backoff(retry_pause, max(retry_pause, _LAST_PAUSE), 0)
         self._transports: frozenset[str] = frozenset()
         if isinstance(services, Dispatcher):
             self._dispatcher = services
@@ -283,7 +283,7 @@ class Supplier:
                 except SpoolError as error:  # the provider still has the message, and there may be room again
                     failures += 1
                     self._report_failure("a request cannot be stored; it is delivered again", error)
-                    if self._stopped.wait(self._pause(failures)):
+                    if self._stopped.wait(self._pauses.seconds(failures)):
                         return
                     continue
                 failures = 0
@@ -318,7 +318,7 @@ class Supplier:
         """
         identifier = delivery.message.message_id or ""
         failures = self._failures.get(identifier, 0)
-        if failures and self._stopped.wait(self._pause(failures)):
+        if failures and self._stopped.wait(self._pauses.seconds(failures)):
             give_back(delivery)
             return
         if (failures or has_waited(delivery)) and 0 < delivery.message.expiration_ms <= time.time() * 1000:
@@ -344,10 +344,6 @@ class Supplier:
     def _processing(self, message: JmsMessage) -> AbstractContextManager[object]:
         telemetry = self.connection.telemetry
         return _UNHEARD if telemetry is None else telemetry.process(message, self.destination)
-
-    def _pause(self, failures: int) -> float:
-        """Return the seconds to wait after so many failures in a row, at least 1."""
-        return float(min(self._retry_pause * 2 ** min(failures - 1, 16), _LAST_PAUSE))
 
     def _end(self, session: Session) -> None:
         with self._lock:

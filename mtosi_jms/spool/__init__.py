@@ -39,6 +39,7 @@ from mtosi_jms.spool._landing import (
     scan,
 )
 from mtosi_jms.spool._outbox import Outbox
+from mtosi_jms.spool._pump import OutboxPump
 from mtosi_jms.spool._rescue import Verification, verify_folder
 from mtosi_jms.spool._store import DeadMessage, StoredMessage
 from mtosi_jms.spool._watched import watch_inbox, watch_outbox
@@ -58,6 +59,7 @@ __all__ = [
     "Leftover",
     "Listing",
     "Outbox",
+    "OutboxPump",
     "OutgoingJournal",
     "Spool",
     "SpoolEntry",

@@ -198,7 +198,7 @@ class Outbox(Closeable):
         """
         stored = self.put(message, destination)
         with self._sending:
-            sent = self._flush(session, _key_of(stored))
+            sent = self._flush(session, stored)
             if sent is None and self._store.read("SELECT 1 FROM message WHERE key = ?", _key_of(stored)):
                 raise TransportError(f"{destination}: an earlier message for it is refused; this one waits behind it")
             return sent or stored
@@ -214,8 +214,9 @@ class Outbox(Closeable):
             self._flush(session, None)
             return self.sent - before
 
-    def _flush(self, session: Sender, until: str | None) -> JmsMessage | None:
-        """Sends the waiting messages, up to the one with a key, which is returned as sent."""
+    def _flush(self, session: Sender, last: JmsMessage | None) -> JmsMessage | None:
+        """Sends the waiting messages, up to the one that was stored just now, which is returned as sent."""
+        until = None if last is None else _key_of(last)
         refused: set[str] = set()  # destinations whose next message waits for another attempt
         self._last_skipped = 0
         for number, key, destination, attempts, next_ms in self._waiting():
@@ -223,7 +224,7 @@ class Outbox(Closeable):
                 refused.add(destination)
                 self._last_skipped = number
                 continue
-            message = self._in_time(number, key)
+            message = self._in_time(number, key, last if key == until else None)
             if message is None:
                 continue
             if message.destination is None:
@@ -290,13 +291,16 @@ class Outbox(Closeable):
     def _remove(self, key: str, *, sync: bool) -> None:
         self._store.change("DELETE FROM message WHERE key = ?", key, sync=sync)
 
-    def _in_time(self, number: int, key: str) -> JmsMessage | None:
-        """Returns a message with its remaining time to live; None if no time is left or it cannot be read."""
+    def _in_time(self, number: int, key: str, known: JmsMessage | None) -> JmsMessage | None:
+        """Returns a message with its remaining time to live; None if no time is left or it cannot be read.
+
+        What is known is not read and decoded again.
+        """
         with self._store.lock:
             found = self._store.read("SELECT since_ms FROM message WHERE number = ? AND key = ?", number, key)
             if not found:  # withdrawn meanwhile
                 return None
-            message = self._store.sound_message(number, key)
+            message = known or self._store.sound_message(number, key)
         if message is None or not message.time_to_live_ms:
             return message
         left = message.time_to_live_ms - max(self._store.now_ms() - found[0][0], 0)

@@ -125,16 +125,13 @@ def incoming(
     resolve: Callable[[str], Destination | None],
     retype: Retype,
 ) -> JmsMessage:
-    (
-        """Build the JMS message from a MESSAGE frame.
+    """Build the JMS message from a MESSAGE frame.
 
     Ignores header values that make no sense: one sender's bad message must not stop the messages of other senders.
 
     `resolve` maps a `reply-to` header to one of our own temporary destinations, or to None. `retype` gives properties
     their types.
     """
-        ""
-    )
     message_type = dialect.message_type(headers)
     if message_type is MessageType.TEXT:
         body = from_wire(body, references=dialect.references)
