@@ -17,6 +17,8 @@ from typing import Any, Literal
 
 import pytest
 
+pytest.importorskip("mtosi_jms.spark", reason="the extra spark is not installed")
+
 from mtosi_jms.binding import BindingProfile
 from mtosi_jms.errors import MtosiError
 from mtosi_jms.exchange.messages import read_reply

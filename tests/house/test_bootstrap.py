@@ -21,8 +21,5 @@ def test_the_generator_makes_the_stubs_of_a_checkout_without_any(root: Path, tmp
         text=True,
     )
     assert done.returncode == 0, done.stderr
-    made = tmp_path / "mtosi_jms" / "stubs"
-    names = sorted(str(file.relative_to(made)) for file in made.rglob("*.py"))
-    shipped = root / "mtosi_jms" / "stubs"
-    assert names == sorted(str(file.relative_to(shipped)) for file in shipped.rglob("*.py"))
-    assert all((made / name).read_bytes() == (shipped / name).read_bytes() for name in names)
+    for shipped in (root / "mtosi_jms" / "stubs").rglob("*.py"):
+        assert (tmp_path / shipped.relative_to(root)).read_bytes() == shipped.read_bytes()
