@@ -235,14 +235,13 @@ def page() -> str:
     for _, here, there in between_layers():
         edges[here].add(there)
     order = textwrap.fill(" < ".join(LAYERS), 110, initial_indent="    ", subsequent_indent="      ")
-    lines = [order, "", "| package | purpose | imports |", "|---|---|---|"]
+    lines = [order, "", "| package | purpose |", "|---|---|"]
     for name in LAYERS:
         modules = [module for module in RUNTIME if layer(module) == name]
         if modules and not name.startswith("stubs"):
             room = f"mtosi_jms.{name.replace('/', '.')}"
             room = room if room in MODULES else modules[0]
-            targets = ", ".join(sorted(edges[name], key=RANK.__getitem__))
-            lines.append(f"| [`{name}`](../{place(room)}) | {summary(room)} | {targets} |")
+            lines.append(f"| [`{name}`](../{place(room)}) | {summary(room)} |")
     return _with(PAGE, "layers", lines)
 
 
