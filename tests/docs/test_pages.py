@@ -52,11 +52,11 @@ RUNS = {
         "jms://aserver/mtosi/ManagedElementRetrieval\nqueue:EMS.OS\n",
     ),
     "exchanges": Run(
-        11,
+        10,
         "MD=EMS1/ME=NE-2\nMD=EMS1/ME=NE-1\nMD=EMS1/ME=NE-2\nMD=EMS1/ME=NE-3\nMD=EMS1/ME=NE-4\nMD=EMS1/ME=NE-5\n"
         "[2, 2, 1]\nMD=EMS1/ME=NE-1\ncase 4711 []\nfirst reply\n"
         "nobody consumes queue:NOBODY: is the supplier running, and is this its destination?\n"
-        "entityNotFound - there is no MD=EMS1/ME=NE-99\n[3, 3, 1]\n1 3\n2 3\n3 1\n7\n"
+        "entityNotFound - there is no MD=EMS1/ME=NE-99\n[3, 3, 1]\n1 3\n2 3\n3 1\n"
         "GZIP TAR elements.tar.gz\n5 objects\n3 documents\n3 3\n",
         not_shown="MD=EMS1/ME=NE-",
     ),

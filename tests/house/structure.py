@@ -15,7 +15,6 @@ import inspect
 import re
 import textwrap
 import tomllib
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -231,9 +230,6 @@ def summary(module: str) -> str:
 
 def page() -> str:
     """docs/architecture.md with the layers and packages as they are."""
-    edges: dict[str, set[str]] = defaultdict(set)
-    for _, here, there in between_layers():
-        edges[here].add(there)
     order = textwrap.fill(" < ".join(LAYERS), 110, initial_indent="    ", subsequent_indent="      ")
     lines = [order, "", "| package | purpose |", "|---|---|"]
     for name in LAYERS:
