@@ -241,10 +241,10 @@ class _Work:
             raise
         except BaseException:
             also = f"; {len(self._sent):,} of them may still be where they were as well" if self._sent else ""
-            self._report(terminal.problem, f"{also}; the others are where they were")
+            self._report(terminal.problem, f"{also}; the other messages are unchanged")
             raise
         if stopped:
-            self._report(terminal.problem, "; then it was stopped, and the others are where they were")
+            self._report(terminal.problem, "; then it was stopped, and the other messages are unchanged")
         else:
             self._report(terminal.note if self._args.json else terminal.say, "")
         return not stopped

@@ -182,7 +182,7 @@ class Requestor(Closeable):
         """The same requestor for coroutines; blocking callers and any number of event loops may share it."""
         if self._aio is not None:
             return self._aio
-        from mtosi_jms.exchange._aio_requestor import AsyncRequestor  # asyncio is not there for who does not use it
+        from mtosi_jms.exchange._aio_requestor import AsyncRequestor  # programs without coroutines do not load asyncio
 
         with self._making:
             if self._aio is None:
