@@ -15,6 +15,7 @@ import inspect
 import re
 import textwrap
 import tomllib
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
