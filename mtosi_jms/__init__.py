@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from mtosi_jms.exchange import Dispatcher, Requestor, Supplier
     from mtosi_jms.jms import JmsMessage, NamingContext, Queue, Topic
     from mtosi_jms.notifications import Publisher, Subscriber
-    from mtosi_jms.patterns import Limits
+    from mtosi_jms.patterns import Timeouts
     from mtosi_jms.service import CallOptions, RequestContext
     from mtosi_jms.spool import DurableLanding, Inbox, Outbox
     from mtosi_jms.transport import connect
@@ -48,7 +48,6 @@ __all__ = [
     "Inbox",
     "IncompleteBatchError",
     "JmsMessage",
-    "Limits",
     "MtosiError",
     "MtosiFault",
     "NamingContext",
@@ -60,6 +59,7 @@ __all__ = [
     "Requestor",
     "Subscriber",
     "Supplier",
+    "Timeouts",
     "Topic",
     "TransportError",
     "UnknownOutcomeError",
@@ -79,7 +79,7 @@ _HOMES: Final = {
     "Inbox": "spool",
     "IncompleteBatchError": "errors",
     "JmsMessage": "jms",
-    "Limits": "patterns",
+    "Timeouts": "patterns",
     "MtosiError": "errors",
     "MtosiFault": "errors",
     "NamingContext": "jms",

@@ -55,10 +55,12 @@ def _bound(value: float, unit: str, door: str, counts: str, *options: str) -> An
 class Bounds:
     """The defaults; `table` says what each counts."""
 
-    xml_bytes: int = _bound(256 * _MIB, "bytes", "XML", "a document, unpacked", "xmlbind.Limits.max_bytes")
-    xml_depth: int = _bound(200, "levels", "XML", "elements in elements", "xmlbind.Limits.max_depth")
-    xml_attributes: int = _bound(1_000, "attributes", "XML", "of one element", "xmlbind.Limits.max_attributes")
-    xml_namespaces: int = _bound(4_096, "declarations", "XML", "namespaces in scope", "xmlbind.Limits.max_namespaces")
+    xml_bytes: int = _bound(256 * _MIB, "bytes", "XML", "a document, unpacked", "xmlbind.XmlLimits.max_bytes")
+    xml_depth: int = _bound(200, "levels", "XML", "elements in elements", "xmlbind.XmlLimits.max_depth")
+    xml_attributes: int = _bound(1_000, "attributes", "XML", "of one element", "xmlbind.XmlLimits.max_attributes")
+    xml_namespaces: int = _bound(
+        4_096, "declarations", "XML", "namespaces in scope", "xmlbind.XmlLimits.max_namespaces"
+    )
     xml_defaults: int = _bound(256 * _MIB, "bytes", "XML", "attribute defaults of a schema's DTD, written out")
     stream_quiet: int = _bound(32 * _MIB, "bytes", "XML", "of a stream without the begin or end of an element")
     validation_issues: int = _bound(
@@ -145,9 +147,9 @@ class Bounds:
     selector_length: int = _bound(1_000_000, "characters", "JMS", "a selector")
     selector_depth: int = _bound(64, "levels", "JMS", "conditions in conditions of a selector")
     extension_length: int = _bound(10_000, "characters", "JMS", "vendorExtensions as a property")
-    first_reply: float = _bound(60.0, "seconds", "JMS", "to the first reply", "patterns.Limits.first_reply")
-    reply_gap: float = _bound(60.0, "seconds", "JMS", "from reply to reply", "patterns.Limits.gap")
-    batch_grace: float = _bound(5.0, "seconds", "JMS", "for a late batch 0", "patterns.Limits.grace")
+    first_reply: float = _bound(60.0, "seconds", "JMS", "to the first reply", "patterns.Timeouts.first_reply")
+    reply_gap: float = _bound(60.0, "seconds", "JMS", "from reply to reply", "patterns.Timeouts.gap")
+    batch_grace: float = _bound(5.0, "seconds", "JMS", "for a late batch 0", "patterns.Timeouts.grace")
     batch_window: int = _bound(10_000, "batches", "JMS", "ahead of their turn", "patterns.BatchRules.window")
     batch_digests: int = _bound(1_000_000, "batches", "JMS", "remembered, 8 bytes each", "patterns.BatchRules.remember")
     handling: float = _bound(300.0, "seconds", "JMS", "a handler has in the runtime", "runtime.RuntimeRules.deadline")

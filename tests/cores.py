@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from mtosi_jms import xmlbind
 from mtosi_jms.errors import MtosiError
-from mtosi_jms.xmlbind import DEFAULT_LIMITS, Limits
+from mtosi_jms.xmlbind import DEFAULT_LIMITS, XmlLimits
 from mtosi_jms.xmlbind import _native as native
 
 PIECES: Final = (
@@ -59,7 +59,7 @@ def core(name: str) -> Iterator[None]:
 
 
 def outcome(
-    name: str, data: bytes, cls: Any = None, *, strict: bool = False, limits: Limits = DEFAULT_LIMITS
+    name: str, data: bytes, cls: Any = None, *, strict: bool = False, limits: XmlLimits = DEFAULT_LIMITS
 ) -> tuple[Any, ...]:
     """The result of a core for a document: the object, its encoding, and the warnings; or the error."""
     warnings: list[xmlbind.XmlWarning] = []
@@ -80,7 +80,7 @@ def written(name: str, value: Any) -> bytes | str:
             return str(error)
 
 
-def difference(data: bytes, cls: Any = None, *, limits: Limits = DEFAULT_LIMITS) -> str:
+def difference(data: bytes, cls: Any = None, *, limits: XmlLimits = DEFAULT_LIMITS) -> str:
     """The difference between the cores; empty if there is none."""
     for strict in (False, True):
         ours, theirs = (outcome(name, data, cls, strict=strict, limits=limits) for name in ("native", "python"))
@@ -112,7 +112,7 @@ def iterated(name: str, data: bytes, cls: Any, size: int, *, strict: bool = Fals
     return found, warnings, end
 
 
-def is_read_natively(data: bytes, cls: Any = None, *, limits: Limits = DEFAULT_LIMITS) -> bool:
+def is_read_natively(data: bytes, cls: Any = None, *, limits: XmlLimits = DEFAULT_LIMITS) -> bool:
     """Whether the native core reads a whole document without the tree."""
     with core("native"):
         found = native.read_natively(data, cls, warnings=[], strict=False, source=None, limits=limits)

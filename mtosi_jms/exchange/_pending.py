@@ -150,7 +150,7 @@ class PendingExchange:
 
     def time_left(self, now: float) -> float | None:
         """Return the seconds that are left of the total time, for sending the request; None: no limit."""
-        total = self.state.limits.total
+        total = self.state.timeouts.total
         return None if total is None else max(0.0, self._began + total - self.time(now))
 
     def sent(self, now: float) -> None:
@@ -202,7 +202,7 @@ class PendingExchange:
 
     def late(self, became: str) -> ReplyTimeoutError:
         """Return the error for a request whose time was over before it was sent; `became` says what happened to it."""
-        within = self.state.limits.of(Clock.TOTAL)
+        within = self.state.timeouts.of(Clock.TOTAL)
         return ReplyTimeoutError(
             f"no reply within {within} s, {Clock.TOTAL} clock; {became}",
             self.correlation_id,

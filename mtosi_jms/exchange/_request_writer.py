@@ -21,7 +21,7 @@ from mtosi_jms.exchange.sending import TimedSender
 from mtosi_jms.jms import Destination, JmsMessage
 from mtosi_jms.jms.ids import random_id
 from mtosi_jms.namespaces import split_clark
-from mtosi_jms.patterns import BatchAssembler, BatchRules, Exchange, Limits, SimpleExchange
+from mtosi_jms.patterns import BatchAssembler, BatchRules, Exchange, SimpleExchange, Timeouts
 from mtosi_jms.service import Call, CallOptions
 from mtosi_jms.soap import Envelope, Header, as_dialect, header_text, stubs_header, tag_of
 from mtosi_jms.spool import OutgoingJournal
@@ -48,7 +48,7 @@ class RequestWriter:
         sender_uri: the header's senderURI.
         reply_to_uri, failure_reply_to_uri: the header's replyToURI and failureReplytoURI.
         profile: the switches of the binding.
-        limits: time-outs of exchanges, unless the call sets its own.
+        timeouts: time-outs of exchanges, unless the call sets its own.
         rules: rules for batches, unless the call sets its own.
         persistent: whether the provider must store requests, unless the call or its address says.
         outbox: stores one-way requests before they are sent.
@@ -68,7 +68,7 @@ class RequestWriter:
         reply_to_uri: str | None,
         failure_reply_to_uri: str | None,
         profile: BindingProfile,
-        limits: Limits,
+        timeouts: Timeouts,
         rules: BatchRules,
         persistent: bool | None,
         outbox: OutgoingJournal | None,
@@ -85,7 +85,7 @@ class RequestWriter:
         self._failure_reply_to_uri = failure_reply_to_uri
         self._profile = profile
         self._templates = HeaderTemplates(profile)
-        self._limits = limits
+        self._timeouts = timeouts
         self._rules = rules
         self._persistent = persistent
         self._outbox = outbox
@@ -114,9 +114,9 @@ class RequestWriter:
         options = target.options
         identifier = self._new_id() if options.correlation_id is None else options.correlation_id
         header = self._header(call, target, pattern, identifier)
-        limits, simple = self._limits_of(options), not has_batches(pattern)
-        header, message = self._message(header, call, target, own_id=own_id, wanted=_patience(limits, simple=simple))
-        exchange = self._exchange(str(header.correlation_id), now, target, limits, simple=simple)
+        timeouts, simple = self._timeouts_of(options), not has_batches(pattern)
+        header, message = self._message(header, call, target, own_id=own_id, wanted=_patience(timeouts, simple=simple))
+        exchange = self._exchange(str(header.correlation_id), now, target, timeouts, simple=simple)
         soap_jms = chooses(self._profile, call.service.transport)
         request = RequestInfo(call.operation.name, target.destination, self._replies, self._consumers, soap_jms)
         pending = self._receiver.open(exchange, request, call.service.root, now, own_id=own_id)
@@ -155,7 +155,7 @@ class RequestWriter:
 
     def _in_time(self, prepared: PreparedRequest) -> JmsMessage:
         """Return the message, to live no longer than its caller still waits: others may have been sent before it."""
-        message, total = prepared.message, prepared.pending.state.limits.total
+        message, total = prepared.message, prepared.pending.state.timeouts.total
         if total is None or not 0 < message.time_to_live_ms <= (total + _CLOCKS) * 1000 + 1:
             return message  # the call says how long it lives
         left = prepared.pending.time_left(self._clock())
@@ -210,15 +210,15 @@ class RequestWriter:
 
     def seconds_of(self, options: CallOptions) -> float | None:
         """Return the seconds that a whole call may take; None: no limit."""
-        return self._limits_of(options).total
+        return self._timeouts_of(options).total
 
-    def _limits_of(self, options: CallOptions) -> Limits:
+    def _timeouts_of(self, options: CallOptions) -> Timeouts:
         changes: dict[str, Any] = {}
         if options.timeout is not None:
             changes |= {"total": options.timeout, "first_reply": options.timeout}
         if options.gap_timeout is not None:
             changes["gap"] = options.gap_timeout
-        return dataclasses.replace(self._limits, **changes) if changes else self._limits
+        return dataclasses.replace(self._timeouts, **changes) if changes else self._timeouts
 
     def _target(self, call: Call) -> Target:
         """Return where a call goes, with the options of the call, else of its address, the requestor and the WSDL."""
@@ -229,9 +229,11 @@ class RequestWriter:
         unset = {name: value for name, value in settings.items() if getattr(target.options, name) is None}
         return target._replace(options=dataclasses.replace(target.options, **unset)) if unset else target
 
-    def _exchange(self, identifier: str, now: float, target: Target, limits: Limits, *, simple: bool) -> Exchange[Any]:
+    def _exchange(
+        self, identifier: str, now: float, target: Target, timeouts: Timeouts, *, simple: bool
+    ) -> Exchange[Any]:
         if simple:
-            return SimpleExchange(identifier, started=now, limits=limits, expect_ack=self._rules.expect_ack)
+            return SimpleExchange(identifier, started=now, timeouts=timeouts, expect_ack=self._rules.expect_ack)
         rules = dataclasses.replace(
             self._rules,
             first=self._profile.first_batch,
@@ -241,7 +243,7 @@ class RequestWriter:
         return BatchAssembler(
             identifier,
             started=now,
-            limits=limits,
+            timeouts=timeouts,
             rules=rules,
             supplier=str(target.destination),
             from_zero=self._receiver.from_zero,
@@ -348,12 +350,12 @@ class RequestWriter:
         return sender.send(target, message) if soon is None else soon
 
 
-def _patience(limits: Limits, *, simple: bool) -> float | None:
+def _patience(timeouts: Timeouts, *, simple: bool) -> float | None:
     """Return the seconds for which a request may be wanted: while its caller waits for the answer; None: no limit.
 
     Nobody waits while batches are not asked for: only the limit of the whole exchange counts for them.
     """
-    waits = (limits.total, limits.first_reply if simple else None)
+    waits = (timeouts.total, timeouts.first_reply if simple else None)
     return min((one + _CLOCKS for one in waits if one is not None), default=None)
 
 

@@ -27,7 +27,7 @@ from mtosi_jms.exchange.arguments import check_connection
 from mtosi_jms.jms import Destination
 from mtosi_jms.jms.ids import random_id
 from mtosi_jms.masking import shown_half_made, without_login
-from mtosi_jms.patterns import BatchRules, Limits, OnConflict, Strategy
+from mtosi_jms.patterns import BatchRules, OnConflict, Strategy, Timeouts
 from mtosi_jms.service import Call, check_seconds
 from mtosi_jms.soap import Envelope
 from mtosi_jms.spool import Landing, OutgoingJournal, watch_outbox
@@ -53,7 +53,7 @@ class Requestor(Closeable):
             receives from it too.
         temporary_reply: receive replies on a temporary queue of the connection instead (R2b, R2e, C15).
         profile: the switches of the binding.
-        limits: time-outs of exchanges; a call may set its own. Time counts only while a caller waits.
+        timeouts: time-outs of exchanges; a call may set its own. Time counts only while a caller waits.
         landing: stores each received message durably before it is acknowledged.
         on_orphan: called with each reply that belongs to no exchange, by a thread that waits for another reply. Once
             there were asynchronous callers, a separate thread calls it.
@@ -86,7 +86,7 @@ class Requestor(Closeable):
         failure_reply_to: str | None = None,
         temporary_reply: bool = False,
         profile: BindingProfile = DEFAULT_PROFILE,
-        limits: Limits | None = None,
+        timeouts: Timeouts | None = None,
         landing: Landing | None = None,
         on_orphan: Orphans | None = None,
         expect_ack: bool = False,
@@ -107,7 +107,7 @@ class Requestor(Closeable):
         self.connection = connection
         self.sender_uri = sender_uri
         self.profile = profile
-        self.limits = limits or Limits()
+        self.timeouts = timeouts or Timeouts()
         self._making = threading.Lock()
         self._aio: AsyncRequestor | None = None
         names = connection.names
@@ -143,7 +143,7 @@ class Requestor(Closeable):
                 reply_to_uri=names.uri_of(reply_to) if reply_to else None,
                 failure_reply_to_uri=names.uri_of(failure_reply_to) if failure_reply_to else None,
                 profile=profile,
-                limits=self.limits,
+                timeouts=self.timeouts,
                 rules=BatchRules(on_conflict=on_conflict, expect_ack=expect_ack),
                 persistent=persistent,
                 outbox=outbox,

@@ -171,7 +171,7 @@ class ByRequestor:
         )
         waits = [one for one in (self._timeout, request.timeout) if one is not None]
         several = request.batch_size is not None and not request.is_one_way
-        first = self._requestor.limits.first_reply
+        first = self._requestor.timeouts.first_reply
         options = CallOptions(
             timeout=None if several else min(waits, default=None),
             time_to_live=min([*waits, *([] if first is None else [first])], default=None) if several else None,

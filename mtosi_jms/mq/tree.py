@@ -26,7 +26,7 @@ from mtosi_jms.errors import ConfigError, DecodeError, EncodeError
 from mtosi_jms.jms import KINDS, Destination
 from mtosi_jms.jms.message import BodyValue, Content, JmsMessage, MessageType
 from mtosi_jms.jms.typed import OnInvalid, read_content, read_value, write_content
-from mtosi_jms.xmlbind import Limits, parse_xml
+from mtosi_jms.xmlbind import XmlLimits, parse_xml
 
 __all__ = ["PAYLOAD_TYPES", "folder_of", "from_tree", "to_tree"]
 
@@ -45,7 +45,7 @@ _PROVIDER: Final = "Provider_Properties"
 _STANDARD: Final = "Standard_Properties"
 _FOLDERS: Final = (_APPLICATION, _PROVIDER, _STANDARD)
 _NIL: Final = "{http://www.w3.org/2001/XMLSchema-instance}nil"
-_LIMITS: Final = Limits(huge=True)
+_LIMITS: Final = XmlLimits(huge=True)
 """A body may be one text of more than 10 MB."""
 _NOT_IN_CDATA: Final = re.compile(r"\r|\]\]>")
 

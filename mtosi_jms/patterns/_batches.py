@@ -43,13 +43,13 @@ from mtosi_jms.patterns._model import (
     Fail,
     Fault,
     Flag,
-    Limits,
     Orphan,
     P,
     Release,
     Reply,
     ReplyType,
     Stray,
+    Timeouts,
     earliest,
     rounded,
 )
@@ -119,7 +119,7 @@ class BatchAssembler(Generic[P]):
     Args:
         correlation_id: the request's correlationId, named in errors.
         started: now, in seconds.
-        limits: the time-outs; which one fired is in the error's `clock`.
+        timeouts: the time-outs; which one fired is in the error's `clock`.
         rules: how replies are read.
         supplier: names who answers, for `from_zero`.
         from_zero: the suppliers of which a batch 0 was seen; all exchanges of a requestor share it (C23).
@@ -137,10 +137,10 @@ class BatchAssembler(Generic[P]):
         "_started",
         "correlation_id",
         "counts",
-        "limits",
         "rules",
         "state",
         "supplier",
+        "timeouts",
     )
 
     def __init__(
@@ -148,13 +148,13 @@ class BatchAssembler(Generic[P]):
         correlation_id: str,
         *,
         started: float,
-        limits: Limits | None = None,
+        timeouts: Timeouts | None = None,
         rules: BatchRules | None = None,
         supplier: str = "",
         from_zero: set[str] | None = None,
     ) -> None:
         self.correlation_id = correlation_id
-        self.limits = limits or Limits()
+        self.timeouts = timeouts or Timeouts()
         self.rules = rules or BatchRules()
         self.state = BatchState.WAITING
         self.counts = BatchCounts()
@@ -192,12 +192,12 @@ class BatchAssembler(Generic[P]):
         """When `tick` will end the exchange, and by which clock; None: never."""
         if self.finished:
             return None
-        total = (self._started, self.limits.total, Clock.TOTAL)
+        total = (self._started, self.timeouts.total, Clock.TOTAL)
         if self.state is BatchState.WAITING:
-            return earliest(total, (self._sent, self.limits.first_reply, Clock.FIRST_REPLY))
+            return earliest(total, (self._sent, self.timeouts.first_reply, Clock.FIRST_REPLY))
         grace = self._progress if self._sequence.only_zero_missing() else None
-        gap = (self._progress, self.limits.gap, Clock.GAP)
-        return earliest(total, gap, (grace, self.limits.grace, Clock.GRACE))
+        gap = (self._progress, self.timeouts.gap, Clock.GAP)
+        return earliest(total, gap, (grace, self.timeouts.grace, Clock.GRACE))
 
     def sent(self, now: float) -> None:
         """The request was sent `now`, in seconds; the first reply is waited for from then on."""
@@ -412,7 +412,7 @@ class BatchAssembler(Generic[P]):
         if self.state is BatchState.UNANSWERED:
             silent = "the source of replies ended without a reply"
             if due is not None:
-                silent = f"no reply within {self.limits.of(due)} s, {due} clock"
+                silent = f"no reply within {self.timeouts.of(due)} s, {due} clock"
             received = f"replies without content and place: {counts.strays}" if counts.strays else "nothing came"
             if counts.replies > counts.strays:
                 received = "an acknowledgement came, and no answer"

@@ -70,7 +70,7 @@ class Clock(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class Timeouts:
     """How long an exchange waits, in seconds; None: without limit (C60).
 
     Attributes:
@@ -219,7 +219,7 @@ class Exchange(Protocol[P]):
     """What the two machines have in common: all that a requestor needs to pump either."""
 
     correlation_id: str
-    limits: Limits
+    timeouts: Timeouts
 
     @property
     def finished(self) -> bool:

@@ -18,12 +18,12 @@ from mtosi_jms.patterns._model import (
     Fail,
     Fault,
     Flag,
-    Limits,
     Orphan,
     P,
     Release,
     Reply,
     ReplyType,
+    Timeouts,
     earliest,
 )
 
@@ -79,17 +79,17 @@ class SimpleExchange(Generic[P]):
     Args:
         correlation_id: the request's correlationId, named in errors.
         started: now, in seconds.
-        limits: `first_reply` and `total` apply; after an acknowledgement `gap` takes the place of `first_reply`.
+        timeouts: `first_reply` and `total` apply; after an acknowledgement `gap` takes the place of `first_reply`.
         expect_ack: take a reply without body and batch fields for an acknowledgement, not for the answer (C61).
     """
 
-    __slots__ = ("_acknowledged", "_sent", "_started", "correlation_id", "expect_ack", "limits", "state")
+    __slots__ = ("_acknowledged", "_sent", "_started", "correlation_id", "expect_ack", "state", "timeouts")
 
     def __init__(
-        self, correlation_id: str, *, started: float, limits: Limits | None = None, expect_ack: bool = False
+        self, correlation_id: str, *, started: float, timeouts: Timeouts | None = None, expect_ack: bool = False
     ) -> None:
         self.correlation_id = correlation_id
-        self.limits = limits or Limits()
+        self.timeouts = timeouts or Timeouts()
         self.expect_ack = expect_ack
         self.state = SimpleState.WAITING
         self._started = self._sent = started
@@ -106,10 +106,10 @@ class SimpleExchange(Generic[P]):
         if self.finished:
             return None
         if self._acknowledged is None:
-            waiting = (self._sent, self.limits.first_reply, Clock.FIRST_REPLY)
+            waiting = (self._sent, self.timeouts.first_reply, Clock.FIRST_REPLY)
         else:
-            waiting = (self._acknowledged, self.limits.gap, Clock.GAP)
-        return earliest((self._started, self.limits.total, Clock.TOTAL), waiting)
+            waiting = (self._acknowledged, self.timeouts.gap, Clock.GAP)
+        return earliest((self._started, self.timeouts.total, Clock.TOTAL), waiting)
 
     def sent(self, now: float) -> None:
         """The request was sent `now`, in seconds; the first reply is waited for from then on."""
@@ -147,7 +147,7 @@ class SimpleExchange(Generic[P]):
         if due is None or now < due[0]:
             return ()
         self.state = TABLE[self.state][SimpleEvent.TIMEOUT]
-        message = f"no reply within {self.limits.of(due[1])} s, {due[1]} clock; "
+        message = f"no reply within {self.timeouts.of(due[1])} s, {due[1]} clock; "
         message += "nothing came" if self._acknowledged is None else "an acknowledgement came, and no answer"
         return (Fail(ReplyTimeoutError(message, self.correlation_id, clock=due[1])),)
 

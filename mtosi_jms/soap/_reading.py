@@ -22,10 +22,10 @@ from mtosi_jms.xmlbind import (
     BLANKS,
     DEFAULT_LIMITS,
     Issues,
-    Limits,
     Nil,
     RawXml,
     Scopes,
+    XmlLimits,
     attributes_of,
     decode_root,
     parse_xml,
@@ -43,7 +43,7 @@ def parse(
     source: str | None = None,
     strict: bool = False,
     package: str | None = None,
-    limits: Limits = DEFAULT_LIMITS,
+    limits: XmlLimits = DEFAULT_LIMITS,
     needs_header: bool = True,
     header: str = "",
 ) -> Envelope:
@@ -97,7 +97,7 @@ def _enveloped(
     *,
     strict: bool,
     source: str | None,
-    limits: Limits,
+    limits: XmlLimits,
 ) -> Enveloped | None:
     """Return the objects of an envelope by the native core; None if it has to be read from its tree, as an envelope has
     whose header departs from its dialect, or is of another one than its body."""
@@ -121,7 +121,7 @@ def _is_mixed(header: type[Header], body: str) -> bool:
     return release_of_body(split_clark(body)[0]) not in ("", dialect_of(header).release)
 
 
-def read(path: str | Path, *, strict: bool = False, limits: Limits = DEFAULT_LIMITS) -> Envelope:
+def read(path: str | Path, *, strict: bool = False, limits: XmlLimits = DEFAULT_LIMITS) -> Envelope:
     """Read an envelope from a file; raises what `parse` raises, and OSError if the file cannot be read."""
     return parse(Path(path).read_bytes(), source=str(path), strict=strict, limits=limits)
 

@@ -9,7 +9,7 @@ events are made by `mtosi_jms.simulator`. pytest has fixtures of these by itself
     from mtosi_jms.testing import exchange, gap
 
     def test_a_lost_batch_is_noticed():
-        with exchange([Ems()], tamper=lambda replies: gap(replies, at=1), limits=Limits(gap=0.05)) as pair:
+        with exchange([Ems()], tamper=lambda replies: gap(replies, at=1), timeouts=Timeouts(gap=0.05)) as pair:
             retrieval = pair.stub(ManagedElementRetrieval)
             with pytest.raises(IncompleteBatchError):
                 list(retrieval.get_all_managed_elements.batches(batch_size=2))

@@ -23,7 +23,7 @@ class ManualClock:
     Pass it to any `clock` parameter of the SDK. It is thread-safe.
 
         clock = ManualClock()
-        with exchange([Ems()], clock=clock, limits=Limits(gap=30)) as pair: ...
+        with exchange([Ems()], clock=clock, timeouts=Timeouts(gap=30)) as pair: ...
         clock.advance(31)
 
     Code that waits for a message blocks in real time. A time limit on this clock expires only if the test has advanced

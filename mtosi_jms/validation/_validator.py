@@ -19,7 +19,7 @@ from mtosi_jms.validation._envelope import body_parts, envelope_breaches, parts
 from mtosi_jms.validation._judge import LARGE, Finding, judge
 from mtosi_jms.validation._messages import is_undeclared, readable, undeclared
 from mtosi_jms.validation._schemaset import SchemaSet
-from mtosi_jms.xmlbind import DEFAULT_LIMITS, ElementPaths, Limits, parse_xml, read_document
+from mtosi_jms.xmlbind import DEFAULT_LIMITS, ElementPaths, XmlLimits, parse_xml, read_document
 
 IssueKind = Literal["unreadable", "malformed", "forbidden", "envelope", "undeclared", "schema", "more"]
 
@@ -90,7 +90,7 @@ class Validator:
     """
 
     schemas: SchemaSet
-    limits: Limits = DEFAULT_LIMITS
+    limits: XmlLimits = DEFAULT_LIMITS
     max_issues: int = MAX_ISSUES
     large: int = LARGE
 

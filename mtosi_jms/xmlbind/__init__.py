@@ -25,7 +25,7 @@ from mtosi_jms.xmlbind._objects import XmlObject, find_element, find_type
 from mtosi_jms.xmlbind._parser import (
     DEFAULT_LIMITS,
     HARDENED,
-    Limits,
+    XmlLimits,
     make_parser,
     may_have_attributes,
     parse_xml,
@@ -94,7 +94,6 @@ __all__ = [
     "Issues",
     "Kept",
     "Leaf",
-    "Limits",
     "ListType",
     "Module",
     "MtosiFault",
@@ -107,6 +106,7 @@ __all__ = [
     "UnionType",
     "Writer",
     "XmlEnum",
+    "XmlLimits",
     "XmlObject",
     "XmlWarning",
     "as_name",
@@ -167,7 +167,7 @@ def decode(
     warnings: list[XmlWarning] | None = None,
     strict: bool = False,
     source: str | None = None,
-    limits: Limits = DEFAULT_LIMITS,
+    limits: XmlLimits = DEFAULT_LIMITS,
 ) -> T: ...
 @overload
 def decode(
@@ -177,7 +177,7 @@ def decode(
     warnings: list[XmlWarning] | None = None,
     strict: bool = False,
     source: str | None = None,
-    limits: Limits = DEFAULT_LIMITS,
+    limits: XmlLimits = DEFAULT_LIMITS,
 ) -> Any: ...
 def decode(
     data: bytes | str | etree._Element,
@@ -186,7 +186,7 @@ def decode(
     warnings: list[XmlWarning] | None = None,
     strict: bool = False,
     source: str | None = None,
-    limits: Limits = DEFAULT_LIMITS,
+    limits: XmlLimits = DEFAULT_LIMITS,
 ) -> Any:
     """Decode an XML document or element into an instance of a generated class.
 
@@ -239,10 +239,10 @@ def to_element(obj: Any) -> etree._Element:
     Raises:
         EncodeError: as for `encode`.
     """
-    return etree.fromstring(encode_object(obj), make_parser(Limits(huge=True)))  # our own output needs no bounds
+    return etree.fromstring(encode_object(obj), make_parser(XmlLimits(huge=True)))  # our own output needs no bounds
 
 
-def read_xml(path: str | Path, *, limits: Limits = DEFAULT_LIMITS) -> etree._Element:
+def read_xml(path: str | Path, *, limits: XmlLimits = DEFAULT_LIMITS) -> etree._Element:
     """Parse an XML file and return its root as an lxml element; no generated class is involved.
 
     Raises:

@@ -22,7 +22,7 @@ from mtosi_jms.errors import ConfigError, DecodeError, MtosiError
 from mtosi_jms.namespaces import XSD, clark, split_clark
 from mtosi_jms.xmlbind._issues import Issues, XmlWarning
 from mtosi_jms.xmlbind._objects import XmlObject, find_element, find_simple, find_type
-from mtosi_jms.xmlbind._parser import Limits, make_parser
+from mtosi_jms.xmlbind._parser import XmlLimits, make_parser
 from mtosi_jms.xmlbind._plan import KEEP, LEAF, OBJECT, STRING, Plan, Slot, plan_of
 from mtosi_jms.xmlbind._reader import Reader
 from mtosi_jms.xmlbind._scopes import Scopes
@@ -269,7 +269,7 @@ class _Again:
         warnings: the warnings, in document order.
     """
 
-    def __init__(self, data: bytes, limits: Limits, native: Any) -> None:
+    def __init__(self, data: bytes, limits: XmlLimits, native: Any) -> None:
         self.warnings: list[XmlWarning] = []
         self._data = data
         self._limits = limits
@@ -413,7 +413,7 @@ def native_writer() -> Any:
     return native.writer.encode if native is not None else None
 
 
-def native_stream(lookup: Callable[[ClassTable | None, str], tuple[ClassTable | None, bool]], limits: Limits) -> Any:
+def native_stream(lookup: Callable[[ClassTable | None, str], tuple[ClassTable | None, bool]], limits: XmlLimits) -> Any:
     """Return a native reader of objects from a document that arrives in pieces; None without the native core.
 
     Args:
@@ -432,7 +432,7 @@ def read_natively(
     warnings: list[XmlWarning] | None,
     strict: bool,
     source: str | None,
-    limits: Limits,
+    limits: XmlLimits,
 ) -> Any:
     """Return the object of a document; None, without any warnings, if the document has to be read from its tree.
 
@@ -471,7 +471,7 @@ class Enveloped(NamedTuple):
 
 
 def read_enveloped(
-    data: bytes, header: type[XmlObject], package: str | None, *, strict: bool, source: str | None, limits: Limits
+    data: bytes, header: type[XmlObject], package: str | None, *, strict: bool, source: str | None, limits: XmlLimits
 ) -> Enveloped | None:
     """Return the objects of an envelope; None, without any warnings, if it has to be read from its tree.
 
@@ -496,5 +496,5 @@ def read_enveloped(
     return Enveloped(read[0], read[1], read[2], warnings, read[3] if not warnings else None)
 
 
-def _bounds(limits: Limits) -> tuple[int, int, int]:
+def _bounds(limits: XmlLimits) -> tuple[int, int, int]:
     return limits.max_depth, limits.max_attributes, limits.max_namespaces

@@ -20,7 +20,7 @@ from mtosi_jms.xmlbind._doctype import plain_doctype, refuse_doctype, refuse_dtd
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class XmlLimits:
     """Bounds on untrusted XML.
 
     Attributes:
@@ -40,7 +40,7 @@ class Limits:
     huge: bool = False
 
 
-DEFAULT_LIMITS: Final = Limits()
+DEFAULT_LIMITS: Final = XmlLimits()
 
 _DEPTH_BY_PATH: Final = 250
 _DEPTH = re.compile(r"depth", re.IGNORECASE)
@@ -71,18 +71,18 @@ HARDENED: Final[dict[str, bool]] = {
 """The settings of all parsers of untrusted documents."""
 
 
-def make_parser(limits: Limits = DEFAULT_LIMITS) -> etree.XMLParser:
+def make_parser(limits: XmlLimits = DEFAULT_LIMITS) -> etree.XMLParser:
     """Return a new lxml parser with the hardened settings; it leaves out comments and processing instructions."""
     return etree.XMLParser(huge_tree=limits.huge, **HARDENED)
 
 
-def make_pull_parser(limits: Limits = DEFAULT_LIMITS) -> etree.XMLPullParser:
+def make_pull_parser(limits: XmlLimits = DEFAULT_LIMITS) -> etree.XMLPullParser:
     """Return a pull parser with the same settings, for a document in pieces; it gives element and namespace events."""
     events = ("start-ns", "start", "end", "end-ns")
     return etree.XMLPullParser(events=events, huge_tree=limits.huge, **HARDENED)
 
 
-def read_document(path: str | Path, *, limits: Limits = DEFAULT_LIMITS) -> bytes:
+def read_document(path: str | Path, *, limits: XmlLimits = DEFAULT_LIMITS) -> bytes:
     """Return the bytes of a file; gzip and Zstandard are decompressed whatever the name is.
 
     Args:
@@ -106,7 +106,7 @@ def parse_xml(
     data: bytes | str,
     *,
     source: str | None = None,
-    limits: Limits = DEFAULT_LIMITS,
+    limits: XmlLimits = DEFAULT_LIMITS,
     odd_prefixes: list[str] | None = None,
     schema: bool = False,
 ) -> etree._Element:
@@ -179,7 +179,7 @@ def may_have_attributes(raw: bytes, root: etree._Element) -> bool:
 
 
 def _without_odd_prefixes(
-    raw: bytes, log: list[etree._LogEntry], limits: Limits
+    raw: bytes, log: list[etree._LogEntry], limits: XmlLimits
 ) -> tuple[etree._Element, list[str]] | None:
     """Return the tree of a document whose only fault are unused prefixes for names that are not URIs, and the prefixes.
 
@@ -222,7 +222,7 @@ def to_bytes(data: bytes | bytearray | memoryview | str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
-def refuse_depth(root: etree._Element, limits: Limits, source: str | None = None) -> None:
+def refuse_depth(root: etree._Element, limits: XmlLimits, source: str | None = None) -> None:
     """Refuse a tree with elements nested deeper than allowed.
 
     Raises:
@@ -233,7 +233,7 @@ def refuse_depth(root: etree._Element, limits: Limits, source: str | None = None
         raise too_deep(limits, source, deep.sourceline)
 
 
-def _refuse_crowds(root: etree._Element, limits: Limits, source: str | None) -> None:
+def _refuse_crowds(root: etree._Element, limits: XmlLimits, source: str | None) -> None:
     """Refuse an element with more attributes than allowed."""
     crowded = _found(root, f"(//*[@*[{limits.max_attributes + 1}]])[1]", source)
     if crowded:
@@ -241,7 +241,7 @@ def _refuse_crowds(root: etree._Element, limits: Limits, source: str | None) -> 
         raise ForbiddenXmlError(message, source=source, line=crowded[0].sourceline)
 
 
-def _refuse_declarations(root: etree._Element, limits: Limits, source: str | None) -> None:
+def _refuse_declarations(root: etree._Element, limits: XmlLimits, source: str | None) -> None:
     """Refuse an element with more namespaces declared in its scope than allowed."""
     declared = Declared(limits, source)
     for event, found in etree.iterwalk(root, events=("start-ns", "end-ns", "start")):
@@ -258,7 +258,7 @@ class Declared:
 
     __slots__ = ("_limits", "_number", "_source")
 
-    def __init__(self, limits: Limits, source: str | None) -> None:
+    def __init__(self, limits: XmlLimits, source: str | None) -> None:
         self._limits = limits
         self._source = source
         self._number = 0
@@ -278,7 +278,7 @@ class Declared:
             raise ForbiddenXmlError(message, source=self._source, line=element.sourceline)
 
 
-def too_deep(limits: Limits, source: str | None, line: int | None) -> ForbiddenXmlError:
+def too_deep(limits: XmlLimits, source: str | None, line: int | None) -> ForbiddenXmlError:
     """Return the error for a document that is nested deeper than allowed."""
     return ForbiddenXmlError(f"nested deeper than {limits.max_depth} elements", source=source, line=line)
 

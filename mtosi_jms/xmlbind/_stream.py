@@ -17,7 +17,7 @@ from mtosi_jms.xmlbind._doctype import refuse_doctype
 from mtosi_jms.xmlbind._issues import Once, XmlWarning
 from mtosi_jms.xmlbind._native import native_stream
 from mtosi_jms.xmlbind._objects import XmlObject
-from mtosi_jms.xmlbind._parser import DEFAULT_LIMITS, Limits, make_pull_parser, syntax_error
+from mtosi_jms.xmlbind._parser import DEFAULT_LIMITS, XmlLimits, make_pull_parser, syntax_error
 from mtosi_jms.xmlbind._table import ClassTable
 from mtosi_jms.xmlbind._walker import Placed, Walker, declared
 
@@ -39,7 +39,7 @@ def iter_decode(
     *,
     warnings: list[XmlWarning] | None = None,
     strict: bool = False,
-    limits: Limits = DEFAULT_LIMITS,
+    limits: XmlLimits = DEFAULT_LIMITS,
 ) -> Iterator[T]:
     """Decode all objects of one or more classes from a document, at any depth, one at a time.
 
@@ -81,7 +81,7 @@ def iter_placed(
     *,
     warnings: list[XmlWarning] | None = None,
     strict: bool = False,
-    limits: Limits = DEFAULT_LIMITS,
+    limits: XmlLimits = DEFAULT_LIMITS,
 ) -> Iterator[Placed[T]]:
     """Like `iter_decode`, but yield each object together with the elements that enclose it.
 
@@ -114,7 +114,7 @@ def _read_objects(
     cls: Any,
     warnings: list[XmlWarning] | None,
     strict: bool,
-    limits: Limits,
+    limits: XmlLimits,
     *,
     placed: bool,
 ) -> Iterator[Any]:

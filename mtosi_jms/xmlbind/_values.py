@@ -14,13 +14,13 @@ from lxml import etree
 from mtosi_jms.errors import ConfigError, MalformedXmlError
 from mtosi_jms.masking import MASK, is_secret, shown_half_made
 from mtosi_jms.xmlbind._canonical import canonical
-from mtosi_jms.xmlbind._parser import Limits, make_parser, parse_xml
+from mtosi_jms.xmlbind._parser import XmlLimits, make_parser, parse_xml
 from mtosi_jms.xmlbind._scopes import Scopes
 
 BLANKS: Final = " \t\r\n"
 """The white space of XML; further white space of Python is text in XML."""
 
-_NO_BOUNDS: Final = Limits(huge=True)
+_NO_BOUNDS: Final = XmlLimits(huge=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from mtosi_jms.xmlbind._doctype import refuse_dtd
 from mtosi_jms.xmlbind._issues import Issues, Once
 from mtosi_jms.xmlbind._names import DistinguishedNameMixin
 from mtosi_jms.xmlbind._objects import XmlObject, find_element
-from mtosi_jms.xmlbind._parser import Declared, Limits, make_parser, syntax_error, too_deep
+from mtosi_jms.xmlbind._parser import Declared, XmlLimits, make_parser, syntax_error, too_deep
 from mtosi_jms.xmlbind._plan import KEEP, OBJECT, Slot, plan_of
 from mtosi_jms.xmlbind._reader import Keeper, Reader, decode_root
 from mtosi_jms.xmlbind._registry import XSI_NIL, XSI_TYPE
@@ -191,7 +191,7 @@ class Walker:
         line: the last line on which an element outside of objects began.
     """
 
-    def __init__(self, parser: Any, classes: Classes, issues: Once, limits: Limits, *, placed: bool) -> None:
+    def __init__(self, parser: Any, classes: Classes, issues: Once, limits: XmlLimits, *, placed: bool) -> None:
         self.line: int | None = None
         self.parser = parser
         self._classes = classes

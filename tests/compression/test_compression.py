@@ -166,12 +166,12 @@ import re, sys
 from pathlib import Path
 from mtosi_jms.errors import ForbiddenXmlError
 from mtosi_jms.stubs.nrf.me import ManagedElementType
-from mtosi_jms.xmlbind import Limits, iter_decode, parse_xml, read_document
+from mtosi_jms.xmlbind import XmlLimits, iter_decode, parse_xml, read_document
 
 def peak():
     return int(re.search(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text())[1]) / 1000
 
-before, limits = peak(), Limits(max_bytes=10_000_000)
+before, limits = peak(), XmlLimits(max_bytes=10_000_000)
 for path in sys.argv[1:]:
     for read in (
         lambda: parse_xml(read_document(path, limits=limits), limits=limits),

@@ -12,7 +12,7 @@ from mtosi_jms.binding.mapping import to_jms
 from mtosi_jms.errors import ConfigError, HeaderError, IncompleteBatchError, MtosiFault, NamingError
 from mtosi_jms.exchange import Requestor, Supplier
 from mtosi_jms.jms import DeliveryMode, JmsMessage, NamingContext, Queue, Topic
-from mtosi_jms.patterns import Limits
+from mtosi_jms.patterns import Timeouts
 from mtosi_jms.service import CallOptions
 from mtosi_jms.soap import Header, parse
 from mtosi_jms.stubs.fmw.hdr import CommunicationPatternType, MessageTypeType
@@ -238,8 +238,8 @@ def test_the_delivery_mode_of_requests_and_replies_is_the_profiles(
 def test_a_batch_that_expired_is_missed_by_its_number(elements: Any) -> None:
     """The life time runs at the provider; what it ate is a gap like any other."""
     now = [1_700_000_000.0]
-    limits = Limits(first_reply=0.05, gap=0.05)
-    with exchange(provider={"clock": lambda: now[0]}, limits=limits) as pair:
+    timeouts = Timeouts(first_reply=0.05, gap=0.05)
+    with exchange(provider={"clock": lambda: now[0]}, timeouts=timeouts) as pair:
         batches = pair.stub(ManagedElementRetrieval).get_all_managed_elements.batches(batch_size=2)
         first, second, third = pair.scripted.take().replies([elements])
         assert {one.time_to_live_ms for one in (first, second, third)} == {1_800_000}

@@ -21,7 +21,7 @@ from mtosi_jms.errors import (
 )
 from mtosi_jms.exchange import Supplier
 from mtosi_jms.jms import JmsMessage, TemporaryQueue
-from mtosi_jms.patterns import Limits
+from mtosi_jms.patterns import Timeouts
 from mtosi_jms.service import CallOptions, RequestContext
 from mtosi_jms.simulator import InventoryEms, Network
 from mtosi_jms.soap import Envelope, Header
@@ -33,7 +33,7 @@ from mtosi_jms.stubs.nrf.me import ManagedElementType
 from mtosi_jms.testing import SUPPLIER, ManualClock, Tamper, duplicate, exchange, gap, reorder
 
 Numbers = Callable[[Any], list[int]]
-SHORT = Limits(gap=0.02)
+SHORT = Timeouts(gap=0.02)
 END = "MTOSI_batchSequenceEndOfReply"
 
 
@@ -83,7 +83,7 @@ def test_batches_are_put_in_order_each_once(tamper: Tamper, small_ems: Any, numb
 def test_missing_batches_are_named(
     lost: Any, handed_out: Any, missing: Any, end_seen: bool, held: Any, small_ems: Any, numbers: Numbers
 ) -> None:
-    with exchange(limits=SHORT) as pair:
+    with exchange(timeouts=SHORT) as pair:
         batches = pair.stub(ManagedElementRetrieval).get_all_managed_elements.batches(batch_size=2)
         pair.scripted.send(gap(pair.scripted.take().replies([small_ems(10)]), at=lost))
         got: list[Any] = []
@@ -102,8 +102,8 @@ def test_missing_batches_are_named(
 
 
 def test_everything_lost_is_a_time_out(small_ems: Any) -> None:
-    limits = Limits(first_reply=0.02)
-    with exchange([small_ems(3)], tamper=lambda replies: gap(replies, at=range(3)), limits=limits) as pair:
+    timeouts = Timeouts(first_reply=0.02)
+    with exchange([small_ems(3)], tamper=lambda replies: gap(replies, at=range(3)), timeouts=timeouts) as pair:
         batches = pair.stub(ManagedElementRetrieval).get_all_managed_elements.batches(batch_size=1)
         with pytest.raises(ReplyTimeoutError) as caught:
             next(batches)
@@ -298,7 +298,7 @@ def test_a_response_is_forgotten_when_its_reader_is_done(mtosi_exchange: Any, sm
 def test_a_slow_caller_is_not_timed_out_by_itself(mtosi_exchange: Any, small_ems: Any, numbers: Numbers) -> None:
     """The time that a caller takes for a batch is not the peer's; neither for the gap nor in all."""
     clock = ManualClock()
-    pair = mtosi_exchange([small_ems(6)], clock=clock, limits=Limits(first_reply=5, gap=5, total=9))
+    pair = mtosi_exchange([small_ems(6)], clock=clock, timeouts=Timeouts(first_reply=5, gap=5, total=9))
     batches = pair.stub(ManagedElementRetrieval).get_all_managed_elements.batches(batch_size=2)
     found = []
     clock.advance(100)
@@ -319,7 +319,7 @@ def test_what_has_arrived_is_used_before_a_clock_is_looked_at(
             clock.advance(3600)
         return clock.now
 
-    pair = mtosi_exchange(clock=look, limits=Limits(first_reply=1, gap=1))
+    pair = mtosi_exchange(clock=look, timeouts=Timeouts(first_reply=1, gap=1))
     stub = pair.stub(ManagedElementRetrieval)
     batches = stub.get_all_managed_elements.batches(batch_size=1)
     pair.scripted.send(pair.scripted.take().replies([small_ems(3)]))
@@ -329,7 +329,7 @@ def test_what_has_arrived_is_used_before_a_clock_is_looked_at(
 
 def test_a_caller_waits_for_its_own_time_only(mtosi_exchange: Any, small_ems: Any, numbers: Numbers) -> None:
     """The clocks run while a caller waits, and then they do run out."""
-    pair = mtosi_exchange(limits=Limits(first_reply=0.02, gap=0.02))
+    pair = mtosi_exchange(timeouts=Timeouts(first_reply=0.02, gap=0.02))
     stub = pair.stub(ManagedElementRetrieval)
     first = stub.get_all_managed_elements.batches(batch_size=1)
     second = stub.get_all_managed_elements.batches(batch_size=1)

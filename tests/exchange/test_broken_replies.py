@@ -23,7 +23,7 @@ from mtosi_jms.errors import (
 )
 from mtosi_jms.jms import JmsMessage
 from mtosi_jms.jms.message import MessageType
-from mtosi_jms.patterns import Limits
+from mtosi_jms.patterns import Timeouts
 from mtosi_jms.service import CallOptions
 from mtosi_jms.stubs.mri import mer
 from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
@@ -127,7 +127,7 @@ def test_header_fields_that_say_nothing(field: str, value: bytes, small_ems: Any
         element = re.compile(f"{field}>[^<]*<".encode())
         return [dataclasses.replace(one, body=element.sub(field.encode() + value, one.body)) for one in replies]
 
-    with exchange([small_ems(1)], tamper=tamper, limits=Limits(first_reply=0.05, gap=0.01)) as pair:
+    with exchange([small_ems(1)], tamper=tamper, timeouts=Timeouts(first_reply=0.05, gap=0.01)) as pair:
         batches = pair.stub(ManagedElementRetrieval).get_all_managed_elements.batches(batch_size=1)
         with contextlib.suppress(MtosiError):
             assert len(list(batches)) == 1
@@ -220,7 +220,7 @@ def test_any_reply_at_all_gives_a_response_or_a_typed_error(data: st.DataObject)
         def get_managed_element(self, request: Any, context: Any) -> mer.GetManagedElementResponse:
             return mer.GetManagedElementResponse()
 
-    with exchange(limits=Limits(first_reply=0.01)) as pair:
+    with exchange(timeouts=Timeouts(first_reply=0.01)) as pair:
         batches = pair.stub(ManagedElementRetrieval).get_managed_element.batches(batch_size=1)
         asked = pair.scripted.take()
         (reply,) = asked.replies([Ems()])

@@ -19,7 +19,7 @@ import pytest
 from mtosi_jms import DurableLanding
 from mtosi_jms.errors import IllegalStateError, MalformedXmlError, SpoolError
 from mtosi_jms.jms import JmsMessage, Queue
-from mtosi_jms.patterns import Limits
+from mtosi_jms.patterns import Timeouts
 from mtosi_jms.soap import parse
 from mtosi_jms.spool import entries, open_entry, read_acknowledgements
 from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
@@ -298,8 +298,8 @@ def test_limits_do_not_run_while_a_message_is_written(small_ems: Any, numbers: A
             return super().land(message)
 
     clock = ManualClock()
-    limits = Limits(first_reply=1, gap=1)
-    with exchange(landing=Slow(), clock=clock, limits=limits) as pair:
+    timeouts = Timeouts(first_reply=1, gap=1)
+    with exchange(landing=Slow(), clock=clock, timeouts=timeouts) as pair:
         batches = pair.stub(ManagedElementRetrieval).get_all_managed_elements.batches(batch_size=1)
         pair.scripted.send(pair.scripted.take().replies([small_ems(4)]))
         assert [numbers(batch) for batch in batches] == [[1], [2], [3], [4]]

@@ -25,7 +25,7 @@ from mtosi_jms.errors import (
 )
 from mtosi_jms.exchange import Requestor, Supplier
 from mtosi_jms.jms import DeliveryMode, JmsMessage, Queue, Topic
-from mtosi_jms.patterns import Limits
+from mtosi_jms.patterns import Timeouts
 from mtosi_jms.service import CallOptions
 from mtosi_jms.soap import FIELD_NAMES, header_text, parse
 from mtosi_jms.stubs.fmw.hdr import ActivityStatusEnumType, ActivityStatusType
@@ -630,7 +630,7 @@ def test_a_bare_fault_pairs_by_message_id_alone(small_ems: Any) -> None:
         with pytest.raises(MtosiFault, match="no operation here takes getInventoryRequest"):
             inventory.get_inventory()
     orphans: list[Any] = []
-    alone = {"profile": BindingProfile(correlation="xml"), "limits": Limits(first_reply=0.01)}
+    alone = {"profile": BindingProfile(correlation="xml"), "timeouts": Timeouts(first_reply=0.01)}
     with exchange(on_orphan=orphans.append, **alone) as pair:
         batches = pair.stub(ResourceInventoryRetrieval).get_inventory.batches(batch_size=1)
         pair.scripted.send(without_header(pair.scripted.take().replies([small_ems()])))

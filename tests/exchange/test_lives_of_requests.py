@@ -18,7 +18,7 @@ from mtosi_jms.binding import BindingProfile
 from mtosi_jms.errors import IllegalStateError, InvalidDestinationError, ProtocolError, ReplyTimeoutError
 from mtosi_jms.gateway import ByRequestor, Request, Store
 from mtosi_jms.jms import JmsMessage
-from mtosi_jms.patterns import Limits
+from mtosi_jms.patterns import Timeouts
 from mtosi_jms.service import CallOptions
 from mtosi_jms.soap import Envelope, Header
 from mtosi_jms.spool import Inbox
@@ -49,24 +49,24 @@ def sent(pair: Any, call: Callable[[], object]) -> JmsMessage:
 @pytest.mark.obligation("NOT6")
 @pytest.mark.parametrize("way", ["blocking", "asyncio"])
 @pytest.mark.parametrize(
-    ("limits", "ttl", "options", "life"),
+    ("timeouts", "ttl", "options", "life"),
     [
-        (Limits(), HALF_HOUR, {}, 60_000),
-        (Limits(), HALF_HOUR, {"timeout": 20}, 20_000),
-        (Limits(), HALF_HOUR, {"timeout": 16.1}, 16_100),
-        (Limits(), 0, {"timeout": 20}, 20_000),
-        (Limits(), 5_000, {"timeout": 20}, 5_000),
-        (Limits(total=30), HALF_HOUR, {}, 30_000),
-        (Limits(first_reply=None), HALF_HOUR, {}, HALF_HOUR),
-        (Limits(), HALF_HOUR, {"timeout": 20, "time_to_live": 120}, 120_000),
-        (Limits(), HALF_HOUR, {"timeout": 20, "time_to_live": 0}, 0),
+        (Timeouts(), HALF_HOUR, {}, 60_000),
+        (Timeouts(), HALF_HOUR, {"timeout": 20}, 20_000),
+        (Timeouts(), HALF_HOUR, {"timeout": 16.1}, 16_100),
+        (Timeouts(), 0, {"timeout": 20}, 20_000),
+        (Timeouts(), 5_000, {"timeout": 20}, 5_000),
+        (Timeouts(total=30), HALF_HOUR, {}, 30_000),
+        (Timeouts(first_reply=None), HALF_HOUR, {}, HALF_HOUR),
+        (Timeouts(), HALF_HOUR, {"timeout": 20, "time_to_live": 120}, 120_000),
+        (Timeouts(), HALF_HOUR, {"timeout": 20, "time_to_live": 0}, 0),
     ],
 )
 def test_a_request_lives_no_longer_than_its_caller_waits(
-    way: str, limits: Limits, ttl: int, options: dict[str, Any], life: int
+    way: str, timeouts: Timeouts, ttl: int, options: dict[str, Any], life: int
 ) -> None:
     """Unless the call says how long. A limit of the whole call counts from the call on."""
-    with exchange(limits=limits, profile=BindingProfile(ttl={"REQUEST": ttl})) as pair:
+    with exchange(timeouts=timeouts, profile=BindingProfile(ttl={"REQUEST": ttl})) as pair:
         stub = pair.stub(ManagedElementRetrieval)
         given = CallOptions(**options)
         calls: dict[str, Callable[[], object]] = {

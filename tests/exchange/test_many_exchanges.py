@@ -15,7 +15,7 @@ import pytest
 from mtosi_jms.errors import IllegalStateError, IncompleteBatchError, MalformedXmlError, ReplyTimeoutError
 from mtosi_jms.exchange import Requestor, Supplier
 from mtosi_jms.jms import NamingContext
-from mtosi_jms.patterns import Limits
+from mtosi_jms.patterns import Timeouts
 from mtosi_jms.service import CallOptions
 from mtosi_jms.stubs.fmw.nam import name
 from mtosi_jms.stubs.mri import eir, mer
@@ -113,7 +113,7 @@ def test_sixteen_threads_on_one_requestor(background: Background, patience: floa
     """
     threads, calls = 16, 200
     orphans: list[Any] = []
-    with exchange(on_orphan=orphans.append, limits=Limits(first_reply=patience)) as pair:
+    with exchange(on_orphan=orphans.append, timeouts=Timeouts(first_reply=patience)) as pair:
         shuffler = Shuffler(pair.scripted, seed=11)
         serving = background(lambda: shuffler.run(threads * calls))
         stub = pair.stub(ManagedElementRetrieval)
@@ -148,7 +148,7 @@ def test_a_hook_that_makes_a_call_is_not_waited_for(background: Background, pati
         assert other_receives.wait(patience)
         stub.get_managed_element(me_ref=name("ME=nested"))
 
-    with exchange(on_orphan=hook, limits=Limits(first_reply=10 * patience), intercept=note) as pair:
+    with exchange(on_orphan=hook, timeouts=Timeouts(first_reply=10 * patience), intercept=note) as pair:
         stub = pair.stub(ManagedElementRetrieval)
         taken, calls = [], []
         for number in range(2):
@@ -195,7 +195,7 @@ def test_batches_from_many_threads(background: Background, patience: float) -> N
 
 def test_a_caller_that_has_its_reply_leaves_receiving_to_another(background: Background, patience: float) -> None:
     """The first caller receives for the second; when it has its own reply the second must not be left asleep."""
-    with exchange(limits=Limits(first_reply=patience)) as pair:
+    with exchange(timeouts=Timeouts(first_reply=patience)) as pair:
         stub = pair.stub(ManagedElementRetrieval)
         calls = [background(lambda n=n: stub.get_managed_element(me_ref=name(f"ME={n}"))) for n in range(3)]  # type: ignore[misc]
         asked = [pair.scripted.take() for _ in calls]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mtosi_jms.errors import IncompleteBatchError, MtosiFault, ReplyTimeoutError
-from mtosi_jms.patterns import Limits
+from mtosi_jms.patterns import Timeouts
 from mtosi_jms.stubs.fmw.msg import CommLossFault
 from mtosi_jms.stubs.fmw.nam import name
 from mtosi_jms.stubs.mri import mer
@@ -18,7 +18,7 @@ from mtosi_jms.stubs.nrf.me import ManagedElementListType, ManagedElementType
 from mtosi_jms.testing import duplicate, exchange, gap, reorder
 
 pytestmark = pytest.mark.parametrize("way", ["blocking", "asyncio"])
-SHORT = Limits(gap=0.05)
+SHORT = Timeouts(gap=0.05)
 
 
 def collect(way: str, pair: Any, most: int | None = None, **arguments: Any) -> tuple[list[Any], BaseException | None]:
@@ -73,7 +73,7 @@ def test_batches_that_come_in_any_order_and_twice(way: str, small_ems: Any) -> N
 
 @pytest.mark.parametrize("lost", [0, 1, 2, -1])
 def test_a_missing_batch_is_an_error_after_the_objects_before_it(way: str, small_ems: Any, lost: int) -> None:
-    with exchange([small_ems(8)], tamper=lambda replies: gap(replies, at=lost), limits=SHORT) as pair:
+    with exchange([small_ems(8)], tamper=lambda replies: gap(replies, at=lost), timeouts=SHORT) as pair:
         found, error = collect(way, pair, batch_size=2)
     before = 6 if lost == -1 else 2 * lost
     assert names(found) == elements(*range(1, before + 1))

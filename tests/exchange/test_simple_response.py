@@ -19,7 +19,7 @@ from mtosi_jms.errors import (
 )
 from mtosi_jms.exchange import Supplier
 from mtosi_jms.jms import JmsMessage, Queue
-from mtosi_jms.patterns import Limits
+from mtosi_jms.patterns import Timeouts
 from mtosi_jms.service import CallOptions
 from mtosi_jms.soap import fault_class, fault_kinds, parse
 from mtosi_jms.stubs.fmw import msg
@@ -332,7 +332,7 @@ def test_a_response_of_another_operation_is_a_protocol_error(mtosi_exchange: Any
 
 
 def test_no_answer_is_a_time_out_that_names_its_clock(mtosi_exchange: Any, ne1: Any) -> None:
-    pair = mtosi_exchange(limits=Limits(first_reply=0.02))
+    pair = mtosi_exchange(timeouts=Timeouts(first_reply=0.02))
     retrieval = pair.stub(ManagedElementRetrieval)
     with pytest.raises(ReplyTimeoutError) as caught:
         retrieval.get_managed_element(me_ref=ne1)

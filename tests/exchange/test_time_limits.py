@@ -145,8 +145,8 @@ def test_waiting_for_room(way: str, call: Any, crowded: mtosi.Requestor) -> None
 def test_the_time_of_a_requestor_holds_for_sending_too(way: str) -> None:
     connection = mtosi.connect(f"memory:crowded-{next(_names)}", capacity=1)
     connection.session().send(Queue("FULL"), JmsMessage(body=b"<x/>"))
-    limits = mtosi.Limits(total=0.05)
-    with connection, mtosi.Requestor(connection, sender_uri="queue:ANSWERS", limits=limits) as requestor:
+    timeouts = mtosi.Timeouts(total=0.05)
+    with connection, mtosi.Requestor(connection, sender_uri="queue:ANSWERS", timeouts=timeouts) as requestor:
         stub = ManagedElementRetrieval(requestor, FULL)
         with pytest.raises(ReplyTimeoutError, match=f"the request {cause(way, 'was not sent')}"):
             called(way, lambda stub: stub.get_all_managed_elements(), stub)
@@ -243,9 +243,9 @@ def test_a_provider_that_fails_is_told_from_one_that_needs_all_the_time(
 def test_the_first_reply_is_waited_for_from_when_the_request_was_sent() -> None:
     """A limit for the peer is not a limit for the way to it."""
     waits = Waits(sending=100)
-    limits = mtosi.Limits(first_reply=5, total=None)
+    timeouts = mtosi.Timeouts(first_reply=5, total=None)
     with (
-        exchange(clock=waits.clock, limits=limits, intercept=waits) as pair,
+        exchange(clock=waits.clock, timeouts=timeouts, intercept=waits) as pair,
         pytest.raises(ReplyTimeoutError, match="no reply within 5 s, first reply clock"),
     ):
         next(pair.stub(ManagedElementRetrieval).get_all_managed_elements.batches(batch_size=1))

@@ -16,7 +16,7 @@ import pytest
 from mtosi_jms.errors import ConfigError, DecodeError, MtosiFault
 from mtosi_jms.exchange import Supplier
 from mtosi_jms.jms import JmsMessage
-from mtosi_jms.patterns import Limits
+from mtosi_jms.patterns import Timeouts
 from mtosi_jms.runtime import events
 from mtosi_jms.service import CallOptions
 from mtosi_jms.stubs.fmw.nam import name
@@ -84,7 +84,7 @@ def test_who_asked_hears_of_a_refused_reply_whose_header_alone_names_the_request
     def tamper(replies: list[JmsMessage]) -> list[JmsMessage]:
         return [dataclasses.replace(spoilt(reply), correlation_id=None) for reply in replies]
 
-    with exchange([small_ems()], tamper=tamper, validate="fail", limits=Limits(first_reply=30)) as pair:
+    with exchange([small_ems()], tamper=tamper, validate="fail", timeouts=Timeouts(first_reply=30)) as pair:
         with pytest.raises(DecodeError):
             pair.stub(ManagedElementRetrieval).get_managed_element(me_ref=ne1)
         assert (pair.requestor.pending, pair.requestor.orphans) == (0, 0)

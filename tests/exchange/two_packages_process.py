@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from mtosi_jms.patterns import Limits
+from mtosi_jms.patterns import Timeouts
 from mtosi_jms.testing import exchange
 
 
@@ -44,7 +44,7 @@ class World:
 
 
 def converse(asking: World, answering: World) -> str:
-    with exchange([answering.supplier()], limits=Limits(first_reply=5)) as pair:
+    with exchange([answering.supplier()], timeouts=Timeouts(first_reply=5)) as pair:
         stub = pair.stub(asking.service)
         element = stub.get_managed_element(me_ref=asking.name("ME=1")).me
         assert type(element) is asking.me, type(element)

@@ -8,8 +8,8 @@ from types import ModuleType
 import mtosi_jms
 
 ROLES = """
-BindingProfile Call CallOptions Caller Dispatcher Limits Publisher RequestContext Requestor Service Subscriber Supplier
-SupplierBase
+BindingProfile Call CallOptions Caller Dispatcher Publisher RequestContext Requestor Service Subscriber Supplier
+SupplierBase Timeouts
 """
 
 

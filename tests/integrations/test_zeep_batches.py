@@ -11,7 +11,7 @@ from zeep.plugins import HistoryPlugin
 
 from mtosi_jms.errors import ConfigError, IncompleteBatchError, MtosiFault, ReplyTimeoutError
 from mtosi_jms.integrations.zeep import Client, SoapFault, client
-from mtosi_jms.patterns import Limits
+from mtosi_jms.patterns import Timeouts
 from mtosi_jms.service import CallOptions
 from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
 from mtosi_jms.testing import Pair, gap, reorder
@@ -54,7 +54,7 @@ def test_what_comes_out_of_order_is_put_in_order(retrieval: Any, paired: Paired,
 
 
 def test_what_is_missing_is_an_error_that_holds_the_rest(retrieval: Any, paired: Paired, keeping: Any) -> None:
-    pair = paired(keeping, tamper=lambda messages: gap(messages, 1), limits=Limits(gap=0.2, grace=0.05))
+    pair = paired(keeping, tamper=lambda messages: gap(messages, 1), timeouts=Timeouts(gap=0.2, grace=0.05))
     ems = client(retrieval, pair.requestor, pair.destination)
     batches = ems.batches("getAllManagedElements", batch_size=2)
     assert names([next(batches)]) == [["NE-1", "NE-2"]]

@@ -20,11 +20,11 @@ from .conftest import Side
 from .peer import PATIENCE, Peer
 
 pytestmark = pytest.mark.broker
-LIMITS = mtosi.Limits(first_reply=PATIENCE, gap=PATIENCE, total=PATIENCE)
+LIMITS = mtosi.Timeouts(first_reply=PATIENCE, gap=PATIENCE, total=PATIENCE)
 
 
 def retrieval(connection: Connection, queue: Queue, **options: Any) -> tuple[mtosi.Requestor, ManagedElementRetrieval]:
-    requestor = mtosi.Requestor(connection, sender_uri="jms/OurOS", temporary_reply=True, limits=LIMITS, **options)
+    requestor = mtosi.Requestor(connection, sender_uri="jms/OurOS", temporary_reply=True, timeouts=LIMITS, **options)
     return requestor, ManagedElementRetrieval(requestor, queue)
 
 

@@ -21,7 +21,7 @@ from .peer import PATIENCE
 
 pytestmark = pytest.mark.broker
 JARS = ("org.springframework:spring-jms:5.3.39", "org.springframework:spring-context:5.3.39")
-LIMITS = mtosi.Limits(first_reply=PATIENCE, gap=PATIENCE, total=PATIENCE)
+LIMITS = mtosi.Timeouts(first_reply=PATIENCE, gap=PATIENCE, total=PATIENCE)
 
 
 @pytest.fixture(params=["openwire-activemq", "core-artemis"])
@@ -54,7 +54,7 @@ def supplied(request: pytest.FixtureRequest, queue: Queue, java: Any, tmp_path: 
 def test_an_answer_batches_and_a_fault(transport: str, supplied: Any, queue: Queue, connect_by_java: Any) -> None:
     kind, broker = supplied
     connection = connect_by_java(kind, broker) if transport == "jvm" else mtosi.connect(broker.endpoints.url("stomp"))
-    with connection, mtosi.Requestor(connection, sender_uri="jms/OurOS", temporary_reply=True, limits=LIMITS) as asks:
+    with connection, mtosi.Requestor(connection, sender_uri="jms/OurOS", temporary_reply=True, timeouts=LIMITS) as asks:
         connection.start()
         stub = ManagedElementRetrieval(asks, queue)
         batches = stub.get_all_managed_elements.batches(batch_size=2)

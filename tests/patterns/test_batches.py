@@ -22,12 +22,12 @@ from mtosi_jms.patterns import (
     Fail,
     Fault,
     Flag,
-    Limits,
     Orphan,
     Release,
     Reply,
     ReplyType,
     Stray,
+    Timeouts,
 )
 from mtosi_jms.patterns._sequence import DigestRing, fold
 
@@ -184,8 +184,8 @@ class TestBase:
         assert released(feed(machine, batch(0))) == [0, 1, 2]
 
     def test_a_zero_that_stays_away_is_missed_after_a_short_grace(self) -> None:
-        limits = Limits(gap=60, grace=5)
-        machine: BatchAssembler[str] = BatchAssembler("c", started=0.0, limits=limits, rules=BatchRules(first=0))
+        timeouts = Timeouts(gap=60, grace=5)
+        machine: BatchAssembler[str] = BatchAssembler("c", started=0.0, timeouts=timeouts, rules=BatchRules(first=0))
         machine.receive(batch(2, end=True), 10.0)
         assert machine.deadline == (70.0, Clock.GAP)
         machine.receive(batch(1), 20.0)
@@ -399,10 +399,10 @@ class TestFault:
 
 
 class TestClocks:
-    limits = Limits(first_reply=10, gap=20, total=50)
+    timeouts = Timeouts(first_reply=10, gap=20, total=50)
 
     def machine(self, **rules: Any) -> BatchAssembler[str]:
-        return BatchAssembler("c-7", started=100.0, limits=self.limits, rules=BatchRules(**rules))
+        return BatchAssembler("c-7", started=100.0, timeouts=self.timeouts, rules=BatchRules(**rules))
 
     def test_first_reply(self) -> None:
         machine = self.machine()
@@ -468,8 +468,8 @@ class TestClocks:
         assert error.clock == "gap"
 
     def test_no_limits_no_deadline(self) -> None:
-        limits = Limits(first_reply=None, gap=None, total=None)
-        machine: BatchAssembler[str] = BatchAssembler("c", started=0.0, limits=limits)
+        timeouts = Timeouts(first_reply=None, gap=None, total=None)
+        machine: BatchAssembler[str] = BatchAssembler("c", started=0.0, timeouts=timeouts)
         machine.receive(batch(1), 1.0)
         assert machine.deadline is None
         assert machine.tick(1e12) == ()

@@ -13,7 +13,7 @@ from typing import Final, TypeVar
 import pytest
 
 import mtosi_jms.patterns as patterns
-from mtosi_jms.patterns import BatchAssembler, BatchRules, Exchange, Limits, SimpleExchange, _batch_table, _simple
+from mtosi_jms.patterns import BatchAssembler, BatchRules, Exchange, SimpleExchange, Timeouts, _batch_table, _simple
 
 S = TypeVar("S", bound=Enum)
 V = TypeVar("V", bound=Enum)
@@ -90,7 +90,7 @@ def test_refresh_replaces_what_stands_between_the_marks_and_nothing_else() -> No
 
 def test_the_documentation_names_every_limit_and_rule(root: Path) -> None:
     text = (root / "docs" / "patterns.md").read_text(encoding="utf-8")
-    for name in (*Limits.__dataclass_fields__, *BatchRules.__dataclass_fields__):
+    for name in (*Timeouts.__dataclass_fields__, *BatchRules.__dataclass_fields__):
         assert f"`{name}`" in text, name
 
 

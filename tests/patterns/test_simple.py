@@ -11,7 +11,6 @@ from mtosi_jms.patterns import (
     Fail,
     Fault,
     Flag,
-    Limits,
     Orphan,
     Release,
     Reply,
@@ -19,6 +18,7 @@ from mtosi_jms.patterns import (
     SimpleEvent,
     SimpleExchange,
     SimpleState,
+    Timeouts,
 )
 from mtosi_jms.patterns._simple import FINAL, TABLE
 
@@ -121,16 +121,16 @@ def test_a_reply_without_body_is_the_answer_unless_an_acknowledgement_is_expecte
 
 
 @pytest.mark.parametrize(
-    ("limits", "fires", "clock"),
+    ("timeouts", "fires", "clock"),
     [
-        (Limits(first_reply=5, total=9), 5.0, Clock.FIRST_REPLY),
-        (Limits(first_reply=9, total=5), 5.0, Clock.TOTAL),
-        (Limits(first_reply=None, total=5), 5.0, Clock.TOTAL),
-        (Limits(first_reply=5, total=5), 5.0, Clock.TOTAL),
+        (Timeouts(first_reply=5, total=9), 5.0, Clock.FIRST_REPLY),
+        (Timeouts(first_reply=9, total=5), 5.0, Clock.TOTAL),
+        (Timeouts(first_reply=None, total=5), 5.0, Clock.TOTAL),
+        (Timeouts(first_reply=5, total=5), 5.0, Clock.TOTAL),
     ],
 )
-def test_the_clock_that_fires_first_is_named(limits: Limits, fires: float, clock: Clock) -> None:
-    exchange: SimpleExchange[str] = SimpleExchange("c-9", started=10.0, limits=limits)
+def test_the_clock_that_fires_first_is_named(timeouts: Timeouts, fires: float, clock: Clock) -> None:
+    exchange: SimpleExchange[str] = SimpleExchange("c-9", started=10.0, timeouts=timeouts)
     assert exchange.deadline == (10.0 + fires, clock)
     assert exchange.tick(10.0 + fires - 0.001) == ()
     (fail,) = exchange.tick(10.0 + fires)
@@ -142,15 +142,15 @@ def test_the_clock_that_fires_first_is_named(limits: Limits, fires: float, clock
 
 
 def test_without_limits_it_waits_for_ever() -> None:
-    exchange: SimpleExchange[str] = SimpleExchange("c", started=0.0, limits=Limits(first_reply=None, gap=None))
+    exchange: SimpleExchange[str] = SimpleExchange("c", started=0.0, timeouts=Timeouts(first_reply=None, gap=None))
     assert exchange.deadline is None
     assert exchange.tick(1e12) == ()
 
 
 @pytest.mark.obligation("C61")
 def test_after_an_acknowledgement_the_gap_clock_runs() -> None:
-    limits = Limits(first_reply=5, gap=7)
-    exchange: SimpleExchange[str] = SimpleExchange("c", started=0.0, limits=limits, expect_ack=True)
+    timeouts = Timeouts(first_reply=5, gap=7)
+    exchange: SimpleExchange[str] = SimpleExchange("c", started=0.0, timeouts=timeouts, expect_ack=True)
     assert exchange.receive(ACK, 4.0) == ()
     assert exchange.deadline == (11.0, Clock.GAP)
     assert exchange.receive(ANSWER, 10.0) == (Release("answer", None), Complete())
@@ -160,4 +160,4 @@ def test_after_an_acknowledgement_the_gap_clock_runs() -> None:
 @pytest.mark.parametrize("value", [0, -1, float("nan")])
 def test_a_limit_must_be_positive(name: str, value: float) -> None:
     with pytest.raises(ConfigError, match=name):
-        Limits(**{name: value})
+        Timeouts(**{name: value})

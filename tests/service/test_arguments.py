@@ -14,7 +14,7 @@ import pytest
 import mtosi_jms as mtosi
 from mtosi_jms.errors import ConfigError, EncodeError, HeaderError, MtosiError
 from mtosi_jms.exchange import Requestor, Supplier
-from mtosi_jms.patterns import Limits
+from mtosi_jms.patterns import Timeouts
 from mtosi_jms.service import CallOptions
 from mtosi_jms.stubs.fmw.nam import name
 from mtosi_jms.stubs.mri import mer
@@ -166,7 +166,7 @@ def test_an_option_of_another_type_is_refused(given: dict[str, Any], said: str) 
 @pytest.mark.parametrize("given", ["3", 0, -1])
 def test_a_limit_is_a_number_of_seconds(given: Any) -> None:
     assert (
-        refusal(lambda: Limits(first_reply=given))
+        refusal(lambda: Timeouts(first_reply=given))
         == f"limit first_reply must be a number of seconds above 0, not {given!r}"
     )
 

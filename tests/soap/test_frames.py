@@ -16,7 +16,7 @@ from mtosi_jms.stubs.fmw.hdr import CommunicationPatternType, CommunicationStyle
 from mtosi_jms.stubs.fmw.nam import name
 from mtosi_jms.stubs.mri.mer import GetAllManagedElementsResponse, GetManagedElementRequest, GetManagedElementResponse
 from mtosi_jms.stubs.nrf.me import ManagedElementListType, ManagedElementType
-from mtosi_jms.xmlbind import DEFAULT_LIMITS, Limits
+from mtosi_jms.xmlbind import DEFAULT_LIMITS, XmlLimits
 from mtosi_jms.xmlbind.columns import read_enveloped
 
 pytest.importorskip("mtosi_jms.xmlbind._core", reason="the native core is not built")
@@ -92,7 +92,7 @@ def native(cores: ModuleType) -> Iterator[None]:
         yield
 
 
-def _is_native(data: bytes, limits: Limits = DEFAULT_LIMITS) -> bool:
+def _is_native(data: bytes, limits: XmlLimits = DEFAULT_LIMITS) -> bool:
     return read_enveloped(data, Header, None, strict=False, source=None, limits=limits) is not None
 
 
@@ -120,7 +120,7 @@ def test_a_default_namespace_and_many_declarations(cores: ModuleType) -> None:
     assert _is_native(data)
     assert _seen(data) == _from_tree(data, cores)
     with pytest.raises(ForbiddenXmlError, match="more than 20 namespace declarations"):
-        soap.parse(data, limits=Limits(max_namespaces=20))
+        soap.parse(data, limits=XmlLimits(max_namespaces=20))
 
 
 @pytest.mark.parametrize(
@@ -166,11 +166,11 @@ def test_what_stands_beside_is_kept(old: bytes, new: bytes, cores: ModuleType) -
 
 def test_bounds_hold() -> None:
     data = DOCUMENTS["response"]
-    assert _is_native(data, Limits(max_bytes=len(data)))
+    assert _is_native(data, XmlLimits(max_bytes=len(data)))
     with pytest.raises(MtosiError, match="larger than"):
-        soap.parse(data, limits=Limits(max_bytes=len(data) - 1))
+        soap.parse(data, limits=XmlLimits(max_bytes=len(data) - 1))
     with pytest.raises(MtosiError, match="deeper than 3"):
-        soap.parse(data, limits=Limits(max_depth=3))
+        soap.parse(data, limits=XmlLimits(max_depth=3))
 
 
 def test_in_strict_mode_the_first_warning_is_an_error(cores: ModuleType) -> None:

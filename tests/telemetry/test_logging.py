@@ -50,10 +50,10 @@ def test_one_line_for_an_exchange_at_each_end_with_its_facts(caplog: pytest.LogC
 
 def test_an_exchange_that_fails_says_why(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "mtosi_jms")
-    limits = mtosi.Limits(total=0.05, first_reply=0.05)
+    timeouts = mtosi.Timeouts(total=0.05, first_reply=0.05)
     with (
         mtosi.connect("memory:logging-2") as connection,
-        mtosi.Requestor(connection, sender_uri="queue:OS", limits=limits) as requestor,
+        mtosi.Requestor(connection, sender_uri="queue:OS", timeouts=timeouts) as requestor,
         pytest.raises(mtosi.ReplyTimeoutError),
     ):
         list(ManagedElementRetrieval(requestor, "queue:EMS").get_all_managed_elements.batches(batch_size=1))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from mtosi_jms.errors import ConfigError, IllegalStateError, IncompleteBatchError
 from mtosi_jms.jms import JmsMessage, Queue
-from mtosi_jms.patterns import Limits
+from mtosi_jms.patterns import Timeouts
 from mtosi_jms.simulator import ManagedElementEms, Network
 from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
 from mtosi_jms.testing import Late, ManualClock, delay, exchange, gap, late, truncate
@@ -96,7 +96,7 @@ def test_a_reply_that_is_too_late_is_missing_and_then_an_orphan() -> None:
     def tamper(replies: list[JmsMessage]) -> Any:
         return late(replies, at=0, seconds=30) if len(replies) > 1 else replies
 
-    with exchange([EMS], tamper=tamper, timer=clock, limits=Limits(gap=0.02)) as pair:
+    with exchange([EMS], tamper=tamper, timer=clock, timeouts=Timeouts(gap=0.02)) as pair:
         stub = pair.stub(ManagedElementRetrieval)
         with pytest.raises(IncompleteBatchError) as caught:
             list(stub.get_all_managed_elements.batches(batch_size=2))

@@ -11,7 +11,7 @@ from mtosi_jms import testing
 from mtosi_jms.errors import ConfigError, IllegalStateError, IncompleteBatchError, ReplyTimeoutError, TransportError
 from mtosi_jms.exchange import Supplier
 from mtosi_jms.jms import JmsMessage, Queue
-from mtosi_jms.patterns import Limits
+from mtosi_jms.patterns import Timeouts
 from mtosi_jms.simulator import ManagedElementEms, Network
 from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
 from mtosi_jms.testing import SUPPLIER, ScriptedSupplier, connect_privately, exchange, gap
@@ -48,7 +48,7 @@ def test_pairs_do_not_know_each_other() -> None:
 
 
 def test_the_example_in_the_docstring() -> None:
-    with exchange([EMS], tamper=lambda replies: gap(replies, at=1), limits=Limits(gap=0.02)) as pair:
+    with exchange([EMS], tamper=lambda replies: gap(replies, at=1), timeouts=Timeouts(gap=0.02)) as pair:
         batches = pair.stub(ManagedElementRetrieval).get_all_managed_elements.batches(batch_size=2)
         with pytest.raises(IncompleteBatchError):
             list(batches)

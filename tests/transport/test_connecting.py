@@ -169,7 +169,7 @@ class TestOptions:
     def test_a_refused_option_changes_nothing(self) -> None:
         with pytest.raises(ConfigError):
             connect("memory:refused", capacity=3, max_deliveries=0)
-        assert memory.provider("refused").limits == memory.Limits()
+        assert memory.provider("refused").limits == memory.QueueLimits()
 
 
 @pytest.mark.obligation("P17", "P4", "F3", "P3")

@@ -283,6 +283,6 @@ def deployed(path: Path) -> None:
     assert_type(deployment, Deployment)
     with (
         mtosi.connect("jndi:jms/ConnectionFactory", names=deployment.names) as connection,
-        deployment.open_requestors(connection, limits=mtosi.Limits(gap=5)) as requestors,
+        deployment.open_requestors(connection, timeouts=mtosi.Timeouts(gap=5)) as requestors,
     ):
         assert_type(requestors.stub(ManagedElementRetrieval), ManagedElementRetrieval)

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mtosi_jms.validation import Issue, Validator
-from mtosi_jms.xmlbind import Limits
+from mtosi_jms.xmlbind import XmlLimits
 
 MakeEnvelope = Callable[..., bytes]
 HDR = "http://www.tmforum.org/mtop/fmw/xsd/hdr/v1"
@@ -143,7 +143,7 @@ def test_files_that_cannot_be_read(own: Validator, tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_too_large_is_refused_unread(own: Validator, tmp_path: Path) -> None:
-    small = Validator(own.schemas, limits=Limits(max_bytes=1000))
+    small = Validator(own.schemas, limits=XmlLimits(max_bytes=1000))
     path = tmp_path / "large.xml"
     path.touch()
     os.truncate(path, 1 << 40)

@@ -6,7 +6,7 @@ import pytest
 
 from mtosi_jms import xmlbind
 from mtosi_jms.errors import ForbiddenXmlError
-from mtosi_jms.xmlbind import Limits
+from mtosi_jms.xmlbind import XmlLimits
 
 
 def crowd(number: int) -> bytes:
@@ -21,7 +21,7 @@ def test_an_element_with_too_many_attributes_is_refused_with_its_line() -> None:
 
 def test_as_many_as_allowed_are_read() -> None:
     assert len(xmlbind.parse_xml(crowd(1000))[0].keys()) == 1000
-    assert len(xmlbind.parse_xml(crowd(5), limits=Limits(max_attributes=5))[0].keys()) == 5
+    assert len(xmlbind.parse_xml(crowd(5), limits=XmlLimits(max_attributes=5))[0].keys()) == 5
 
 
 def test_many_attributes_on_many_elements_are_no_crowd() -> None:

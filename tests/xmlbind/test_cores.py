@@ -20,7 +20,7 @@ from mtosi_jms.stubs.mri.mer import GetAllManagedElementsResponse
 from mtosi_jms.stubs.mri.rir import GetInventoryResponse
 from mtosi_jms.stubs.nrf.me import ManagedElementListType, ManagedElementType
 from mtosi_jms.stubs.nrf.ptp import PhysicalTerminationPointType
-from mtosi_jms.xmlbind import Limits
+from mtosi_jms.xmlbind import XmlLimits
 
 from .test_cases import CASES
 
@@ -115,8 +115,10 @@ def test_what_is_named_like_a_credential_is_hidden_in_the_same_way(doc: Doc, pac
 
 
 @pytest.mark.parametrize("depth", [199, 200, 201, 256, 300])
-@pytest.mark.parametrize("limits", [Limits(), Limits(huge=True), Limits(max_depth=300, huge=True), Limits(max_depth=3)])
-def test_depth_is_bounded_alike(depth: int, limits: Limits, doc: Doc, package: str, cores: ModuleType) -> None:
+@pytest.mark.parametrize(
+    "limits", [XmlLimits(), XmlLimits(huge=True), XmlLimits(max_depth=300, huge=True), XmlLimits(max_depth=3)]
+)
+def test_depth_is_bounded_alike(depth: int, limits: XmlLimits, doc: Doc, package: str, cores: ModuleType) -> None:
     assert (
         cores.difference(doc(f"{'<c:node>' * depth}{'</c:node>' * depth}".replace("node", "tree", 1)), limits=limits)
         == ""
@@ -128,7 +130,7 @@ def test_depth_is_bounded_alike(depth: int, limits: Limits, doc: Doc, package: s
 
 @pytest.mark.parametrize("many", [1, 63, 64, 65, 1000, 1001])
 def test_attributes_and_namespaces_are_bounded_alike(many: int, doc: Doc, package: str, cores: ModuleType) -> None:
-    for limits in (Limits(), Limits(max_attributes=64), Limits(max_namespaces=64)):
+    for limits in (XmlLimits(), XmlLimits(max_attributes=64), XmlLimits(max_namespaces=64)):
         attributes = " ".join(f"a{number}='1'" for number in range(many))
         namespaces = " ".join(f"xmlns:n{number}='urn:n'" for number in range(many))
         for given in (attributes, namespaces):
@@ -139,7 +141,7 @@ def test_attributes_and_namespaces_are_bounded_alike(many: int, doc: Doc, packag
 
 def test_size_is_bounded_alike(doc: Doc, package: str, cores: ModuleType) -> None:
     data = doc("<c:store><c:label>a</c:label></c:store>")
-    assert cores.difference(data, limits=Limits(max_bytes=len(data) - 1)) == ""
+    assert cores.difference(data, limits=XmlLimits(max_bytes=len(data) - 1)) == ""
     for size in (8_999_000, 9_000_100, 9_999_999, 10_000_001):
         for long in (b"x" * size, b"<![CDATA[" + b"x" * size + b"]]>", b"<!--" + b"x" * size + b"-->"):
             with cores.core("native"):

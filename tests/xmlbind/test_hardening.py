@@ -22,7 +22,7 @@ from mtosi_jms import soap, xmlbind
 from mtosi_jms.compression import ZSTD
 from mtosi_jms.errors import ConfigError, EnvelopeError, ForbiddenXmlError, MalformedXmlError, XmlError
 from mtosi_jms.stubs.fmw.hdr import Header
-from mtosi_jms.xmlbind import Limits
+from mtosi_jms.xmlbind import XmlLimits
 
 ENVELOPE = (
     b'<?xml version="1.0" encoding="UTF-8"?>\n'
@@ -255,11 +255,11 @@ def test_nothing_is_fetched(
 
 @pytest.mark.obligation("SEC15")
 def test_limits_are_the_callers() -> None:
-    small = Limits(max_bytes=20)
+    small = XmlLimits(max_bytes=20)
     with pytest.raises(ForbiddenXmlError, match="larger than 20 bytes"):
         xmlbind.parse_xml(b"<a>" + b"x" * 20 + b"</a>", limits=small, source="f.xml")
     assert xmlbind.parse_xml(b"<a/>", limits=small).tag == "a"
-    shallow = Limits(max_depth=3)
+    shallow = XmlLimits(max_depth=3)
     for reader in (xmlbind.parse_xml, xmlbind.decode):
         with pytest.raises(ForbiddenXmlError, match="nested deeper than 3 elements") as caught:
             reader(b"<a><a><a>\n<a/></a></a></a>", limits=shallow)
@@ -267,7 +267,7 @@ def test_limits_are_the_callers() -> None:
     with pytest.raises(ForbiddenXmlError, match="nested deeper than 3 elements") as caught:
         list(xmlbind.iter_decode(b"<a><a><a>\n<a/></a></a></a>", Header, limits=shallow))
     assert caught.value.line == 2
-    huge = Limits(huge=True, max_depth=2_000)
+    huge = XmlLimits(huge=True, max_depth=2_000)
     assert len(xmlbind.parse_xml(b"<a>" + b"x" * 20_000_000 + b"</a>", limits=huge).text or "") == 20_000_000
     for reader in (xmlbind.parse_xml, lambda data, limits: list(xmlbind.iter_decode(data, Header, limits=limits))):
         assert reader(b"<a>" * 1_000 + b"</a>" * 1_000, limits=huge) is not None

@@ -13,7 +13,7 @@ from lxml import etree
 from mtosi_jms import soap, xmlbind
 from mtosi_jms.errors import ForbiddenXmlError, MalformedXmlError, XmlError
 from mtosi_jms.stubs.nrf.me import Me
-from mtosi_jms.xmlbind import Limits, RawXml
+from mtosi_jms.xmlbind import RawXml, XmlLimits
 
 from .kept_documents import Maker
 
@@ -235,14 +235,14 @@ def envelope(content: bytes) -> bytes:
     ],
 )
 def test_declarations_in_scope_are_limited(read: Any) -> None:
-    limits = Limits(max_namespaces=40)
+    limits = XmlLimits(max_namespaces=40)
     read(nested(40), limits)
     with pytest.raises(ForbiddenXmlError, match="more than 40 namespace declarations in scope"):
         read(nested(44), limits)
 
 
 def test_declarations_beside_each_other_are_not_limited() -> None:
-    limits = Limits(max_namespaces=3)
+    limits = XmlLimits(max_namespaces=3)
     document = b"<r>" + b'<a xmlns:b="urn:b" xmlns:c="urn:c"/>' * 50 + b"</r>"
     assert len(xmlbind.parse_xml(document, limits=limits)) == 50
     assert list(xmlbind.iter_decode(document, Me, limits=limits)) == []

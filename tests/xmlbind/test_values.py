@@ -175,7 +175,7 @@ def test_kept_xml_must_be_xml(text: bytes) -> None:
 
 
 def test_kept_xml_of_any_size_can_be_parsed_again() -> None:
-    limits = xmlbind.Limits(huge=True, max_depth=1000)
+    limits = xmlbind.XmlLimits(huge=True, max_depth=1000)
     deep = xmlbind.parse_xml("<a>" * 600 + "x" * 11_000_000 + "</a>" * 600, limits=limits)
     kept = RawXml.from_element(deep)
     assert len(pickle.loads(pickle.dumps(kept)).text) == 11_000_000

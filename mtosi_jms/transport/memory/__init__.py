@@ -15,7 +15,7 @@ from mtosi_jms.jms import NamingContext
 from mtosi_jms.transport._options import checked
 from mtosi_jms.transport.memory._connection import MemoryConnection
 from mtosi_jms.transport.memory._gate import CompletionGate
-from mtosi_jms.transport.memory._options import SYSTEM_CLOCK, Clock, Limits, MemoryOptions
+from mtosi_jms.transport.memory._options import SYSTEM_CLOCK, Clock, MemoryOptions, QueueLimits
 from mtosi_jms.transport.memory._provider import DELIVERIES, ORIGINAL_DESTINATION, REASON, MemoryProvider
 from mtosi_jms.transport.memory._session import MemorySession
 
@@ -25,11 +25,11 @@ __all__ = [
     "REASON",
     "Clock",
     "CompletionGate",
-    "Limits",
     "MemoryConnection",
     "MemoryOptions",
     "MemoryProvider",
     "MemorySession",
+    "QueueLimits",
     "connect",
     "provider",
 ]
@@ -44,7 +44,7 @@ def provider(name: str = "", *, clock: Clock | None = None, **limits: Any) -> Me
     Args:
         name: of any form.
         clock: returns seconds since 1970, for timestamps and expiry; the first caller decides, by default the system's.
-        limits: fields of `Limits`; given later, they hold from then on.
+        limits: fields of `QueueLimits`; given later, they hold from then on.
 
     Raises:
         ConfigError: the provider exists and goes by another clock, or a limit is of the wrong type.
@@ -67,7 +67,7 @@ def connect(url: str, names: NamingContext, options: Mapping[str, Any]) -> Memor
         ConfigError: an unknown option, or one of the wrong type; the client id is in use.
     """
     given = checked(MemoryOptions, "memory", options)
-    limits = {one.name: given[one.name] for one in fields(Limits) if one.name in given}
+    limits = {one.name: given[one.name] for one in fields(QueueLimits) if one.name in given}
     settings = MemoryOptions(**given)
     found = provider(url.partition(":")[2].removeprefix("//"), clock=settings.clock, **limits)
     return MemoryConnection(found, names, client_id=settings.client_id, send_rules=settings.send_rules)

@@ -21,7 +21,7 @@ _QUEUE: Final = check(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Limits:
+class QueueLimits:
     """The limits for the messages of a provider.
 
     Attributes:
@@ -37,14 +37,14 @@ class Limits:
     max_deliveries: int | None = field(default=None, metadata=COUNT)
     dead_letter: Queue = field(default=Queue("DLQ"), metadata=_QUEUE)
 
-    def changed(self, **given: Any) -> Limits:
+    def changed(self, **given: Any) -> QueueLimits:
         """The limits with those that are given in their place; None leaves one as it is. Raises ConfigError."""
-        return replace(self, **checked(Limits, "memory", given))
+        return replace(self, **checked(QueueLimits, "memory", given))
 
 
 @dataclass(frozen=True, kw_only=True)
-class MemoryOptions(ConnectOptions, Limits):
-    """What `connect("memory:...")` takes. Limits hold for the whole provider from then on.
+class MemoryOptions(ConnectOptions, QueueLimits):
+    """What `connect("memory:...")` takes. The limits hold for the whole provider from then on.
 
     Attributes:
         clock: returns seconds since 1970, for timestamps and expiry; the first connection decides, by default the

@@ -13,7 +13,7 @@ from mtosi_jms.errors import ConfigError, IllegalStateError, InvalidDestinationE
 from mtosi_jms.jms import Destination
 from mtosi_jms.jms.message import JmsMessage, PropertyValue
 from mtosi_jms.transport._completion import Pending
-from mtosi_jms.transport.memory._options import SYSTEM_CLOCK, Clock, Limits
+from mtosi_jms.transport.memory._options import SYSTEM_CLOCK, Clock, QueueLimits
 from mtosi_jms.transport.memory._queue import Entry, ExpiryIndex, MessageQueue, Subscription
 
 ORIGINAL_DESTINATION: Final = "JMS_MTOSIX_originalDestination"
@@ -41,7 +41,7 @@ class MemoryProvider:
     Args:
         name: shown in message ids and errors.
         clock: returns seconds since 1970: what timestamps and expiry go by. Waiting goes by real time.
-        limits: the fields of `Limits`.
+        limits: the fields of `QueueLimits`.
 
     Attributes:
         limits: what bounds its messages.
@@ -55,7 +55,7 @@ class MemoryProvider:
     def __init__(self, name: str = "", *, clock: Clock = SYSTEM_CLOCK, **limits: Any) -> None:
         self.name = name
         self.clock = clock
-        self.limits = Limits().changed(**limits)
+        self.limits = QueueLimits().changed(**limits)
         self.lock = threading.Lock()
         self.gate: Gate | None = None
         self._prefix = f"ID:memory-{uuid.uuid4().hex[:12]}"

@@ -19,7 +19,7 @@ from mtosi_jms.errors import (
     ReplyTimeoutError,
     TransportError,
 )
-from mtosi_jms.patterns import Limits
+from mtosi_jms.patterns import Timeouts
 from mtosi_jms.service import Call, CallOptions, RequestContext
 from mtosi_jms.stubs.fmw.nam import name
 from mtosi_jms.stubs.fmw.notification_consumer import NotificationConsumer
@@ -292,7 +292,7 @@ def test_what_was_received_waits_for_its_caller(run: Any, small_ems: Any, number
             found += numbers(batch)
         return found
 
-    with exchange([small_ems(5)], clock=lambda: now[0], limits=Limits(total=60)) as pair:
+    with exchange([small_ems(5)], clock=lambda: now[0], timeouts=Timeouts(total=60)) as pair:
         assert run(ask(pair)) == [1, 2, 3, 4, 5]
 
 

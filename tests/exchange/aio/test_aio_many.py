@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mtosi_jms.patterns import Limits
+from mtosi_jms.patterns import Timeouts
 from mtosi_jms.stubs.fmw.nam import name
 from mtosi_jms.stubs.mri import mer
 from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
@@ -52,8 +52,8 @@ def test_ten_thousand_in_flight() -> None:
 
     before = threading.active_count()
     ids = iter(range(IN_FLIGHT))
-    limits = Limits(first_reply=None)  # the machine may be busy
-    with exchange(new_id=lambda: f"call-{next(ids)}", limits=limits) as pair:
+    timeouts = Timeouts(first_reply=None)  # the machine may be busy
+    with exchange(new_id=lambda: f"call-{next(ids)}", timeouts=timeouts) as pair:
         asyncio.run(ask(pair))
         assert len(threads) == 1
         assert threads[0] - before <= 3, "one that sends, one that receives, and the one that answers"

@@ -19,7 +19,7 @@ from mtosi_jms.errors import (
     ReplyTimeoutError,
     SpoolError,
 )
-from mtosi_jms.patterns import Limits
+from mtosi_jms.patterns import Timeouts
 from mtosi_jms.service import CallOptions
 from mtosi_jms.stubs.fmw.msg import EntityNotFoundFault
 from mtosi_jms.stubs.fmw.nam import NamingAttributeType, name
@@ -405,7 +405,7 @@ def test_requests_leave_in_the_order_of_the_calls(run: Any) -> None:
         await asyncio.gather(*calls, return_exceptions=True)
         assert pair.requestor.pending == 0
 
-    with exchange(limits=Limits(first_reply=20)) as pair:
+    with exchange(timeouts=Timeouts(first_reply=20)) as pair:
         run(ask(pair))
 
 
