@@ -57,6 +57,13 @@ class Bounds:
 
     xml_bytes: int = _bound(256 * _MIB, "bytes", "XML", "a document, unpacked", "xmlbind.XmlLimits.max_bytes")
     xml_depth: int = _bound(200, "levels", "XML", "elements in elements", "xmlbind.XmlLimits.max_depth")
+    xml_nodes: int = _bound(
+        5_000_000,
+        "elements and attributes",
+        "XML",
+        "of a document, or of one object of a stream",
+        "xmlbind.XmlLimits.max_nodes",
+    )
     xml_attributes: int = _bound(1_000, "attributes", "XML", "of one element", "xmlbind.XmlLimits.max_attributes")
     xml_namespaces: int = _bound(
         4_096, "declarations", "XML", "namespaces in scope", "xmlbind.XmlLimits.max_namespaces"
@@ -142,6 +149,9 @@ class Bounds:
 
     monitor_read: float = _bound(10.0, "seconds", "--monitor", "for a request and its page")
     monitor_connections: int = _bound(100, "connections", "--monitor", "open")
+
+    message_bytes: int = _bound(256 * _MIB, "bytes", "files", "a message, a log of receipts, or events of a channel")
+    settings_bytes: int = _bound(16 * _MIB, "bytes", "files", "settings, names, passwords and the like")
 
     stomp_head_bytes: int = _bound(16 * _MIB, "bytes", "JMS", "command and headers of a STOMP frame")
     selector_length: int = _bound(1_000_000, "characters", "JMS", "a selector")

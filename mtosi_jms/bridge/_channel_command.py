@@ -15,9 +15,9 @@ import json
 import sys
 import threading
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Final
 
+from mtosi_jms.bounds import BOUNDS
 from mtosi_jms.bridge.corba import CorbaChannel, CorbaSource, Orb, OrbOptions
 from mtosi_jms.bridge.endpoints import FlowStyle, Grouping
 from mtosi_jms.bridge.event_json import event_from_json, event_to_json
@@ -32,6 +32,7 @@ from mtosi_jms.broker import (
 from mtosi_jms.cli import terminal
 from mtosi_jms.cli.arguments import add_json, local, positive, seconds, whole
 from mtosi_jms.cli.stopping import Stop, until_signalled
+from mtosi_jms.compression import read_file
 from mtosi_jms.errors import ConfigError, EventError, MtosiError
 
 _AT_ONCE: Final = 100
@@ -141,17 +142,28 @@ def _publish(args: argparse.Namespace) -> int:
 
 def _events(files: Sequence[str]) -> Iterator[StructuredEvent]:
     for file in files or ["-"]:
-        text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
-        for number, line in enumerate(text.splitlines(), 1):
+        name = "standard input" if file == "-" else file
+        for number, line in enumerate(_text(file, name).splitlines(), 1):
             if not line.strip():
                 continue
-            where = f"{'standard input' if file == '-' else file}, line {number}"
+            where = f"{name}, line {number}"
             try:
                 yield event_from_json(json.loads(line))
             except EventError as error:
                 raise error.inside(where) from None
             except (ValueError, RecursionError) as error:
                 raise EventError(f"no JSON: {error}", where) from None
+
+
+def _text(file: str, name: str) -> str:
+    most = BOUNDS.message_bytes
+    data = sys.stdin.buffer.read(most + 1) if file == "-" else read_file(file, most)
+    if len(data) > most:
+        raise EventError(f"larger than {most:,} bytes", name)
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise EventError(f"no UTF-8: {error}", name) from None
 
 
 def _subscribe(args: argparse.Namespace) -> int:

@@ -13,6 +13,7 @@ import sys
 import zlib
 from typing import IO, Any, Final, cast
 
+from mtosi_jms.bounds import BOUNDS
 from mtosi_jms.errors import MissingExtraError
 
 __all__ = [
@@ -100,8 +101,8 @@ def open_file(path: str | os.PathLike[str]) -> IO[bytes]:
     return stream
 
 
-def read_file(path: str | os.PathLike[str], most: int = 16 * 2**20) -> bytes:
-    """Read a file of settings, names or the like as it is.
+def read_file(path: str | os.PathLike[str], most: int = BOUNDS.settings_bytes) -> bytes:
+    """Read a whole file as it is: settings, names or the like, or what has a bound of its own.
 
     Args:
         path: of the file.
@@ -111,8 +112,9 @@ def read_file(path: str | os.PathLike[str], most: int = 16 * 2**20) -> bytes:
         OSError: as for `open_file`, or the file is larger.
     """
     with open_file(path) as stream:
-        data = stream.read(most + 1)
-    if len(data) > most:
+        is_large = os.fstat(stream.fileno()).st_size > most
+        data = b"" if is_large else stream.read(most + 1)
+    if is_large or len(data) > most:
         raise OSError(errno.EFBIG, f"larger than {most:,} bytes", str(path))
     return data
 

@@ -13,7 +13,8 @@ from lxml import etree
 
 from mtosi_jms.binding.body_check import BodyCheck
 from mtosi_jms.bounds import BOUNDS
-from mtosi_jms.xmlbind import codec_named, declared_name, in_utf8, self_described
+from mtosi_jms.errors import ForbiddenXmlError
+from mtosi_jms.xmlbind import codec_named, declared_name, in_utf8, refuse_nodes, self_described
 
 log = logging.getLogger(__package__)
 
@@ -123,13 +124,12 @@ def document_in(data: bytes, charset: str, most_elements: int, what: str) -> byt
     Args:
         data: the body.
         charset: the encoding that its content type gives; empty for none.
-        most_elements: most elements that it may hold. They are counted before anybody parses them: each costs a
-            hundred times as much memory as its tags.
+        most_elements: most elements and attributes that it may have.
         what: what the body is, for the log.
 
     Raises:
         Refused: nobody reads the encoding that the content type or, without one, the XML names (415), or it holds more
-            elements than allowed (413).
+            elements and attributes than allowed (413).
     """
     name = charset or declared_name(data)
     if name and codec_named(name) is None and (charset or not _is_known_to_libxml2(name)):
@@ -138,12 +138,10 @@ def document_in(data: bytes, charset: str, most_elements: int, what: str) -> byt
     if odd:
         log.warning("%s: %s", what, odd)
     document = in_utf8(document)
-    # An element has one tag or two; attributes count too, since each is an object of its size. What is not in UTF-8
-    # even now cannot be counted; the shortest element, in octets, is `<a/>`.
-    is_utf8 = codec_named(declared_name(document) or "utf-8") == "utf-8" and b"\0" not in document[:4]
-    most = 2 * most_elements
-    if document.count(b"<") > most or document.count(b"=") > most or not (is_utf8 or len(document) <= 2 * most):
-        raise Refused(413, f"more than {most_elements} elements")
+    try:
+        refuse_nodes(document, most_elements, what)
+    except ForbiddenXmlError as error:
+        raise Refused(413, error.message) from None
     return document
 
 

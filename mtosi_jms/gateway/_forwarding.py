@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import itertools
 import ssl
-import time
 from collections.abc import Generator, Mapping
 from dataclasses import replace
 from http.cookiejar import Cookie, CookieJar, DefaultCookiePolicy
@@ -30,6 +29,7 @@ from mtosi_jms.errors import (
 )
 from mtosi_jms.exchange import Dispatcher, FailureHook, ReplyAddress
 from mtosi_jms.gateway._bodies import OF_REQUEST, Body, Refused, content_type_of, document_in, judge
+from mtosi_jms.gateway._calls import CallsTransport
 from mtosi_jms.gateway._certificates import load_certificate
 from mtosi_jms.jms import JmsMessage
 from mtosi_jms.namespaces import clark, split_clark
@@ -107,13 +107,13 @@ class HttpPeer(Closeable):
 
     Args:
         url: URL of the peer.
-        timeout: seconds to connect, and for each answer.
+        timeout: seconds for a call: to connect, to send the request, and for the whole answer.
         login: user and password for basic authentication.
         token: for bearer authentication.
         ca: file with the CA certificates for the peer's certificate; None: the system's.
         certificate, key: files of our own certificate, if the peer asks for one.
         largest: most octets of an answer, unpacked.
-        elements: most elements of an answer.
+        elements: most elements and attributes of an answer.
 
     Raises:
         ConfigError: the URL is not an HTTP URL, or a certificate cannot be read.
@@ -145,15 +145,15 @@ class HttpPeer(Closeable):
         self._timeout = timeout
         self._largest, self._elements = largest, elements
         headers = {"Authorization": f"Bearer {token}"} if token else {}
+        self._calls = CallsTransport(_trust(ca, certificate, key))
         self._client = httpx.Client(
             auth=login,
             headers=headers,
             cookies=CookieJar(_Cookies()),
             timeout=timeout,
-            verify=_trust(ca, certificate, key),
+            transport=self._calls,
             follow_redirects=False,
             trust_env=False,
-            limits=httpx.Limits(max_connections=None, max_keepalive_connections=100),
         )
 
     def post(self, data: bytes, action: str) -> tuple[int, bytes]:
@@ -172,15 +172,13 @@ class HttpPeer(Closeable):
                 an encoding that nobody reads.
         """
         headers = {"Content-Type": _TYPE, "Accept-Encoding": "gzip", "SOAPAction": f'"{quote(action, safe=_OF_URIS)}"'}
-        deadline = time.monotonic() + self._timeout
+        self._calls.begin(self._timeout, self._largest)
         try:
             with self._client.stream("POST", self.url, content=in_utf8(data), headers=headers) as answer:
                 # The raw octets: the client's own unpacking has no bound.
                 body = Body(answer.headers.get("content-encoding", ""), self._largest)
                 for part in answer.iter_raw():
                     body.add(part)
-                    if time.monotonic() > deadline:  # the HTTP client limits each read, not the sum of them
-                        raise ReplyTimeoutError("", f"{self.url}: the answer did not come to its end in time")
                 charset = content_type_of(answer.headers.get("content-type", "")).charset
                 return answer.status_code, document_in(body.whole(), charset, self._elements, "an answer over HTTP")
         except Refused as error:

@@ -16,12 +16,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, get_args
 
+from mtosi_jms.bounds import BOUNDS
 from mtosi_jms.cli import terminal
 from mtosi_jms.cli.arguments import add_json, local
 from mtosi_jms.cli.documents import landed_files
 from mtosi_jms.cli.log import log_in_lines
 from mtosi_jms.cli.messages import counted
-from mtosi_jms.compression import open_file
+from mtosi_jms.compression import read_file
 from mtosi_jms.errors import ConfigError, MtosiError
 from mtosi_jms.jms import JmsMessage
 from mtosi_jms.jms.typed import OnInvalid
@@ -94,7 +95,7 @@ def _read(args: argparse.Namespace) -> Iterator[tuple[Path, Path | MtosiError]]:
         _make(args.out)
     for file in files:
         try:
-            message = _prepared(read_mq(_bytes(file), on_invalid=args.on_invalid), args)
+            message = _prepared(read_mq(read_file(file, BOUNDS.message_bytes), on_invalid=args.on_invalid), args)
             if landing is None:
                 name = f"{file.name.removesuffix(_SUFFIX)}{_TREE}"
                 yield file, _written(args.out / name, to_tree(message))
@@ -113,11 +114,6 @@ def _files(source: Path, suffix: str) -> list[Path]:
     if not found:
         raise ConfigError(f"{source}: holds no message (*{suffix})")
     return found
-
-
-def _bytes(path: Path) -> bytes:
-    with open_file(path) as file:
-        return file.read()
 
 
 def _make(folder: Path) -> None:
@@ -140,7 +136,7 @@ def _write(args: argparse.Namespace) -> Iterator[tuple[Path, Path | MtosiError]]
     for file in files:
         try:
             if file.name.endswith(_TREE):
-                message = from_tree(_bytes(file), on_invalid=args.on_invalid)
+                message = from_tree(read_file(file, BOUNDS.message_bytes), on_invalid=args.on_invalid)
             else:
                 message = open_entry(file).message()
             target = args.out / f"{file.name.partition('.')[0]}{_SUFFIX}"

@@ -29,6 +29,7 @@ from mtosi_jms.xmlbind import (
     attributes_of,
     decode_root,
     parse_xml,
+    read_document,
     to_bytes,
 )
 from mtosi_jms.xmlbind.columns import Enveloped, read_enveloped
@@ -122,8 +123,8 @@ def _is_mixed(header: type[Header], body: str) -> bool:
 
 
 def read(path: str | Path, *, strict: bool = False, limits: XmlLimits = DEFAULT_LIMITS) -> Envelope:
-    """Read an envelope from a file; raises what `parse` raises, and OSError if the file cannot be read."""
-    return parse(Path(path).read_bytes(), source=str(path), strict=strict, limits=limits)
+    """Read an envelope from a file, which may be compressed; raises what `parse` and `read_document` raise."""
+    return parse(read_document(path, limits=limits), source=str(path), strict=strict, limits=limits)
 
 
 class _Reader:

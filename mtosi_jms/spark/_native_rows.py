@@ -35,9 +35,9 @@ from mtosi_jms.spark._leaves import SKIP, Builder, Extensions, Leaf, Odd, Presen
 from mtosi_jms.spark._rows import Origin, RowBuilder, constant
 from mtosi_jms.spark._structs import Many, Step, Struct
 from mtosi_jms.xmlbind import DEFAULT_LIMITS, ClassTable, ListType, Scopes, SimpleType, parse_xml
-from mtosi_jms.xmlbind.columns import native_module
+from mtosi_jms.xmlbind.columns import native_bounds, native_module
 
-_BOUNDS: Final = (DEFAULT_LIMITS.max_depth, DEFAULT_LIMITS.max_attributes, DEFAULT_LIMITS.max_namespaces)
+_BOUNDS: Final = native_bounds(DEFAULT_LIMITS)
 _MOST_OCTETS: Final = 64 * 1024 * 1024
 _PIECE: Final = 1024 * 1024
 

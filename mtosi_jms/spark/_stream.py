@@ -13,8 +13,9 @@ from typing import IO
 
 from lxml import etree
 
+from mtosi_jms.errors import ForbiddenXmlError
 from mtosi_jms.inventory import Above, Hit, Route, Routes, above_of, actual_table, global_elements, is_object, node_hit
-from mtosi_jms.xmlbind import HARDENED, ClassTable, Scopes, syntax_error
+from mtosi_jms.xmlbind import DEFAULT_LIMITS, HARDENED, ClassTable, Scopes, syntax_error
 
 
 @dataclass(slots=True, eq=False)
@@ -43,11 +44,13 @@ def stream_objects(stream: IO[bytes], body_tag: str, routes: Routes, source: str
     """Yield the wanted objects of an envelope, each with its number in document order, from 1.
 
     Raises:
-        XmlError: not well-formed. Objects before the fault have been yielded by then, so verify the file first.
+        XmlError: not well-formed, or with more elements in an object, or between two, than a document may have. Objects
+            before the fault have been yielded by then, so verify the file first.
     """
-    walker = _Walker(body_tag, routes)
+    counted = _Counted(stream, source)
+    walker = _Walker(body_tag, routes, counted)
     tags = walker.tags()
-    events = etree.iterparse(stream, events=("start", "end"), tag=tags, huge_tree=False, **HARDENED)
+    events = etree.iterparse(counted, events=("start", "end"), tag=tags, huge_tree=False, **HARDENED)
     try:
         for event, element in events:
             if event == "start":
@@ -58,10 +61,34 @@ def stream_objects(stream: IO[bytes], body_tag: str, routes: Routes, source: str
         raise syntax_error(error, source) from None
 
 
+class _Counted:
+    """A stream that counts elements and attributes in what it reads: the parser keeps those that no route names.
+
+    Attributes:
+        nodes: how many there are since an object was removed, or a few more: texts and comments are not told apart.
+    """
+
+    def __init__(self, stream: IO[bytes], source: str) -> None:
+        self.nodes = 0
+        self._stream = stream
+        self._source = source
+        self._lines = 1
+
+    def read(self, size: int) -> bytes:
+        data = self._stream.read(size)
+        self.nodes += data.count(b"<") - data.count(b"</") + data.count(b"=")
+        self._lines += data.count(b"\n")
+        if self.nodes > DEFAULT_LIMITS.max_nodes:
+            text = f"more than {DEFAULT_LIMITS.max_nodes} elements and attributes in one object or between two"
+            raise ForbiddenXmlError(text, source=self._source, line=self._lines)
+        return data
+
+
 class _Walker:
     """Keeps the open frames, and removes elements that are done."""
 
-    def __init__(self, body_tag: str, routes: Routes) -> None:
+    def __init__(self, body_tag: str, routes: Routes, counted: _Counted) -> None:
+        self._counted = counted
         self._body_tag = body_tag
         self._routes = routes
         self._frames: list[_Frame] = []
@@ -159,6 +186,7 @@ class _Walker:
     def _clear(self, element: etree._Element) -> None:
         element.clear(keep_tail=True)
         self._done.append(element)
+        self._counted.nodes = 0
 
     def _forget(self, element: etree._Element) -> None:
         """Remove elements that are done from the tree, now that a later element has begun."""

@@ -22,8 +22,9 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from mtosi_jms.binding.soap_jms import self_describing
+from mtosi_jms.bounds import BOUNDS
 from mtosi_jms.closing import Closeable
-from mtosi_jms.compression import is_document_name, open_file
+from mtosi_jms.compression import is_document_name, open_file, read_file
 from mtosi_jms.errors import ConfigError, SpoolError
 from mtosi_jms.files import sync
 from mtosi_jms.jms.message import JmsMessage
@@ -103,7 +104,7 @@ def read_acknowledgements(path: str | os.PathLike[str]) -> list[Acknowledgement]
     """
     file = Path(path)
     with reporting(file):
-        data = file.read_bytes()
+        data = read_file(file, BOUNDS.message_bytes)
     *lines, _torn = data.split(b"\n")
     return [_read_line(file, number, line) for number, line in enumerate(lines, 1)]
 
@@ -173,10 +174,11 @@ class SpoolEntry:
         """The envelope's bytes as they were received, or in UTF-8 if only the message said how to read them.
 
         Raises:
-            SpoolError: the file cannot be read. `message` and `damage` raise it too.
+            SpoolError: the file cannot be read, or is larger than 256 MiB. `message` raises it too, `damage` only if it
+                cannot be read.
         """
-        with reporting(self.path), open_file(self.path) as file:
-            return file.read()
+        with reporting(self.path):
+            return read_file(self.path, BOUNDS.message_bytes)
 
     def message(self) -> JmsMessage:
         """Returns the whole message; without a usable sidecar, with default headers and no properties."""
@@ -187,7 +189,11 @@ class SpoolEntry:
         """Returns what is wrong with the entry; empty: nothing. Compares the body with the SHA-256 at its arrival."""
         named = _NAME.fullmatch(self.name)
         expected = self.sha256 or (named[3] if named else "")
-        if not _sha256(self.read_body()).startswith(expected):
+        digest = hashlib.sha256()
+        with reporting(self.path), open_file(self.path) as file:
+            while part := file.read(_CHUNK):
+                digest.update(part)
+        if not digest.hexdigest().startswith(expected):
             return "the envelope's bytes are not those that were received"
         return self.problem
 
@@ -285,8 +291,8 @@ def open_entry(path: str | os.PathLike[str], *, strict: bool = False) -> SpoolEn
     arrival = int(named[1]) if named else None
     beside = envelope.with_suffix(_SIDECAR)
     try:
-        with reporting(beside), open_file(beside) as file:
-            data = file.read()
+        with reporting(beside):
+            data = read_file(beside)
         sidecar = decode_sidecar(data, beside)
     except SpoolError as exc:
         if strict:

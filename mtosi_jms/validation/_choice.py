@@ -12,6 +12,8 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 
+from mtosi_jms.bounds import BOUNDS
+from mtosi_jms.compression import read_file
 from mtosi_jms.errors import XmlError
 from mtosi_jms.namespaces import WSDL, XSD
 from mtosi_jms.validation._locate import resolve_location
@@ -103,7 +105,7 @@ def count_wsdl_imports(wsdls: Iterable[Path]) -> Counter[Path]:
     counts: Counter[Path] = Counter()
     for path in wsdls:
         try:
-            root = parse_xml(path.read_bytes(), schema=True)
+            root = parse_xml(read_file(path, BOUNDS.source_bytes), schema=True)
         except (OSError, XmlError):
             # Only schemas are judged here; the generator is the one to report a broken WSDL.
             continue

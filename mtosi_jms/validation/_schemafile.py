@@ -12,6 +12,8 @@ from typing import Final
 
 from lxml import etree
 
+from mtosi_jms.bounds import BOUNDS
+from mtosi_jms.compression import read_file
 from mtosi_jms.errors import SchemaError, XmlError
 from mtosi_jms.namespaces import XSD
 from mtosi_jms.validation._locate import resolve_location
@@ -114,7 +116,7 @@ def read_schema(path: Path) -> SchemaFile:
         SchemaError: it cannot be read, is not well-formed, has a DTD with entities, or is not a schema; with the line.
     """
     try:
-        root = parse_xml(path.read_bytes(), schema=True)
+        root = parse_xml(read_file(path, BOUNDS.source_bytes), schema=True)
     except OSError as error:
         raise SchemaError(f"cannot be read: {error.strerror}", file=str(path)) from error
     except XmlError as error:

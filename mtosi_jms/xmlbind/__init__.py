@@ -30,6 +30,7 @@ from mtosi_jms.xmlbind._parser import (
     may_have_attributes,
     parse_xml,
     read_document,
+    refuse_nodes,
     syntax_error,
     to_bytes,
 )
@@ -144,6 +145,7 @@ __all__ = [
     "read_xml",
     "refuse_doctype",
     "refuse_dtd",
+    "refuse_nodes",
     "register_package",
     "registered_packages",
     "resolve_class",

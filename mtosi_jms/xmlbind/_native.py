@@ -422,7 +422,7 @@ def native_stream(lookup: Callable[[ClassTable | None, str], tuple[ClassTable | 
         limits: bounds on the document.
     """
     native = _chosen()[1]
-    return native.module.Stream(native.bridge, lookup, _bounds(limits)) if native is not None else None
+    return native.module.Stream(native.bridge, lookup, native_bounds(limits)) if native is not None else None
 
 
 def read_natively(
@@ -445,7 +445,7 @@ def read_natively(
     if native is None or len(data) > limits.max_bytes:
         return None
     again = _Again(data, limits, native.module)
-    value = native.reader.decode(data, cls.__xml__ if cls is not None else None, again, _bounds(limits))
+    value = native.reader.decode(data, cls.__xml__ if cls is not None else None, again, native_bounds(limits))
     if value is not None:
         again.report(warnings, strict=strict, source=source)
     return value
@@ -488,7 +488,7 @@ def read_enveloped(
     if native is None or len(data) > limits.max_bytes:
         return None
     again = _Again(data, limits, native.module)
-    read = native.reader.envelope(data, header.__xml__, package, again, _bounds(limits))
+    read = native.reader.envelope(data, header.__xml__, package, again, native_bounds(limits))
     if read is None:
         return None
     warnings: list[XmlWarning] = []
@@ -496,5 +496,6 @@ def read_enveloped(
     return Enveloped(read[0], read[1], read[2], warnings, read[3] if not warnings else None)
 
 
-def _bounds(limits: XmlLimits) -> tuple[int, int, int]:
-    return limits.max_depth, limits.max_attributes, limits.max_namespaces
+def native_bounds(limits: XmlLimits) -> tuple[int, int, int, int]:
+    """Return limits as data; `Bounds` of `tokens.rs` describes the form."""
+    return limits.max_depth, limits.max_attributes, limits.max_namespaces, limits.max_nodes

@@ -5,11 +5,13 @@ A document that is not well-formed or ends early is always an error; the parser 
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
+from xml.parsers import expat
 
 from lxml import etree
 
@@ -17,6 +19,7 @@ from mtosi_jms.bounds import BOUNDS
 from mtosi_jms.compression import DAMAGED, damages, decompress, open_file
 from mtosi_jms.errors import ConfigError, ForbiddenXmlError, MalformedXmlError
 from mtosi_jms.xmlbind._doctype import plain_doctype, refuse_doctype, refuse_dtd
+from mtosi_jms.xmlbind._encodings import codec_named, declared_name, in_utf8
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +29,8 @@ class XmlLimits:
     Attributes:
         max_bytes: largest size of a document in bytes.
         max_depth: deepest nesting of elements. The bound of libxml2, 256, applies as well.
+        max_nodes: most elements and attributes of a document, counted together, or of one object where a document is
+            read object by object. Each costs a hundred octets and more, however short its tag is.
         max_attributes: most attributes of one element; the time to read them grows with the square of their number.
         max_namespaces: most namespace declarations in the scope of one element: its own and those of its ancestors.
             Each name may have to be looked up among them. A program that declares all namespaces of MTOSI has 200. The
@@ -35,6 +40,7 @@ class XmlLimits:
 
     max_bytes: int = BOUNDS.xml_bytes
     max_depth: int = BOUNDS.xml_depth
+    max_nodes: int = BOUNDS.xml_nodes
     max_attributes: int = BOUNDS.xml_attributes
     max_namespaces: int = BOUNDS.xml_namespaces
     huge: bool = False
@@ -53,6 +59,8 @@ _ASCII_BASED = re.compile(r"utf-?8|(?:us-)?ascii|iso-?8859|latin|windows-", re.I
 """Encodings in which the octets of ASCII characters are those of ASCII; for others the tree has to be checked."""
 _DECLARED = re.compile(rb"[ \t\r\n]xmlns(?::[^\s=<>\"'/]+)?\s*\Z")
 _LONGEST_PREFIX: Final = 64
+_EBCDIC: Final = "<?xm".encode("cp037")
+_SHORTEST_ELEMENT: Final = len("<a/>")
 _MOST_SIGNS: Final = 100
 
 
@@ -87,17 +95,21 @@ def read_document(path: str | Path, *, limits: XmlLimits = DEFAULT_LIMITS) -> by
 
     Args:
         path: the file.
-        limits: at most one byte more than they allow is read. This is enough to recognize a file that is too large, and
+        limits: at most one byte more than they allow is read. This is enough to recognize data that is too large, and
             it also stops at devices without end.
 
     Raises:
+        ForbiddenXmlError: the file is larger than `limits` allow, and not compressed.
         MalformedXmlError: damaged compressed data.
         MissingExtraError: the file is Zstandard, and this Python lacks the library.
         OSError: the file cannot be read.
     """
     with open_file(path) as stream:
         try:
-            return decompress(stream).read(limits.max_bytes + 1)
+            unpacked = decompress(stream)
+            if unpacked is stream and os.fstat(stream.fileno()).st_size > limits.max_bytes:
+                raise _too_large(limits, str(path))
+            return unpacked.read(limits.max_bytes + 1)
         except damages() as error:
             raise MalformedXmlError(f"{DAMAGED}: {error}", source=str(path)) from None
 
@@ -122,12 +134,12 @@ def parse_xml(
 
     Raises:
         MalformedXmlError: not well-formed, empty, or ending early; the error has the line.
-        ForbiddenXmlError: a document type declaration, or more size, depth, attributes or namespace declarations than
-            `limits` allow.
+        ForbiddenXmlError: a document type declaration, or more size, depth, elements, attributes or namespace
+            declarations than `limits` allow.
     """
     raw = to_bytes(data)
     if len(raw) > limits.max_bytes:
-        raise ForbiddenXmlError(f"larger than {limits.max_bytes} bytes", source=source)
+        raise _too_large(limits, source)
     if not raw or raw.isspace():
         raise MalformedXmlError("empty document", source=source, line=1)
     given = raw
@@ -135,6 +147,7 @@ def parse_xml(
         raw = plain_doctype(raw, source)
     else:
         refuse_doctype(raw, source)
+    refuse_nodes(raw, limits.max_nodes, source)
     parser = make_parser(limits)
     try:
         root = etree.fromstring(raw, parser)
@@ -157,6 +170,48 @@ def parse_xml(
     if not is_ascii_based or (signs > limits.max_namespaces and raw.count(b"xmlns") > limits.max_namespaces):
         _refuse_declarations(root, limits, source)
     return root
+
+
+def refuse_nodes(raw: bytes, most: int, source: str | None = None) -> None:
+    """Refuse a document with more elements and attributes than allowed, before it becomes a tree.
+
+    The octets say for nearly every document that it has fewer. Only for others, such as those with many equals signs in
+    texts, a parser counts, which keeps nothing.
+
+    Args:
+        raw: the document, without a document type declaration that declares entities.
+        most: how many elements and attributes are allowed, together.
+        source: name of the document for errors.
+
+    Raises:
+        ForbiddenXmlError: there are more, with the line of the first one too many; or they cannot be counted, as the
+            document is large, and not well-formed or in an encoding that is not known.
+    """
+    if len(raw) <= _SHORTEST_ELEMENT * most:
+        return
+    document = in_utf8(raw)
+    is_wide = b"\0" in document[:_SHORTEST_ELEMENT] or document.startswith(_EBCDIC)
+    if is_wide or codec_named(declared_name(document) or "utf-8") != "utf-8":
+        raise ForbiddenXmlError("too large for an encoding in which elements cannot be counted", source=source)
+    if document.count(b"<") - document.count(b"</") + document.count(b"=") <= most:
+        return
+    counted = 0
+
+    def count(_: str, attributes: list[str]) -> None:
+        nonlocal counted
+        counted += 1 + len(attributes) // 2  # names and values
+        if counted > most:
+            raise too_many(most, source, parser.CurrentLineNumber)
+
+    parser = expat.ParserCreate()
+    parser.ordered_attributes = parser.specified_attributes = True
+    parser.StartElementHandler = count
+    try:
+        parser.Parse(document, True)
+    except expat.ExpatError as error:
+        text = f"what looks like more than {most} elements and attributes is not well-formed"
+        text = f"{text}: {expat.ErrorString(error.code)}"
+        raise ForbiddenXmlError(text, source=source, line=error.lineno) from None
 
 
 def may_have_attributes(raw: bytes, root: etree._Element) -> bool:
@@ -278,9 +333,18 @@ class Declared:
             raise ForbiddenXmlError(message, source=self._source, line=element.sourceline)
 
 
+def _too_large(limits: XmlLimits, source: str | None) -> ForbiddenXmlError:
+    return ForbiddenXmlError(f"larger than {limits.max_bytes} bytes", source=source)
+
+
 def too_deep(limits: XmlLimits, source: str | None, line: int | None) -> ForbiddenXmlError:
     """Return the error for a document that is nested deeper than allowed."""
     return ForbiddenXmlError(f"nested deeper than {limits.max_depth} elements", source=source, line=line)
+
+
+def too_many(most: int, source: str | None, line: int | None) -> ForbiddenXmlError:
+    """Return the error for more elements and attributes than allowed."""
+    return ForbiddenXmlError(f"more than {most} elements and attributes", source=source, line=line)
 
 
 def _found(root: etree._Element, path: str, source: str | None) -> list[Any]:

@@ -24,7 +24,7 @@ from mtosi_jms.xmlbind._doctype import refuse_dtd
 from mtosi_jms.xmlbind._issues import Issues, Once
 from mtosi_jms.xmlbind._names import DistinguishedNameMixin
 from mtosi_jms.xmlbind._objects import XmlObject, find_element
-from mtosi_jms.xmlbind._parser import Declared, XmlLimits, make_parser, syntax_error, too_deep
+from mtosi_jms.xmlbind._parser import Declared, XmlLimits, make_parser, syntax_error, too_deep, too_many
 from mtosi_jms.xmlbind._plan import KEEP, OBJECT, Slot, plan_of
 from mtosi_jms.xmlbind._reader import Keeper, Reader, decode_root
 from mtosi_jms.xmlbind._registry import XSI_NIL, XSI_TYPE
@@ -183,7 +183,7 @@ class Walker:
         parser: a pull parser from `make_pull_parser`.
         classes: the wanted classes.
         issues: gets the warnings.
-        limits: bounds the depth.
+        limits: bounds the depth, and the elements and attributes of each object.
         placed: whether to yield objects as `Placed`, with the elements around them.
 
     Attributes:
@@ -210,6 +210,7 @@ class Walker:
         self._large: _Frame | None = None  # the outermost open element that is held only because it is a part
         self._size = 0
         self._quiet = 0
+        self._nodes = 0  # elements and attributes of the outermost element that is held
 
     def go_on(self, above: Sequence[tuple[str, dict[str, int]]]) -> None:
         """Set the facts about the open elements; the parser has only got their start tags.
@@ -281,6 +282,7 @@ class Walker:
             if self._skipping:
                 if event == "start":
                     self._below += 1
+                    self._count(element)
                     if len(self._frames) + self._below > depth:
                         raise too_deep(self._limits, self._issues.source, element.sourceline)
                     continue
@@ -318,7 +320,16 @@ class Walker:
             self._skipping = not frame.left
         if self._placed and above is not None:
             self._place(frame, above, above.table)
+        if above is None or not above.held:
+            self._nodes = 0
+        self._count(element)
         self._frames.append(frame)
+
+    def _count(self, element: etree._Element) -> None:
+        """Count an element and its attributes, which stay in the tree until the object around them ends."""
+        self._nodes += 1 + len(element.attrib)
+        if self._nodes > self._limits.max_nodes:
+            raise too_many(self._limits.max_nodes, self._issues.source, element.sourceline)
 
     def _class_of(self, element: etree._Element, tag: str, above: _Frame | None) -> _Known:
         table = above.table if above is not None else None

@@ -107,7 +107,7 @@ impl Core {
     /// The object of a document; None where it has to be read from the tree.
     ///
     /// Args: the document, the table of its class or None, what gives the values of odd elements, and the bounds: depth,
-    /// attributes of an element, namespaces in scope.
+    /// attributes of an element, namespaces in scope, elements and attributes of the document.
     fn decode(
         &self,
         py: Python<'_>,

@@ -38,6 +38,7 @@ impl<T> Outline<T> {
     /// Reads on up to a tag or the end. A start tag is read, and whoever asks has to read its element or to open it; the
     /// innermost element stays open at its end tag.
     pub fn next(&mut self, tokens: &mut Tokens<'_, '_>) -> Result<Event, Stop> {
+        tokens.nodes = 0; // each object is bounded by itself, the document is not
         let Some(level) = self.levels.last() else {
             if self.has_begun {
                 return tokens.epilog().map(|()| Event::Done);

@@ -36,7 +36,7 @@ pub fn paths(data: &[u8], places: Vec<usize>) -> PyResult<Vec<String>> {
 
 /// The elements on the ways from the root to those places.
 fn ways(data: &[u8], places: &[usize], names: &mut Names) -> Result<Vec<Vec<Step>>, Stop> {
-    let bounds = Bounds { depth: usize::MAX, attributes: usize::MAX, namespaces: usize::MAX };
+    let bounds = Bounds { depth: usize::MAX, attributes: usize::MAX, namespaces: usize::MAX, nodes: usize::MAX };
     let mut tokens = Tokens::new(data, names, bounds)?;
     let mut open: Vec<(Start, Step, Counts)> = Vec::new();
     let mut found: Vec<Vec<Step>> = Vec::new();

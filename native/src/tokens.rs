@@ -26,6 +26,9 @@ pub struct Bounds {
     pub attributes: usize,
     #[pyo3(item(2))]
     pub namespaces: usize,
+    /// Elements and attributes together.
+    #[pyo3(item(3))]
+    pub nodes: usize,
 }
 
 /// An attribute that is not a declaration.
@@ -46,6 +49,8 @@ pub struct Start {
     /// How deep the element is; that of the root is 1.
     pub depth: usize,
     pub is_empty: bool,
+    /// Elements and attributes up to here.
+    nodes: usize,
 }
 
 impl Start {
@@ -74,6 +79,8 @@ pub struct Tokens<'d, 'n> {
     pub at: usize,
     /// Elements that are open.
     pub depth: usize,
+    /// Elements and attributes that were read.
+    pub nodes: usize,
     bounds: Bounds,
     has_section_ends: bool,
     is_long: bool,
@@ -116,6 +123,7 @@ impl<'d, 'n> Tokens<'d, 'n> {
             data,
             at,
             depth: 0,
+            nodes: 0,
             bounds,
             has_section_ends: has(b"]]>"),
             is_long: data.len() > LONGEST_TEXT,
@@ -312,6 +320,7 @@ impl<'d, 'n> Tokens<'d, 'n> {
         self.last_tag = self.at;
         self.at += 1;
         self.depth += 1;
+        self.nodes += 1;
         give_up_if(self.depth > self.bounds.depth)?;
         let name = self.name()?;
         self.attributes.clear();
@@ -321,7 +330,8 @@ impl<'d, 'n> Tokens<'d, 'n> {
         } else {
             (scope, is_empty) = self.attributes(outer)?;
         }
-        let start = Start { name, end: self.at, scope, depth: self.depth, is_empty };
+        give_up_if(self.nodes > self.bounds.nodes)?;
+        let start = Start { name, end: self.at, scope, depth: self.depth, is_empty, nodes: self.nodes };
         self.depth -= usize::from(is_empty);
         Ok(start)
     }
@@ -342,14 +352,15 @@ impl<'d, 'n> Tokens<'d, 'n> {
         let start = self.at + 1;
         let end = start + name.len();
         let is_there = self.data.get(start..end) == Some(name) && self.data.get(end) == Some(&b'>');
-        if name.is_empty() || !is_there || self.depth >= self.bounds.depth {
+        if name.is_empty() || !is_there || self.depth >= self.bounds.depth || self.nodes >= self.bounds.nodes {
             return None;
         }
         self.attributes.clear();
         self.last_tag = self.at;
         self.at = end + 1;
         self.depth += 1;
-        Some(Start { name: start..end, end: self.at, scope, depth: self.depth, is_empty: false })
+        self.nodes += 1;
+        Some(Start { name: start..end, end: self.at, scope, depth: self.depth, is_empty: false, nodes: self.nodes })
     }
 
     /// Reads the attributes up to the end of the tag, and sees that they differ; the scope that the declarations among them
@@ -364,6 +375,7 @@ impl<'d, 'n> Tokens<'d, 'n> {
             }
             give_up_if(!apart)?;
             let name = self.name()?;
+            self.nodes += 1;
             self.skip_blanks();
             self.expect(b"=")?;
             self.skip_blanks();
@@ -511,6 +523,7 @@ impl<'d, 'n> Tokens<'d, 'n> {
         self.at = start.end;
         self.last_tag = start.at();
         self.depth = start.depth - usize::from(start.is_empty);
+        self.nodes = start.nodes;
     }
 
     /// What stands before and behind elements that are read again by themselves: tags of those around them, which have their

@@ -22,7 +22,7 @@ import mtosi_jms as mtosi
 from mtosi_jms import simulator
 from mtosi_jms.broker import BrokerProcess
 from mtosi_jms.cli import main
-from mtosi_jms.errors import TransportError
+from mtosi_jms.errors import ReplyTimeoutError, TransportError
 from mtosi_jms.exchange import Dispatcher
 from mtosi_jms.gateway import (
     ByDispatcher,
@@ -363,6 +363,47 @@ def test_an_answer_has_bounds(data: bytes, encoding: str, error: str) -> None:
                 asked.post(KNOWN, "any")
         else:
             assert asked.post(KNOWN, "any") == (200, KNOWN)
+
+
+ENDLESS = {
+    "a header that trickles": (b"HTTP/1.1 200 OK\r\nX: ", b"y", True),
+    "headers that trickle": (b"HTTP/1.1 200 OK\r\n", b"X: y\r\n", True),
+    "interim answers that trickle": (b"", b"HTTP/1.1 100 Continue\r\n\r\n", True),
+    "interim answers": (b"", b"HTTP/1.1 102 Processing\r\n\r\n" * 1_000, False),
+    "a chunk extension that trickles": (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1;", b"x", True),
+    "content that trickles": (b"HTTP/1.1 200 OK\r\nContent-Length: 99999\r\n\r\n", b" ", True),
+    "trailers that trickle": (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n", b"X: y\r\n", True),
+}
+"""How an answer begins, what comes again and again, and whether it comes slowly."""
+
+
+@pytest.mark.obligation("SEC4")
+@pytest.mark.parametrize("kind", ENDLESS)
+def test_an_answer_without_end_has_bounds_in_all(kind: str) -> None:
+    begin, more, trickles = ENDLESS[kind]
+    waits, ended = threading.Event(), threading.Event()
+
+    def answer(handler: http.server.BaseHTTPRequestHandler) -> None:
+        with suppress(OSError):
+            handler.wfile.write(begin)
+            while not ended.is_set():
+                handler.wfile.write(more)
+                if trickles:
+                    waits.wait(0.01)
+
+    with peer(answer) as url, HttpPeer(url, timeout=0.4 if trickles else 60, largest=LARGEST) as asked:
+        try:
+            with pytest.raises(ReplyTimeoutError if trickles else TransportError):
+                asked.post(KNOWN, "any")
+        finally:
+            ended.set()
+
+
+def test_a_peer_that_takes_nothing_is_given_up() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as served:
+        url = f"http://127.0.0.1:{served.getsockname()[1]}/"
+        with HttpPeer(url, timeout=0.4) as asked, pytest.raises(ReplyTimeoutError):
+            asked.post(KNOWN + b" " * 2**24, "any")
 
 
 @pytest.mark.parametrize(

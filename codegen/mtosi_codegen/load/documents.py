@@ -14,9 +14,10 @@ from lxml import etree
 
 from mtosi_codegen.findings import Findings
 from mtosi_jms.bounds import BOUNDS
+from mtosi_jms.compression import read_file
 from mtosi_jms.errors import SchemaError, XmlError
 from mtosi_jms.namespaces import WSDL, XSD
-from mtosi_jms.xmlbind import HARDENED, plain_doctype, refuse_doctype, refuse_dtd, syntax_error
+from mtosi_jms.xmlbind import HARDENED, plain_doctype, refuse_doctype, refuse_dtd, refuse_nodes, syntax_error
 
 MAX_BYTES: Final = BOUNDS.source_bytes
 _SNIFF_BYTES: Final = 64 * 1024
@@ -169,17 +170,12 @@ class Reader:
         return Document(path, name, root, hashlib.sha256(data).hexdigest(), kind)
 
     def _bytes(self, path: Path, name: str) -> bytes | None:
-        """The content of a file. Only regular files: reading a pipe or a device would never end."""
+        """The content of a file."""
         try:
-            facts = path.stat()
-            if stat.S_ISREG(facts.st_mode) and facts.st_size <= MAX_BYTES:
-                return path.read_bytes()
+            return read_file(path, MAX_BYTES)
         except OSError as error:
             self._unreadable(path, error, _FILE_LEFT_OUT)
             return None
-        message = f"larger than {MAX_BYTES} bytes" if stat.S_ISREG(facts.st_mode) else "no regular file"
-        self._findings.add("unreadable", name, 0, message, _FILE_LEFT_OUT)
-        return None
 
     def _unreadable(self, path: Path, error: OSError, repair: str) -> None:
         self._findings.add("unreadable", self.name(path), 0, error.strerror or str(error), repair)
@@ -191,6 +187,7 @@ class Reader:
             data = stripped
         try:
             plain = plain_doctype(data)
+            refuse_nodes(plain, BOUNDS.xml_nodes)
             root = etree.fromstring(plain, etree.XMLParser(**HARDENED))
             refuse_dtd(root, plain=plain is not data)
             if plain is not data:
@@ -223,7 +220,7 @@ def source_bytes(document: Document) -> bytes:
         SchemaError: the file cannot be read any longer, or has changed meanwhile.
     """
     try:
-        data = document.path.read_bytes()
+        data = read_file(document.path, MAX_BYTES)
     except OSError as error:
         raise SchemaError(f"cannot be read: {error.strerror or error}", file=document.name) from None
     if hashlib.sha256(data).hexdigest() != document.digest:

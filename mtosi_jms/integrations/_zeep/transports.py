@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from lxml import etree
 from zeep import Transport
 
+from mtosi_jms.bounds import BOUNDS
+from mtosi_jms.compression import read_file
 from mtosi_jms.errors import ConfigError, SchemaError
 from mtosi_jms.integrations._zeep.bindings import AnySoap11, AnySoap12
 from mtosi_jms.masking import without_login
@@ -38,7 +39,7 @@ class LocalTransport(Transport):
             SchemaError: it is remote and there is no transport for it.
         """
         if urlsplit(url).scheme not in ("http", "https"):
-            return Path(url).read_bytes()
+            return read_file(url, BOUNDS.source_bytes)
         if self._given is None:
             advice = "name a folder with its schema in sources, or give a transport that may fetch it"
             raise SchemaError(
