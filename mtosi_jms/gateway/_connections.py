@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import ssl
+from asyncio.sslproto import SSLProtocol
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Final
@@ -136,22 +138,33 @@ class Connection(asyncio.BufferedProtocol):
         self._came = 0
         """Octets since a request began, or since one was answered."""
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """See `asyncio.BaseProtocol`, as for the methods below."""
+    def accepted(self, transport: asyncio.Transport) -> None:
+        """Count the connection, which TLS may still have to secure."""
         self._transport = transport
         self._all.make_room(self._loop.time())
         self._all.open.add(self)
+        self._wait()
+
+    def ended(self) -> None:
+        """Count it no longer; called again, nothing happens."""
+        self._all.forget(self)
+        self._unwatch()
+        self._gone.set()
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """See `asyncio.BaseProtocol`, as for the methods below."""
+        if self not in self._all.open:
+            self.accepted(transport)
+        self._transport = transport
         self._http.connection_made(transport)
         self._wait()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._all.forget(self)
-        self._unwatch()
-        self._gone.set()
+        self.ended()
         self._http.connection_lost(exc)
 
-    def get_buffer(self, sizehint: int) -> bytearray:
-        return self._buffer
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return memoryview(self._buffer)  # of a bytearray itself, TLS would fill copies of its parts
 
     def buffer_updated(self, nbytes: int) -> None:
         self._came += nbytes
@@ -245,3 +258,29 @@ class Connection(asyncio.BufferedProtocol):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+
+class SecureConnection(SSLProtocol):
+    """TLS around a connection, which counts and is closed in time also while nobody completes the handshake.
+
+    Args:
+        all_: the connections of the server.
+        tls: certificate and key.
+        server: what the server gives its protocol.
+    """
+
+    def __init__(self, all_: Connections, tls: ssl.SSLContext, **server: Any) -> None:
+        self._counted = Connection(all_, **server)
+        loop = asyncio.get_running_loop()
+        waits: Any = None  # nobody does
+        super().__init__(loop, self._counted, tls, waits, server_side=True)
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """See `asyncio.BaseProtocol`."""
+        self._counted.accepted(transport)
+        super().connection_made(transport)
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """See `asyncio.BaseProtocol`."""
+        super().connection_lost(exc)
+        self._counted.ended()  # without a handshake nobody else says so

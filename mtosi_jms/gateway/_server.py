@@ -14,7 +14,7 @@ from typing import Any, Final, Protocol, Self
 
 from mtosi_jms.errors import ConfigError, MissingExtraError, TransportError
 from mtosi_jms.gateway._certificates import load_certificate
-from mtosi_jms.gateway._connections import Connection, Connections
+from mtosi_jms.gateway._connections import Connection, Connections, SecureConnection
 from mtosi_jms.gateway._endpoint import HttpOptions
 
 try:
@@ -72,8 +72,9 @@ class HttpServer:
         certificate: str | None = None,
         key: str | None = None,
     ) -> None:
-        if certificate is not None:
-            load_certificate(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), certificate, key)
+        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER) if certificate is not None else None
+        if tls is not None and certificate is not None:
+            load_certificate(tls, certificate, key)
         elif key is not None:
             raise ConfigError("key: it needs a certificate")
         try:
@@ -89,6 +90,8 @@ class HttpServer:
             endpoint.public_url = self.url
         self._connections = Connections(endpoint.options.connections, endpoint.options.read_timeout)
         http: Any = partial(Connection, self._connections)
+        if tls is not None:
+            http = partial(SecureConnection, self._connections, tls)
         config = uvicorn.Config(
             self._connections.served(endpoint),
             http=http,
@@ -100,8 +103,6 @@ class HttpServer:
             proxy_headers=False,  # a client can write anything into X-Forwarded-For
             timeout_keep_alive=_KEEP_ALIVE,
             timeout_graceful_shutdown=5,
-            ssl_certfile=certificate,
-            ssl_keyfile=key,
         )
         config.load()
         self._server = uvicorn.Server(config)

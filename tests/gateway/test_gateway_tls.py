@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import http.server
 import shutil
+import socket
 import ssl
 import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -195,3 +196,23 @@ class TestFiles:
         locked = certificates("locked", "127.0.0.1", "-passout", "pass:sesame")
         with pytest.raises(ConfigError, match="locked"):
             HttpServer(Endpoint(ByDispatcher(Dispatcher([]))), certificate=locked.file, key=locked.key)
+
+
+@pytest.mark.obligation("SEC10")
+@pytest.mark.parametrize(
+    "said", [b"", b"\x16\x03\x01\x02\x00\x01", b"GET / HTTP/1.1\r\n\r\n"], ids=["nothing", "half", "HTTP"]
+)
+def test_handshakes_that_do_not_end_count_and_are_closed(services: Any, ours: Certificate, said: bytes) -> None:
+    options = HttpOptions(connections=10, read_timeout=1.0)
+    made = HttpServer(Endpoint(ByDispatcher(Dispatcher(services)), options), certificate=ours.file, key=ours.key)
+    host, _, port = made.url.removeprefix("https://").partition(":")
+    with made, HttpPeer(made.url, ca=ours.file) as peer, ExitStack() as stack:
+        opened = [stack.enter_context(socket.create_connection((host, int(port)), timeout=60)) for _ in range(60)]
+        for one in opened:
+            one.sendall(said)
+        assert peer.post(KNOWN.encode(), "any")[0] == 200
+        for one in opened:
+            with suppress(ConnectionError):
+                while one.recv(1_000):
+                    pass
+        assert peer.post(KNOWN.encode(), "any")[0] == 200
