@@ -35,6 +35,7 @@ OPTIONAL = {
     "stomp": ("mtosi_jms.transport.stomp",),
     "starlette": ("mtosi_jms.gateway", "mtosi_jms.console"),
     "uvicorn": ("mtosi_jms.gateway",),
+    "httpcore": ("mtosi_jms.gateway",),
     "httpx": ("mtosi_jms.gateway",),
     "h11": ("mtosi_jms.gateway",),  # uvicorn's own
     "opentelemetry": ("mtosi_jms.telemetry.otel",),
