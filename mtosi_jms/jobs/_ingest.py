@@ -167,6 +167,9 @@ def _say_more(result: IngestResult) -> None:
         terminal.say(f"warning: {result.unnamed:,} objects without a name were left out", "warn")
     if result.waiting:
         terminal.say(f"{result.waiting:,} responses wait for the rest of their sequences")
+    if result.stuck:
+        why = "batches are in conflict, or a fault came; --on-incomplete mark writes their rows"
+        terminal.say(f"warning: {result.stuck:,} of them wait for ever: {why}", "warn")
 
 
 def _sequence(found: ReplySequence) -> tuple[object, ...]:

@@ -28,7 +28,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Final, cast
+from typing import IO, Final, NamedTuple, TypeAlias, cast
 from urllib.parse import unquote, urlsplit
 
 from mtosi_jms.bulk import DEFAULT_BOUNDS, SEPARATOR, Archive, BoundedStream, bulk_files
@@ -52,6 +52,7 @@ from mtosi_jms.errors import (
     SpoolError,
 )
 
+_Identity: TypeAlias = tuple[str, int, int, int, int]
 CHUNK: Final = 64 * 1024
 """Bytes that are read at once from a file that is not read as a whole."""
 NOT_THERE: Final = "no such file or folder"
@@ -427,9 +428,24 @@ def is_lent(path: str) -> bool:
     return bool(_LENT) and disk_file(path, _LENT) is not None
 
 
-def file_state(path: str) -> tuple[bool, int, int]:
-    """Return the state of the file of a document: whether it is the document itself, not an archive; its size in bytes,
-    and when it was last changed, in nanoseconds since 1970.
+class FileState(NamedTuple):
+    """The state of the file of a document.
+
+    Attributes:
+        is_whole: whether it is the document itself, not an archive.
+        size: bytes.
+        modified_ns: when its content was last changed, in nanoseconds since 1970. Whoever copies a file may set it.
+        changed_ns: when anything of it was last changed; nobody can set that. Windows: when it was made.
+    """
+
+    is_whole: bool
+    size: int
+    modified_ns: int
+    changed_ns: int
+
+
+def file_state(path: str) -> FileState:
+    """Return the state of the file of a document.
 
     Raises:
         SpoolError: there is no such file.
@@ -444,7 +460,7 @@ def file_state(path: str) -> tuple[bool, int, int]:
             facts, is_whole = os.stat(archive), False  # noqa: PTH116
     except OSError as error:
         raise SpoolError(path, error.strerror or str(error)) from error
-    return is_whole, facts.st_size, facts.st_mtime_ns
+    return FileState(is_whole, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns)
 
 
 def _on_disk(path: str) -> str:
@@ -497,7 +513,7 @@ class ArchiveShelf:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._kept: dict[tuple[str, int, int], _Kept] = {}
+        self._kept: dict[_Identity, _Kept] = {}
         self._holders = 0
 
     def __len__(self) -> int:
@@ -538,7 +554,7 @@ class ArchiveShelf:
                 kept.readers -= 1
                 self._clear(key)
 
-    def _clear(self, but: tuple[str, int, int] | None) -> None:
+    def _clear(self, but: _Identity | None) -> None:
         for key, kept in list(self._kept.items()):
             if not kept.readers and not (self._holders and key == but):
                 del self._kept[key]
@@ -548,10 +564,10 @@ class ArchiveShelf:
 SHELF: Final = ArchiveShelf()
 
 
-def _identity(path: str) -> tuple[str, int, int]:
+def _identity(path: str) -> _Identity:
     """Return a key for a file in its present state; a replaced or changed file has another key."""
     try:
         facts = Path(_on_disk(path)).stat()
     except OSError as error:
         raise SpoolError(path, error.strerror or str(error)) from error
-    return path, facts.st_mtime_ns, facts.st_ino
+    return path, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns, facts.st_ino

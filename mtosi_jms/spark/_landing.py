@@ -56,6 +56,7 @@ class PlannedFile:
         timestamp: the timestamp of the header as text; None if absent.
         modified_ns: when its file, or the archive, was last changed, in nanoseconds since 1970; None for a file that
             Spark lends, because Spark has checked that.
+        changed_ns: `FileState.changed_ns` of it then; None if unknown.
         mark: of its beginning, see `mark_of`; empty if unknown.
         sender: senderURI of the header; None if absent.
     """
@@ -71,6 +72,7 @@ class PlannedFile:
     duplicates: tuple[str, ...] = ()
     timestamp: str | None = None
     modified_ns: int | None = None
+    changed_ns: int | None = None
     mark: str = ""
     sender: str | None = None
 
@@ -81,8 +83,9 @@ class PlannedFile:
             SpoolError: it has changed, is gone, or cannot be read.
         """
         if self.modified_ns is not None and not is_lent(self.path):
-            is_whole, size, modified_ns = file_state(self.path)
-            if modified_ns != self.modified_ns or (is_whole and size != self.size):
+            now = file_state(self.path)
+            is_touched = self.changed_ns not in (None, now.changed_ns)
+            if is_touched or now.modified_ns != self.modified_ns or (now.is_whole and now.size != self.size):
                 raise SpoolError(self.path, CHANGED)
 
     def check_mark(self, mark: str) -> None:
@@ -243,7 +246,7 @@ def scan(path: str, size: int, options: SourceOptions) -> Scanned:
         that the options do not ask for.
     """
     try:
-        modified_ns = None if is_lent(path) else file_state(path)[2]
+        state = None if is_lent(path) else file_state(path)
         facts = scan_head(path)
         if not options.asks_for(facts.correlation_id):
             return None
@@ -254,7 +257,9 @@ def scan(path: str, size: int, options: SourceOptions) -> Scanned:
     key = (facts.correlation_id, facts.batch_number, facts.end_of_reply)
     time, sender = facts.header.get("timestamp"), facts.header.get("senderURI")
     found = PlannedFile(path, size, facts.kind, *key, facts.body_tag, timestamp=time, sender=sender)
-    file = replace(found, modified_ns=modified_ns, mark=facts.mark)
+    if state is not None:
+        found = replace(found, modified_ns=state.modified_ns, changed_ns=state.changed_ns)
+    file = replace(found, mark=facts.mark)
     return file, facts.header["fileLocationURI"] if facts.kind == BULK_RESPONSE else None
 
 

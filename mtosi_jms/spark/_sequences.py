@@ -101,6 +101,11 @@ class ReplySequence:
     last_time: dt.datetime | None = None
 
     @property
+    def is_stuck(self) -> bool:
+        """Whether no further message makes it complete: messages are in conflict, or one is a fault."""
+        return bool(self.conflicts or self.faults)
+
+    @property
     def source_file(self) -> str | None:
         """The file of a response without a correlationId; None for other sequences, or for a response in no file."""
         return None if self.source is None or self.source.startswith(NO_FILE) else self.source

@@ -28,6 +28,7 @@ CHECKPOINT: Final = "checkpoint.parquet"
 READ: Final = "read"
 MARKED: Final = "marked"
 WAITING: Final = "waiting"
+STUCK: Final = "stuck"
 REJECTED: Final = "rejected"
 _REMEMBERED: Final = 100_000
 _SCHEMA: Final = pa.schema(
@@ -272,7 +273,7 @@ class Checkpoint:
             message = document.message
             if path in there and message is not None and message.correlation_id is not None:
                 messages.setdefault(message.correlation_id, []).append(message)
-                if document.state == WAITING and not wait:
+                if document.state in (WAITING, STUCK) and not wait:
                     recalled.add(message.correlation_id)
         return {key: tuple(files) for key, files in messages.items()}, frozenset(recalled)
 
@@ -287,8 +288,10 @@ class Checkpoint:
             if (facts := news.facts_of(path)) is not None:
                 same = facts.sha256 == document.file.sha256  # its time may be another one
                 documents[path] = replace(document, file=facts) if same else document
+        stuck = {found.correlation_id for found in plan.sequences if found.is_stuck}
         for file in plan.files:
-            state = READ if file.complete is not False else WAITING if wait else MARKED
+            left_out = STUCK if file.correlation_id in stuck else WAITING
+            state = READ if file.complete is not False else left_out if wait else MARKED
             for path in (file.path, *file.duplicates):
                 if (facts := news.facts_of(path)) is not None:
                     message = replace(file, path=path, duplicates=(), complete=None)
@@ -320,7 +323,12 @@ class Checkpoint:
     @property
     def waiting(self) -> int:
         """How many responses wait for the rest of their sequences."""
-        return sum(document.state == WAITING for document in self.documents.values())
+        return sum(document.state in (WAITING, STUCK) for document in self.documents.values())
+
+    @property
+    def stuck(self) -> int:
+        """How many of them wait for ever, because their sequences cannot become complete."""
+        return sum(document.state == STUCK for document in self.documents.values())
 
 
 def check_unchanged(news: News, now: Listing) -> None:

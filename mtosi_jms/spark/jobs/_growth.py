@@ -342,8 +342,8 @@ class Growth:
                     str(lake.folder(label)), "another program has changed the table in the same moment: ingest again"
                 )
 
-    def advance(self, lake: Lake, plan: Plan, rejects: Sequence[Reject], grown: Grown, staged: Staging) -> int:
-        """Stage the checkpoint. Return how many responses wait for the rest of their sequences."""
+    def advance(self, lake: Lake, plan: Plan, rejects: Sequence[Reject], grown: Grown, staged: Staging) -> Checkpoint:
+        """Stage the checkpoint, and return it."""
         after = self.checkpoint.advance(self.news, plan, rejects, grown.closings, wait=self._wait)
         for label in {*self._changed_columns, *self._changed}:
             staged_table = staged.folder / f"{PREFIX}{label}"
@@ -354,7 +354,7 @@ class Growth:
                 version = self._versions[label]
             after.tables[label] = Table(version, tuple(self._changed_columns[label]))
         after.save(staged.folder / REPORT)
-        return after.waiting
+        return after
 
     def _file_time(self, path: str) -> dt.datetime:
         facts = self.news.facts_of(path)

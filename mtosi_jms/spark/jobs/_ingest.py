@@ -121,6 +121,7 @@ class IngestResult(JobResult):
         foreign: with merge or append: object types whose tables were changed since the last ingest, but not by an
             ingest that finished.
         waiting: with merge or append: number of responses that wait for the rest of their sequences.
+        stuck: how many of them wait for ever, because their sequences have batches in conflict or a fault.
         submit: the options that spark-submit needs for the format.
         samples: the first rows of each table, for the page.
     """
@@ -138,6 +139,7 @@ class IngestResult(JobResult):
     unnamed: int = 0
     foreign: list[str] = field(default_factory=list)
     waiting: int = 0
+    stuck: int = 0
     submit: str = ""
     samples: tuple[Table, ...] = ()
 
@@ -299,10 +301,10 @@ class _Ingest:
 
     def nothing(self, growth: Growth) -> IngestResult:
         """Return the result of an ingest without news, which changes nothing."""
-        waiting = growth.checkpoint.waiting
+        before = growth.checkpoint
         nothing: dict[str, int] = {}
         facts = {"rows": nothing, "sequences": (), "rejected": (), "messages": nothing, "vendors": nothing}
-        return IngestResult(**facts, waiting=waiting, **self._job.facts)  # type: ignore[arg-type]
+        return IngestResult(**facts, waiting=before.waiting, stuck=before.stuck, **self._job.facts)  # type: ignore[arg-type]
 
     def replace(self, plan: Plan | EnginePlan, staged: Staging, lake: Lake) -> IngestResult:
         """Make the tables, which replace those of an earlier ingest."""
@@ -330,7 +332,7 @@ class _Ingest:
             growth.check(lake)
             if lake.format != PARQUET:
                 growth.commit(lake, staged)
-            waiting = growth.advance(lake, plan, (*plan.rejects, *rejects), grown, staged)
+            after = growth.advance(lake, plan, (*plan.rejects, *rejects), grown, staged)
         self.tables = grown.tables
         result = self._result(plan, replace(written, rejects=rejects), seen)
         facts = {
@@ -339,7 +341,7 @@ class _Ingest:
             "unnamed": grown.unnamed,
             "foreign": list(grown.foreign),
         }
-        return replace(result, waiting=waiting, **facts)  # type: ignore[arg-type]
+        return replace(result, waiting=after.waiting, stuck=after.stuck, **facts)  # type: ignore[arg-type]
 
     def _read(self, plan: P, writer: TableWriter) -> tuple[P, Written, dict[str, Any]]:
         """Make the tables and the samples for the page; if the plan was wrong, plan again with every file verified."""
@@ -486,6 +488,8 @@ def _notes(result: IngestResult) -> list[str]:
         notes.append(f"{number(result.unnamed)} objects without a name were left out.")
     if result.waiting:
         notes.append(f"{number(result.waiting)} responses wait for the rest of their sequences.")
+    if result.stuck:
+        notes.append(f"{number(result.stuck)} of them wait for ever: batches are in conflict, or a fault came.")
     if result.copies:
         listed = ", ".join(f"{number(count)} of {name}" for name, count in result.copies.items())
         notes.append(f"Rows left out because their sequence has the object already: {listed}.")
@@ -493,5 +497,5 @@ def _notes(result: IngestResult) -> list[str]:
         listed = ", ".join(f"{number(count)} of {name}" for name, count in result.differing.items())
         notes.append(f"Of these rows, some have other attributes than the row that stays: {listed}.")
     if any(found.conflicts for found in result.sequences):
-        notes.append("Some batch numbers arrived with different contents; all of them are kept.")
+        notes.append("Some batch numbers arrived with different contents: their sequences are not complete.")
     return notes
