@@ -5,7 +5,6 @@ A document that is not well-formed or ends early is always an error; the parser 
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -95,21 +94,17 @@ def read_document(path: str | Path, *, limits: XmlLimits = DEFAULT_LIMITS) -> by
 
     Args:
         path: the file.
-        limits: at most one byte more than they allow is read. This is enough to recognize data that is too large, and
+        limits: at most one byte more than they allow is read. This is enough to recognize a file that is too large, and
             it also stops at devices without end.
 
     Raises:
-        ForbiddenXmlError: the file is larger than `limits` allow, and not compressed.
         MalformedXmlError: damaged compressed data.
         MissingExtraError: the file is Zstandard, and this Python lacks the library.
         OSError: the file cannot be read.
     """
     with open_file(path) as stream:
         try:
-            unpacked = decompress(stream)
-            if unpacked is stream and os.fstat(stream.fileno()).st_size > limits.max_bytes:
-                raise _too_large(limits, str(path))
-            return unpacked.read(limits.max_bytes + 1)
+            return decompress(stream).read(limits.max_bytes + 1)
         except damages() as error:
             raise MalformedXmlError(f"{DAMAGED}: {error}", source=str(path)) from None
 
@@ -139,7 +134,7 @@ def parse_xml(
     """
     raw = to_bytes(data)
     if len(raw) > limits.max_bytes:
-        raise _too_large(limits, source)
+        raise ForbiddenXmlError(f"larger than {limits.max_bytes} bytes", source=source)
     if not raw or raw.isspace():
         raise MalformedXmlError("empty document", source=source, line=1)
     given = raw
@@ -331,10 +326,6 @@ class Declared:
         elif self._number > self._limits.max_namespaces:
             message = f"more than {self._limits.max_namespaces} namespace declarations in scope"
             raise ForbiddenXmlError(message, source=self._source, line=element.sourceline)
-
-
-def _too_large(limits: XmlLimits, source: str | None) -> ForbiddenXmlError:
-    return ForbiddenXmlError(f"larger than {limits.max_bytes} bytes", source=source)
 
 
 def too_deep(limits: XmlLimits, source: str | None, line: int | None) -> ForbiddenXmlError:

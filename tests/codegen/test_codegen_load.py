@@ -217,7 +217,7 @@ def _refuse(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
 
         return wrapper
 
-    for owner, call in ((os, "scandir"), (os, "listdir"), (Path, "read_bytes"), (Path, "open")):
+    for owner, call in ((os, "scandir"), (os, "listdir"), (os, "open"), (Path, "open")):
         monkeypatch.setattr(owner, call, refusing(getattr(owner, call)))
 
 
