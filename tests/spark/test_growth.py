@@ -305,6 +305,26 @@ def test_what_waits_comes_in_with_its_last_batch(spark: Any, envelopes: Any, lan
         network.ingest()
 
 
+def test_what_waits_for_ever_is_told(
+    spark: Any, envelopes: Any, landing: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from mtosi_jms.cli._ingest import show
+
+    network = Network(envelopes, landing, spark)
+    for message in (answer("whole", 1, 1, "a"), answer("parts", 1, 2, "b", end=False)):
+        network.put(message)
+    for name in ("c", "d"):
+        network.put(answer("twice", 1, 3, name))
+    for result in (network.ingest(), network.ingest()):
+        assert (names(network), result.waiting, result.stuck) == (["a"], 3, 2)
+        show(result)
+        assert "2 of them wait for ever: batches are in conflict, or a fault came" in " ".join(
+            capsys.readouterr().out.split()
+        )
+    marked = network.ingest(on_incomplete="mark")
+    assert (names(network), marked.waiting, marked.stuck) == (["a", "b", "c", "d"], 0, 0)
+
+
 @pytest.mark.endurance
 def test_what_is_marked_is_completed(spark: Any, envelopes: Any, landing: Path) -> None:
     network = Network(envelopes, landing, spark, on_incomplete="mark")
