@@ -308,7 +308,7 @@ def test_what_waits_comes_in_with_its_last_batch(spark: Any, envelopes: Any, lan
 def test_what_waits_for_ever_is_told(
     spark: Any, envelopes: Any, landing: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from mtosi_jms.cli._ingest import show
+    from mtosi_jms.jobs._ingest import show
 
     network = Network(envelopes, landing, spark)
     for message in (answer("whole", 1, 1, "a"), answer("parts", 1, 2, "b", end=False)):
