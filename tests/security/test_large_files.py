@@ -29,7 +29,7 @@ def large(tmp_path: Path) -> Path:
     return sized(tmp_path / "large.xml", BOUNDS.message_bytes + 1)
 
 
-@pytest.mark.obligation("SEC14")
+@pytest.mark.obligation("SEC30")
 @pytest.mark.parametrize(
     "read",
     [
