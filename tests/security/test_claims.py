@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 HOME = Path(__file__).parents[2]
-LINK = re.compile(r"\[([A-Z]+\d+)\]\(conformance\.md#([a-z0-9]+)\)")
+LINK = re.compile(r"\[([A-Z]+\d+)\]\((?:conformance|wrong-peers)\.md#([a-z0-9]+)\)")
 PAGE = (HOME / "docs" / "security.md").read_text(encoding="utf-8")
 
 
