@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 import pytest
 
-pytest.importorskip("mtosi_jms.spark", reason="the extra spark is not installed")
+pytest.importorskip("pyarrow", reason="the extra spark is not installed")
 
 from mtosi_jms.binding import BindingProfile
 from mtosi_jms.errors import MtosiError

@@ -285,7 +285,7 @@ def test_a_peer_that_answers_anything(seconds: float) -> None:
             url = f"http://127.0.0.1:{served.server_port}/"
             with HttpPeer(url, timeout=2.0, largest=2**21, elements=20_000) as peer:
                 end = time.monotonic() + seconds
-                while time.monotonic() < end:
+                while time.monotonic() < end or results.total() < 100:  # which has both, on a slow machine too
                     try:
                         results[str(peer.post(SEEDS[0], "any")[0])] += 1
                     except MtosiError as error:
@@ -293,5 +293,5 @@ def test_a_peer_that_answers_anything(seconds: float) -> None:
         finally:
             served.shutdown()
             thread.join()
-    assert results["TransportError"]
-    assert results["200"]
+    assert results["TransportError"], results
+    assert results["200"], results

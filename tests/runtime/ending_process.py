@@ -12,7 +12,7 @@ import sys
 import threading
 from typing import Any
 
-from mtosi_jms.exchange import Requestor, Supplier
+from mtosi_jms.exchange import Requestor, Supplier, signals
 from mtosi_jms.exchange.signals import aside, on_signals
 from mtosi_jms.jms import NamingContext
 from mtosi_jms.runtime import ConsumerRuntime, answering
@@ -54,11 +54,18 @@ def main() -> None:
         with Requestor(other, sender_uri=REQUESTOR) as requestor:
             if HAND != "idle":
                 ManagedElementRetrieval(requestor, SUPPLIER).get_managed_element.batches(batch_size=1)
-            else:
-                threading.Timer(0.1, print, ["begun"], {"flush": True}).start()
             with aside(lambda again: tell()) as act, on_signals(act):
+                if HAND == "idle":
+                    threading.Thread(target=begin, daemon=True).start()
                 run(supplier, mine)
             print(provider.depth(names.lookup(REQUESTOR)), provider.depth(names.lookup(SUPPLIER)), flush=True)
+
+
+def begin() -> None:
+    """Say `begun` once the role hears signals too."""
+    while len(signals._listeners) < 2:
+        told.wait(0.01)
+    print("begun", flush=True)
 
 
 def run(supplier: Supplier, connection: MemoryConnection) -> None:

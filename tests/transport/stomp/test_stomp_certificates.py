@@ -32,7 +32,8 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "san").write_text("subjectAltName=IP:127.0.0.1\n")
     make = ["req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj"]
     for name in ("ca", "other"):
-        run(*make, f"/CN={name}", "-x509", "-days", "2", "-keyout", f"{name}.key", "-out", f"{name}.pem")
+        signs = ["-x509", "-days", "2", "-addext", "keyUsage=keyCertSign,cRLSign"]
+        run(*make, f"/CN={name}", *signs, "-keyout", f"{name}.key", "-out", f"{name}.pem")
     for name, by in (("broker", "ca"), ("client", "ca"), ("stranger", "other")):
         run(*make, f"/CN={name}", "-keyout", f"{name}.key", "-out", f"{name}.csr")
         sign = f"x509 -req -days 2 -in {name}.csr -CA {by}.pem -CAkey {by}.key -CAcreateserial -out {name}.pem"

@@ -29,7 +29,8 @@ class Certificates:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         for name in ("ca", "other"):
-            self._openssl(*f"req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN={name}".split(), *_files(name, "pem"))
+            make = f"req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN={name} -addext keyUsage=keyCertSign,cRLSign"
+            self._openssl(*make.split(), *_files(name, "pem"))
         (folder / "san").write_text("subjectAltName=IP:127.0.0.1\n")
         for name, extra in (("broker", ["-extfile", "san"]), ("client", [])):
             self._openssl(*f"req -newkey rsa:2048 -nodes -subj /CN={name}".split(), *_files(name, "csr"))
