@@ -131,8 +131,8 @@ class _Remote:
         for document in load(sources, Findings(), "all").documents:
             for link in document.links:
                 location = (link.element.get("schemaLocation") or link.element.get("location") or "").strip()
-                url = urljoin(self._urls.get(document.path, ""), location)
-                if link.target is None and urlsplit(url).scheme in ("http", "https") and url not in found:
+                url = _remote(self._urls.get(document.path, ""), location)
+                if link.target is None and url and url not in found:
                     found.add(url)
                     if self._place(url) not in self._urls:
                         yield _Missing(url, document.path, link.element.sourceline or 0)
@@ -154,3 +154,12 @@ class _Remote:
         parts = urlsplit(url)
         steps = [parts.scheme, parts.netloc, *parts.path.split("/"), *([f"{parts.query}.xsd"] if parts.query else [])]
         return Path(self.folder, *(_ODD.sub("_", step) for step in steps if step not in ("", ".", "..")))
+
+
+def _remote(base: str, location: str) -> str:
+    """The URL of HTTP that a location names, seen from another one; empty for any other, and for what can be none."""
+    try:
+        url = urljoin(base, location)
+        return url if urlsplit(url).scheme in ("http", "https") else ""
+    except ValueError:
+        return ""
