@@ -58,8 +58,8 @@ def mend(sources: Sequence[Path | str], folder: Path | str, *, bindings: Binding
         bindings: `jms`, or `all` to take other SOAP bindings too.
 
     Raises:
-        SchemaError: there are no sources, a source does not exist, schemas are nested too deep, or the folder cannot be
-            written.
+        SchemaError: there are no sources, a source does not exist, schemas are nested too deep, a definition is too
+            large for any library, or the folder cannot be written.
     """
     findings = Findings()
     try:
@@ -70,6 +70,9 @@ def mend(sources: Sequence[Path | str], folder: Path | str, *, bindings: Binding
         files = copied.files()
     except RecursionError:
         raise SchemaError("the sources are nested too deep") from None
+    for finding in findings:
+        if finding.rule == "too-large" and finding.failed:  # other libraries write it out
+            raise SchemaError(finding.message, file=finding.file, line=finding.line, rule=finding.rule)
     target = Path(folder)
     write_files(target, files, {})
     return Mended(
