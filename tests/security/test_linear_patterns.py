@@ -48,9 +48,11 @@ def patterns() -> Iterator[tuple[re.Pattern[Any], str]]:
                 continue  # the native core
             source = inspect.getsource(module)
             for name, value in vars(module).items():
-                held = [*_patterns(value)]
-                if not held or not re.search(rf"^{name}\b.*=", source, re.MULTILINE):
+                if not re.search(rf"^{name}\b.*=", source, re.MULTILINE):
                     continue  # another module's
+                held = [*_patterns(value, set())]
+                if not held:
+                    continue
                 uses = re.findall(rf"\b{name}\.(\w+)\(", source)
                 for one in held:
                     yield one, _way(uses)
@@ -67,15 +69,14 @@ def _way(uses: Sequence[str]) -> str:
     return "finditer" if not uses or set(uses) - {"fullmatch", "match"} else min(uses)
 
 
-def _patterns(value: object) -> Iterator[re.Pattern[Any]]:
+def _patterns(value: object, seen: set[int]) -> Iterator[re.Pattern[Any]]:
+    """Those in a value; what tests have left in a module may hold itself."""
     if isinstance(value, re.Pattern):
         yield value
-    elif isinstance(value, dict):
-        for one in value.values():
-            yield from _patterns(one)
-    elif isinstance(value, tuple | list | frozenset):
-        for one in value:
-            yield from _patterns(one)
+    elif isinstance(value, dict | tuple | list | frozenset) and id(value) not in seen:
+        seen.add(id(value))
+        for one in [*(value.values() if isinstance(value, dict) else value)]:
+            yield from _patterns(one, seen)
 
 
 def _sample(item: Any) -> str:
