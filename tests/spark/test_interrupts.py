@@ -11,7 +11,9 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-pytestmark = pytest.mark.spark
+# Where something still holds the traceback, py4j reads the answer of the interrupted call as that of the next one. The
+# session is of no use then, so it must not be the one that other tests share.
+pytestmark = [pytest.mark.spark, pytest.mark.endurance]
 
 
 def test_an_interrupt_comes_as_an_exception_and_leaves_no_traceback(
