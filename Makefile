@@ -101,7 +101,7 @@ lock: $(RELEASING) ## resolve requirements.lock and release.lock again; ARGS=--u
 	@$(COMPILE) --all-extras --group dev --output-file requirements.lock pyproject.toml
 	@$(COMPILE) --group release --output-file release.lock
 
-wheels: $(READY) $(RELEASING) ## sources and wheels of a release into out/dist, checked and tried out
+wheels: $(READY) $(RELEASING) ## sources and wheels of a release into dist, checked and tried out
 	@.ci/wheels
 
 sbom: $(READY) $(RELEASING) ## the bills of materials of a release, in out/sbom

@@ -72,6 +72,7 @@ def end_within_a_second() -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         if signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, _interrupt)
+    sys.unraisablehook = _unraisable
     read, write = socket.socketpair()  # Windows wants a socket here
     write.setblocking(False)
     # A handler waits for the main thread, which may be in a call of C or Java. The socket tells at once.
@@ -126,6 +127,13 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
     if _is_interruptible:
         _is_interruptible = False
         raise KeyboardInterrupt
+
+
+def _unraisable(what: sys.UnraisableHookArgs) -> None:
+    """Python drops an interrupt that comes in a destructor or callback, and prints a traceback. `_watch` ends the
+    process all the same."""
+    if not isinstance(what.exc_value, KeyboardInterrupt):
+        sys.__unraisablehook__(what)
 
 
 def _watch(read: socket.socket) -> None:

@@ -203,6 +203,26 @@ sys.exit(main())
 
 
 @pytest.mark.obligation("OPS4")
+def test_an_interrupt_that_python_drops() -> None:
+    program = """
+import os, signal, sys, threading
+import mtosi_jms.cli.queues as command
+from mtosi_jms.cli import main
+class Dropped:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGINT)
+def run(args):
+    Dropped()
+    threading.Event().wait(60)
+command.run = run
+sys.argv = ["mtosi-jms", "queue", "count", "queue:Q", "--url", "memory:"]
+sys.exit(main())
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (130, "error: interrupted\n")
+
+
+@pytest.mark.obligation("OPS4")
 def test_what_is_dropped_by_an_interrupt_ends_all_the_same() -> None:
     # In a process of its own: what ends with the process is also what other tests share, such as a broker.
     program = """
