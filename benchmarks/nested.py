@@ -23,9 +23,6 @@ from network import managed_element
 
 from mtosi_jms.inventory import load_stubs
 from mtosi_jms.spark import SourceOptions
-from mtosi_jms.spark._columns import full_schema
-from mtosi_jms.spark._landing import plan_landing
-from mtosi_jms.spark._reader import ObjectReader
 from mtosi_jms.stubs.fmw.md import ManagementDomainType
 from mtosi_jms.stubs.fmw.nam import NamingAttributeListType, name
 from mtosi_jms.stubs.mri.rir import GetInventoryResponse
@@ -42,6 +39,9 @@ from mtosi_jms.stubs.nrf.ctp import ConnectionTerminationPointType
 from mtosi_jms.stubs.nrf.eh import EquipmentHolderType
 from mtosi_jms.stubs.nrf.eq import EquipmentType
 from mtosi_jms.stubs.nrf.ptp import PhysicalTerminationPointType
+from mtosi_jms.tables.columns import full_schema
+from mtosi_jms.tables.landing import plan_landing
+from mtosi_jms.tables.reader import ObjectReader
 
 TYPES: Final = ("MD", "ME", "EH", "EQ", "PTP", "CTP")
 SIZES: Final = (10_000, 100_000, 1_000_000)

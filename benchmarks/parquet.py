@@ -17,9 +17,9 @@ from pyspark.cloudpickle import register_pickle_by_value
 from pyspark.errors import PySparkException
 
 from mtosi_jms.spark import InventorySource, SourceOptions, local_session
-from mtosi_jms.spark._columns import full_schema
-from mtosi_jms.spark._landing import plan_landing
-from mtosi_jms.spark._reader import ObjectReader
+from mtosi_jms.tables.columns import full_schema
+from mtosi_jms.tables.landing import plan_landing
+from mtosi_jms.tables.reader import ObjectReader
 
 # The schema for Spark's source: all leaves of the elements, without namespaces.
 XML_SCHEMA = """

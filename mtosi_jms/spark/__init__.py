@@ -17,16 +17,12 @@ from mtosi_jms.errors import MissingExtraError
 from mtosi_jms.spark._session import SPARK_MINIMUM, check_version, local_session, pyspark_version
 
 if TYPE_CHECKING:
-    from mtosi_jms.spark._columns import arrow_schema
     from mtosi_jms.spark._engine import read_landing
     from mtosi_jms.spark._engine_stream import stream_landing
     from mtosi_jms.spark._frames import ledger, parse_messages
     from mtosi_jms.spark._functions import register_functions
-    from mtosi_jms.spark._landing import Plan, plan_landing
     from mtosi_jms.spark._message_stream import MessageStreamSource
-    from mtosi_jms.spark._options import SourceOptions
     from mtosi_jms.spark._selector import PROPERTY_COLUMNS, selector_column
-    from mtosi_jms.spark._sequences import ReplySequence
     from mtosi_jms.spark._source import InventorySource
     from mtosi_jms.spark.jobs import (
         diff_snapshots,
@@ -37,6 +33,10 @@ if TYPE_CHECKING:
         snapshot_topology,
         topology_tables,
     )
+    from mtosi_jms.tables.columns import arrow_schema
+    from mtosi_jms.tables.landing import Plan, plan_landing
+    from mtosi_jms.tables.options import SourceOptions
+    from mtosi_jms.tables.sequences import ReplySequence
 
 __all__ = [
     "PROPERTY_COLUMNS",
@@ -67,20 +67,20 @@ __all__ = [
 ]
 
 _HOMES: Final = {
-    "PROPERTY_COLUMNS": "_selector",
-    "InventorySource": "_source",
-    "MessageStreamSource": "_message_stream",
-    "Plan": "_landing",
-    "ReplySequence": "_sequences",
-    "SourceOptions": "_options",
-    "arrow_schema": "_columns",
-    "ledger": "_frames",
-    "parse_messages": "_frames",
-    "read_landing": "_engine",
-    "register_functions": "_functions",
-    "plan_landing": "_landing",
-    "selector_column": "_selector",
-    "stream_landing": "_engine_stream",
+    "PROPERTY_COLUMNS": "mtosi_jms.spark._selector",
+    "InventorySource": "mtosi_jms.spark._source",
+    "MessageStreamSource": "mtosi_jms.spark._message_stream",
+    "Plan": "mtosi_jms.tables.landing",
+    "ReplySequence": "mtosi_jms.tables.sequences",
+    "SourceOptions": "mtosi_jms.tables.options",
+    "arrow_schema": "mtosi_jms.tables.columns",
+    "ledger": "mtosi_jms.spark._frames",
+    "parse_messages": "mtosi_jms.spark._frames",
+    "read_landing": "mtosi_jms.spark._engine",
+    "register_functions": "mtosi_jms.spark._functions",
+    "plan_landing": "mtosi_jms.tables.landing",
+    "selector_column": "mtosi_jms.spark._selector",
+    "stream_landing": "mtosi_jms.spark._engine_stream",
 }
 """The module of each name of this package; names that are missing here come from `jobs`."""
 
@@ -93,7 +93,7 @@ check_version(pyspark_version())
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_HOMES.get(name, 'jobs')}"), name)
+    return getattr(importlib.import_module(_HOMES.get(name, "mtosi_jms.spark.jobs")), name)
 
 
 def __dir__() -> list[str]:

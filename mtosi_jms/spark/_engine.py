@@ -2,9 +2,9 @@
 
     list -> look at each file -> read copies again -> settle by correlationId -> the plan
 
-Each step makes a table, and no table passes through the driver. Spark's tasks call the functions of `_landing`, which
-also plan small landings, for each file and for the messages of each correlationId. They get one whole file at a time:
-in memory up to `wholeFileBytes`; a larger file or an archive as a copy on the worker's disk.
+Each step makes a table, and no table passes through the driver. Spark's tasks call the functions of `tables.landing`,
+which also plan small landings, for each file and for the messages of each correlationId. They get one whole file at a
+time: in memory up to `wholeFileBytes`; a larger file or an archive as a copy on the worker's disk.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from mtosi_jms.compression import is_document_name, scheme_of
 from mtosi_jms.errors import ConfigError, MtosiError, SpoolError
 from mtosi_jms.inventory import MESSAGE, load_stubs
-from mtosi_jms.spark._columns import full_schema
-from mtosi_jms.spark._envelope import RESPONSE
-from mtosi_jms.spark._files import NOT_THERE, SHELF, Lent, Reject, Sieve, disk_file, follow, lent, local_path
 from mtosi_jms.spark._hadoop import HadoopFiles
 from mtosi_jms.spark._index import SeenFile
-from mtosi_jms.spark._landing import Digests, Plan, PlannedFile, Scanned, plan_scanned, read_digests, scan_file, settle
 from mtosi_jms.spark._listing import LocalListing, Scan, checksum
-from mtosi_jms.spark._options import Mode, OnIncomplete, SourceOptions
-from mtosi_jms.spark._reader import reader_for
-from mtosi_jms.spark._sequences import ReplySequence, check_complete
 from mtosi_jms.spark._writing import write_parquet
+from mtosi_jms.tables.columns import full_schema
+from mtosi_jms.tables.envelope import RESPONSE
+from mtosi_jms.tables.files import NOT_THERE, SHELF, Lent, Reject, Sieve, disk_file, follow, lent, local_path
+from mtosi_jms.tables.landing import Digests, Plan, PlannedFile, Scanned, plan_scanned, read_digests, scan_file, settle
+from mtosi_jms.tables.options import Mode, OnIncomplete, SourceOptions
+from mtosi_jms.tables.reader import reader_for
+from mtosi_jms.tables.sequences import ReplySequence, check_complete
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

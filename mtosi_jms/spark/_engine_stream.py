@@ -29,7 +29,6 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from mtosi_jms.compression import scheme_of
 from mtosi_jms.errors import MtosiError, SpoolError
 from mtosi_jms.inventory import load_stubs
-from mtosi_jms.spark._columns import full_schema
 from mtosi_jms.spark._engine import (
     FILES,
     MESSAGES,
@@ -41,12 +40,8 @@ from mtosi_jms.spark._engine import (
     look_at,
     planned_file,
 )
-from mtosi_jms.spark._files import Reject, disk_file, raw_bytes
 from mtosi_jms.spark._hadoop import HadoopFiles, java_reason
 from mtosi_jms.spark._index import EarlierDocuments, SeenFile
-from mtosi_jms.spark._landing import Plan, PlannedFile, Scanned, plan_scanned, scanned_path
-from mtosi_jms.spark._options import SourceOptions
-from mtosi_jms.spark._reader import reader_for
 from mtosi_jms.spark._streams import (
     FileStream,
     LandingStream,
@@ -56,6 +51,11 @@ from mtosi_jms.spark._streams import (
     check_streamable,
     file_changed,
 )
+from mtosi_jms.tables.columns import full_schema
+from mtosi_jms.tables.files import Reject, disk_file, raw_bytes
+from mtosi_jms.tables.landing import Plan, PlannedFile, Scanned, plan_scanned, scanned_path
+from mtosi_jms.tables.options import SourceOptions
+from mtosi_jms.tables.reader import reader_for
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -21,13 +21,13 @@ from pyspark.sql.types import BooleanType, StringType, StructField, StructType
 from mtosi_jms.binding.profile import FirstBatch
 from mtosi_jms.errors import ConfigError, XmlError
 from mtosi_jms.inventory import load_stubs
-from mtosi_jms.spark._columns import LEDGER, full_schema, schema_of, values_of
-from mtosi_jms.spark._envelope import FAULT, RESPONSE, reject_of
 from mtosi_jms.spark._first_line import error_first
-from mtosi_jms.spark._options import SourceOptions
-from mtosi_jms.spark._reader import Reader, reader_for
-from mtosi_jms.spark._sequences import NO_FILE, Receipt, reckon, time_of
 from mtosi_jms.spark._stateful import EVENT, check_stateful, has_watermark, ledger_of_stream, with_event
+from mtosi_jms.tables.columns import LEDGER, full_schema, schema_of, values_of
+from mtosi_jms.tables.envelope import FAULT, RESPONSE, reject_of
+from mtosi_jms.tables.options import SourceOptions
+from mtosi_jms.tables.reader import Reader, reader_for
+from mtosi_jms.tables.sequences import NO_FILE, Receipt, reckon, time_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -23,12 +23,12 @@ from pyspark.sql.types import StructType
 from pyspark.sql.udtf import AnalyzeArgument, AnalyzeResult
 
 from mtosi_jms.errors import ConfigError, XmlError
-from mtosi_jms.spark._columns import HEADER, MESSAGES, SEQUENCE, Message, full_schema
-from mtosi_jms.spark._envelope import envelope_facts, reject_of
 from mtosi_jms.spark._first_line import error_first
 from mtosi_jms.spark._frames import envelope_bytes
-from mtosi_jms.spark._options import SourceOptions
-from mtosi_jms.spark._reader import reader_for
+from mtosi_jms.tables.columns import HEADER, MESSAGES, SEQUENCE, Message, full_schema
+from mtosi_jms.tables.envelope import envelope_facts, reject_of
+from mtosi_jms.tables.options import SourceOptions
+from mtosi_jms.tables.reader import reader_for
 from mtosi_jms.xmlbind import parse_xml
 
 if TYPE_CHECKING:

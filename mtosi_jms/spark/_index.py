@@ -18,7 +18,7 @@ from typing import Any, Final
 from mtosi_jms.bulk import SEPARATOR
 from mtosi_jms.errors import ConfigError, JournalDamageError, SpoolError, SpoolInUseError
 from mtosi_jms.jms.ids import random_id
-from mtosi_jms.spark._landing import PlannedFile, senders_from_zero
+from mtosi_jms.tables.landing import PlannedFile, senders_from_zero
 
 FORMAT: Final = 1
 """The version of the format of the index and of offsets."""

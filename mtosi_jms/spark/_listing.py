@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from mtosi_jms.errors import SpoolError
-from mtosi_jms.spark._files import SHELF, Reject, Sieve, input_files, raw_bytes, unreadable
 from mtosi_jms.spark._index import SeenFile
-from mtosi_jms.spark._landing import Plan, PlannedFile, Scanned, plan_scanned, scan_file
-from mtosi_jms.spark._options import SourceOptions
+from mtosi_jms.tables.files import SHELF, Reject, Sieve, input_files, raw_bytes, unreadable
+from mtosi_jms.tables.landing import Plan, PlannedFile, Scanned, plan_scanned, scan_file
+from mtosi_jms.tables.options import SourceOptions
 
 _CHUNK: Final = 1024 * 1024
 _AT_ONCE: Final = 4

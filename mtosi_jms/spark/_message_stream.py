@@ -21,14 +21,14 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.jms import DUPLICATE_ID
-from mtosi_jms.spark._columns import full_schema
-from mtosi_jms.spark._files import local_path
 from mtosi_jms.spark._index import SeenFile, StreamIndex
-from mtosi_jms.spark._options import SourceOptions, hint, own_options, whole_number
 from mtosi_jms.spark._receiver import Receiver, ReceiverOptions
 from mtosi_jms.spark._source import narrowed
 from mtosi_jms.spark._streams import FileStream, StreamOptions, admitted, check_streamable, seconds
 from mtosi_jms.spool import DurableLanding, SpoolEntry, open_entry, scan
+from mtosi_jms.tables.columns import full_schema
+from mtosi_jms.tables.files import local_path
+from mtosi_jms.tables.options import SourceOptions, hint, own_options, whole_number
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType

@@ -40,7 +40,7 @@ from mtosi_jms.jms.selector.nodes import (
     Sign,
     SignWord,
 )
-from mtosi_jms.spark._columns import HEADER_COLUMNS
+from mtosi_jms.tables.columns import HEADER_COLUMNS
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

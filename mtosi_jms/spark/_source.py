@@ -26,13 +26,13 @@ except ImportError as error:
     raise MissingExtraError("pyspark 4.0 or later", "spark") from error
 
 from mtosi_jms.inventory import load_stubs
-from mtosi_jms.spark._columns import full_schema
-from mtosi_jms.spark._files import Reject, local_path
 from mtosi_jms.spark._first_line import error_first
-from mtosi_jms.spark._landing import PlannedFile, partition, plan_landing, readable
-from mtosi_jms.spark._options import Mode, SourceOptions, is_of_catalog, names_landing, own_options
-from mtosi_jms.spark._reader import reader_for
 from mtosi_jms.spark._streams import FileStream, LandingStream, StreamOptions, admitted, check_streamable
+from mtosi_jms.tables.columns import full_schema
+from mtosi_jms.tables.files import Reject, local_path
+from mtosi_jms.tables.landing import PlannedFile, partition, plan_landing, readable
+from mtosi_jms.tables.options import Mode, SourceOptions, is_of_catalog, names_landing, own_options
+from mtosi_jms.tables.reader import reader_for
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType

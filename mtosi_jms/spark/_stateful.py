@@ -27,9 +27,9 @@ from pyspark.sql.types import LongType, StructField, StructType, TimestampType
 
 from mtosi_jms.binding.profile import FirstBatch
 from mtosi_jms.errors import ConfigError
-from mtosi_jms.spark._columns import LEDGER, schema_of, values_of
-from mtosi_jms.spark._sequences import Receipt, ReplySequence, reckon, time_of
 from mtosi_jms.spark._session import ROCKSDB, STATE_STORE
+from mtosi_jms.tables.columns import LEDGER, schema_of, values_of
+from mtosi_jms.tables.sequences import Receipt, ReplySequence, reckon, time_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, GroupedData

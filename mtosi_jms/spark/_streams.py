@@ -23,12 +23,12 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from mtosi_jms.errors import ConfigError, MtosiError, SpoolError
 from mtosi_jms.inventory import load_stubs
-from mtosi_jms.spark._files import Found, Reject, disk_file, find_files, local_path, placed
 from mtosi_jms.spark._index import EarlierDocuments, SeenFile, StreamIndex
-from mtosi_jms.spark._landing import Plan, PlannedFile, partition, plan_landing, readable
 from mtosi_jms.spark._listing import LocalListing
-from mtosi_jms.spark._options import Mode, OnIncomplete, SourceOptions, whole_number
-from mtosi_jms.spark._reader import reader_for
+from mtosi_jms.tables.files import Found, Reject, disk_file, find_files, local_path, placed
+from mtosi_jms.tables.landing import Plan, PlannedFile, partition, plan_landing, readable
+from mtosi_jms.tables.options import Mode, OnIncomplete, SourceOptions, whole_number
+from mtosi_jms.tables.reader import reader_for
 
 _log = logging.getLogger(__package__)
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 import mtosi_jms as mtosi
-from mtosi_jms.spark._landing import plan_landing
-from mtosi_jms.spark._options import SourceOptions
 from mtosi_jms.spark.jobs import IngestOptions, run_ingest
+from mtosi_jms.tables.landing import plan_landing
+from mtosi_jms.tables.options import SourceOptions
 
 from .wrong_replies import Case, Maker, Said, Words, is_whole, message, number_of
 

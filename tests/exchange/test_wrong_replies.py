@@ -24,9 +24,9 @@ from mtosi_jms.errors import MtosiError
 from mtosi_jms.exchange.messages import read_reply
 from mtosi_jms.jms import JmsMessage
 from mtosi_jms.patterns import BatchAssembler, BatchRules, Complete, Release, Reply
-from mtosi_jms.spark._envelope import envelope_facts
-from mtosi_jms.spark._sequences import Receipt, reckon
 from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
+from mtosi_jms.tables.envelope import envelope_facts
+from mtosi_jms.tables.sequences import Receipt, reckon
 from mtosi_jms.testing import SUPPLIER, exchange
 from mtosi_jms.xmlbind import parse_xml
 

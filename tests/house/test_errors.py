@@ -30,7 +30,7 @@ STEERING = {
     "mtosi_jms.gateway._endpoint._Gone",
     "mtosi_jms.gateway._access.Throttled",
     "mtosi_jms.gateway._bodies.Refused",
-    "mtosi_jms.spark._leaves.Odd",
+    "mtosi_jms.tables._leaves.Odd",
     "mtosi_jms.validation._judge._Enough",
     "mtosi_jms.xmlbind._fast.Odd",
 }

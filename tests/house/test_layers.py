@@ -41,7 +41,7 @@ OPTIONAL = {
     "opentelemetry": ("mtosi_jms.telemetry.otel",),
     "py4j": ("mtosi_jms.spark",),
     "pyspark": ("mtosi_jms.spark",),
-    "pyarrow": ("mtosi_jms.spark", "mtosi_jms.console._tables"),
+    "pyarrow": ("mtosi_jms.tables", "mtosi_jms.spark", "mtosi_jms.console._tables"),
     "pandas": ("mtosi_jms.spark",),
     "pytest": ("mtosi_jms.testing",),
 }

@@ -16,9 +16,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mtosi_jms.spark import SourceOptions
-from mtosi_jms.spark._columns import row_schema
-from mtosi_jms.spark._landing import partition, plan_landing, readable
-from mtosi_jms.spark._reader import ObjectReader
+from mtosi_jms.tables.columns import row_schema
+from mtosi_jms.tables.landing import partition, plan_landing, readable
+from mtosi_jms.tables.reader import ObjectReader
 
 TROUBLES = ("copy", "copy in other prefixes", "packed copy", "gap", "truncated", "missing end", "fault", "conflict")
 

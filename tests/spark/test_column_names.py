@@ -12,8 +12,8 @@ from lxml import etree
 from mtosi_jms import xmlbind as x
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.spark import SourceOptions
-from mtosi_jms.spark._columns import arrow_schema, full_schema, own_columns, shown_names
-from mtosi_jms.spark._structs import Struct
+from mtosi_jms.tables._structs import Struct
+from mtosi_jms.tables.columns import arrow_schema, full_schema, own_columns, shown_names
 from mtosi_jms.xmlbind import decode
 
 SPACE = "urn:test:cases"

@@ -11,10 +11,10 @@ import pytest
 from lxml import etree
 
 from mtosi_jms import xmlbind as x
-from mtosi_jms.spark._leaves import Odd, arrow_type, from_text, storer, texts_of
-from mtosi_jms.spark._structs import Struct
 from mtosi_jms.stubs.fmw.gen import NameAndValueStringListType
 from mtosi_jms.stubs.nrf.me import CommunicationStateType, ManagedElementType
+from mtosi_jms.tables._leaves import Odd, arrow_type, from_text, storer, texts_of
+from mtosi_jms.tables._structs import Struct
 
 UTC = dt.UTC
 MOMENT = pa.timestamp("us", tz="UTC")

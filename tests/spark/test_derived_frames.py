@@ -15,9 +15,9 @@ from pyspark.errors import PySparkException
 
 from mtosi_jms.errors import ConfigError, ExchangeError
 from mtosi_jms.spark import SourceOptions
-from mtosi_jms.spark._columns import full_schema
-from mtosi_jms.spark._landing import plan_landing, readable
 from mtosi_jms.spark._source import InventoryReader
+from mtosi_jms.tables.columns import full_schema
+from mtosi_jms.tables.landing import plan_landing, readable
 
 pytestmark = [
     pytest.mark.spark,

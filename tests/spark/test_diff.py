@@ -17,7 +17,6 @@ pytest.importorskip("pyspark")
 
 from mtosi_jms.cli import main
 from mtosi_jms.errors import ConfigError, SpoolError
-from mtosi_jms.spark._columns import row_schema
 from mtosi_jms.spark.jobs import (
     DiffOptions,
     IngestOptions,
@@ -27,6 +26,7 @@ from mtosi_jms.spark.jobs import (
     run_diff,
     run_ingest,
 )
+from mtosi_jms.tables.columns import row_schema
 
 pytestmark = [
     pytest.mark.spark,

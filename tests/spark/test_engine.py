@@ -17,8 +17,8 @@ from pyspark.errors import PySparkException, StreamingQueryException
 from mtosi_jms.errors import ConfigError, ExchangeError, MtosiError, SpoolError
 from mtosi_jms.spark import InventorySource, SourceOptions, read_landing, stream_landing
 from mtosi_jms.spark._engine import EngineListing, plan_by_engine
-from mtosi_jms.spark._landing import plan_landing
 from mtosi_jms.spark.jobs import AlarmOptions, IngestOptions, run_alarms, run_ingest
+from mtosi_jms.tables.landing import plan_landing
 
 from .conftest import MTOP
 from .troubles import content, troubled_landing

@@ -213,7 +213,7 @@ def test_wrong_use_is_told_before_spark_starts(run: Any, landing: Path) -> None:
 
 def test_error_inside_spark_is_one_line(run: Any, put: Put, envelopes: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     put("1.xml", envelopes.batch("c", 1, True, envelopes.me("a")))
-    monkeypatch.setattr("mtosi_jms.spark._landing.Plan.save", lambda self, path: Path(path).write_text("{}"))
+    monkeypatch.setattr("mtosi_jms.tables.landing.Plan.save", lambda self, path: Path(path).write_text("{}"))
     with pytest.raises(MtosiError, match=r"^Spark: planFile .*plan\.json") as caught:
         run()
     assert "\n" not in str(caught.value)

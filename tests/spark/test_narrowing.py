@@ -14,7 +14,7 @@ from mtosi_jms.spark import SourceOptions
 pytest.importorskip("pyspark")
 
 import mtosi_jms.spark as mtosi_spark
-from mtosi_jms.spark._columns import full_schema
+from mtosi_jms.tables.columns import full_schema
 
 pytestmark = [
     pytest.mark.spark,

@@ -13,12 +13,12 @@ import pytest
 
 from mtosi_jms.simulator import InventoryEms, Network
 from mtosi_jms.spark import SourceOptions, _native_rows
-from mtosi_jms.spark._columns import row_schema
-from mtosi_jms.spark._landing import plan_landing
-from mtosi_jms.spark._reader import ObjectReader
 from mtosi_jms.stubs.mri.mer import GetAllManagedElementsResponse
 from mtosi_jms.stubs.mri.rir import GetInventoryResponse
 from mtosi_jms.stubs.nrf.me import ManagedElementListType
+from mtosi_jms.tables.columns import row_schema
+from mtosi_jms.tables.landing import plan_landing
+from mtosi_jms.tables.reader import ObjectReader
 from mtosi_jms.xmlbind import encode
 
 from .conftest import Envelopes

@@ -14,11 +14,11 @@ ROOT = Path(__file__).parents[2]
 
 SCRIPT = """
 import json, sys
-from mtosi_jms.spark._landing import plan_landing
+from mtosi_jms.tables.landing import plan_landing
 from mtosi_jms.inventory import class_for, load_stubs
 from mtosi_jms.spark import SourceOptions
-from mtosi_jms.spark._reader import ObjectReader
-from mtosi_jms.spark._columns import row_schema
+from mtosi_jms.tables.reader import ObjectReader
+from mtosi_jms.tables.columns import row_schema
 
 options = SourceOptions.parse({"path": sys.argv[1], "objectType": "ME", "stubs": "acme_mtosi"})
 load_stubs(options.stubs)

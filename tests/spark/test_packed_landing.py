@@ -25,10 +25,10 @@ from mtosi_jms.compression import ZSTD
 from mtosi_jms.errors import ArchiveError, ConfigError, SpoolError
 from mtosi_jms.inventory import MESSAGE
 from mtosi_jms.spark import SourceOptions
-from mtosi_jms.spark._columns import full_schema
-from mtosi_jms.spark._files import SHELF, ArchiveShelf, find_files, opened, split_member
-from mtosi_jms.spark._landing import Plan, plan_landing
-from mtosi_jms.spark._reader import reader_for
+from mtosi_jms.tables.columns import full_schema
+from mtosi_jms.tables.files import SHELF, ArchiveShelf, find_files, opened, split_member
+from mtosi_jms.tables.landing import Plan, plan_landing
+from mtosi_jms.tables.reader import reader_for
 
 pytestmark = pytest.mark.obligation("C18")
 
@@ -208,7 +208,7 @@ def test_an_archive_is_opened_once_for_all_its_members(
             archives.append(path)
             super().__init__(path)
 
-    monkeypatch.setattr("mtosi_jms.spark._files.Archive", Counting)
+    monkeypatch.setattr("mtosi_jms.tables.files.Archive", Counting)
     path = save("a.tgz", tarred({f"{n}.xml": members["1.xml"] for n in range(50)}, "w:gz"))
     plan = plan_landing(SourceOptions.parse({"path": str(landing)}))
     assert archives == [str(path)]

@@ -17,10 +17,10 @@ from lxml import etree
 
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.spark import SourceOptions, arrow_schema
-from mtosi_jms.spark._columns import row_schema
-from mtosi_jms.spark._landing import plan_landing
-from mtosi_jms.spark._reader import ObjectReader
 from mtosi_jms.stubs.nrf.me import ManagedElementType, Me
+from mtosi_jms.tables.columns import row_schema
+from mtosi_jms.tables.landing import plan_landing
+from mtosi_jms.tables.reader import ObjectReader
 from mtosi_jms.xmlbind import Nil, XmlEnum, XmlObject, XmlWarning, decode
 
 Put = Callable[..., Path]

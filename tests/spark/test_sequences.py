@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mtosi_jms.patterns import standing_of
-from mtosi_jms.spark._sequences import LISTED, Receipt, ReplySequence, reckon, time_of, time_text
+from mtosi_jms.tables.sequences import LISTED, Receipt, ReplySequence, reckon, time_of, time_text
 
 Fact = Receipt | tuple[str | None, int | None, bool | None, str]
 

@@ -7,7 +7,7 @@ import pickle
 import pytest
 
 from mtosi_jms.errors import ConfigError
-from mtosi_jms.spark._options import Mode, OnIncomplete, SourceOptions, Verify
+from mtosi_jms.tables.options import Mode, OnIncomplete, SourceOptions, Verify
 
 
 def test_defaults() -> None:

@@ -13,7 +13,6 @@ pytest.importorskip("pyspark")
 
 from mtosi_jms.cli import main
 from mtosi_jms.errors import ConfigError, SpoolError
-from mtosi_jms.spark._columns import row_schema
 from mtosi_jms.spark.jobs import (
     IngestOptions,
     TopologyOptions,
@@ -22,6 +21,7 @@ from mtosi_jms.spark.jobs import (
     snapshot_topology,
     topology_tables,
 )
+from mtosi_jms.tables.columns import row_schema
 
 pytestmark = [
     pytest.mark.spark,

@@ -19,13 +19,13 @@ from mtosi_jms.cli import main
 from mtosi_jms.compression import NOT_REGULAR
 from mtosi_jms.errors import ConfigError, MtosiError, SpoolError
 from mtosi_jms.spark import SourceOptions
-from mtosi_jms.spark._columns import full_schema
-from mtosi_jms.spark._files import find_files
-from mtosi_jms.spark._landing import Plan, plan_landing
-from mtosi_jms.spark._reader import reader_for
 from mtosi_jms.spark.jobs import IngestOptions, run_ingest
 from mtosi_jms.spark.jobs._snapshots import Snapshot
 from mtosi_jms.spool import Spool
+from mtosi_jms.tables.columns import full_schema
+from mtosi_jms.tables.files import find_files
+from mtosi_jms.tables.landing import Plan, plan_landing
+from mtosi_jms.tables.reader import reader_for
 
 pytestmark = [
     pytest.mark.spark,

@@ -20,9 +20,9 @@ import pyarrow as pa
 
 from mtosi_jms.inventory import load_stubs
 from mtosi_jms.spark import SourceOptions
-from mtosi_jms.spark._columns import full_schema
-from mtosi_jms.spark._landing import plan_landing
-from mtosi_jms.spark._reader import reader_for
+from mtosi_jms.tables.columns import full_schema
+from mtosi_jms.tables.landing import plan_landing
+from mtosi_jms.tables.reader import reader_for
 
 
 def peak_megabytes() -> float:

@@ -30,18 +30,18 @@ from pyspark.sql.types import StructType
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.inventory import class_for, load_stubs
 from mtosi_jms.report import Fact, RejectLine, Report, duration, number
-from mtosi_jms.spark._columns import NAMES, RELATIONS
 from mtosi_jms.spark._engine import EnginePlan
-from mtosi_jms.spark._files import Reject
 from mtosi_jms.spark._frames import parse_messages
-from mtosi_jms.spark._landing import Plan
-from mtosi_jms.spark._options import SourceOptions
 from mtosi_jms.spark._stateful import check_stateful, has_watermark, latest_of_stream, with_event
 from mtosi_jms.spark.jobs._expressions import name_text
 from mtosi_jms.spark.jobs._job import Job, JobOptions, JobResult, load
 from mtosi_jms.spark.jobs._landed import Planner, check_readable, for_engine, landed_by
 from mtosi_jms.spark.jobs._page import reading, sample
 from mtosi_jms.spark.jobs._progress import Progress
+from mtosi_jms.tables.columns import NAMES, RELATIONS
+from mtosi_jms.tables.files import Reject
+from mtosi_jms.tables.landing import Plan
+from mtosi_jms.tables.options import SourceOptions
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

@@ -21,10 +21,10 @@ from pyspark.sql import Window
 from pyspark.sql import functions as f
 from pyspark.sql.types import ArrayType, MapType
 
-from mtosi_jms.spark._columns import PROVENANCE, own_columns
 from mtosi_jms.spark._writing import count_rows, write_parquet
 from mtosi_jms.spark.jobs._merge import content_digest
 from mtosi_jms.spark.jobs._scans import batches
+from mtosi_jms.tables.columns import PROVENANCE, own_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

@@ -33,13 +33,13 @@ from pyspark.sql import functions as f
 
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.report import Fact, Report, Table, duration, number
-from mtosi_jms.spark._columns import PROVENANCE, own_columns
 from mtosi_jms.spark.jobs._expressions import comparable, content_fields, names_type, text_of
 from mtosi_jms.spark.jobs._job import Job, JobOptions, JobResult
 from mtosi_jms.spark.jobs._merge import state_of
 from mtosi_jms.spark.jobs._page import sample
 from mtosi_jms.spark.jobs._progress import Progress
 from mtosi_jms.spark.jobs._snapshots import Snapshot
+from mtosi_jms.tables.columns import PROVENANCE, own_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

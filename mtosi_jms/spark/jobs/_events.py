@@ -25,12 +25,11 @@ from mtosi_jms.binding.events import logical_name
 from mtosi_jms.errors import EnvelopeError, XmlError
 from mtosi_jms.inventory import Hit, Routes, class_for, find_objects, load_stubs, name_text
 from mtosi_jms.namespaces import split_clark
-from mtosi_jms.spark._columns import OF_MESSAGE, Message, row_schema, values_of
-from mtosi_jms.spark._envelope import envelope_facts, reject_of, soap_body
-from mtosi_jms.spark._landing import PlannedFile
-from mtosi_jms.spark._rows import RowBuilder, wanted
-from mtosi_jms.spark._sequences import time_of
-from mtosi_jms.spark._structs import column_names
+from mtosi_jms.tables.columns import OF_MESSAGE, Message, column_names, row_schema, values_of
+from mtosi_jms.tables.envelope import envelope_facts, reject_of, soap_body
+from mtosi_jms.tables.landing import PlannedFile
+from mtosi_jms.tables.rows import RowBuilder, wanted
+from mtosi_jms.tables.sequences import time_of
 from mtosi_jms.xmlbind import parse_xml
 from mtosi_jms.xmlbind.columns import plan_of
 

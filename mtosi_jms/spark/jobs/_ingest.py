@@ -35,13 +35,8 @@ from mtosi_jms.compression import scheme_of
 from mtosi_jms.errors import ConfigError, MtosiError
 from mtosi_jms.inventory import ALL, MESSAGE, class_for, load_stubs
 from mtosi_jms.report import Fact, RejectLine, Report, SequenceLine, Table, duration, number
-from mtosi_jms.spark._columns import LEDGER, values_of
 from mtosi_jms.spark._engine import EngineListing, EnginePlan
-from mtosi_jms.spark._files import Reject
-from mtosi_jms.spark._landing import Plan
 from mtosi_jms.spark._listing import LocalListing
-from mtosi_jms.spark._options import Mode, OnIncomplete, SourceOptions, Verify
-from mtosi_jms.spark._sequences import ReplySequence, check_complete, time_text
 from mtosi_jms.spark._session import check_java
 from mtosi_jms.spark.jobs._checkpoint import CHECKPOINT
 from mtosi_jms.spark.jobs._growth import FEW, READ, Growth
@@ -53,6 +48,11 @@ from mtosi_jms.spark.jobs._page import reading
 from mtosi_jms.spark.jobs._progress import Progress
 from mtosi_jms.spark.jobs._swap import REPORT, Staging
 from mtosi_jms.spark.jobs._tables import TableWriter, Written
+from mtosi_jms.tables.columns import LEDGER, values_of
+from mtosi_jms.tables.files import Reject
+from mtosi_jms.tables.landing import Plan
+from mtosi_jms.tables.options import Mode, OnIncomplete, SourceOptions, Verify
+from mtosi_jms.tables.sequences import ReplySequence, check_complete, time_text
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

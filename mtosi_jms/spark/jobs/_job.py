@@ -21,10 +21,10 @@ from pyspark.sql import functions as f
 
 from mtosi_jms.errors import ConfigError, MtosiError
 from mtosi_jms.report import Report, render
-from mtosi_jms.spark._files import folder_here
 from mtosi_jms.spark._writing import write_parquet
 from mtosi_jms.spark.jobs._progress import Progress, watching
 from mtosi_jms.spark.jobs._swap import REPORT, Staging, recover, staging
+from mtosi_jms.tables.files import folder_here
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -17,14 +17,14 @@ from mtosi_jms.compression import scheme_of
 from mtosi_jms.errors import SpoolError, XmlError
 from mtosi_jms.inventory import ALL, MESSAGE, Routes, is_object, load_stubs
 from mtosi_jms.namespaces import split_clark
-from mtosi_jms.spark._columns import row_schema
 from mtosi_jms.spark._engine import REJECTS, EnginePlan, ListedPlan, documents, plan_by_engine
-from mtosi_jms.spark._envelope import reject_of, verify
-from mtosi_jms.spark._files import Reject, input_files
-from mtosi_jms.spark._landing import Plan, PlannedFile, plan_landing, readable
-from mtosi_jms.spark._options import Mode, SourceOptions
-from mtosi_jms.spark._reader import MessageReader
 from mtosi_jms.spark.jobs._job import load
+from mtosi_jms.tables.columns import row_schema
+from mtosi_jms.tables.envelope import reject_of, verify
+from mtosi_jms.tables.files import Reject, input_files
+from mtosi_jms.tables.landing import Plan, PlannedFile, plan_landing, readable
+from mtosi_jms.tables.options import Mode, SourceOptions
+from mtosi_jms.tables.reader import MessageReader
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -17,10 +17,10 @@ from pyspark.sql import functions as f
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from mtosi_jms.errors import ConfigError
-from mtosi_jms.spark._columns import PROVENANCE, own_columns
 from mtosi_jms.spark.jobs._checkpoint import Closing
 from mtosi_jms.spark.jobs._events import FULL
 from mtosi_jms.spark.jobs._expressions import comparable
+from mtosi_jms.tables.columns import PROVENANCE, own_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Final
 
 from mtosi_jms.errors import ConfigError, MtosiError, SpoolError
 from mtosi_jms.inventory import OBJECT_TYPES
-from mtosi_jms.spark._files import folder_here
 from mtosi_jms.spark.jobs._lake import PARQUET, format_of
 from mtosi_jms.spark.jobs._merge import state_of
 from mtosi_jms.spark.jobs._swap import REPORT, recover
+from mtosi_jms.tables.files import folder_here
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

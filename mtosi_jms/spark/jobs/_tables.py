@@ -26,12 +26,7 @@ from pyspark.sql import functions as f
 from mtosi_jms.compression import COMPRESSED
 from mtosi_jms.inventory import ALL, MESSAGE, Routes, class_for, is_object, label_of
 from mtosi_jms.report import Table
-from mtosi_jms.spark._columns import arrow_schema, full_schema, row_schema, shown_names, struct_name
 from mtosi_jms.spark._engine import EnginePlan
-from mtosi_jms.spark._files import Reject, split_member
-from mtosi_jms.spark._landing import Plan, PlannedFile
-from mtosi_jms.spark._options import Mode, SourceOptions
-from mtosi_jms.spark._reader import reader_for
 from mtosi_jms.spark._writing import count_rows, write_parquet
 from mtosi_jms.spark.jobs._copies import Copies, leave_out_copies
 from mtosi_jms.spark.jobs._job import where
@@ -39,6 +34,11 @@ from mtosi_jms.spark.jobs._landed import Landed, LocalFiles, landed_by, unknown_
 from mtosi_jms.spark.jobs._page import sample
 from mtosi_jms.spark.jobs._scans import batches
 from mtosi_jms.spark.jobs._snapshots import type_order
+from mtosi_jms.tables.columns import arrow_schema, full_schema, row_schema, shown_names, struct_name
+from mtosi_jms.tables.files import Reject, split_member
+from mtosi_jms.tables.landing import Plan, PlannedFile
+from mtosi_jms.tables.options import Mode, SourceOptions
+from mtosi_jms.tables.reader import reader_for
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

@@ -42,13 +42,13 @@ from pyspark.sql import functions as f
 
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.report import Fact, Graph, Report, Table, duration, number
-from mtosi_jms.spark._columns import own_columns
 from mtosi_jms.spark.jobs._expressions import last_step, names_in, names_type
 from mtosi_jms.spark.jobs._job import Job, JobOptions, JobResult
 from mtosi_jms.spark.jobs._merge import state_of
 from mtosi_jms.spark.jobs._page import network_graph, reading, sample
 from mtosi_jms.spark.jobs._progress import Progress
 from mtosi_jms.spark.jobs._snapshots import Snapshot
+from mtosi_jms.tables.columns import own_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

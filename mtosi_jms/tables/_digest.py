@@ -13,8 +13,8 @@ from typing import Final
 from lxml import etree
 
 from mtosi_jms.namespaces import XSI, clark
-from mtosi_jms.spark._envelope import soap_namespace
-from mtosi_jms.spark._files import CHUNK, opened, read_whole
+from mtosi_jms.tables.envelope import soap_namespace
+from mtosi_jms.tables.files import CHUNK, opened, read_whole
 from mtosi_jms.xmlbind import HARDENED, Scopes, attributes_of, parse_xml, syntax_error
 
 _XSI_TYPE: Final = clark(XSI, "type")

@@ -29,11 +29,11 @@ from mtosi_jms.inventory import (
     quality_of,
 )
 from mtosi_jms.namespaces import split_clark
-from mtosi_jms.spark._columns import NOTES, RELATIONS
-from mtosi_jms.spark._envelope import EnvelopeFacts, envelope_facts
-from mtosi_jms.spark._leaves import SKIP, Builder, Extensions, Leaf, Odd, Present, list_type
-from mtosi_jms.spark._rows import Origin, RowBuilder, constant
-from mtosi_jms.spark._structs import Many, Step, Struct
+from mtosi_jms.tables._leaves import SKIP, Builder, Extensions, Leaf, Odd, Present, list_type
+from mtosi_jms.tables._structs import Many, Step, Struct
+from mtosi_jms.tables.columns import NOTES, RELATIONS
+from mtosi_jms.tables.envelope import EnvelopeFacts, envelope_facts
+from mtosi_jms.tables.rows import Origin, RowBuilder, constant
 from mtosi_jms.xmlbind import DEFAULT_LIMITS, ClassTable, ListType, Scopes, SimpleType, parse_xml
 from mtosi_jms.xmlbind.columns import native_bounds, native_module
 

@@ -32,6 +32,16 @@ from mtosi_jms.errors import ExchangeError
 from mtosi_jms.patterns import Standing, standing_of
 from mtosi_jms.xmlbind import parse_date_time, parse_loose_date_time
 
+__all__ = [
+    "NO_FILE",
+    "Receipt",
+    "ReplySequence",
+    "check_complete",
+    "reckon",
+    "time_of",
+    "time_text",
+]
+
 NO_FILE: Final = "#"
 """The beginning of the origin of a message that is in no file."""
 LISTED: Final = 1000

@@ -21,11 +21,11 @@ from typing import Any, Final
 
 from mtosi_jms.errors import ConfigError, SpoolError, XmlError
 from mtosi_jms.patterns import Standing, standing_of
-from mtosi_jms.spark._digest import body_digest, file_digest
-from mtosi_jms.spark._envelope import BULK_RESPONSE, FAULT, RESPONSE, reject_of, scan_head, verify
-from mtosi_jms.spark._files import SHELF, Found, Reject, documents_of, file_state, find_files, follow, is_lent
-from mtosi_jms.spark._options import OnIncomplete, SourceOptions, Verify
-from mtosi_jms.spark._sequences import (
+from mtosi_jms.tables._digest import body_digest, file_digest
+from mtosi_jms.tables.envelope import BULK_RESPONSE, FAULT, RESPONSE, reject_of, scan_head, verify
+from mtosi_jms.tables.files import SHELF, Found, Reject, documents_of, file_state, find_files, follow, is_lent
+from mtosi_jms.tables.options import OnIncomplete, SourceOptions, Verify
+from mtosi_jms.tables.sequences import (
     Receipt,
     ReplySequence,
     check_complete,
@@ -34,6 +34,22 @@ from mtosi_jms.spark._sequences import (
     time_of,
     time_text,
 )
+
+__all__ = [
+    "Digests",
+    "Plan",
+    "PlannedFile",
+    "Scanned",
+    "partition",
+    "plan_landing",
+    "plan_scanned",
+    "read_digests",
+    "readable",
+    "scan_file",
+    "scanned_path",
+    "senders_from_zero",
+    "settle",
+]
 
 _SMALL: Final = 1024 * 1024
 _LARGE: Final = 512 * 1024 * 1024

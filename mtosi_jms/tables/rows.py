@@ -22,12 +22,17 @@ from mtosi_jms.inventory import (
     relations_of,
 )
 from mtosi_jms.namespaces import XSI, split_clark
-from mtosi_jms.spark._columns import OF_OBJECT, SOURCE_FILE, Objects, shown_names, struct_name
-from mtosi_jms.spark._files import Reject
-from mtosi_jms.spark._leaves import Leaf, Odd, texts_of, xml_text
-from mtosi_jms.spark._structs import Many, Struct
+from mtosi_jms.tables._leaves import Leaf, Odd, texts_of, xml_text
+from mtosi_jms.tables._structs import Many, Struct
+from mtosi_jms.tables.columns import OF_OBJECT, SOURCE_FILE, Objects, shown_names, struct_name
+from mtosi_jms.tables.files import Reject
 from mtosi_jms.xmlbind import ClassTable, ElementPaths, Issues, Scopes, XmlObject, XmlWarning, decode_root
 from mtosi_jms.xmlbind.columns import plan_of
+
+__all__ = [
+    "RowBuilder",
+    "wanted",
+]
 
 _XSI: Final = f"{{{XSI}}}"
 _FEW: Final = 16

@@ -19,7 +19,19 @@ from mtosi_jms.binding.profile import FirstBatch
 from mtosi_jms.bounds import BOUNDS
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.inventory import ALL, MESSAGE, OBJECT_TYPES
-from mtosi_jms.spark._files import Sieve, expanded, folder_here
+from mtosi_jms.tables.files import Sieve, expanded, folder_here
+
+__all__ = [
+    "Mode",
+    "OnIncomplete",
+    "SourceOptions",
+    "Verify",
+    "hint",
+    "is_of_catalog",
+    "names_landing",
+    "own_options",
+    "whole_number",
+]
 
 
 class Mode(Enum):

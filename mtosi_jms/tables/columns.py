@@ -26,15 +26,37 @@ import pyarrow as pa
 
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.inventory import ALL, MESSAGE, class_for, label_of, load_stubs, parents_of
-from mtosi_jms.spark._leaves import list_type
-from mtosi_jms.spark._options import SourceOptions, hint
-from mtosi_jms.spark._structs import Struct
+from mtosi_jms.tables._leaves import list_type
+from mtosi_jms.tables._structs import Struct, column_names
+from mtosi_jms.tables.options import SourceOptions, hint
 from mtosi_jms.xmlbind import ClassTable, XmlObject
 
 if TYPE_CHECKING:
-    from mtosi_jms.spark._envelope import EnvelopeFacts
-    from mtosi_jms.spark._landing import PlannedFile
-    from mtosi_jms.spark._sequences import ReplySequence
+    from mtosi_jms.tables.envelope import EnvelopeFacts
+    from mtosi_jms.tables.landing import PlannedFile
+    from mtosi_jms.tables.sequences import ReplySequence
+
+__all__ = [
+    "HEADER",
+    "HEADER_COLUMNS",
+    "LEDGER",
+    "MESSAGES",
+    "NAMES",
+    "OF_MESSAGE",
+    "PROVENANCE",
+    "RELATIONS",
+    "SEQUENCE",
+    "Message",
+    "arrow_schema",
+    "column_names",
+    "full_schema",
+    "own_columns",
+    "row_schema",
+    "schema_of",
+    "shown_names",
+    "struct_name",
+    "values_of",
+]
 
 
 class Column(NamedTuple):

@@ -18,7 +18,7 @@ import pyarrow as pa
 from lxml import etree
 
 from mtosi_jms.namespaces import split_clark
-from mtosi_jms.spark._leaves import (
+from mtosi_jms.tables._leaves import (
     NIL,
     NILS,
     SKIP,

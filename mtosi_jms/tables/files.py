@@ -52,6 +52,26 @@ from mtosi_jms.errors import (
     SpoolError,
 )
 
+__all__ = [
+    "NOT_THERE",
+    "SHELF",
+    "Found",
+    "Lent",
+    "Reject",
+    "Sieve",
+    "disk_file",
+    "find_files",
+    "folder_here",
+    "follow",
+    "input_files",
+    "lent",
+    "local_path",
+    "placed",
+    "raw_bytes",
+    "split_member",
+    "unreadable",
+]
+
 _Identity: TypeAlias = tuple[str, int, int, int, int]
 CHUNK: Final = 64 * 1024
 """Bytes that are read at once from a file that is not read as a whole."""

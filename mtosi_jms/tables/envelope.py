@@ -23,8 +23,18 @@ from mtosi_jms.errors import EnvelopeError, MalformedXmlError, MtosiError, Spool
 from mtosi_jms.header import BY_TAG, DIALECTS, SLIPS
 from mtosi_jms.namespaces import SOAP11, SOAP12, clark, split_clark
 from mtosi_jms.patterns import read_place
-from mtosi_jms.spark._files import CHUNK, Reject, opened, read_whole, unreadable
+from mtosi_jms.tables.files import CHUNK, Reject, opened, read_whole, unreadable
 from mtosi_jms.xmlbind import HARDENED, parse_xml, refuse_doctype, syntax_error
+
+__all__ = [
+    "FAULT",
+    "NOTIFICATION",
+    "RESPONSE",
+    "envelope_facts",
+    "reject_of",
+    "soap_body",
+    "verify",
+]
 
 RESPONSE: Final = "response"
 REQUEST: Final = "request"

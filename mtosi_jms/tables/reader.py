@@ -17,16 +17,22 @@ import pyarrow as pa
 
 from mtosi_jms.errors import ArchiveError, MtosiError, SpoolError, XmlError
 from mtosi_jms.inventory import ALL, MESSAGE, Hit, Routes, find_objects, is_object, label_of
-from mtosi_jms.spark._columns import MESSAGES, OF_MESSAGE, SOURCE_FILE, Message, values_of
-from mtosi_jms.spark._digest import body_digest, tree_digest
-from mtosi_jms.spark._envelope import EnvelopeFacts, envelope_facts, mark_of, reject_of, scan_head, soap_body, verify
-from mtosi_jms.spark._files import SHELF, Reject, opened, read_whole
-from mtosi_jms.spark._landing import PlannedFile
-from mtosi_jms.spark._native_rows import native_rows
-from mtosi_jms.spark._options import Mode, SourceOptions
-from mtosi_jms.spark._rows import RowBuilder, wanted
-from mtosi_jms.spark._stream import stream_objects
+from mtosi_jms.tables._digest import body_digest, tree_digest
+from mtosi_jms.tables._native_rows import native_rows
+from mtosi_jms.tables._stream import stream_objects
+from mtosi_jms.tables.columns import MESSAGES, OF_MESSAGE, SOURCE_FILE, Message, values_of
+from mtosi_jms.tables.envelope import EnvelopeFacts, envelope_facts, mark_of, reject_of, scan_head, soap_body, verify
+from mtosi_jms.tables.files import SHELF, Reject, opened, read_whole
+from mtosi_jms.tables.landing import PlannedFile
+from mtosi_jms.tables.options import Mode, SourceOptions
+from mtosi_jms.tables.rows import RowBuilder, wanted
 from mtosi_jms.xmlbind import ElementPaths, parse_xml
+
+__all__ = [
+    "MessageReader",
+    "Reader",
+    "reader_for",
+]
 
 _BATCH_BYTES: Final = 16 * 1024 * 1024
 
