@@ -12,10 +12,11 @@ import pyarrow as pa
 import pytest
 
 from mtosi_jms.simulator import InventoryEms, Network
-from mtosi_jms.spark import SourceOptions, _native_rows
+from mtosi_jms.spark import SourceOptions
 from mtosi_jms.stubs.mri.mer import GetAllManagedElementsResponse
 from mtosi_jms.stubs.mri.rir import GetInventoryResponse
 from mtosi_jms.stubs.nrf.me import ManagedElementListType
+from mtosi_jms.tables import _native_rows
 from mtosi_jms.tables.columns import row_schema
 from mtosi_jms.tables.landing import plan_landing
 from mtosi_jms.tables.reader import ObjectReader
