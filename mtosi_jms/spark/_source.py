@@ -10,14 +10,13 @@ A worker opens one file at a time.
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from mtosi_jms.errors import ConfigError, MissingExtraError, MtosiError
+from mtosi_jms.errors import ConfigError, MissingExtraError
 
 try:
     from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
@@ -30,14 +29,13 @@ from mtosi_jms.spark._first_line import error_first
 from mtosi_jms.spark._streams import FileStream, LandingStream, StreamOptions, admitted, check_streamable
 from mtosi_jms.tables.columns import full_schema
 from mtosi_jms.tables.files import Reject, local_path
-from mtosi_jms.tables.landing import PlannedFile, partition, plan_landing, readable
+from mtosi_jms.tables.landing import PlannedFile, partition, plan_to_read, readable
 from mtosi_jms.tables.options import Mode, SourceOptions, is_of_catalog, names_landing, own_options
 from mtosi_jms.tables.reader import reader_for
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-_log = logging.getLogger(__package__)
 _CARRIED: Final = "mtosi.options"
 
 
@@ -146,13 +144,7 @@ class InventoryReader(DataSourceReader):
 
     def _partitions(self) -> list[InputPartition]:
         settings = self._settings
-        plan = plan_landing(settings)
-        for reject in plan.rejects:
-            _log.warning("rejected %s", reject)
-        for reply in plan.unfollowed:
-            _log.warning("not followed %s", reply)
-        if plan.rejects and settings.mode is Mode.FAILFAST:
-            raise MtosiError(str(plan.rejects[0]))
+        plan = plan_to_read(settings)
         groups = partition(readable(plan, settings), settings.partitions)
         made: list[InputPartition] = [FilesPartition(files) for files in groups]
         if plan.rejects and settings.mode is Mode.PERMISSIVE and settings.corrupt_column is not None:

@@ -462,12 +462,12 @@ class NativeRows:
     def flush(self) -> pa.RecordBatch:
         """Return the rows so far as a batch."""
         self._follow()
-        python = self._builder.flush()
         if not self._made:
             self._forget()
-            return python
+            return self._builder.flush()
         native = self._core_rows()
         order, made = self._order, self._made
+        python = self._builder.flush() if self._builder.rows else native.slice(0, 0)
         self._forget()
         if self._is_worn:
             self._renew()
@@ -518,7 +518,7 @@ class NativeRows:
             return pa.nulls(self._made, kind)
         valid = is_node.buffers()[1] if name == "related" else None
         offsets = pa.py_buffer(bytes(4 * self._made + 4))
-        inside = pa.array([], type=kind.value_type if pa.types.is_list(kind) else _entries(kind))
+        inside = pa.nulls(0, kind.value_type if pa.types.is_list(kind) else _entries(kind))  # pa.array imports pandas
         return pa.Array.from_buffers(kind, self._made, [valid, offsets], children=[inside])
 
 

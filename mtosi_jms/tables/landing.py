@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import heapq
 import json
+import logging
 import math
 import os
 from collections import Counter
@@ -19,12 +20,12 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
-from mtosi_jms.errors import ConfigError, SpoolError, XmlError
+from mtosi_jms.errors import ConfigError, MtosiError, SpoolError, XmlError
 from mtosi_jms.patterns import Standing, standing_of
 from mtosi_jms.tables._digest import body_digest, file_digest
 from mtosi_jms.tables.envelope import BULK_RESPONSE, FAULT, RESPONSE, reject_of, scan_head, verify
 from mtosi_jms.tables.files import SHELF, Found, Reject, documents_of, file_state, find_files, follow, is_lent
-from mtosi_jms.tables.options import OnIncomplete, SourceOptions, Verify
+from mtosi_jms.tables.options import Mode, OnIncomplete, SourceOptions, Verify
 from mtosi_jms.tables.sequences import (
     Receipt,
     ReplySequence,
@@ -40,9 +41,11 @@ __all__ = [
     "Plan",
     "PlannedFile",
     "Scanned",
+    "log",
     "partition",
     "plan_landing",
     "plan_scanned",
+    "plan_to_read",
     "read_digests",
     "readable",
     "scan_file",
@@ -51,6 +54,7 @@ __all__ = [
     "settle",
 ]
 
+_log = logging.getLogger(__package__)
 _SMALL: Final = 1024 * 1024
 _LARGE: Final = 512 * 1024 * 1024
 CHANGED: Final = "has changed since the landing was planned"
@@ -186,6 +190,27 @@ def plan_landing(
         found = find_files(options.paths, options.sieve) if found is None else found
         scanned = (scan(path, size, options) for path, size in found.files)
         return plan_scanned(chain(found.rejects, scanned), options, known)
+
+
+def plan_to_read(options: SourceOptions) -> Plan:
+    """Plan a landing, and log what is rejected or not followed.
+
+    Raises:
+        MtosiError: as `plan_landing`; in mode FAILFAST, a file is rejected.
+    """
+    plan = plan_landing(options)
+    for reject in plan.rejects:
+        log(reject)
+    for reply in plan.unfollowed:
+        _log.warning("not followed %s", reply)
+    if plan.rejects and options.mode is Mode.FAILFAST:
+        raise MtosiError(str(plan.rejects[0]))
+    return plan
+
+
+def log(reject: Reject) -> None:
+    """Log a reject as a warning."""
+    _log.warning("rejected %s", reject)
 
 
 def plan_scanned(

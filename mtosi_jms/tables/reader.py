@@ -45,10 +45,16 @@ def reader_for(options: SourceOptions, schema: pa.Schema) -> Reader:
 
 
 class Reader(ABC):
-    """Turns messages into rows."""
+    """Turns messages into rows.
+
+    Attributes:
+        options: of the load.
+        rejected: files that planning took, and that turned out to be damaged.
+    """
 
     def __init__(self, options: SourceOptions) -> None:
         self.options = options
+        self.rejected: list[Reject] = []
 
     def read(self, files: Iterable[PlannedFile], rejects: Sequence[Reject] = ()) -> Iterator[pa.RecordBatch]:
         """Yield the rows of some files, then the rows of known rejects.
@@ -64,7 +70,8 @@ class Reader(ABC):
                 try:
                     yield from self._file(file)
                 except (XmlError, ArchiveError) as error:
-                    self.reject(reject_of(error, file.path), error)
+                    self.rejected.append(reject_of(error, file.path))
+                    self.reject(self.rejected[-1], error)
                 except SpoolError as error:
                     what = f"cannot be read on host {socket.gethostname()}: {error.reason}"
                     raise SpoolError(file.path, what) from error

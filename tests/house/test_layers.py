@@ -42,7 +42,9 @@ OPTIONAL = {
     "py4j": ("mtosi_jms.spark",),
     "pyspark": ("mtosi_jms.spark",),
     "pyarrow": ("mtosi_jms.tables", "mtosi_jms.spark", "mtosi_jms.console._tables"),
-    "pandas": ("mtosi_jms.spark",),
+    "pandas": ("mtosi_jms.spark", "mtosi_jms.tables._read"),
+    "polars": ("mtosi_jms.tables._read",),
+    "duckdb": ("mtosi_jms.tables._query",),
     "pytest": ("mtosi_jms.testing",),
 }
 REQUIRED = frozenset({"lxml"})

@@ -5,7 +5,7 @@ The driver plans small landings on its own file system; Spark plans all others. 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -14,17 +14,14 @@ from typing import TYPE_CHECKING, Final, Protocol
 import pyarrow as pa
 
 from mtosi_jms.compression import scheme_of
-from mtosi_jms.errors import SpoolError, XmlError
-from mtosi_jms.inventory import ALL, MESSAGE, Routes, is_object, load_stubs
-from mtosi_jms.namespaces import split_clark
+from mtosi_jms.inventory import load_stubs
 from mtosi_jms.spark._engine import REJECTS, EnginePlan, ListedPlan, documents, plan_by_engine
 from mtosi_jms.spark.jobs._job import load
-from mtosi_jms.tables.columns import row_schema
-from mtosi_jms.tables.envelope import reject_of, verify
+from mtosi_jms.tables import checks
+from mtosi_jms.tables.checks import Shown
 from mtosi_jms.tables.files import Reject, input_files
-from mtosi_jms.tables.landing import Plan, PlannedFile, plan_landing, readable
-from mtosi_jms.tables.options import Mode, SourceOptions
-from mtosi_jms.tables.reader import MessageReader
+from mtosi_jms.tables.landing import Plan, plan_landing, readable
+from mtosi_jms.tables.options import SourceOptions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -133,38 +130,21 @@ class LocalFiles:
         )
 
 
-def check_readable(
-    plan: Plan | EnginePlan, options: SourceOptions, shown: Callable[[Reject], Reject] = lambda reject: reject
-) -> None:
+def check_readable(plan: Plan | EnginePlan, options: SourceOptions, shown: Shown = lambda reject: reject) -> None:
     """Check that at least one message of a landing can be read, so that tables are not replaced by empty ones.
 
     Raises:
         SpoolError: there is none; the text lists the first rejects, one for each line, after `shown` has changed their
             paths.
     """
-    rejects: list[Reject] = []
-    if isinstance(plan, ListedPlan):
-        by_engine: EnginePlan | None = plan.of(plan.files)
-    else:
-        by_engine = plan if isinstance(plan, EnginePlan) else None
-    if by_engine is not None:
-        tried = by_engine.each_file(_Try(options), REJECTS)
-        if tried.where("file is null").take(1):
-            return
+    by_engine = plan.of(plan.files) if isinstance(plan, ListedPlan) else plan
+    if isinstance(by_engine, Plan):
+        checks.check_readable(by_engine, options, shown)
+        return
+    tried = by_engine.each_file(_Try(options), REJECTS)
+    if not tried.where("file is null").take(1):
         rejects = [Reject(**row.asDict()) for row in tried.collect()]
-    elif isinstance(plan, Plan):
-        for file in plan.files:
-            reject = _reject(file, options)
-            if reject is None:
-                return
-            rejects.append(reject)
-    rejects = [*plan.rejects, *rejects]
-    lines = ["no message in it can be read; tables stay as they are: see that the landing is there and mounted"]
-    lines[0] += ", or say allow_empty (--allow-empty)"
-    lines += [str(shown(reject)) for reject in rejects[:_SHOWN]]
-    if len(rejects) > _SHOWN:
-        lines.append(f"and {len(rejects) - _SHOWN} more")
-    raise SpoolError(", ".join(options.paths), "\n".join(lines))
+        raise checks.nothing_readable(options, [*plan.rejects, *rejects], shown)
 
 
 @dataclass(frozen=True)
@@ -176,32 +156,5 @@ class _Try:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         load_stubs(self.options.stubs)
         for file in documents(batches, self.options.whole_file_bytes):
-            reject = _reject(file, self.options)
+            reject = checks.refusal(file, self.options)
             yield pa.RecordBatch.from_pylist([{} if reject is None else asdict(reject)], REJECTS)
-
-
-def _reject(file: PlannedFile, options: SourceOptions) -> Reject | None:
-    """Return why nothing can be read from a file; None if something can."""
-    try:
-        verify(file.path, options.whole_file_bytes)
-    except (XmlError, SpoolError) as error:
-        return reject_of(error, file.path)
-    if options.object_types != (ALL,) or not options.reads(file.kind) or _has_objects(file, options):
-        return None
-    return unknown_body(file.path, file.body_tag)
-
-
-def _has_objects(file: PlannedFile, options: SourceOptions) -> bool:
-    """Whether the stubs know the body element of a message, or the message has objects anyway."""
-    if Routes(is_object).reachable(file.body_tag) is not None:
-        return True
-    settings = replace(options, object_types=(MESSAGE,), mode=Mode.DROPMALFORMED)
-    reader = MessageReader(settings, pa.schema([row_schema((MESSAGE,)).field("objects")]))
-    return any(row for batch in reader.read((file,)) for row in batch.column(0).to_pylist())
-
-
-def unknown_body(path: str, body_tag: str) -> Reject:
-    """Return the reject of a message whose body element no stub knows and that has no object."""
-    namespace, local = split_clark(body_tag)
-    reason = f"wrong kind: no stub knows its body element {local} ({namespace or 'no namespace'})"
-    return Reject(path, None, f"{reason}, nor any object in it")

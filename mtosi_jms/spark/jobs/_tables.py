@@ -30,10 +30,11 @@ from mtosi_jms.spark._engine import EnginePlan
 from mtosi_jms.spark._writing import count_rows, write_parquet
 from mtosi_jms.spark.jobs._copies import Copies, leave_out_copies
 from mtosi_jms.spark.jobs._job import where
-from mtosi_jms.spark.jobs._landed import Landed, LocalFiles, landed_by, unknown_body
+from mtosi_jms.spark.jobs._landed import Landed, LocalFiles, landed_by
 from mtosi_jms.spark.jobs._page import sample
 from mtosi_jms.spark.jobs._scans import batches
 from mtosi_jms.spark.jobs._snapshots import type_order
+from mtosi_jms.tables.checks import unknown_body
 from mtosi_jms.tables.columns import arrow_schema, full_schema, row_schema, shown_names, struct_name
 from mtosi_jms.tables.files import Reject, split_member
 from mtosi_jms.tables.landing import Plan, PlannedFile

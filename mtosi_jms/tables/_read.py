@@ -1,0 +1,209 @@
+"""`read`: a landing as one Arrow table. Rows, columns and options are those of the Spark source `mtosi`."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from mtosi_jms.errors import ConfigError, MtosiError
+from mtosi_jms.tables.checks import check_readable
+from mtosi_jms.tables.columns import LEDGER, full_schema, schema_of, values_of
+from mtosi_jms.tables.files import Reject
+from mtosi_jms.tables.landing import log, plan_to_read, readable
+from mtosi_jms.tables.options import Mode, SourceOptions, Verify
+from mtosi_jms.tables.reader import reader_for
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+    import pyarrow.compute as pc
+    from pyarrow import RecordBatch, RecordBatchReader, Schema, Table
+
+Landing = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+"""A spool, a folder, a file or a glob, or several of them."""
+
+REJECTS: Final = pa.schema([("file", pa.string()), ("line", pa.int64()), ("reason", pa.string())])
+
+
+def read(
+    landing: Landing,
+    object_type: str = "ME",
+    *,
+    filter: pc.Expression | None = None,
+    allow_empty: bool = False,
+    **options: object,
+) -> LandingTable:
+    """Plan a landing, and return its table. Rows are read when they are asked for.
+
+    Args:
+        landing: a spool, a folder of envelopes, a file or a glob, or several of these.
+        object_type: as the option `objectType` of the Spark source.
+        filter: a condition on the columns of the table; rows for which it is not true are left out.
+        allow_empty: whether a landing without a readable message is a table without rows; by default it is an error.
+        options: those of the Spark source, as text or as Python values: `onIncomplete="fail"`, `columns=["name_text"]`,
+            `recursiveFileLookup=False`. Case and underscores do not count: `on_incomplete` is the same.
+
+    Raises:
+        ConfigError: an option, a column or an object type that does not exist, or a value that does not fit.
+        SpoolError: the landing does not exist or cannot be read, or has no readable message.
+        ExchangeError: `onIncomplete=fail`, and a sequence is incomplete.
+        MtosiError: `mode=FAILFAST`, and a file is rejected.
+    """
+    return LandingTable(_settings(landing, object_type, options), filter, allow_empty=allow_empty)
+
+
+def _settings(landing: Landing, object_type: str, options: dict[str, object]) -> SourceOptions:
+    paths = [landing] if isinstance(landing, str | os.PathLike) else landing
+    known = {name.lower(): name for name in SourceOptions.names()}
+    given = {"paths": json.dumps([os.fspath(path) for path in paths]), "objectType": object_type}
+    for name, value in options.items():
+        plain = known.get(name.replace("_", "").lower(), name)
+        if plain in ("path", "paths", "objectType"):
+            raise ConfigError(f"{name} is an argument of read(), and no option")
+        if value is not None:
+            given[plain] = _text(plain, value)
+    return SourceOptions.parse(given)
+
+
+def _text(name: str, value: object) -> str:
+    """Return the value of an option as Spark would pass it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, list | tuple):
+        texts = [os.fspath(each) if isinstance(each, os.PathLike) else str(each) for each in value]
+        return json.dumps(texts) if name == "bulkFiles" else ",".join(texts)
+    return os.fspath(value) if isinstance(value, os.PathLike) else str(value)
+
+
+class LandingTable:
+    """A table of a landing: planned when it is made, read as often as its rows are asked for.
+
+    It has `__arrow_c_stream__`, so whatever takes Arrow streams takes it as it is: `polars.DataFrame(table)`,
+    `duckdb.sql("FROM table")`.
+
+    Attributes:
+        schema: its columns.
+    """
+
+    def __init__(
+        self, options: SourceOptions, filter: pc.Expression | None = None, *, allow_empty: bool = False
+    ) -> None:
+        """Plan a landing; see `read`."""
+        self._options = options
+        self._filter = filter
+        self.schema: Schema = full_schema(options)
+        self._late: list[Reject] = []
+        self._plan = plan_to_read(options)
+        self._files = readable(self._plan, options)
+        if not (allow_empty or self._shows_rejects):
+            check_readable(self._plan, options)
+
+    @property
+    def _shows_rejects(self) -> bool:
+        return self._options.corrupt_column is not None and self._options.mode is Mode.PERMISSIVE
+
+    @property
+    def ledger(self) -> Table:
+        """One row for each sequence, with the columns of `mtosi_jms.spark.ledger`."""
+        return pa.Table.from_pylist([values_of(LEDGER, one) for one in self._plan.sequences], schema_of(LEDGER))
+
+    @property
+    def rejects(self) -> Table:
+        """The rejected files: `file`, `line`, `reason`.
+
+        A file that is damaged in the middle is found when it is read, or at once with `verify="full"`.
+        """
+        known = {reject.file for reject in self._plan.rejects}
+        late = (reject for reject in self._late if reject.file not in known)
+        return pa.Table.from_pylist([asdict(reject) for reject in (*self._plan.rejects, *late)], REJECTS)
+
+    def batches(self) -> RecordBatchReader:
+        """Return the rows batch by batch; at most a batch and a file are in memory.
+
+        If a file turns out to be damaged while it is read, it gives no row, a warning is logged, and `complete` of the
+        rows before it is what planning knew.
+
+        Raises, while it is read:
+            SpoolError: a file cannot be read, or has changed since it was planned.
+            ConfigError: `filter` does not fit the columns.
+            MtosiError: with `mode=FAILFAST`, a file turns out to be damaged.
+        """
+        return pa.RecordBatchReader.from_batches(self.schema, self._read())
+
+    def _read(self) -> Iterator[RecordBatch]:
+        reader = reader_for(self._options, self.schema)
+        for batch in reader.read(self._files, self._plan.rejects if self._shows_rejects else ()):
+            yield batch if self._filter is None else self._filtered(batch)
+        self._late = reader.rejected
+        for reject in reader.rejected:
+            log(reject)
+
+    def _filtered(self, batch: RecordBatch) -> RecordBatch:
+        try:
+            return batch.filter(self._filter)
+        except (pa.ArrowException, TypeError) as error:
+            raise ConfigError(f"filter: {str(error).splitlines()[0]}") from error
+
+    def to_arrow(self) -> Table:
+        """Read all rows. If a file turns out to be damaged, the landing is planned again with `verify=full` and read
+        again, so that `complete` is right in every row.
+
+        Raises:
+            MtosiError: as `batches`, or files change while they are read.
+        """
+        for _ in range(2):
+            found = list(self._read())
+            if not self._late:
+                return pa.Table.from_batches(found, self.schema)
+            self._options = replace(self._options, verify=Verify.FULL)
+            self._plan = plan_to_read(self._options)
+            self._files = readable(self._plan, self._options)
+        raise MtosiError(f"{', '.join(self._options.paths)}: files change while they are read")
+
+    def to_pandas(self, **options: Any) -> pd.DataFrame:
+        """Read all rows into pandas; `options` are those of `pyarrow.Table.to_pandas`.
+
+        Raises:
+            ConfigError: pandas is not installed.
+            MtosiError: as `to_arrow`.
+        """
+        table = self.to_arrow()
+        try:
+            return table.to_pandas(**options)
+        except ImportError as error:
+            raise _missing("pandas") from error
+
+    def to_polars(self) -> pl.DataFrame:
+        """Read all rows into Polars.
+
+        Raises:
+            ConfigError: Polars is not installed.
+            MtosiError: as `to_arrow`.
+        """
+        try:
+            import polars as pl
+        except ImportError as error:
+            raise _missing("polars") from error
+        frame: pl.DataFrame = pl.DataFrame(self.to_arrow())
+        return frame
+
+    def to_duckdb(self, connection: Any, name: str) -> None:
+        """Register the table with a DuckDB connection, which reads it batch by batch for each query.
+
+        Args:
+            connection: of `duckdb`.
+            name: of the view.
+        """
+        connection.register(name, self)
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self.batches().__arrow_c_stream__(requested_schema)
+
+
+def _missing(library: str) -> ConfigError:
+    return ConfigError(f"{library} is not installed: pip install {library}")
