@@ -38,9 +38,9 @@ INTRODUCTION = """\
 
 Written by `python tests/conformance/page.py` from `tests/conformance/obligations/` and the markers
 `@pytest.mark.obligation("R3a")` in the tests: change those, not this page. The texts are this project's own short form.
-*Section* is the specification's; of a decision it says what was open or at odds with itself. Each row links one test;
-`+2` means that two more hold the line. Other pages link to a line by its id: `conformance.md#r3a`, or `#r3` for its
-first part.
+*Section* is the specification's; of a decision it says what was open or at odds with itself. Each row links one test
+that holds the line; the marker finds the others. Other pages link to a line by its id: `conformance.md#r3a`, or `#r3`
+for its first part.
 """
 
 PEERS_INTRODUCTION = """\
@@ -48,8 +48,8 @@ PEERS_INTRODUCTION = """\
 
 Written by `python tests/conformance/page.py` from `tests/conformance/obligations/5-peers.toml`: change that, not this
 page. Each row is a way in which a message, a reply, a file or a peer can depart from the rules, what the SDK does
-then, and a test; `+2` means two more tests. The SDK reads on with a warning that names the place, sets the thing aside
-by name, or raises a typed error.
+then, and a test. The SDK reads on with a warning that names the place, sets the thing aside by name, or raises a typed
+error.
 """
 
 
@@ -213,8 +213,6 @@ def _row(one: Obligation, cells: Sequence[str], found: Markers, anchors: set[str
     """A row: the id with its anchors, what the caller says, and the state: a test, or why there is none."""
     tests = found.tests.get(one.id, [])
     state = [_link(test) for test in tests[:1]]
-    if len(tests) > 1:
-        state.append(f"+{len(tests) - 1}")
     if one.not_applicable:
         state.append(f"not applicable: {one.not_applicable}")
     if one.pending:
