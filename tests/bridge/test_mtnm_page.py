@@ -142,15 +142,17 @@ def test_enumerations(type_name: str, name: str, cell: str, boolean: str) -> Non
 
 
 def test_layer_rates() -> None:
-    (block,) = re.findall(r"```text\n(1 LR.*?)```", PAGE, re.DOTALL)
-    told = {int(number): name for number, name in re.findall(r"(\d+)\s+(LR_\w+)", block)}
+    """By the numbers of the page, and by the names that these have."""
+    (told,) = re.findall(r"by number or by name: (\d+) to (\d+), (\d+) to (\d+) and (\d+)", PAGE)
+    first, last, again, end, single = map(int, told)
     read: dict[int, str] = {}
     for number in range(-10, 2000):
         alarm: Anything = notification_of(m.alarm(layerRate=number)).notification
         if alarm.layer_rate.value != "VENDOR_EXT":
             read[number] = str(alarm.layer_rate.value)
-    assert told == read
-    for name in told.values():
+    assert list(read) == [*range(first, last + 1), *range(again, end + 1), single]
+    assert read[15] == re.findall(r"`(LR_\w+)` is 15", PAGE)[0]
+    for name in read.values():
         alarm = notification_of(m.alarm(layerRate=m.text(name))).notification
         assert alarm.layer_rate.value == name
 
