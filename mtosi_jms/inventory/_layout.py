@@ -21,7 +21,15 @@ from lxml import etree
 
 from mtosi_jms.inventory._objects import is_object, tables_of_namespace
 from mtosi_jms.namespaces import split_clark
-from mtosi_jms.xmlbind import XSI_TYPE, ClassTable, DistinguishedNameMixin, Scopes, find_element, find_type
+from mtosi_jms.xmlbind import (
+    XSI_TYPE,
+    ClassTable,
+    DistinguishedNameMixin,
+    Scopes,
+    attribute_parts,
+    find_element,
+    find_type,
+)
 from mtosi_jms.xmlbind.columns import OBJECT, Slot, plan_of
 
 _ATTRS: Final = "Attrs"
@@ -342,6 +350,9 @@ def name_tag(table: ClassTable) -> str:
 
 def name_text(name: etree._Element) -> str:
     """Return a name as text, `MD=EMS1/ME=NE-7`; `/`, `=` and `%` in a part are written `%2F`, `%3D`, `%25`."""
+    if len(name) and str(name[0].tag).endswith(_NM):  # of MTOSI 1.x: an element for each type
+        fields = ((split_clark(str(part.tag))[1], part.text or "") for part in name)
+        return "/".join(f"{kind}={escaped(value)}" for kind, value in attribute_parts(fields))
     return "/".join("=".join(escaped(text) for text in _rdn(rdn)) for rdn in name)
 
 

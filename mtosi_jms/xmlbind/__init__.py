@@ -19,7 +19,13 @@ from mtosi_jms.xmlbind._encodings import codec_named, declared_name, declares_ut
 from mtosi_jms.xmlbind._grammar import names_of
 from mtosi_jms.xmlbind._issues import ElementPaths, Issues, XmlWarning
 from mtosi_jms.xmlbind._lexical import Duration, format_date_time, parse_date_time, parse_loose_date_time
-from mtosi_jms.xmlbind._names import DistinguishedNameMixin, as_name, escape_name_part
+from mtosi_jms.xmlbind._names import (
+    DistinguishedNameMixin,
+    NamingAttributesMixin,
+    as_name,
+    attribute_parts,
+    escape_name_part,
+)
 from mtosi_jms.xmlbind._native import Core, core, read_natively
 from mtosi_jms.xmlbind._objects import XmlObject, find_element, find_type
 from mtosi_jms.xmlbind._parser import (
@@ -99,6 +105,7 @@ __all__ = [
     "Module",
     "MtosiFault",
     "Names",
+    "NamingAttributesMixin",
     "Nil",
     "Placed",
     "RawXml",
@@ -111,6 +118,7 @@ __all__ = [
     "XmlObject",
     "XmlWarning",
     "as_name",
+    "attribute_parts",
     "attributes_of",
     "codec_named",
     "core",

@@ -3,6 +3,9 @@
 In the text `/`, `=` and `%` of a part are written `%2F`, `%3D` and `%25`. People write the places of ports and holders
 as they are: in `ME=NE-7/PTP=/rack=1/shelf=1` the value of PTP is `/rack=1/shelf=1`. That is read so if the type is one
 of MTOSI's and what follows begins with a small letter. Whatever else could be read in two ways is refused.
+
+A name of MTOSI 1.x has a field for each type instead of a list of parts, and the same text form: `mdNm` is MD, and a
+vendor's path in `propNm` is PROP.
 """
 
 from __future__ import annotations
@@ -14,7 +17,8 @@ from string import ascii_lowercase
 from typing import Any, ClassVar, Final, Self, TypeVar
 
 from mtosi_jms.errors import EncodeError
-from mtosi_jms.xmlbind._table import ClassTable
+from mtosi_jms.namespaces import split_clark
+from mtosi_jms.xmlbind._table import ClassTable, Field
 
 N = TypeVar("N", bound="DistinguishedNameMixin")
 
@@ -42,6 +46,7 @@ _TYPES: Final = frozenset(
         "PG",
         "PGP",
         "PMP",
+        "PROP",
         "PTP",
         "RFS",
         "SAP",
@@ -56,6 +61,14 @@ _TYPES: Final = frozenset(
     ]
 )
 """The types of MTOSI's naming: a part with one of them is never inside the value of another."""
+
+_SUFFIX: Final = "Nm"
+_OUTERMOST_FIRST: Final = (
+    *("OS", "MD", "MLSN", "ME", "EH", "EQ", "PTP", "FTP", "CTP", "TPPOOL"),
+    *("PGP", "EPGP", "SNC", "TMD", "TL", "AID", "PROP"),
+)
+"""The types of the names of MTOSI 1.x. The schema has MLSN behind TPPOOL, which it contains."""
+_RANKS: Final = {kind: rank for rank, kind in enumerate(_OUTERMOST_FIRST)}
 
 _ESCAPES: Final = {"%": "%25", "/": "%2F", "=": "%3D"}
 _NOTHING: Final = "%00"
@@ -120,7 +133,7 @@ class DistinguishedNameMixin:
         return cls(rdn=[part(type=kind, value=value) for kind, value in pairs])  # type: ignore[call-arg]
 
     def __str__(self) -> str:
-        parts = [(escape_name_part(part.type), escape_name_part(part.value)) for part in self.rdn]
+        parts = [(escape_name_part(kind), escape_name_part(value)) for kind, value in self._parts()]
         following = [kind for kind, _ in [*parts[1:], ("ME", "")]]  # longer than a name without parts
         return "/".join(
             f"{kind}={value or (_NOTHING if after not in _TYPES else '')}"
@@ -138,6 +151,51 @@ class DistinguishedNameMixin:
 
     def _parts(self) -> list[tuple[str, str]]:
         return [(str(part.type or ""), str(part.value or "")) for part in self.rdn]
+
+
+class NamingAttributesMixin(DistinguishedNameMixin):
+    """A name of MTOSI 1.x: `MD=EMS1/ME=NE-7` is `mdNm` EMS1 and `meNm` NE-7. A vendor's own field `abcNm` is ABC."""
+
+    __slots__ = ()
+
+    @classmethod
+    def _of(cls, pairs: Iterable[tuple[str, str]]) -> Self:
+        fields = {field.local.removesuffix(_SUFFIX).upper(): field.name for field in _elements(cls.__xml__)}
+        values: dict[str, str] = {}
+        for kind, value in pairs:
+            if kind not in fields:
+                raise EncodeError(f"a name of MTOSI 1.x has no {kind}; it has {', '.join(fields)}")
+            if fields[kind] in values:
+                raise EncodeError(
+                    f"a name of MTOSI 1.x has {kind} once: write its places as one value, /rack=1/shelf=1"
+                )
+            values[fields[kind]] = value
+        return cls(**values)
+
+    def _parts(self) -> list[tuple[str, str]]:
+        known = [(field.local, getattr(self, field.name)) for field in _elements(self.__xml__)]
+        extras = self.unknown_elements() if self.extras is not None else ()  # type: ignore[attr-defined]
+        further = [(split_clark(one.tag)[1], one.element().text or "") for one in extras]
+        return attribute_parts([*known, *further])
+
+
+def _elements(table: ClassTable) -> list[Field]:
+    return [field for field in table.fields if field.kind == "element"]
+
+
+def attribute_parts(fields: Iterable[tuple[str, str | None]]) -> list[tuple[str, str]]:
+    """Return the parts of a name of MTOSI 1.x, outermost first: type and value. A vendor's fields come last.
+
+    Args:
+        fields: local names and texts of the elements of the name. One with None, or that does not end with `Nm`, is no
+            part.
+    """
+    parts = [
+        (local.removesuffix(_SUFFIX).upper(), text)
+        for local, text in fields
+        if text is not None and local.endswith(_SUFFIX)
+    ]
+    return sorted(parts, key=lambda part: _RANKS.get(part[0], len(_RANKS)))
 
 
 def as_name(value: str | N, cls: type[N]) -> N:

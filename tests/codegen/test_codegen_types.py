@@ -18,6 +18,7 @@ import mtosi_jms
 from mtosi_codegen import Result
 from mtosi_jms import xmlbind
 from mtosi_jms.errors import DecodeError, EncodeError
+from mtosi_jms.inventory import name_text
 
 Make = Callable[..., str]
 Load = Callable[..., ModuleType]
@@ -401,6 +402,31 @@ def test_mtosi_names_have_a_text_form(xsd: Make, module: Load) -> None:
     name = nam.name("MD=EMS1/ME=a%2Fb")
     assert [(rdn.type, rdn.value) for rdn in name.rdn] == [("MD", "EMS1"), ("ME", "a/b")]
     assert str(name) == "MD=EMS1/ME=a%2Fb"
+
+
+def test_names_of_mtosi_1x_have_the_same_text_form(xsd: Make, module: Load) -> None:
+    fields = ("osNm", "mdNm", "meNm", "ptpNm", "tppoolNm", "mlsnNm", "propNm")
+    elements = "".join(f'<x:element name="{field}" type="x:string" minOccurs="0"/>' for field in fields)
+    schema = xsd(
+        f'<x:complexType name="NamingAttributes_T"><x:sequence>{elements}</x:sequence></x:complexType>'
+        '<x:element name="n" type="t:NamingAttributes_T"/>',
+        "tmf854.v1",
+    )
+    v1 = module(schema, "ns_tmf854_v1.types")
+    pairs = [("MD", "E/1"), ("MLSN", "=%"), ("TPPOOL", "p"), ("PROP", "/alu/x=1"), ("ME", "")]
+    made = v1.name(*pairs)
+    assert (made.md_nm, made.mlsn_nm, made.prop_nm, made.os_nm) == ("E/1", "=%", "/alu/x=1", None)
+    assert str(made) == "MD=E%2F1/MLSN=%3D%25/ME=/TPPOOL=p/PROP=%2Falu%2Fx%3D1"
+    assert (v1.name(str(made)), {made: 1}[v1.name(str(made))]) == (made, 1)
+    assert v1.name("MD=E/PTP=/rack=1/shelf=2").ptp_nm == "/rack=1/shelf=2"
+    assert v1.name("MD=E") < v1.name("MD=E/ME=1")
+    text = '<n xmlns="tmf854.v1" xmlns:v="vendor.v1"><mdNm>E</mdNm><v:abcNm>/1</v:abcNm><v:more><v:x/></v:more></n>'
+    read = xmlbind.decode(text.encode())
+    assert str(read) == name_text(etree.fromstring(text)) == "MD=E/ABC=%2F1"
+    assert b"abcNm" in xmlbind.encode(read)
+    for wrong in ("ABC=1", "MD=1/MD=2", "MD"):
+        with pytest.raises(EncodeError):
+            v1.name(wrong)
 
 
 def test_a_class_named_like_python_s_own_word_leaves_equality_alone(xsd: Make, module: Load) -> None:

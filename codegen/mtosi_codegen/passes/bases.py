@@ -8,9 +8,14 @@ from mtosi_codegen.model import RAW, ClassDef, Field, Model, ObjectValue
 from mtosi_codegen.passes.values import Values, given
 from mtosi_codegen.undefined import undefined
 from mtosi_codegen.xsd.model import ComplexType, Element, QName, SimpleType
+from mtosi_jms.namespaces import TMF854
 
 MAX_BASES: Final = 100
-_DISTINGUISHED_NAME = ("/fmw/xsd/nam/v1", "NamingAttributeType")
+_NAMES: Final = {
+    "NamingAttributeType": ("/fmw/xsd/nam/v1", "DistinguishedNameMixin"),
+    "NamingAttributes_T": (TMF854, "NamingAttributesMixin"),
+}
+"""The types of MTOSI's names: the end of their namespace, and what their class derives from."""
 
 
 def run(model: Model) -> None:
@@ -21,8 +26,9 @@ def run(model: Model) -> None:
             _derive(model, values, cls, cls.source)
         else:
             _element(model, values, cls, model.schema.elements[cls.xml])
-        if cls.kind == "type" and cls.xml.local == _DISTINGUISHED_NAME[1]:
-            cls.mixin = "DistinguishedNameMixin" * cls.namespace.endswith(_DISTINGUISHED_NAME[0])
+        if cls.kind == "type" and cls.xml.local in _NAMES:
+            namespace, mixin = _NAMES[cls.xml.local]
+            cls.mixin = mixin * cls.namespace.endswith(namespace)
     depths: dict[ClassDef, int] = {}
     for cls in model.classes:
         _settle_depth(model, cls, depths)
