@@ -25,6 +25,7 @@ from mtosi_jms.xmlbind import encode
 
 from . import cores as xml_cores
 from .brokers import Brokers
+from .integrations.least import least
 from .java_tools import JavaTools
 from .lake_jars import DELTA_CATALOG, lake_settings
 from .release import driver, release_driver
@@ -305,3 +306,9 @@ def background() -> Callable[[Callable[[], Any]], Future[Any]]:
 def cores() -> ModuleType:
     """Reads documents by either XML core, see `cores.py`."""
     return xml_cores
+
+
+@pytest.fixture(scope="session")
+def least_instance() -> Callable[[Any], Any]:
+    """The least instance of a generated class."""
+    return least

@@ -15,7 +15,6 @@ from mtosi_jms.integrations.zeep import Client, client, read_wsdl
 from mtosi_jms.testing import Pair, exchange
 
 from .keeping import KeepingEms
-from .least import least
 
 
 @pytest.fixture(scope="session")
@@ -54,9 +53,3 @@ def calling(retrieval: Any, paired: Callable[..., Pair], keeping: KeepingEms) ->
 def ne() -> Callable[[str], dict[str, Any]]:
     """The arguments of getManagedElement."""
     return lambda name: {"meRef": {"rdn": [{"type": "MD", "value": "EMS1"}, {"type": "ME", "value": name}]}}
-
-
-@pytest.fixture(scope="session")
-def least_instance() -> Callable[[Any], Any]:
-    """The least instance of a generated class."""
-    return least
