@@ -2,7 +2,7 @@
 
 Usage: python tests/house/structure.py        (`make map`)
 
-Writes the layers and packages in docs/architecture.md, the bounds in docs/security.md, the extras in README.md, the
+Writes the layers in docs/architecture.md, the bounds in docs/security.md, the extras in README.md, the
 requirements in conda/recipe.yaml, and the list of public names, tests/house/public_names.txt. The tests beside this
 file hold the rules, and that what is written here is fresh. The order of the layers is data, in pyproject.toml.
 """
@@ -223,31 +223,19 @@ class _Shown:
         return repr(self._value) if plain else "..."
 
 
-def summary(module: str) -> str:
-    """The first sentence of a module's docstring."""
-    text = ast.get_docstring(ast.parse(MODULES[module].read_text(encoding="utf-8"))) or ""
-    return re.split(r"(?<=[.:])\s", " ".join(text.split()), maxsplit=1)[0].rstrip(":.")
-
-
 def page() -> str:
-    """docs/architecture.md with the layers and packages as they are."""
+    """docs/architecture.md with the layers as they are."""
     order = textwrap.fill(" < ".join(LAYERS), 110, initial_indent="    ", subsequent_indent="      ")
-    lines = [order, "", "| package | purpose |", "|---|---|"]
-    for name in LAYERS:
-        modules = [module for module in RUNTIME if layer(module) == name]
-        if modules and not name.startswith("stubs"):
-            room = f"mtosi_jms.{name.replace('/', '.')}"
-            room = room if room in MODULES else modules[0]
-            lines.append(f"| [`{name}`](../{place(room)}) | {summary(room)} |")
-    return _with(PAGE, "layers", lines)
+    return _with(PAGE, "layers", [order])
 
 
 def security() -> str:
-    """docs/security.md with the bounds as they are."""
+    """docs/security.md with the bounds that an option changes, as they are."""
     lines = ["| door | bound | default | option |", "|---|---|---|---|"]
     for bound in mtosi_jms.bounds.table():
-        options = ", ".join(f"`{option}`" for option in bound.options)
-        lines.append(f"| {bound.door} | {bound.counts} | {bound.shown} | {options} |")
+        if bound.options:
+            options = ", ".join(f"`{option}`" for option in bound.options)
+            lines.append(f"| {bound.door} | {bound.counts} | {bound.shown} | {options} |")
     return _with(SECURITY, "bounds", lines)
 
 
