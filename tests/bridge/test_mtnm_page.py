@@ -113,8 +113,24 @@ def test_all_kinds_of_objects_have_a_name() -> None:
     assert {kind.value for kind in ObjectEnumType} - {kind for _, kind in STEPS} == {"ASA"}
 
 
+QUALIFIED = {
+    "EPROTECTION_GROUP": "EPG",
+    "TCA_PARAMETER_PROFILE": "TCAPP",
+    "PMP": "PMP",
+    "GTP": "GTP",
+    "ASAP": "ASAP",
+    "TRANSMISSION_DESCRIPTOR": "TMD",
+    "FLOW_DOMAIN": "FD",
+    "FLOW_DOMAIN_FRAGMENT": "FDFR",
+    "MATRIX_FLOW_DOMAIN": "MFD",
+    "TRAFFIC_CONDITIONING_PROFILE": "TCPROFILE",
+}
+"""Types that MTNM writes as OT_AID with a qualifier."""
+
+
 def test_object_types() -> None:
-    for number, name, kind in rows("number | MTNM"):
+    qualified = [("", f"OT_AID with OT_{name}", kind) for name, kind in QUALIFIED.items()]
+    for number, name, kind in [*rows("number | MTNM"), *qualified]:
         plain, _, qualifier = name.partition(" with ")
         found: Anything = notification_of(m.alarm(objectType=plain, objectTypeQualifier=qualifier)).notification
         assert found.object_type == kind, name

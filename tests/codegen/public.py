@@ -2,7 +2,17 @@
 
     python tests/codegen/public.py FOLDER OUT       writes the packages, OUT/trial.json and the table OUT/trial.md
 
-The first folders below FOLDER name the repositories that the files are from.
+The first folders below FOLDER name the repositories that the files are from. The figures of docs/generator.md are of
+the `*.wsdl` and `*.xsd` files, with their paths, of these commits at GitHub:
+
+    apache/cxf 24c06e09c4d                  all but tools/corba/src/test/resources/idl*; that folder is not read
+    mvantellingen/python-zeep a345e02       benchmark, examples, tests
+    onvif/specs cef22d8                     wsdl
+    php-soap/wsdl-reader 1d59dbb            tests/fixtures
+    savonrb/wasabi 2af8ed7                  spec/fixtures
+    tefra/xsdata 1fda8785                   tests/fixtures
+    tefra/xsdata-samples 805a8cbaf          all but autosar/schemas
+    vpulim/node-soap ebf5f12                test
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ def rows(out: Path) -> list[Row]:
     pytest.importorskip("zeep")
     folder = os.environ.get("WSDLS")
     if not folder:
-        pytest.skip("WSDLS=DIR names no folder of public WSDLs (docs/public-wsdls.md)")
+        pytest.skip("WSDLS=DIR names no folder of public WSDLs (tests/codegen/public.py says which)")
     found = run(Path(folder).resolve(), out)
     print(table(found))
     return found

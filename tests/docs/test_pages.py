@@ -99,7 +99,7 @@ NAMED = [
     ("jvm", "`{}`", "mtosi_jms.transport.jvm", "JvmOptions"),
     ("notifications", "| {} |", "mtosi_jms.notifications", "LossCause"),
     ("providers", "{}", "mtosi_jms.transport", "AckMode"),
-    ("providers", "{}", "mtosi_jms.transport", "Capability"),
+    ("transports", "{}", "mtosi_jms.transport", "Capability"),
     ("providers", "| `{}` |", "mtosi_jms.transport.memory", "MemoryOptions"),
     ("providers", "{}", "mtosi_jms.transport.memory", ""),
     ("stomp", "`{}`", "mtosi_jms.transport.stomp", "StompOptions"),

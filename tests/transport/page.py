@@ -42,14 +42,10 @@ INTRODUCTION = """\
 # Transports
 
 This page lists which optional features (`connection.capabilities`) each transport has. All transports do everything
-else. [providers.md](providers.md#metadata-and-capabilities) explains the names. The SDK connects to ActiveMQ Classic
-and Artemis over STOMP ([stomp.md](stomp.md)) and through their Java clients, and to AMQP 1.0 brokers through Qpid JMS
-([jvm.md](jvm.md)). Codes such as C62 name a line of the specification, or a decision of this project:
-[conformance.md](conformance.md).
+else. Codes such as C62 name a [line of the specification](conformance.md), or a decision of this project.
 
-`python tests/transport/page.py` writes this page: it runs the contract of transports, `tests/transport/contract/`, on
-the embedded provider and on real brokers. Change the tests, not this page. Tests there check each capability that a
-transport has; for each one that it lacks, a test shows what happens instead.
+`python tests/transport/page.py` writes this page from a run of the contract of transports, `tests/transport/contract/`,
+on the embedded provider and on real brokers: change the tests, not this page.
 """
 
 Declared = Mapping[str, frozenset[Capability]]
