@@ -47,6 +47,7 @@ def test_an_ingest_from_elsewhere_is_that_from_here(
     assert there == here
 
 
+@pytest.mark.endurance
 def test_loads_that_add_up_from_elsewhere_are_those_from_here(
     spark: Any, landing: Path, mounted: str, put: Put, envelopes: Any, other_prefixes: Any, tmp_path: Path
 ) -> None:

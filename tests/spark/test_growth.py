@@ -203,7 +203,7 @@ def test_a_change_merges_into_the_row_that_is_there(spark: Any, envelopes: Any, 
 
 
 @pytest.mark.obligation("TAB6")
-@pytest.mark.parametrize("write", ["merge", "append"])
+@pytest.mark.parametrize("write", ["merge", pytest.param("append", marks=pytest.mark.endurance)])
 def test_only_other_content_counts_as_changed(spark: Any, envelopes: Any, landing: Path, write: str) -> None:
     network = Network(envelopes, landing, spark, write=write)
     row = 1 if write == "merge" else 2  # a history also gets the end of the row before
@@ -220,7 +220,7 @@ def test_only_other_content_counts_as_changed(spark: Any, envelopes: Any, landin
 
 
 @pytest.mark.obligation("TAB5")
-@pytest.mark.parametrize("write", ["merge", "append"])
+@pytest.mark.parametrize("write", ["merge", pytest.param("append", marks=pytest.mark.endurance)])
 def test_diff_and_topology_take_the_state_that_is_meant(
     spark: Any, envelopes: Any, landing: Path, tmp_path: Path, write: str
 ) -> None:

@@ -365,6 +365,7 @@ def test_a_package_of_which_maven_has_half_is_named(tmp_path: Path) -> None:
     assert f"{failure}; if {folder} has a .pom and no .jar, remove it" in said
 
 
+@pytest.mark.endurance
 def test_an_error_of_spark_outlives_its_session() -> None:
     said = session_alone("spark.sql('select x from nowhere')")
     assert "AnalysisException: [TABLE_OR_VIEW_NOT_FOUND] The table or view `nowhere`" in said
