@@ -29,8 +29,10 @@ def rows(head: str) -> list[Row]:
 
 
 EVENTS = rows("MTNM | MTOSI | topic")
-ALARM = dict(rows("MTNM | MTOSI |")[len(EVENTS) :][: len(properties_of("NT_ALARM"))])
-STEPS = rows("MTNM | MTOSI |")[len(EVENTS) + len(ALARM) :]
+KEPT = re.findall(r"\w+", re.findall(r"properties keep their names: ([^.]+)\.", PAGE)[0])
+RENAMED = dict(rows("MTNM | MTOSI |")[len(EVENTS) :][: len(properties_of("NT_ALARM")) - len(KEPT)])
+ALARM = {**dict(zip(KEPT, KEPT, strict=True)), **RENAMED}
+STEPS = rows("MTNM | MTOSI |")[len(EVENTS) + len(RENAMED) :]
 CHOICES = rows("event | property")
 
 
