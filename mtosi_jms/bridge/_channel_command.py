@@ -29,6 +29,7 @@ from mtosi_jms.broker import (
     start_channel,
     stop_channel,
 )
+from mtosi_jms.broker.background import down_or_status
 from mtosi_jms.cli import terminal
 from mtosi_jms.cli.arguments import add_json, local, positive, seconds, whole
 from mtosi_jms.cli.stopping import Stop, until_signalled
@@ -82,31 +83,12 @@ def run(args: argparse.Namespace) -> int:
         case "up":
             _show(start_channel(args.dir, args.port), as_json=args.json)
             return 0
-        case "down":
-            ended = stop_channel(args.dir)
-            if args.json:
-                terminal.print_json({"running": False, "ended": ended})
-            else:
-                terminal.say("the notification service has stopped" if ended else "no notification service runs there")
-            return 0
-        case "status":
-            return _status(args)
         case "publish":
             return _publish(args)
-        case _:
+        case "subscribe":
             return _subscribe(args)
-
-
-def _status(args: argparse.Namespace) -> int:
-    found = find_channel(args.dir)
-    if found is not None and found.is_running():
-        _show(found, as_json=args.json)
-        return 0
-    if args.json:
-        terminal.print_json({"running": False})
-    else:
-        terminal.say("no notification service runs there; mtosi-jms channel up starts one", "warn")
-    return 1
+        case _:
+            return down_or_status(args, "notification service", stop_channel, find_channel, _show)
 
 
 def _show(channel: DevelopmentChannel, *, as_json: bool) -> None:

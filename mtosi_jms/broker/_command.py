@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 
 from mtosi_jms.broker import KINDS, DevelopmentBroker, default_folder, find_broker, start_broker, stop_broker
+from mtosi_jms.broker.background import down_or_status
 from mtosi_jms.cli import terminal
 from mtosi_jms.cli.arguments import add_json, local
 
@@ -28,22 +29,7 @@ def run(args: argparse.Namespace) -> int:
     if args.action == "up":
         _show(start_broker(args.dir, args.kind), as_json=args.json)
         return 0
-    if args.action == "down":
-        ended = stop_broker(args.dir)
-        if args.json:
-            terminal.print_json({"running": False, "ended": ended})
-        else:
-            terminal.say("the broker has stopped" if ended else "no broker runs there")
-        return 0
-    found = find_broker(args.dir)
-    if found is not None and found.is_running():
-        _show(found, as_json=args.json)
-        return 0
-    if args.json:
-        terminal.print_json({"running": False})
-    else:
-        terminal.say("no broker runs there; mtosi-jms broker up starts one", "warn")
-    return 1
+    return down_or_status(args, "broker", stop_broker, find_broker, _show)
 
 
 def _show(broker: DevelopmentBroker, *, as_json: bool) -> None:

@@ -86,7 +86,7 @@ def interruptible() -> Iterator[None]:
     global _is_interruptible
     _is_interruptible = True
     try:
-        if _handled:
+        if _signals:
             raise KeyboardInterrupt
         yield
     finally:
@@ -94,18 +94,12 @@ def interruptible() -> Iterator[None]:
 
 
 _is_interruptible = False
-_handled: Final[list[int]] = []
-"""The signals that `_interrupt` saw."""
+_signals: Final[list[int]] = []
+"""The signals that came. The handler and the watching thread both note one, because either may be late."""
 _is_ending: Final = threading.Event()
 """A signal came, and the command does not end in order."""
 is_over: Final = threading.Event()
 """Set once the command has ended and said so; only the interpreter still has to end."""
-
-
-_numbers: Final[list[int]] = []
-"""The signals that came."""
-_came: Final = threading.Event()
-"""One did; the thread that reads them may be later than the handler."""
 
 
 def was_signalled() -> bool:
@@ -115,15 +109,12 @@ def was_signalled() -> bool:
 
 def exit_code(code: int) -> int:
     """The exit code of a command that a signal may have ended: 130 for SIGINT, 143 for SIGTERM."""
-    if code != INTERRUPTED:
-        return code
-    came = _numbers if _came.wait(_FLUSH) else _handled
-    return 128 + came[0] if came else code
+    return 128 + _signals[0] if code == INTERRUPTED and _signals else code
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
     global _is_interruptible
-    _handled.append(number)
+    _signals.append(number)
     if _is_interruptible:
         _is_interruptible = False
         raise KeyboardInterrupt
@@ -138,16 +129,17 @@ def _unraisable(what: sys.UnraisableHookArgs) -> None:
 
 def _watch(read: socket.socket) -> None:
     with read:
+        is_first = True
         while number := read.recv(1):
             if number[0] in (signal.SIGINT, signal.SIGTERM):
-                _numbers.append(number[0])
-                _came.set()
-                _end()
+                _signals.append(number[0])
+                _end(is_first=is_first)
+                is_first = False
 
 
-def _end() -> None:
+def _end(*, is_first: bool) -> None:
     stop = _stops[-1] if _stops else None
-    is_late = len(_numbers) == 1 and any(_ended)  # the command has seen the signal before this thread did
+    is_late = is_first and any(_ended)  # the command has seen the signal before this thread did
     if (stop is not None and stop.in_order) or (stop is None and is_late):
         return
     _is_ending.set()

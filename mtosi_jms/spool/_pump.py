@@ -48,10 +48,10 @@ class OutboxPump(Closeable):
             try:
                 with self._connect() as connection, connection.session() as session:
                     while not self._over.is_set():
-                        self._stored.clear()
                         self._outbox.resend(session)
                         failures = 0
                         self._stored.wait(_LOOK)
+                        self._stored.clear()  # before the look at `_over`, or the last wake of `close` could be missed
             except (TransportError, IllegalStateError) as error:
                 log.warning("the outbox waits: %s: %s", type(error).__name__, error)
             except SpoolError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from dataclasses import dataclass
+from typing import Final
 
 from mtosi_jms.errors import ConfigError
 
@@ -37,3 +38,27 @@ class Backoff:
         except OverflowError:
             doubled = self.maximum
         return min(doubled, self.maximum) + random.uniform(0, self.jitter)
+
+
+_STABLE: Final = 1.0
+"""Seconds for which a connection must have been up, at least, if the next attempt is to come without a pause."""
+
+
+class ReconnectPauses:
+    """The pauses before attempts to connect again: none before the first, then those of a `Backoff` up to 30 s."""
+
+    def __init__(self) -> None:
+        self._backoff = Backoff(initial=0.1, maximum=30.0)
+        self._attempts = 0
+
+    def after(self, lasted: float) -> None:
+        """Note the loss of a connection that had lasted so many seconds."""
+        # A broker may accept and drop us again and again: then the pauses go on to grow.
+        if lasted >= max(_STABLE, self._backoff.seconds(self._attempts)):
+            self._attempts = 0
+
+    def next(self) -> float:
+        """Return the seconds before the next attempt."""
+        seconds = self._backoff.seconds(self._attempts) if self._attempts else 0.0
+        self._attempts += 1
+        return seconds

@@ -12,6 +12,7 @@ from mtosi_jms.jms import Queue, TemporaryQueue, Topic
 from mtosi_jms.jms._naming import NamingContext
 from mtosi_jms.jms.message import JmsMessage
 from mtosi_jms.transport import ALL_CAPABILITIES, PROVIDERS, AckMode, Capability, ConnectionMetadata, connect, memory
+from mtosi_jms.transport._backoff import ReconnectPauses
 from mtosi_jms.transport._descriptor import check_jms_version
 
 TOO_OLD = ["1.0", "1.0.2", "1.0.2b", "0.9", "0.99"]
@@ -187,3 +188,20 @@ def test_the_chain_from_names_to_messages() -> None:
         deliveries = [consumer.receive(1) for consumer in consumers]
         connection.stop()
     assert [one.message.body for one in deliveries if one] == [b"PHYSICAL.Q1", b"FAULTS"]
+
+
+def test_pauses_between_attempts_grow_until_a_connection_holds() -> None:
+    """A broker that accepts a client and drops it, again and again, is given longer and longer pauses too."""
+    pauses = ReconnectPauses()
+    seen = []
+    for _ in range(14):
+        pauses.after(0.0)
+        seen.append(pauses.next())
+    least = [0.0, *(min(0.1 * 2**number, 30.0) for number in range(13))]
+    assert seen[0] == 0.0
+    assert all(shortest <= pause <= shortest + 0.5 for pause, shortest in zip(seen[1:], least[1:], strict=True))
+    assert len(set(seen[9:])) > 1
+    pauses.after(5.0)
+    assert pauses.next() >= 30.0
+    pauses.after(60.0)
+    assert pauses.next() == 0.0

@@ -21,7 +21,7 @@ from mtosi_jms.errors import (
     TransportError,
 )
 from mtosi_jms.jms import Destination
-from mtosi_jms.transport._backoff import Backoff
+from mtosi_jms.transport._backoff import ReconnectPauses
 from mtosi_jms.transport._session_core import T
 from mtosi_jms.transport.jvm import _machine as machine
 from mtosi_jms.transport.jvm._api import class_name, error_of, refused_login, translated
@@ -32,9 +32,6 @@ from mtosi_jms.transport.jvm._watch import Watch
 
 log = logging.getLogger(__package__)
 
-_PAUSES: Final = Backoff(initial=0.1, maximum=30.0, jitter=0.1)
-_STABLE: Final = 1.0
-"""Seconds for which a connection must have been up if the first attempt after its loss is to come without a pause."""
 _LOOK: Final = 0.25
 """Longest seconds between checks for calls that take too long."""
 _AGAIN: Final = 0.1
@@ -117,7 +114,7 @@ class Channel:
         self._calls: set[Watch] = set()
         self._work: set[object] = set()  # what may still call Java when the channel is closed
         self._connecting: Watch | None = None
-        self._failures = 0
+        self._pauses = ReconnectPauses()
         self._over = threading.Event()
         machine.start()
         self._numbers = itertools.count(1)
@@ -398,10 +395,9 @@ class Channel:
     def _reconnect(self, lost: Link) -> None:
         """Makes the connection again, however long that takes. One thread at a time: only a taken link is lost."""
         since = time.monotonic()
-        if lost.taken is not None and since - lost.taken >= _STABLE:
-            self._failures = 0
-        while not self._over.wait(_PAUSES.seconds(self._failures) if self._failures else 0.0):
-            self._failures += 1
+        if lost.taken is not None:
+            self._pauses.after(since - lost.taken)
+        while not self._over.wait(self._pauses.next()):
             try:
                 self._open(self._restore)
             except Exception as error:  # noqa: BLE001 - whatever a client of Java's raises, the next attempt comes

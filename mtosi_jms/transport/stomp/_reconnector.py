@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import math
-import random
 import threading
 import time
 import weakref
@@ -20,6 +19,7 @@ from mtosi_jms.errors import (
     TransportError,
     UnansweredError,
 )
+from mtosi_jms.transport._backoff import ReconnectPauses
 from mtosi_jms.transport.stomp._dialect import Dialect, dialect_of
 from mtosi_jms.transport.stomp._frames import Received
 from mtosi_jms.transport.stomp._link import Link
@@ -27,28 +27,8 @@ from mtosi_jms.transport.stomp._options import Address, StompOptions
 
 log = logging.getLogger(__package__)
 
-_FIRST_PAUSE: Final = 0.1
-_LAST_PAUSE: Final = 30.0
 _ATTEMPTS: Final = 3
 """Maximum attempts at a broker that closes the connection without an answer."""
-
-
-class Pauses:
-    """The pauses before attempts: none before the first, then longer and longer ones, with jitter."""
-
-    def __init__(self) -> None:
-        self._most = 0.0
-
-    def after(self, lasted: float) -> None:
-        """Notes the loss of a connection that had lasted so many seconds."""
-        if lasted >= self._most:  # else pauses go on: the broker may accept and drop us again and again
-            self._most = 0.0
-
-    def next(self) -> float:
-        """Seconds before the next attempt."""
-        seconds = self._most * random.uniform(0.5, 1.0)
-        self._most = min(max(self._most * 2, _FIRST_PAUSE), _LAST_PAUSE)
-        return seconds
 
 
 class Owner(Protocol):
@@ -92,7 +72,7 @@ class Reconnector:
         self._changed = threading.Condition(owner.lock)
         self._link: Link | None = None
         self._trying: Link | None = None
-        self._pauses = Pauses()
+        self._pauses = ReconnectPauses()
         self._since = 0.0
         self._dialect: Dialect | None = None
         self._failed: MtosiError | None = None

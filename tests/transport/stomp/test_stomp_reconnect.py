@@ -13,7 +13,6 @@ import pytest
 from mtosi_jms.errors import TransportError, WriteError
 from mtosi_jms.jms import DeliveryMode, JmsMessage, Queue, Topic
 from mtosi_jms.transport.stomp._link import Link
-from mtosi_jms.transport.stomp._reconnector import Pauses
 
 pytestmark = pytest.mark.broker
 LONG = 60.0
@@ -116,29 +115,6 @@ def test_a_loss_that_is_not_yet_known(by_proxy: Any, queue: Queue, monkeypatch: 
     session.send(queue, message(1))
     assert not losses
     assert take(session.consumer(queue)) == b"<n>1</n>"
-
-
-def test_pauses_grow() -> None:
-    """From one attempt to the next, up to half a minute; with jitter."""
-    waits = Pauses()
-    pauses = [waits.next() for _ in range(14)]
-    full = [0.0, *(min(0.1 * 2**number, 30.0) for number in range(13))]
-    assert all(most / 2 <= pause <= most for pause, most in zip(pauses, full, strict=True))
-    assert len(set(pauses[9:14])) > 1
-
-
-def test_a_connection_that_does_not_hold_is_not_made_at_once() -> None:
-    """A broker that takes a client and drops it, again and again, is given longer and longer pauses too."""
-    waits = Pauses()
-    pauses = []
-    for _ in range(6):
-        waits.after(0.0)
-        pauses.append(waits.next())
-    assert pauses[0] == 0.0
-    assert min(pauses[1:]) > 0.0
-    assert pauses[5] > pauses[1]
-    waits.after(LONG)
-    assert waits.next() == 0.0
 
 
 def test_what_cannot_be_mended_is_told(
