@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from types import TracebackType
 from typing import Final, Self
 
 __all__ = ["Closeable", "end_with_the_process", "with_the_process"]
@@ -25,9 +24,7 @@ class Closeable(ABC):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
@@ -46,9 +43,7 @@ class with_the_process:  # noqa: N801 - it reads as the statement that it is for
     def __enter__(self) -> None:
         _ends[self] = self._end
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         del _ends[self]
 
 

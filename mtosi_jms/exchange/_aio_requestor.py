@@ -17,7 +17,6 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Future
 from functools import partial
-from types import TracebackType
 from typing import Final, Self
 
 from mtosi_jms.bulk import BulkReply, BulkTerms
@@ -211,9 +210,7 @@ class AsyncBatches(BatchCall, AsyncIterator[XmlObject]):
             await self._sent()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         self.close()
 
 

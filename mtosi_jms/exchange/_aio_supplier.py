@@ -16,7 +16,6 @@ import asyncio
 import contextlib
 from collections.abc import Callable
 from functools import partial
-from types import TracebackType
 from typing import Any, Final, Protocol, Self
 
 from mtosi_jms.errors import ConfigError, IllegalStateError, MtosiError
@@ -121,9 +120,7 @@ class AsyncSupplier:
     async def __aenter__(self) -> Self:
         return self if self._serving is not None else await self.start()
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.stop()
 
 

@@ -13,7 +13,6 @@ import threading
 import time
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
 from mtosi_jms.binding import BindingProfile
@@ -405,9 +404,7 @@ class Supplier:
     def __enter__(self) -> Self:
         return self if self._threads else self.start()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     def answer(self, message: JmsMessage, session: Sender) -> None:

@@ -9,7 +9,6 @@ import socket
 import ssl
 import threading
 from functools import partial
-from types import TracebackType
 from typing import Any, Final, Protocol, Self
 
 from mtosi_jms.errors import ConfigError, MissingExtraError, TransportError
@@ -166,7 +165,5 @@ class HttpServer:
     def __enter__(self) -> Self:
         return self.start()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from functools import partial
-from types import TracebackType
 from typing import Self
 
 from mtosi_jms.errors import ConfigError
@@ -123,7 +122,5 @@ class ConsumerRuntime:
     def __enter__(self) -> Self:
         return self if self.health.state is not State.NEW else self.start()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.drain()

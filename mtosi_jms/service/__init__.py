@@ -13,7 +13,6 @@ import math
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from types import TracebackType
 from typing import Any, ClassVar, Final, Generic, Literal, NamedTuple, Protocol, Self, TypeAlias, TypeVar, cast
 
 from mtosi_jms.bulk import BulkReply, BulkTerms
@@ -273,9 +272,7 @@ class Batches(Iterator[Response_co], Protocol[Response_co]):
 
     def __enter__(self) -> Self: ...
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
+    def __exit__(self, *_: object) -> None: ...
 
 
 class AsyncBatches(Protocol[Response_co]):
@@ -304,9 +301,7 @@ class AsyncBatches(Protocol[Response_co]):
 
     async def __aenter__(self) -> Self: ...
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
+    async def __aexit__(self, *_: object) -> None: ...
 
 
 class Objects(Iterator[Item], Closeable, Generic[Item]):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from types import TracebackType
 from typing import Self
 
 from mtosi_jms.errors import ConfigError
@@ -76,9 +75,7 @@ class CompletionGate:
             self._provider.gate = self
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         with self._provider.lock:
             self._provider.gate = None
         self.release_all()
