@@ -14,6 +14,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from pathlib import Path
+from types import TracebackType
 from typing import Any, Final, Self
 
 from mtosi_jms.errors import ConfigError, IllegalStateError, MissingExtraError
@@ -153,7 +154,9 @@ class blocking:  # noqa: N801 - used like a function
             raise IllegalStateError("the process ends")
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._leave()
 
     def _leave(self) -> None:
