@@ -271,17 +271,7 @@ class CorbaSource(_End):
         *,
         keep_refused: bool = False,
     ) -> None:
-        """Connects; events may come before it returns.
-
-        Args:
-            consumer: needed for the style PUSH: one thread calls it; if it raises, the channel gets TRANSIENT.
-            on_disconnected: called when the channel ends the connection.
-            keep_refused: whether a `RefusedEvent` replaces an event that cannot be decoded.
-
-        Raises:
-            IllegalStateError: it was connected before.
-            TransportError: the channel cannot be reached.
-        """
+        """See `EventSource.connect`. One thread calls the consumer; if it raises, the channel gets TRANSIENT."""
         self._begin(consumer, FlowStyle.PUSH, "a consumer is needed")
         self._on_disconnected = on_disconnected
         self._keep_refused = keep_refused
@@ -354,20 +344,11 @@ class CorbaSource(_End):
         return self._kept is not None and self._kept[0].left
 
     def pull(self, maximum: int = 1, *, wait: bool = True, timeout: float | None = None) -> Sequence[StructuredEvent]:
-        """The next events, in order; for the style PULL.
+        """See `EventSource.pull`.
 
         It calls only the channel's `try_pull`: a `pull` that ends by a time limit would lose events that come later.
 
-        Args:
-            maximum: how many at most; one where events are not grouped.
-            wait: whether to wait for the first.
-            timeout: how long, seconds; None: until one comes or the source is disconnected.
-
-        Returns:
-            Nothing where none came in time, or the source was disconnected meanwhile.
-
         Raises:
-            TransportError: the channel cannot be reached.
             EventError: an event is refused, and `keep_refused` is not set; the event is lost.
         """
         if self.style is not FlowStyle.PULL:
@@ -400,11 +381,10 @@ class CorbaSource(_End):
         return self._orb.from_java(events, grouped=self._grouped, keep_refused=self._keep_refused)
 
     def acknowledge(self, numbers: Sequence[int]) -> None:
-        """Acknowledges SequenceNumbers to the channel; only if `acknowledges`.
+        """See `EventSource.acknowledge`.
 
         Raises:
             BridgeError: the channel has no acknowledgement.
-            TransportError: it cannot be reached.
         """
         self._check_connected()
         proxy = self._ack_proxy()
@@ -445,17 +425,7 @@ class CorbaSink(_End):
         on_disconnected: OnDisconnected | None = None,
         on_acknowledged: OnAcknowledged | None = None,
     ) -> None:
-        """Connects.
-
-        Args:
-            supplier: needed for the style PULL: one thread calls it; if it raises, the channel gets TRANSIENT.
-            on_disconnected: called when the channel ends the connection.
-            on_acknowledged: called for acknowledgements, if the channel supports them.
-
-        Raises:
-            IllegalStateError: it was connected before.
-            TransportError: the channel cannot be reached.
-        """
+        """See `EventSink.connect`. One thread calls the supplier; if it raises, the channel gets TRANSIENT."""
         self._begin(supplier, FlowStyle.PULL, "a supplier is needed")
         self._on_disconnected = on_disconnected
         role = f"{self.style.value.lower()}_supplier"
@@ -503,13 +473,12 @@ class CorbaSink(_End):
         return {f"pull_{self._operation}": answer, f"try_pull_{self._operation}": answer}
 
     def push(self, events: Sequence[StructuredEvent]) -> None:
-        """Pushes events in order, for the style PUSH; returns when the channel has them. Ungrouped: one call each.
+        """See `EventSink.push`.
 
         Raises:
             EventError: an event cannot be encoded, or the channel cannot take it. If events are not grouped, the
                 channel has those before it.
             UnknownOutcomeError: the connection was lost; the channel may have the events.
-            TransportError: the channel cannot be reached, or has ended the connection.
         """
         if self.style is not FlowStyle.PUSH:
             raise IllegalStateError(f"{self._name}: the channel pulls here")

@@ -358,19 +358,10 @@ class CorbaChannel:
         qos: QoS | None = None,
         constraint: str = "",
     ) -> CorbaSource:
-        """A new proxy supplier, not yet connected.
-
-        Args:
-            style: PUSH: the channel calls, at `OrbOptions.listen`; PULL: `pull` asks it.
-            grouping: one event a call, or a sequence.
-            qos: set at the proxy and read back.
-            constraint: a filter in Extended TCL; empty: all events.
+        """A new proxy supplier, as `Channel.event_source` says; for PUSH the channel calls at `OrbOptions.listen`.
 
         Raises:
-            UnsupportedQoS: the channel refuses one, or accepts it and does not keep it.
-            EventError: the channel refuses the constraint.
             ReferenceRefusedError: the proxy is at a host that is not allowed.
-            TransportError: the channel cannot be reached.
         """
         kept = self._owner.kept
         if kept is None or style is FlowStyle.PULL:
@@ -409,17 +400,10 @@ class CorbaChannel:
         *,
         qos: QoS | None = None,
     ) -> CorbaSink:
-        """A new proxy consumer, not yet connected.
-
-        Args:
-            style: PUSH: `push` calls the channel; PULL: the channel asks, at `OrbOptions.listen`.
-            grouping: one event a call, or a sequence.
-            qos: set at the proxy and read back.
+        """A new proxy consumer, as `Channel.event_sink` says; for PULL the channel asks at `OrbOptions.listen`.
 
         Raises:
-            UnsupportedQoS: the channel refuses one, or accepts it and does not keep it.
             ReferenceRefusedError: the proxy is at a host that is not allowed.
-            TransportError: the channel cannot be reached.
         """
         return self._made(CorbaSink, style, grouping, qos)
 

@@ -617,10 +617,10 @@ class Receiver:
         with self._lock:
             orphans = list(self._orphaned)
             self._orphaned.clear()
-        if self._hook_thread is None or self._on_orphan is None:
-            self._report(orphans)
-        else:
-            self._hook_thread.submit(partial(self._report, orphans))
+            if self._hook_thread is not None and self._on_orphan is not None:
+                self._hook_thread.submit(partial(self._report, orphans))  # with the lock: in order
+                return
+        self._report(orphans)
 
     def _report(self, orphans: Sequence[OrphanReply[Any]]) -> None:
         for orphan in orphans:

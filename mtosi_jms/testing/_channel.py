@@ -85,18 +85,10 @@ class MemoryChannel:
         qos: QoS | None = None,
         constraint: str = "",
     ) -> MemorySource:
-        """A new proxy supplier, not yet connected.
-
-        Args:
-            style: PUSH: a thread of the channel's calls; PULL: `pull` asks.
-            grouping: one event a call, or a sequence of at most `MaximumBatchSize`.
-            qos: set at the proxy and read back.
-            constraint: a filter in Extended TCL; empty: all events.
+        """A new proxy supplier, as `mtosi_jms.bridge.endpoints.Channel.event_source` says.
 
         Raises:
-            UnsupportedQoS: the channel refuses one, or accepts it and does not keep it.
-            EventError: the channel refuses the constraint.
-            TransportError: it is broken, see `break_down`.
+            TransportError: the channel is broken, see `break_down`.
         """
         passes = constraint_of(constraint) if constraint else None
         with self._changed:
@@ -112,16 +104,10 @@ class MemoryChannel:
         *,
         qos: QoS | None = None,
     ) -> MemorySink:
-        """A new proxy consumer, not yet connected.
-
-        Args:
-            style: PUSH: `push` calls the channel; PULL: a thread of the channel's asks.
-            grouping: one event a call, or a sequence.
-            qos: set at the proxy and read back.
+        """A new proxy consumer, as `mtosi_jms.bridge.endpoints.Channel.event_sink` says.
 
         Raises:
-            UnsupportedQoS: the channel refuses one, or accepts it and does not keep it.
-            TransportError: it is broken, see `break_down`.
+            TransportError: the channel is broken, see `break_down`.
         """
         with self._changed:
             self._check()

@@ -156,7 +156,7 @@ class ConsumerCore(Consumer, Generic[E, S]):
                     found = self._await(deadline)
                 if isinstance(found, Interruption):
                     found.tell(self.on_interrupted)
-                elif found is None or not session.acts_on_receipt or session.accept(found.entry):
+                elif found is None or not session.must_accept or session.accept(found.entry):
                     if found is not None:
                         log_message("received from", self.destination, found.message)
                     return found
@@ -190,7 +190,7 @@ class ConsumerCore(Consumer, Generic[E, S]):
         found = self._next()
         if found is None or isinstance(found, Interruption):
             return found
-        if session.keeps or listened:
+        if session.tracks_unsettled or listened:
             session.unsettled[found] = self.source
             self.source.held += 1
         return DeliveryCore(session, found)
@@ -250,11 +250,11 @@ class SessionCore(Session, Generic[E, S]):
         blocked: whether a thread waits in it, for a message or for room.
         consumers: the open consumers.
         unsettled: messages that were handed out and are not settled, in that order, with their sources.
-        keeps: whether messages that are handed out are kept in `unsettled`.
-        acts_on_receipt: whether `accept` has to be called when a message is handed out.
+        tracks_unsettled: whether messages that are handed out are kept in `unsettled`.
+        must_accept: whether `accept` has to be called when a message is handed out.
     """
 
-    done_as_taken: ClassVar[bool] = False
+    acknowledged_by_delivery: ClassVar[bool] = False
     """Whether a message that AUTO hands out needs no acknowledgement."""
     connection: ConnectionCore
 
@@ -269,8 +269,8 @@ class SessionCore(Session, Generic[E, S]):
         self.blocked = False
         self.consumers: dict[ConsumerCore[E, S], None] = {}
         self.unsettled: dict[E, S] = {}
-        self.keeps = transacted or ack_mode is not AckMode.AUTO or not self.done_as_taken
-        self.acts_on_receipt = self.keeps and not transacted and ack_mode is not AckMode.CLIENT
+        self.tracks_unsettled = transacted or ack_mode is not AckMode.AUTO or not self.acknowledged_by_delivery
+        self.must_accept = self.tracks_unsettled and not transacted and ack_mode is not AckMode.CLIENT
         self._listened: E | None = None
 
     def send(
@@ -416,7 +416,7 @@ class SessionCore(Session, Generic[E, S]):
         Returns:
             False if the message must not be handed out, because the provider will deliver it again.
         """
-        if not self.acts_on_receipt:
+        if not self.must_accept:
             return True
         if self.ack_mode is AckMode.DUPS_OK:
             if len(self.unsettled) > _LAZY:

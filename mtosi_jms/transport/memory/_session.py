@@ -62,7 +62,7 @@ class MemorySession(SessionCore[Entry, MessageQueue]):
         provider: what it belongs to.
     """
 
-    done_as_taken = True
+    acknowledged_by_delivery = True
 
     def __init__(
         self, connection: ConnectionCore, provider: MemoryProvider, ack_mode: AckMode, *, transacted: bool
