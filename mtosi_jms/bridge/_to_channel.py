@@ -137,7 +137,6 @@ class JmsToChannel(Keeper[EventSink]):
 
     @property
     def is_reached(self) -> bool:
-        """See `Keeper`."""
         connection = self._connection
         return connection is not None and connection.is_up
 

@@ -209,7 +209,6 @@ class ChannelToJms(Keeper[EventSource]):
 
     @property
     def is_reached(self) -> bool:
-        """See `Keeper`."""
         return self._sink.is_reached
 
     def _finish(self) -> None:

@@ -31,17 +31,14 @@ class ReopeningChannel:
 
     @property
     def channel_id(self) -> int:
-        """See `mtosi_jms.bridge.endpoints.Channel`."""
         return self._channel.channel_id
 
     @property
     def name(self) -> str:
-        """See `mtosi_jms.bridge.endpoints.Channel`."""
         return self._channel.name
 
     @property
     def qos(self) -> QoS:
-        """See `mtosi_jms.bridge.endpoints.Channel`."""
         return self._channel.qos
 
     def event_source(
@@ -52,7 +49,6 @@ class ReopeningChannel:
         qos: QoS | None = None,
         constraint: str = "",
     ) -> EventSource:
-        """See `mtosi_jms.bridge.endpoints.Channel`."""
         used = self._channel
         try:
             return used.event_source(style, grouping, qos=qos, constraint=constraint)
@@ -66,7 +62,6 @@ class ReopeningChannel:
         *,
         qos: QoS | None = None,
     ) -> EventSink:
-        """See `mtosi_jms.bridge.endpoints.Channel`."""
         used = self._channel
         try:
             return used.event_sink(style, grouping, qos=qos)
@@ -81,9 +76,7 @@ class ReopeningChannel:
             return self._channel
 
     def is_alive(self) -> bool:
-        """See `mtosi_jms.bridge.endpoints.Channel`."""
         return self._channel.is_alive()
 
     def close(self) -> None:
-        """See `mtosi_jms.bridge.endpoints.Channel`."""
         self._channel.close()

@@ -60,7 +60,6 @@ class _Publication(Publication):
         self._source = source
 
     def end(self, message_id: str | None = None, error: BaseException | None = None) -> None:
-        """See `Publication.end`."""
         traffic, self._traffic = self._traffic, None
         if traffic is None or error is not None:
             return

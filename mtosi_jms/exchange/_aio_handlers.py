@@ -219,7 +219,6 @@ class _BlockingService(SupplierBase):
         self.__service__ = service.__service__  # type: ignore[misc] # on the instance: it stands in for the other
 
     def handler(self, operation: OperationInfo) -> Callable[[Any, RequestContext], Any]:
-        """See `SupplierBase.handler`."""
         handle = self._service.handler(operation)
 
         def answered(request: Any, context: RequestContext) -> Any:

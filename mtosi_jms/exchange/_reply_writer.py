@@ -57,13 +57,9 @@ class ProviderError(Abandoned):
 class Sender(AsyncSender, Protocol):
     """The part of a session that sends replies."""
 
-    def send(self, destination: Destination, message: JmsMessage) -> JmsMessage:
-        """See `Session.send`."""
-        ...
+    def send(self, destination: Destination, message: JmsMessage) -> JmsMessage: ...
 
-    def send_soon(self, destination: Destination, message: JmsMessage, *, can_wait: bool) -> JmsMessage | None:
-        """See `Session.send_soon`."""
-        ...
+    def send_soon(self, destination: Destination, message: JmsMessage, *, can_wait: bool) -> JmsMessage | None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -276,11 +276,9 @@ class SecureConnection(SSLProtocol):
         super().__init__(loop, self._counted, tls, waits, server_side=True)
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """See `asyncio.BaseProtocol`."""
         self._counted.accepted(transport)
         super().connection_made(transport)
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        """See `asyncio.BaseProtocol`."""
         super().connection_lost(exc)
         self._counted.ended()  # without a handshake nobody else says so

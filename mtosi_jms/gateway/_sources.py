@@ -119,7 +119,6 @@ class ByRequestor:
         self._publisher = publisher
 
     def replies(self, request: Request) -> Replies:
-        """See `Source.replies`."""
         body = request.envelope.body
         if self._publisher is not None and isinstance(body, XmlObject) and tag_of(body) == _NOTIFY:
             check_understood(request, self.understands)
@@ -216,7 +215,6 @@ class ByDispatcher:
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="mtosi-http")
 
     async def replies(self, request: Request) -> AsyncGenerator[Envelope, None]:
-        """See `Source.replies`."""
         loop = asyncio.get_running_loop()
         made = self._dispatcher.dispatch(request.envelope, action=request.action)
         step: Future[Envelope | None] = Future()

@@ -27,7 +27,6 @@ class ThreadTimer:
     """Runs each action in a thread of its own, which does not keep the process alive."""
 
     def call_later(self, seconds: float, action: Callable[[], object], /) -> threading.Timer:
-        """See `Timer`."""
         timer = threading.Timer(seconds, action)
         timer.daemon = True
         timer.start()

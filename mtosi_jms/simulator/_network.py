@@ -194,11 +194,9 @@ class Network:
         return self.managed_elements() if domain is None or str(domain) == str(self.domain_name()) else None
 
     def is_managed_by(self, system: NamingAttributeType) -> bool:
-        """See `Source`."""
         return str(system) == str(self.system_name())
 
     def equipment_of(self, element: NamingAttributeType) -> Iterator[EquipmentHolderType | EquipmentType] | None:
-        """See `Source`."""
         index = self.index_of(element)
         return None if index is None else chain(self.holders(index), self.equipment(index))
 

@@ -102,7 +102,6 @@ class Recording:
         return str(system) in self.objects or any(found.naming_os == own for found in self.elements())
 
     def equipment_of(self, element: NamingAttributeType) -> Iterable[EquipmentHolderType | EquipmentType] | None:
-        """See `Source`."""
         found = [one for one in self.inside(element) if isinstance(one, EquipmentHolderType | EquipmentType)]
         return found if found or isinstance(self.find(element), ManagedElementType) else None
 

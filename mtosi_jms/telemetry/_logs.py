@@ -146,7 +146,6 @@ class LineFormatter(logging.Formatter):
         return line if record.name == _wire.name else _one_line(line)
 
     def format(self, record: logging.LogRecord) -> str:
-        """See `logging.Formatter.format`."""
         if not self._tracebacks:
             error = record.exc_info[1] if isinstance(record.exc_info, tuple) else None
             record = logging.makeLogRecord({**vars(record), "exc_info": None, "exc_text": None, "stack_info": None})

@@ -153,7 +153,6 @@ class Metrics(Telemetry):
     def publish(
         self, message: JmsMessage, destination: Destination, operation: str = "", correlation_id: str = ""
     ) -> Publication:
-        """See `Telemetry.publish`."""
         return _Counted(message, self, destination)
 
     def receive(
@@ -164,7 +163,6 @@ class Metrics(Telemetry):
         publication: Publication | None = None,
         error: BaseException | None = None,
     ) -> None:
-        """See `Telemetry.receive`."""
         labels = where(destination)
         self._add(_CONSUMED, labels)
         if message.redelivered:
@@ -173,16 +171,13 @@ class Metrics(Telemetry):
     def process(
         self, message: JmsMessage, destination: Destination, *, timed: bool = False
     ) -> AbstractContextManager[object]:
-        """See `Telemetry.process`."""
         Metrics.receive(self, message, destination, 0)
         return _Timed(self, where(destination)) if timed else nullcontext()
 
     def began(self, role: Role) -> None:
-        """See `Telemetry.began`."""
         self._add(_IN_FLIGHT, _ROLE[role])
 
     def ended(self, role: Role, operation: str, outcome: str, seconds: float, batches: int) -> None:
-        """See `Telemetry.ended`."""
         end = role, operation, outcome
         found = self._ends.get(end)
         if found is None:
@@ -194,12 +189,10 @@ class Metrics(Telemetry):
         self.record(_EXCHANGE, found[1], seconds)
 
     def count(self, what: Count, destination: Destination | None = None, number: int = 1) -> None:
-        """See `Telemetry.count`."""
         has_place = destination is not None and what not in _NOWHERE
         self._add(f"mtosi.{what.value}", where(destination) if has_place and destination else (), number)
 
     def watch(self, gauge: Gauge, name: str, read: Callable[[], float | None]) -> None:
-        """See `Telemetry.watch`."""
         self._watched[f"mtosi.{gauge.value}"][name] = read
 
     def record(self, name: str, labels: Labels, seconds: float) -> None:

@@ -97,7 +97,6 @@ class OpenTelemetry(Metrics):
         return read
 
     def record(self, name: str, labels: Labels, seconds: float) -> None:
-        """See `Metrics.record`."""
         super().record(name, labels, seconds)
         self._seconds[name].record(seconds, dict(labels))
 

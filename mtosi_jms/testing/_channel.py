@@ -237,11 +237,9 @@ class _End:
         self._changed.notify_all()
 
     def suspend(self) -> None:
-        """See `mtosi_jms.bridge.endpoints`."""
         self._switch(suspended=True)
 
     def resume(self) -> None:
-        """See `mtosi_jms.bridge.endpoints`."""
         self._switch(suspended=False)
 
     def _switch(self, *, suspended: bool) -> None:

@@ -85,32 +85,25 @@ class InterceptedConnection(Connection):
 
     @property
     def dead_letter(self) -> Destination | None:
-        """See `Connection.dead_letter`."""
         return self._connection.dead_letter
 
     @property
     def is_up(self) -> bool:
-        """See `Connection.is_up`."""
         return self._connection.is_up
 
     def consumers(self, destination: Destination) -> int | None:
-        """See `Connection.consumers`."""
         return self._connection.consumers(destination)
 
     def start(self) -> None:
-        """See `Connection.start`."""
         self._connection.start()
 
     def stop(self) -> None:
-        """See `Connection.stop`."""
         self._connection.stop()
 
     def close(self) -> None:
-        """See `Connection.close`."""
         self._connection.close()
 
     def session(self, ack_mode: AckMode = AckMode.CLIENT, *, transacted: bool = False) -> Session:
-        """See `Connection.session`."""
         session = _Session(self._connection.session(ack_mode, transacted=transacted), self._interceptor)
         self._made.append(session)
         return session

@@ -302,9 +302,7 @@ class Completions:
 class AsyncSender(Protocol):
     """The part of a session that sends without waiting."""
 
-    def send_async(self, destination: Destination, message: JmsMessage) -> Future[JmsMessage]:
-        """See `Session.send_async`."""
-        ...
+    def send_async(self, destination: Destination, message: JmsMessage) -> Future[JmsMessage]: ...
 
 
 class SendWindow:

@@ -626,7 +626,6 @@ class JvmSession(SessionCore[Entry, Feed]):
         return self.channel.make_temporary(kind)
 
     def unsubscribe(self, durable: str) -> None:
-        """See `Session.unsubscribe`."""
         with self.use:
             with self.lock:
                 self.check_open()
