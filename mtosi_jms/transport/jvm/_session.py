@@ -14,7 +14,7 @@ import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -28,9 +28,10 @@ from mtosi_jms.errors import (
 )
 from mtosi_jms.jms import Destination
 from mtosi_jms.jms.message import DeliveryMode, JmsMessage
-from mtosi_jms.transport._base import AckMode, Delivery, ErrorHook, Interruption, InterruptionHook, Listener
+from mtosi_jms.transport._base import AckMode, Delivery, ErrorHook, Interruption, Listener
+from mtosi_jms.transport._buffered import BufferedConsumer, BufferedEntry, BufferedFeed, BufferedSession
 from mtosi_jms.transport._completion import CompletionListener, Pending
-from mtosi_jms.transport._session_core import ConnectionCore, ConsumerCore, ConsumerSpec, DeliveryCore, SessionCore, T
+from mtosi_jms.transport._session_core import ConnectionCore, ConsumerSpec, DeliveryCore, T
 from mtosi_jms.transport.jvm import _machine as machine
 from mtosi_jms.transport.jvm._api import error_of, translated
 from mtosi_jms.transport.jvm._channel import Channel
@@ -51,75 +52,50 @@ _AHEAD: Final = 8
 
 
 @dataclass(slots=True, eq=False)
-class Feed:
+class Feed(BufferedFeed):
     """The source of a consumer's messages.
 
     Attributes:
-        spec: what the consumer receives.
-        held: how many messages were handed out and are not settled.
-        closed: whether its consumer is closed.
-        buffer: messages that were received and not handed out.
         link, session, consumer: the Java objects; None while the connection is lost.
     """
 
-    spec: ConsumerSpec
-    held: int = 0
-    closed: bool = False
-    buffer: deque[Entry | Interruption] = field(default_factory=deque)
-    link: Link | None = None
-    session: Any = None
-    consumer: Any = None
-
-    @property
-    def returns(self) -> bool:
-        """Whether the provider redelivers messages that were not acknowledged on a lost connection."""
-        return not self.spec.destination.is_topic or self.spec.durable is not None
+    link: Link | None = field(default=None, init=False)
+    session: Any = field(default=None, init=False)
+    consumer: Any = field(default=None, init=False)
 
 
 @dataclass(slots=True, eq=False)
-class Entry:
+class Entry(BufferedEntry):
     """A message that was received, and is not acknowledged.
 
     Attributes:
-        message: the message for the next delivery.
         java: the Java message.
         feed, link: the feed and the link that it came by.
-        settled: whether it was acknowledged.
     """
 
-    message: JmsMessage
     java: Any
     feed: Feed
     link: Link
-    settled: bool = False
 
     @property
     def is_stale(self) -> bool:
-        """Whether its link is gone, so that it cannot be acknowledged."""
         return self.link is not self.feed.link
 
     @property
     def comes_again(self) -> bool:
-        """Whether the provider redelivers it by itself."""
         return self.is_stale and self.feed.returns
 
-    def is_expired(self) -> bool:
-        """Whether its time to live has passed while it was here."""
-        return _is_expired(self.message)
+    def again(self) -> Entry:
+        return Entry(self.message.again(), self.java, self.feed, self.link)
 
 
-def _is_expired(message: JmsMessage) -> bool:
-    return 0 < message.expiration_ms <= time.time() * 1_000
-
-
-class JvmConsumer(ConsumerCore[Entry, Feed]):
+class JvmConsumer(BufferedConsumer[Entry, Feed]):
     """A consumer by a Java provider."""
 
     def __init__(self, session: JvmSession, spec: ConsumerSpec, feed: Feed) -> None:
         super().__init__(session, spec, feed)
         self._jvm = session
         self._room = threading.Condition(session.lock)
-        feed.closed = False
 
     def receive(self, timeout: float | None = None) -> DeliveryCore[Entry] | None:
         if timeout == 0 and not self.closed:
@@ -142,17 +118,8 @@ class JvmConsumer(ConsumerCore[Entry, Feed]):
     # The caller of every method below holds the lock.
 
     def _next(self) -> Entry | Interruption | None:
-        buffer = self.source.buffer
-        while buffer:
-            entry = buffer.popleft()
-            self._room.notify()
-            if isinstance(entry, Interruption):
-                return entry
-            if entry.is_expired():
-                self._jvm.expired.append(entry)
-            elif not entry.comes_again:
-                return entry
-        return Expired("messages have expired", self._jvm) if self._jvm.expired else None
+        self._room.notify()
+        return super()._next()
 
     def _sleep(self, seconds: float | None) -> None:
         if self.source.link is None or not self.session.connection.started:
@@ -169,7 +136,6 @@ class JvmConsumer(ConsumerCore[Entry, Feed]):
         super().signal()
 
     def shut(self) -> None:
-        self.source.closed = True
         self._room.notify_all()
         super().shut()
 
@@ -196,17 +162,6 @@ class JvmConsumer(ConsumerCore[Entry, Feed]):
         return True
 
 
-@dataclass(frozen=True)
-class Expired(Interruption):
-    """Comes in place of a message if there are only messages that expired while they waited for redelivery."""
-
-    session: JvmSession
-
-    def tell(self, hook: InterruptionHook | None) -> None:
-        """Acknowledges the expired messages; the hook is not called."""
-        self.session.acknowledge_expired()
-
-
 def _feed(weak: weakref.ref[JvmConsumer], room: threading.Condition) -> None:
     """Receives for a listener. While it waits, it does not keep the consumer alive."""
     while True:
@@ -220,11 +175,10 @@ def _feed(weak: weakref.ref[JvmConsumer], room: threading.Condition) -> None:
                 room.wait(1.0)
 
 
-class JvmSession(SessionCore[Entry, Feed]):
+class JvmSession(BufferedSession[Entry, Feed]):
     """A session by a Java provider.
 
     Attributes:
-        expired: messages that expired here, to be acknowledged.
         receives_until: end of the time of the running `receive`, by the monotonic clock; None: none runs, or no limit.
         turn: held while Java receives for a listener of a transacted session, because all share one Java session.
     """
@@ -233,9 +187,7 @@ class JvmSession(SessionCore[Entry, Feed]):
         super().__init__(connection, ack_mode, transacted=transacted)
         self.channel = channel
         self.turn = threading.Lock()
-        self.expired: list[Entry] = []
         self.receives_until: float | None = None
-        self._feeds: dict[Feed, None] = {}
         self._sending = threading.Lock()
         self._link: Link | None = None
         self._session: Any = None
@@ -507,37 +459,10 @@ class JvmSession(SessionCore[Entry, Feed]):
             others = [one for one in self.unsettled if one.feed is entry.feed and one not in settled]
             return bool(others or entry.feed.buffer)
 
-    def acknowledge_expired(self) -> None:
-        """Acknowledges the messages that have expired here."""
-        expired, self.expired = self.expired, []
-        for entry in expired:
-            if not entry.is_stale:
-                # If that fails, it comes again and expires again.
-                with suppress(MtosiError), self.channel.watched(self._receive_by(), entry.link), translated():
-                    entry.java.acknowledge()
-
-    def _give_back(self, entries: Sequence[Entry]) -> None:
-        """Has messages redelivered: from the buffer, or by the provider if their consumer is closed."""
-        closed: dict[Feed, None] = {}
-        with self.lock:
-            for entry in reversed(entries):
-                feed = self.remove_unsettled(entry)
-                if feed is None:
-                    continue
-                if feed.closed:
-                    closed[feed] = None
-                elif not entry.comes_again:
-                    feed.buffer.appendleft(Entry(entry.message.again(), entry.java, feed, entry.link))
-                    for consumer in self.consumers:
-                        if consumer.source is feed:
-                            consumer.signal()
-        self._end_feeds(closed, returns=True)
-
-    def _forget(self, entries: Iterable[Entry]) -> None:
-        """Removes messages from `unsettled`, and ends the feeds that were kept only for them."""
-        with self.lock:
-            feeds = dict.fromkeys(feed for entry in entries if (feed := self.remove_unsettled(entry)) is not None)
-        self._end_feeds(feeds)
+    def _acknowledge_expired(self, entries: Sequence[Entry]) -> None:
+        for entry in entries:
+            with suppress(MtosiError), self.channel.watched(self._receive_by(), entry.link), translated():
+                entry.java.acknowledge()
 
     # Transactions
 
@@ -616,7 +541,8 @@ class JvmSession(SessionCore[Entry, Feed]):
                     return
                 else:
                     time.sleep(_PAUSE)
-                yield [message for message in found if not _is_expired(message)]  # Qpid's client returns those too
+                now = time.time() * 1_000  # Qpid's client returns what has expired too
+                yield [message for message in found if not 0 < message.expiration_ms <= now]
         finally:
             with suppress(MtosiError), self.channel.watched(link=link), translated():
                 session.close()
@@ -636,17 +562,7 @@ class JvmSession(SessionCore[Entry, Feed]):
 
     # Closing and losing
 
-    def _end_consumer(self, consumer: ConsumerCore[Entry, Feed], deadline: float) -> None:
-        self._end_feeds([consumer.source], deadline)
-
-    def _end_feeds(self, feeds: Iterable[Feed], deadline: float | None = None, *, returns: bool = False) -> None:
-        """Ends the feeds of closed consumers, unless they have unsettled messages."""
-        for feed in feeds:
-            if feed.closed and not feed.held:
-                self._end_feed(feed, deadline, returns=returns)
-
-    def _end_feed(self, feed: Feed, deadline: float | None = None, *, returns: bool = False) -> None:
-        """Ends a feed; `returns`: messages of it go back and must be marked as redelivered."""
+    def _end_feed(self, feed: Feed, deadline: float, *, returns: bool = False) -> None:
         self._close_java(feed, deadline, returns=returns)
         with self.lock:
             self._feeds.pop(feed, None)
@@ -726,19 +642,6 @@ class JvmSession(SessionCore[Entry, Feed]):
                         self._broken = broken
                 else:
                     self._open_feed(feed, link, self.channel.deadline())
-
-    def _check_open(self) -> None:
-        with self.lock:
-            self.check_open()
-
-    def _kept_feed(self, spec: ConsumerSpec) -> Feed | None:
-        """The feed of a closed consumer that is kept, and would keep messages from a new consumer like it."""
-        if spec.destination.is_topic:
-            return None
-        wanted = spec.destination, spec.text
-        return next(
-            (one for one in self._feeds if one.closed and (one.spec.destination, one.spec.text) == wanted), None
-        )
 
 
 class _Sender:

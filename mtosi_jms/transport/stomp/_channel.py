@@ -295,7 +295,7 @@ class Channel:
                     self._collector.takes(number, headers, body)
             elif subscription.link is link:
                 message = self._message(headers, body, subscription.feed.spec.destination)
-                entries.append(Entry(subscription, link, headers.get("ack", ""), message))
+                entries.append(Entry(message, subscription, link, headers.get("ack", "")))
         if not entries:
             return
         with self.lock:

@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Final
 
 from mtosi_jms.errors import ConfigError, MtosiError, TransportError, UnknownOutcomeError
 from mtosi_jms.jms import Destination
 from mtosi_jms.jms.message import DeliveryMode, JmsMessage
 from mtosi_jms.telemetry import log_message
-from mtosi_jms.transport._base import AckMode, Interruption, InterruptionHook
+from mtosi_jms.transport._base import AckMode
+from mtosi_jms.transport._buffered import BufferedConsumer, BufferedSession
 from mtosi_jms.transport._completion import CompletionListener
 from mtosi_jms.transport._descriptor import Capability
-from mtosi_jms.transport._session_core import ConnectionCore, ConsumerCore, ConsumerSpec, SessionCore, T
+from mtosi_jms.transport._session_core import ConnectionCore, ConsumerSpec, T
 from mtosi_jms.transport.stomp._channel import Channel
 from mtosi_jms.transport.stomp._frames import Frame
 from mtosi_jms.transport.stomp._subscriptions import Entry, Feed
@@ -32,57 +32,25 @@ _LARGE: Final = 65_536
 """Size in bytes from which the cost of a separate write does not matter."""
 
 
-class StompConsumer(ConsumerCore[Entry, Feed]):
+class StompConsumer(BufferedConsumer[Entry, Feed]):
     """A consumer over STOMP."""
 
     def __init__(self, session: StompSession, spec: ConsumerSpec, feed: Feed) -> None:
         super().__init__(session, spec, feed)
         self._stomp = session
-        feed.closed = False
         feed.signal = self.signal
 
     def _prepare(self) -> None:
         if self.source.held and not self.source.buffer:
             self._stomp.make_room(self.source)
 
-    def _next(self) -> Entry | Interruption | None:
-        buffer = self.source.buffer
-        while buffer:
-            entry = buffer.popleft()
-            if isinstance(entry, Interruption):
-                return entry
-            if entry.comes_again:
-                continue
-            if not entry.is_expired():
-                return entry
-            self._stomp.expired.append(entry)
-        return Expired("messages have expired", self._stomp) if self._stomp.expired else None
 
-    def shut(self) -> None:
-        self.source.closed = True
-        super().shut()
-
-
-@dataclass(frozen=True)
-class Expired(Interruption):
-    """Comes in place of a message if there are only expired ones. They fill the window until they are acknowledged, so
-    that is done before a consumer waits."""
-
-    session: StompSession
-
-    def tell(self, hook: InterruptionHook | None) -> None:
-        """Acknowledges the expired messages; the hook is not called."""
-        self.session.acknowledge_expired()
-
-
-class StompSession(SessionCore[Entry, Feed]):
-    """A session over STOMP; `expired` holds messages that expired here, to be acknowledged."""
+class StompSession(BufferedSession[Entry, Feed]):
+    """A session over STOMP."""
 
     def __init__(self, connection: ConnectionCore, channel: Channel, ack_mode: AckMode, *, transacted: bool) -> None:
         super().__init__(connection, ack_mode, transacted=transacted)
         self.channel = channel
-        self.expired: list[Entry] = []
-        self._feeds: dict[Feed, None] = {}
         self._begun = Begun(channel.transaction_on)
         self._sends: list[tuple[Frame, JmsMessage]] = []
 
@@ -245,12 +213,9 @@ class StompSession(SessionCore[Entry, Feed]):
         self.channel.acknowledge([entry for entry in entries if not entry.is_stale], deadline)
         self._settled(entries)
 
-    def acknowledge_expired(self) -> None:
-        """Acknowledges the messages that have expired here, so that the broker sends others."""
-        expired, self.expired = self.expired, []
-        log.warning("%d messages were not handed out: their time to live ended while they waited here", len(expired))
-        with suppress(TransportError):  # then it comes again, and expires again
-            self.channel.acknowledge([entry for entry in expired if not entry.is_stale])
+    def _acknowledge_expired(self, entries: Sequence[Entry]) -> None:
+        with suppress(TransportError):
+            self.channel.acknowledge(entries)
 
     def _kept(self, entry: Entry) -> None:
         self.make_room(entry.subscription.feed)
@@ -265,39 +230,10 @@ class StompSession(SessionCore[Entry, Feed]):
                 self._begun.acknowledge(held)
         self.channel.widen(feed)
 
-    def _give_back(self, entries: Sequence[Entry]) -> None:
-        """Has messages redelivered: from the buffer, or by the broker if their consumer is closed."""
-        closed: dict[Feed, None] = {}
-        with self.lock:
-            for entry in reversed(entries):
-                feed = self.remove_unsettled(entry)
-                if feed is None:
-                    continue
-                self.channel.note_returned([entry])  # where it waits here, the broker may still have it back
-                if feed.closed:
-                    closed[feed] = None
-                elif not entry.comes_again:
-                    again = Entry(entry.subscription, entry.link, entry.ack, entry.message.again())
-                    feed.buffer.appendleft(again)
-                    feed.signal()
-        self._end_feeds(closed, self.channel.goodbye())
+    def _note_returned(self, entry: Entry) -> None:
+        self.channel.note_returned([entry])  # where it waits here, the broker may still have it back
 
-    def _forget(self, entries: Iterable[Entry]) -> None:
-        """Removes messages from `unsettled`, and ends the subscriptions that were kept only for them."""
-        with self.lock:
-            feeds = dict.fromkeys(feed for entry in entries if (feed := self.remove_unsettled(entry)) is not None)
-        self._end_feeds(feeds, self.channel.goodbye())
-
-    def _end_consumer(self, consumer: ConsumerCore[Entry, Feed], deadline: float) -> None:
-        self._end_feeds([consumer.source], deadline)
-
-    def _end_feeds(self, feeds: Iterable[Feed], deadline: float) -> None:
-        """Ends the subscriptions of closed consumers, unless they have unsettled messages."""
-        for feed in feeds:
-            if feed.closed and not feed.held:
-                self._end_feed(feed, deadline)
-
-    def _end_feed(self, feed: Feed, deadline: float) -> None:
+    def _end_feed(self, feed: Feed, deadline: float, *, returns: bool = False) -> None:
         self.channel.unsubscribe(feed, deadline)
         with self.lock:
             self._feeds.pop(feed, None)
@@ -317,10 +253,6 @@ class StompSession(SessionCore[Entry, Feed]):
             for entry in returned:
                 self.remove_unsettled(entry)
 
-    def _check_open(self) -> None:
-        with self.lock:
-            self.check_open()
-
     # The caller of every method below holds the lock.
 
     def _enter(self, spec: ConsumerSpec, feed: Feed, consumer: StompConsumer | None = None) -> StompConsumer:
@@ -328,11 +260,3 @@ class StompSession(SessionCore[Entry, Feed]):
         self._feeds[feed] = None
         self.consumers[made] = None
         return made
-
-    def _kept_feed(self, spec: ConsumerSpec) -> Feed | None:
-        """Returns the feed of a closed consumer that would otherwise withhold messages from the same new consumer."""
-        if spec.destination.is_topic:
-            return None
-        wanted = spec.destination, spec.text
-        kept = (one for one in self._feeds if one.closed)
-        return next((one for one in kept if (one.spec.destination, one.spec.text) == wanted), None)

@@ -12,15 +12,13 @@ import logging
 import queue
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from mtosi_jms.errors import IllegalStateError, MtosiError, TransportError, UnknownOutcomeError
-from mtosi_jms.jms.message import JmsMessage
 from mtosi_jms.transport._base import Interruption
-from mtosi_jms.transport._session_core import ConsumerSpec
+from mtosi_jms.transport._buffered import BufferedEntry, BufferedFeed
 from mtosi_jms.transport.stomp._frames import Frame
 from mtosi_jms.transport.stomp._link import Link
 from mtosi_jms.transport.stomp._options import StompOptions
@@ -35,28 +33,17 @@ def goodbye(options: StompOptions) -> float:
     return time.monotonic() + min(options.close_timeout, options.send_timeout)
 
 
-class Feed:
+@dataclass(slots=True, eq=False)
+class Feed(BufferedFeed):
     """The source of one consumer's messages.
 
-    It outlives the consumer while messages are unsettled, because STOMP acknowledges through the subscription.
-    Meanwhile a new consumer with the same destination and selector takes it over.
-
     Attributes:
-        spec: what the consumer receives.
         subscriptions: its subscriptions at the broker: one, or more for a queue with many unacknowledged messages.
-        buffer: messages that came and were not handed out, with interruptions between them.
-        held: how many messages were handed out and are not settled.
-        closed: whether its consumer is closed.
         signal: called, with the connection's lock held, when messages came.
     """
 
-    def __init__(self, spec: ConsumerSpec) -> None:
-        self.spec = spec
-        self.subscriptions: list[Subscription] = []
-        self.buffer: deque[Entry | Interruption] = deque()
-        self.held = 0
-        self.closed = False
-        self.signal: Callable[[], None] = lambda: None
+    subscriptions: list[Subscription] = field(default_factory=list, init=False)
+    signal: Callable[[], None] = field(default=lambda: None, init=False)
 
     def interrupted(self, reason: str) -> None:
         """Notes an interruption: later messages come after it."""
@@ -71,7 +58,6 @@ class Subscription:
     Attributes:
         link: the link that has it; None before and after.
         made: whether the broker has confirmed it on that link.
-        returns: whether the broker keeps unacknowledged messages, and delivers them again.
     """
 
     def __init__(self, number: str, address: str, headers: Mapping[str, str], feed: Feed) -> None:
@@ -79,7 +65,6 @@ class Subscription:
         self.feed = feed
         self.link: Link | None = None
         self.made = False
-        self.returns = not feed.spec.destination.is_topic or feed.spec.durable is not None
         self._headers = {**headers, "id": number, "destination": address, "ack": "client-individual"}
 
     def anew(self, number: str) -> Subscription:
@@ -97,36 +82,29 @@ class Subscription:
 
 
 @dataclass(slots=True, eq=False)
-class Entry:
+class Entry(BufferedEntry):
     """A message that came on a link by a subscription, and is not acknowledged.
 
     Attributes:
         ack: the id for its ACK.
-        message: the message for the next delivery.
-        settled: whether it was acknowledged.
         uncommitted: whether the broker has its acknowledgement, in a transaction that is not committed.
     """
 
     subscription: Subscription
     link: Link
     ack: str
-    message: JmsMessage
-    settled: bool = False
-    uncommitted: bool = False
+    uncommitted: bool = field(default=False, init=False)
 
     @property
     def is_stale(self) -> bool:
-        """Whether its link is gone, so that it cannot be acknowledged."""
         return self.link is not self.subscription.link
 
     @property
     def comes_again(self) -> bool:
-        """Whether the broker redelivers it by itself."""
-        return self.is_stale and self.subscription.returns
+        return self.is_stale and self.subscription.feed.returns
 
-    def is_expired(self) -> bool:
-        """Whether its time to live has passed while it was here."""
-        return 0 < self.message.expiration_ms <= time.time() * _MILLISECONDS
+    def again(self) -> Entry:
+        return Entry(self.message.again(), self.subscription, self.link, self.ack)
 
     def acknowledgement(self) -> Frame:
         """The frame that acknowledges it."""
