@@ -299,6 +299,49 @@ class Completions:
             log.exception("on_completion_error failed; %s", what)
 
 
+class SendsInTurn:
+    """Asynchronous sends that have to wait for something: a thread makes them, in their order (A11). Thread-safe.
+
+    Args:
+        name: for the thread, which there is while sends wait.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._sent = threading.Condition()
+        self._items: deque[tuple[Pending, Callable[[], object]]] = deque()  # the first one stays until it is sent
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def add(self, pending: Pending, send: Callable[[], object]) -> None:
+        """Has `send` called after all others, unless the send is settled by then; an exception settles it."""
+        with self._sent:
+            self._items.append((pending, send))
+            if len(self._items) == 1:
+                threading.Thread(target=self._run, name=f"sends-{self._name}", daemon=True).start()
+
+    def await_sent(self, deadline: float | None) -> bool:
+        """Waits until all are sent, or have failed; returns whether that was so by the deadline (monotonic clock)."""
+        with self._sent:
+            left = threading.TIMEOUT_MAX if deadline is None else max(deadline - time.monotonic(), 0.0)
+            return self._sent.wait_for(lambda: not self._items, min(left, threading.TIMEOUT_MAX))
+
+    def _run(self) -> None:
+        while True:
+            pending, send = self._items[0]
+            try:
+                if not pending.settled:
+                    send()
+            except Exception as error:  # noqa: BLE001 - for the listener
+                pending.fail(error)
+            with self._sent:
+                self._items.popleft()
+                self._sent.notify_all()
+                if not self._items:
+                    return
+
+
 class AsyncSender(Protocol):
     """The part of a session that sends without waiting."""
 

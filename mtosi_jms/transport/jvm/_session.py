@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import math
-import queue
 import threading
 import time
 import weakref
@@ -17,6 +16,7 @@ from collections import deque
 from collections.abc import Generator, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final
 
 from mtosi_jms.errors import (
@@ -30,7 +30,7 @@ from mtosi_jms.jms import Destination
 from mtosi_jms.jms.message import DeliveryMode, JmsMessage
 from mtosi_jms.transport._base import AckMode, Delivery, ErrorHook, Interruption, Listener
 from mtosi_jms.transport._buffered import BufferedConsumer, BufferedEntry, BufferedFeed, BufferedSession
-from mtosi_jms.transport._completion import CompletionListener, Pending
+from mtosi_jms.transport._completion import CompletionListener, Pending, SendsInTurn
 from mtosi_jms.transport._session_core import ConnectionCore, ConsumerSpec, DeliveryCore, T
 from mtosi_jms.transport.jvm import _machine as machine
 from mtosi_jms.transport.jvm._api import error_of, translated
@@ -194,7 +194,7 @@ class JvmSession(BufferedSession[Entry, Feed]):
         self._producer: Any = None
         self._sends: list[JmsMessage] = []
         self._broken: TransportError | None = None
-        self._sender: _Sender | None = None
+        self._in_turn = SendsInTurn(connection.id)
         self._open_sends: dict[Pending, tuple[Link, int]] = {}
 
     # Sending
@@ -206,8 +206,8 @@ class JvmSession(BufferedSession[Entry, Feed]):
         self._check_open()
         deadline = self.channel.deadline() if timeout is None else time.monotonic() + timeout
         if listener is None:
-            if self._sender is not None:
-                self._sender.await_sent(deadline)
+            if not self._in_turn.await_sent(deadline):
+                raise TransportError("messages that were sent before it are still being sent; not sent")
             return self._send_now(destination, message, deadline)
         self.completions.check_open()
         pending = self.completions.begin(message, listener)
@@ -219,9 +219,7 @@ class JvmSession(BufferedSession[Entry, Feed]):
                 if self.completions.withdraw(pending) or not isinstance(error, Exception):
                     raise
             return message
-        if self._sender is None:
-            self._sender = _Sender(self._send_in_turn, self.connection.id)
-        self._sender.add(destination, message, pending, timeout)
+        self._in_turn.add(pending, partial(self._send_in_turn, destination, message, pending, timeout))
         return message
 
     def send_soon(
@@ -235,11 +233,12 @@ class JvmSession(BufferedSession[Entry, Feed]):
             return None
         return self.send(destination, message)
 
-    def _send_in_turn(self, destination: Destination, message: JmsMessage, timeout: float | None) -> JmsMessage:
-        """Sends a message in the thread of `_Sender`; its time begins now."""
-        return self._send_now(
-            destination, message, self.channel.deadline() if timeout is None else time.monotonic() + timeout
-        )
+    def _send_in_turn(
+        self, destination: Destination, message: JmsMessage, pending: Pending, timeout: float | None
+    ) -> None:
+        """Sends a message in the thread of `SendsInTurn`; its time begins now."""
+        deadline = self.channel.deadline() if timeout is None else time.monotonic() + timeout
+        pending.complete(self._send_now(destination, message, deadline))
 
     def _send_now(
         self, destination: Destination, message: JmsMessage, deadline: float, pending: Pending | None = None
@@ -590,8 +589,6 @@ class JvmSession(BufferedSession[Entry, Feed]):
 
     def _end(self, deadline: float) -> None:
         """Gives back all messages except the one of a running listener, which acknowledges it when it returns."""
-        if self._sender is not None:
-            self._sender.end()
         with self.lock:
             listened = None if self._listened is None else self._listened.feed
             returned = [entry for entry in self.unsettled if entry is not self._listened]
@@ -642,48 +639,3 @@ class JvmSession(BufferedSession[Entry, Feed]):
                         self._broken = broken
                 else:
                     self._open_feed(feed, link, self.channel.deadline())
-
-
-class _Sender:
-    """The thread that sends a session's messages which are not waited for, in their order."""
-
-    def __init__(self, send: Any, name: str) -> None:
-        self._send = send
-        self._waiting: queue.SimpleQueue[tuple[Destination, JmsMessage, Pending, float | None] | None] = (
-            queue.SimpleQueue()
-        )
-        self._lock = threading.Condition()
-        self._open = 0
-        threading.Thread(target=self._run, name=f"sends-{name}", daemon=True).start()
-
-    def add(self, destination: Destination, message: JmsMessage, pending: Pending, timeout: float | None) -> None:
-        """Sends one message after all others."""
-        with self._lock:
-            self._open += 1
-        self._waiting.put((destination, message, pending, timeout))
-
-    def await_sent(self, deadline: float) -> None:
-        """Waits until all was sent.
-
-        Raises:
-            TransportError: that took until `deadline`, by the monotonic clock.
-        """
-        with self._lock:
-            if not self._lock.wait_for(lambda: not self._open, max(deadline - time.monotonic(), 0.0)):
-                raise TransportError("messages that were sent before it are still being sent; not sent")
-
-    def end(self) -> None:
-        """Nothing more is sent."""
-        self._waiting.put(None)
-
-    def _run(self) -> None:
-        while (one := self._waiting.get()) is not None:
-            destination, message, pending, timeout = one
-            try:
-                if not pending.settled:  # else its time was over before its turn came
-                    pending.complete(self._send(destination, message, timeout))
-            except Exception as error:  # noqa: BLE001 - for the listener
-                pending.fail(error)
-            with self._lock:
-                self._open -= 1
-                self._lock.notify_all()

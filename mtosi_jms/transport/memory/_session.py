@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
+from functools import partial
 
 from mtosi_jms.errors import IllegalStateError, InvalidDestinationError, ResourceLimitError
 from mtosi_jms.jms import Destination
 from mtosi_jms.jms.message import JmsMessage
 from mtosi_jms.transport._base import AckMode, Consumer, Delivery, Interruption
-from mtosi_jms.transport._completion import CompletionListener, Pending
+from mtosi_jms.transport._completion import CompletionListener, Pending, SendsInTurn
 from mtosi_jms.transport._session_core import ConnectionCore, ConsumerCore, ConsumerSpec, SessionCore, T
 from mtosi_jms.transport.memory._provider import MemoryProvider
 from mtosi_jms.transport.memory._queue import Entry, MessageQueue, Subscription
-from mtosi_jms.transport.memory._room import Coming, DeferredSends, await_room, send_deadline
+from mtosi_jms.transport.memory._room import Coming, await_room, send_deadline
 
 
 class MemoryConsumer(ConsumerCore[Entry, MessageQueue]):
@@ -69,7 +70,7 @@ class MemorySession(SessionCore[Entry, MessageQueue]):
     ) -> None:
         super().__init__(connection, ack_mode, transacted=transacted)
         self.provider = provider
-        self._deferred = DeferredSends(provider, connection.id, self._send_deferred)
+        self._deferred = SendsInTurn(connection.id)
         self._is_closing = False
         self._sends: list[tuple[Destination, JmsMessage]] = []
         self._waiting_for: MessageQueue | None = None
@@ -95,14 +96,17 @@ class MemorySession(SessionCore[Entry, MessageQueue]):
         Raises:
             ResourceLimitError: the destination stayed full until `timeout` or the provider's `send_timeout` ran out.
         """
+        deadline = send_deadline(self.provider, timeout)
+        if listener is None and self._deferred:
+            self._await_deferred(destination, None if timeout is None else deadline)
         with self.lock:
             self.check_open()
             self.provider.check(destination)
             if listener is not None:
-                self._send_async(destination, message, listener)
+                self._send_async(destination, message, listener, deadline)
                 return message
             if not self.transacted:
-                self._await_room([(destination, message)], timeout)
+                self._await_room([(destination, message)], deadline)
             return self._put(destination, message)
 
     def _subscribe(self, spec: ConsumerSpec) -> MemoryConsumer:
@@ -141,7 +145,7 @@ class MemorySession(SessionCore[Entry, MessageQueue]):
             try:
                 for destination, _ in self._sends:
                     self.provider.check(destination)
-                self._await_room(self._sends)
+                self._await_room(self._sends, send_deadline(self.provider))
             except (InvalidDestinationError, ResourceLimitError):
                 self._sends.clear()
                 self._put_back_locked(list(self.unsettled))
@@ -150,6 +154,26 @@ class MemorySession(SessionCore[Entry, MessageQueue]):
             self._settle_locked(list(self.unsettled))
             for destination, message in sends:
                 self.provider.publish(destination, message, self.connection.id)
+
+    def _await_deferred(self, destination: Destination, deadline: float | None) -> None:
+        """Waits, without the lock, until what was sent before has found room (A11)."""
+        self.blocked = True
+        try:
+            if not self._deferred.await_sent(deadline):
+                raise ResourceLimitError(f"{destination}: not sent: what was sent before waits for room")
+        finally:
+            self.blocked = False
+
+    def _send_deferred(
+        self, destination: Destination, message: JmsMessage, pending: Pending, deadline: float | None
+    ) -> None:
+        """Sends a message when there is room; in the thread of `SendsInTurn`, without the lock."""
+        with self.lock:
+            self.provider.check(destination)
+            coming = [(destination, message)]
+            # It may fail meanwhile, for want of time.
+            if await_room(self.provider, coming, self.connection.id, deadline, lambda _: not pending.settled):
+                self._complete(pending, self._put(destination, message))
 
     def _roll_back(self) -> None:
         self._sends.clear()
@@ -217,43 +241,39 @@ class MemorySession(SessionCore[Entry, MessageQueue]):
             self.provider.publish(destination, sent, self.connection.id)
         return sent
 
-    def _send_async(self, destination: Destination, message: JmsMessage, listener: CompletionListener) -> None:
+    def _send_async(
+        self, destination: Destination, message: JmsMessage, listener: CompletionListener, deadline: float | None
+    ) -> None:
         self.completions.check_open()
         must_wait = not self.transacted and (
             bool(self._deferred) or self.provider.crowded([(destination, message)], self.connection.id) is not None
         )
         if must_wait:
-            self._deferred.add(destination, message, self.completions.begin(message, listener))
-        else:  # noted only when nothing can raise any more
-            sent, gate = self._put(destination, message), self.provider.gate
-            if gate is None:  # the outcome is known at once
-                self.completions.completed(message, sent, listener)
-            else:
-                gate.hold(self.completions.begin(message, listener), sent)
+            pending = self.completions.begin(message, listener)
+            self._deferred.add(pending, partial(self._send_deferred, destination, message, pending, deadline))
+            return
+        sent = self._put(destination, message)  # noted only when nothing can raise any more
+        if self.provider.gate is None:  # the outcome is known at once
+            self.completions.completed(message, sent, listener)
+        else:
+            self._complete(self.completions.begin(message, listener), sent)
 
-    def _send_deferred(self, destination: Destination, message: JmsMessage, pending: Pending) -> None:
-        """Sends a message and completes its `Pending`. In tests a `CompletionGate` may hold the completion back."""
-        sent, gate = self._put(destination, message), self.provider.gate
+    def _complete(self, pending: Pending, sent: JmsMessage) -> None:
+        """Completes a send. In tests a `CompletionGate` may hold the completion back."""
+        gate = self.provider.gate
         if gate is None:
             pending.complete(sent)
         else:
             gate.hold(pending, sent)
 
-    def _await_room(self, coming: Coming, timeout: float | None = None) -> None:
-        """Waits until every destination has room, after all deferred sends. Releases the lock while it waits.
+    def _await_room(self, coming: Coming, deadline: float | None) -> None:
+        """Waits until every destination has room. Releases the lock while it waits.
 
         Raises:
             ResourceLimitError: there was no room in time.
             InvalidDestinationError: a temporary destination was deleted meanwhile.
             IllegalStateError: the session was closed meanwhile.
         """
-        deadline = send_deadline(self.provider, timeout)
-        if self._deferred:
-            self.blocked = True
-            try:
-                self._deferred.await_sent(None if timeout is None else deadline)
-            finally:
-                self.blocked = False
         if not await_room(self.provider, coming, self.connection.id, deadline, self._note_wait):
             raise IllegalStateError("the session is closed")
 
