@@ -11,7 +11,7 @@ import struct
 from collections.abc import Callable, Sequence
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
-from typing import Final
+from typing import Final, TypeVar
 
 from mtosi_jms.bridge._quad import from_quad, to_quad
 from mtosi_jms.bridge.events import (
@@ -44,6 +44,7 @@ __all__ = [
 ]
 
 K = TCKind
+T = TypeVar("T")
 _KINDS: Final = {kind.value: kind for kind in TCKind}
 _SIMPLE: Final = {
     K.short: "h", K.long: "i", K.ushort: "H", K.ulong: "I", K.longlong: "q", K.ulonglong: "Q", K.float: "f",
@@ -96,13 +97,19 @@ def decode_events(data: bytes, charset: str = UTF_8) -> list[StructuredEvent]:
     Raises:
         EventError: the bytes are not events, or are refused (see the module).
     """
-    reader = _Reader(data, charset)
+    return _decoded(_Reader(data, charset), lambda reader: [reader.event() for _ in range(reader.count())])
+
+
+def _decoded(reader: _Reader, read: Callable[[_Reader], T], *, has_order: bool = False) -> T:
+    """Read all that a reader has; `has_order`: it is an encapsulation, which begins with its byte order."""
     try:
-        events = [reader.event() for _ in range(reader.count())]
+        if has_order:
+            reader.byte_order()
+        found = read(reader)
     except struct.error:
         raise EventError("the bytes end early") from None
     reader.end()
-    return events
+    return found
 
 
 def decode_request(message: bytes, charset: str = UTF_8, *, grouped: bool) -> list[StructuredEvent]:
@@ -180,13 +187,7 @@ def decode_properties(data: bytes) -> tuple[Property, ...]:
     Raises:
         EventError: see `decode_events`.
     """
-    reader = _Reader(data)
-    try:
-        found = reader.properties()
-    except struct.error:
-        raise EventError("the bytes end early") from None
-    reader.end()
-    return found
+    return _decoded(_Reader(data), _Reader.properties)
 
 
 def encode_any(any: Any) -> bytes:
@@ -207,14 +208,7 @@ def decode_any(data: bytes) -> Any:
     Raises:
         EventError: see `decode_events`.
     """
-    reader = _Reader(data)
-    try:
-        reader.byte_order()
-        found = reader.any(0)
-    except struct.error:
-        raise EventError("the bytes end early") from None
-    reader.end()
-    return found
+    return _decoded(_Reader(data), lambda reader: reader.any(0), has_order=True)
 
 
 def encode_typecode(type: TypeCode) -> bytes:
@@ -235,14 +229,7 @@ def decode_typecode(data: bytes) -> TypeCode:
     Raises:
         EventError: see `decode_events`.
     """
-    reader = _Reader(data)
-    try:
-        reader.byte_order()
-        found = reader.typecode(0)
-    except struct.error:
-        raise EventError("the bytes end early") from None
-    reader.end()
-    return found
+    return _decoded(_Reader(data), lambda reader: reader.typecode(0), has_order=True)
 
 
 def addresses_of(ior: str) -> list[tuple[str, int]]:

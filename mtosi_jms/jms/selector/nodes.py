@@ -12,7 +12,7 @@ import enum
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final, TypeAlias
+from typing import ClassVar, Final, TypeAlias
 from typing import Literal as OneOf
 
 from mtosi_jms.bounds import BOUNDS
@@ -196,20 +196,17 @@ class Literal:
 class Identifier:
     """A property or one of six headers."""
 
+    kind: ClassVar[Kind] = Kind.ANY  # the type is known only with a message
     name: str
     position: int = 0
     depth: int = field(default=0, init=False)
-
-    @property
-    def kind(self) -> Kind:
-        """ANY: the type is known only with a message."""
-        return Kind.ANY
 
 
 @dataclass(frozen=True, slots=True)
 class Sign:
     """`-operand` or `+operand`."""
 
+    kind: ClassVar[Kind] = Kind.NUMBER
     sign: SignWord
     operand: Node
     position: int = 0
@@ -219,16 +216,12 @@ class Sign:
         _want(Kind.NUMBER, self.operand, f"behind {self.sign}")
         _set_depth(self, self.operand)
 
-    @property
-    def kind(self) -> Kind:
-        """A number."""
-        return Kind.NUMBER
-
 
 @dataclass(frozen=True, slots=True)
 class Arithmetic:
     """`left sign right`, of numbers."""
 
+    kind: ClassVar[Kind] = Kind.NUMBER
     sign: ArithmeticSign
     left: Node
     right: Node
@@ -240,21 +233,12 @@ class Arithmetic:
             _want(Kind.NUMBER, operand, f"beside {self.sign}")
         _set_depth(self, self.left, self.right)
 
-    @property
-    def kind(self) -> Kind:
-        """A number."""
-        return Kind.NUMBER
-
 
 class _Condition:
     """The base of all nodes that are true, false or unknown."""
 
     __slots__ = ()
-
-    @property
-    def kind(self) -> Kind:
-        """A condition."""
-        return Kind.BOOLEAN
+    kind: ClassVar[Kind] = Kind.BOOLEAN
 
 
 @dataclass(frozen=True, slots=True)
