@@ -87,6 +87,9 @@ class _End:
         style, grouping, qos: see `mtosi_jms.bridge.endpoints`.
     """
 
+    _channel_calls: FlowStyle
+    """The style in which the channel calls us."""
+
     def __init__(
         self,
         orb: JavaOrb,
@@ -204,12 +207,20 @@ class _End:
     def _is_left(self) -> bool:
         return False
 
-    def _switch(self, operation: str, *, remote: bool, suspended: bool) -> None:
+    def suspend(self) -> None:
+        """Suspends the connection until `resume`; see `mtosi_jms.bridge.endpoints`."""
+        self._switch("suspend_connection", suspended=True)
+
+    def resume(self) -> None:
+        """Resumes the connection: events pass again."""
+        self._switch("resume_connection", suspended=False)
+
+    def _switch(self, operation: str, *, suspended: bool) -> None:
         self._check_connected()
         with self._lock:
             if self._suspended is suspended:
                 return
-            if remote:
+            if self.style is self._channel_calls:  # else only we do
                 with self._orb.calling(self._name):
                     getattr(self._proxy, operation)()
             self._suspended = suspended
@@ -221,6 +232,7 @@ class CorbaSource(_End):
     See `mtosi_jms.bridge.endpoints.EventSource`.
     """
 
+    _channel_calls = FlowStyle.PUSH
     _filter: Any = None
     _keep_refused = False
     _last: list[StructuredEvent] | None = None
@@ -393,14 +405,6 @@ class CorbaSource(_End):
         with self._orb.calling(self._name):
             proxy.acknowledge(self._orb.java.jpype.JArray(self._orb.java.jpype.JInt)(list(numbers)))
 
-    def suspend(self) -> None:
-        """Suspends the connection: no events come until `resume`. The channel keeps them by its quality of service."""
-        self._switch("suspend_connection", remote=self.style is FlowStyle.PUSH, suspended=True)
-
-    def resume(self) -> None:
-        """Resumes the connection: events come again."""
-        self._switch("resume_connection", remote=self.style is FlowStyle.PUSH, suspended=False)
-
     def disconnect(self) -> None:
         """Ends the connection, from any thread, more than once; returns when no consumer is running any more."""
         if self._end(f"disconnect_{self._word}_{self.style.value.lower()}_supplier"):
@@ -418,6 +422,8 @@ class CorbaSink(_End):
 
     See `mtosi_jms.bridge.endpoints.EventSink`.
     """
+
+    _channel_calls = FlowStyle.PULL
 
     def connect(
         self,
@@ -494,14 +500,6 @@ class CorbaSink(_End):
             else:
                 for event in made:
                     self._proxy.push_structured_event(event)
-
-    def suspend(self) -> None:
-        """Suspends the connection until `resume`: the channel does not pull, and `push` raises IllegalStateError."""
-        self._switch("suspend_connection", remote=self.style is FlowStyle.PULL, suspended=True)
-
-    def resume(self) -> None:
-        """Resumes the connection: events may go again."""
-        self._switch("resume_connection", remote=self.style is FlowStyle.PULL, suspended=False)
 
     def disconnect(self) -> None:
         """Ends the connection, from any thread, more than once; returns when no supplier is running any more."""

@@ -64,7 +64,30 @@ OnAcknowledged: TypeAlias = Callable[[Sequence[int]], None]
 """Called with the SequenceNumbers that the channel acknowledges (000-A11)."""
 
 
-class EventSource(Protocol):
+class _EventEnd(Protocol):
+    @property
+    def style(self) -> FlowStyle: ...
+    @property
+    def grouping(self) -> Grouping: ...
+    @property
+    def qos(self) -> QoS: ...
+
+    def suspend(self) -> None:
+        """Suspends the connection until `resume`: events do not pass, and `push` raises IllegalStateError.
+
+        A source's channel keeps them by its quality of service."""
+
+    def resume(self) -> None:
+        """Resumes the connection: events pass again."""
+
+    def is_connected(self) -> bool:
+        """Asks the channel whether the connection exists (`AlreadyConnected`); a suspended one does."""
+
+    def disconnect(self) -> None:
+        """Ends the connection, from any thread, more than once; returns when nothing of ours that it calls runs."""
+
+
+class EventSource(_EventEnd, Protocol):
     """A proxy supplier of a channel with our consumer: events come out of the channel here.
 
     Attributes:
@@ -74,12 +97,6 @@ class EventSource(Protocol):
         acknowledges: whether the proxy has the interfaces of CosNotifyChannelAdminAck.
     """
 
-    @property
-    def style(self) -> FlowStyle: ...
-    @property
-    def grouping(self) -> Grouping: ...
-    @property
-    def qos(self) -> QoS: ...
     @property
     def acknowledges(self) -> bool: ...
 
@@ -117,20 +134,8 @@ class EventSource(Protocol):
     def acknowledge(self, numbers: Sequence[int]) -> None:
         """Acknowledges SequenceNumbers to the channel; only if `acknowledges`."""
 
-    def suspend(self) -> None:
-        """Suspends the connection: no events come until `resume`. The channel keeps them by its quality of service."""
 
-    def resume(self) -> None:
-        """Resumes the connection: events come again."""
-
-    def is_connected(self) -> bool:
-        """Asks the channel whether the connection exists (`AlreadyConnected`); a suspended one does."""
-
-    def disconnect(self) -> None:
-        """Ends the connection, from any thread, more than once; returns when no consumer is running any more."""
-
-
-class EventSink(Protocol):
+class EventSink(_EventEnd, Protocol):
     """A proxy consumer of a channel with our supplier: events go into the channel here.
 
     Attributes:
@@ -138,13 +143,6 @@ class EventSink(Protocol):
         grouping: one event a call, or a sequence.
         qos: what the proxy has, read back after it was set.
     """
-
-    @property
-    def style(self) -> FlowStyle: ...
-    @property
-    def grouping(self) -> Grouping: ...
-    @property
-    def qos(self) -> QoS: ...
 
     def connect(
         self,
@@ -165,18 +163,6 @@ class EventSink(Protocol):
 
     def push(self, events: Sequence[StructuredEvent]) -> None:
         """Pushes events in order, for the style PUSH; returns when the channel has them. Ungrouped: one call each."""
-
-    def suspend(self) -> None:
-        """Suspends the connection until `resume`: the channel does not pull, and `push` raises IllegalStateError."""
-
-    def resume(self) -> None:
-        """Resumes the connection: events may go again."""
-
-    def is_connected(self) -> bool:
-        """Asks the channel whether the connection exists (`AlreadyConnected`); a suspended one does."""
-
-    def disconnect(self) -> None:
-        """Ends the connection, from any thread, more than once; returns when no supplier is running any more."""
 
 
 class Channel(Protocol):
