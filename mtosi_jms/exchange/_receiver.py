@@ -517,7 +517,7 @@ class Receiver:
         try:
             landed = self._landing.land(message) if self._landing is not None else None
             delivery.acknowledge()
-        except BaseException:
+        except BaseException:  # a signal's too: what is not acknowledged has to come again
             redeliver(self._session)
             raise
         try:

@@ -158,7 +158,7 @@ class InboxReceiver:
             is_new = self._inbox.land(delivery.message)
         except SpoolFullError:
             raise
-        except BaseException:
+        except BaseException:  # a signal's too: what is not acknowledged has to come again
             self._unlanded = None
             redeliver(self._session)
             raise

@@ -295,7 +295,7 @@ class Completions:
             return
         try:
             self.rules.on_error(error, message)
-        except BaseException:
+        except BaseException:  # the other listeners must be called all the same
             log.exception("on_completion_error failed; %s", what)
 
 
@@ -376,7 +376,7 @@ class SendWindow:
         self._confirm(self._size - 1)
         try:
             self._open.append(self._sender.send_async(destination, message))
-        except BaseException:
+        except BaseException:  # a signal's too: no send is open after an error
             self._abandon()
             raise
 
@@ -392,7 +392,7 @@ class SendWindow:
         while self._open and (len(self._open) > most or self._open[0].done()):
             try:
                 self._open.popleft().result()
-            except BaseException:
+            except BaseException:  # the same
                 self._abandon()
                 raise
 

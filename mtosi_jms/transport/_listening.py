@@ -228,5 +228,5 @@ def _report_error(hook: ErrorHook | None, error: BaseException, delivery: Delive
         return
     try:
         hook(error, delivery)
-    except BaseException:
+    except BaseException:  # the listeners' thread must go on, whatever the hook raises
         log.exception("on_error failed; %s: %s", what, type(error).__name__)

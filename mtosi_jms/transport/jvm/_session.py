@@ -214,7 +214,7 @@ class JvmSession(BufferedSession[Entry, Feed]):
         if self.channel.first.completes:
             try:
                 self._send_now(destination, message, deadline, pending)
-            except BaseException as error:
+            except BaseException as error:  # a signal's too: the caller and the listener must not both hear of it (A9)
                 self._remove_send(pending)
                 if self.completions.withdraw(pending) or not isinstance(error, Exception):
                     raise

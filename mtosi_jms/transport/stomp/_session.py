@@ -99,7 +99,7 @@ class StompSession(BufferedSession[Entry, Feed]):
 
         try:
             self.channel.send(frame, on_settled=settled, timeout=timeout)
-        except BaseException as error:
+        except BaseException as error:  # a signal's too: the caller and the listener must not both hear of it (A9)
             if self.completions.withdraw(pending) or not isinstance(error, Exception):
                 raise
 

@@ -334,7 +334,7 @@ class FrameWriter:
                 data = b"".join([*[frame for frame, _ in waited], data])
             if data:
                 self._wire.send(data, deadline)
-        except BaseException as error:
+        except BaseException as error:  # a signal's too: what was not written has to go out with the next write
             self._put_back(waited, getattr(error, "written", 0))
             raise
         finally:
