@@ -96,14 +96,14 @@ class MemorySession(SessionCore[Entry, MessageQueue]):
         Raises:
             ResourceLimitError: the destination stayed full until `timeout` or the provider's `send_timeout` ran out.
         """
-        deadline = send_deadline(self.provider, timeout)
+        deadline = send_deadline(self.provider, timeout) if listener is None else None
         if listener is None and self._deferred:
             self._await_deferred(destination, None if timeout is None else deadline)
         with self.lock:
             self.check_open()
             self.provider.check(destination)
             if listener is not None:
-                self._send_async(destination, message, listener, deadline)
+                self._send_async(destination, message, listener)
                 return message
             if not self.transacted:
                 self._await_room([(destination, message)], deadline)
@@ -241,15 +241,14 @@ class MemorySession(SessionCore[Entry, MessageQueue]):
             self.provider.publish(destination, sent, self.connection.id)
         return sent
 
-    def _send_async(
-        self, destination: Destination, message: JmsMessage, listener: CompletionListener, deadline: float | None
-    ) -> None:
+    def _send_async(self, destination: Destination, message: JmsMessage, listener: CompletionListener) -> None:
         self.completions.check_open()
         must_wait = not self.transacted and (
             bool(self._deferred) or self.provider.crowded([(destination, message)], self.connection.id) is not None
         )
         if must_wait:
             pending = self.completions.begin(message, listener)
+            deadline = send_deadline(self.provider)
             self._deferred.add(pending, partial(self._send_deferred, destination, message, pending, deadline))
             return
         sent = self._put(destination, message)  # noted only when nothing can raise any more
