@@ -9,7 +9,8 @@ DELTA_CATALOG = "spark.sql.catalog.spark_catalog"
 def lake_settings(version: str) -> tuple[dict[str, str], str]:
     """Settings that load both formats in a version of Spark, and an empty text; none, and the reason, without jars."""
     from mtosi_jms.errors import ConfigError
-    from mtosi_jms.spark.jobs._lake import DELTA, ICEBERG, session_settings
+    from mtosi_jms.spark.jobs._lake import session_settings
+    from mtosi_jms.tables.formats import DELTA, ICEBERG
 
     try:
         settings, iceberg = session_settings(DELTA, version, {}), session_settings(ICEBERG, version, {})

@@ -8,6 +8,7 @@ Reads a landing, or any folder of envelopes (*.xml, *.xml.gz, *.xml.zst, also in
 from __future__ import annotations
 
 import argparse
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Final
 
 from mtosi_jms.cli import terminal
@@ -15,8 +16,10 @@ from mtosi_jms.cli.arguments import add_stubs, as_usage
 from mtosi_jms.jobs._jobs import NO_MESSAGE, SHOWN, add_job, run_job, say_more, shared
 
 if TYPE_CHECKING:
-    from mtosi_jms.spark import ReplySequence
-    from mtosi_jms.spark.jobs import IngestResult
+    from collections.abc import Callable
+
+    from mtosi_jms.tables.ingest import IngestResult
+    from mtosi_jms.tables.sequences import ReplySequence
 
 _FORMATS: Final = "parquet,delta,iceberg"
 _LAKE: Final = "format of the tables; Spark downloads the jar of delta or iceberg, unless --conf names it"
@@ -79,13 +82,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="experimental: read the files below DIR that replies of BulkResponse name (none); may be repeated",
     )
+    parser.add_argument(
+        "--engine",
+        default="auto",
+        choices=("auto", "local", "spark"),
+        help="what reads and writes: local needs no Java; auto: local for Parquet tables that are replaced, from up to "
+        "4 GiB of files on this machine, otherwise spark (auto)",
+    )
     add_stubs(parser)
     add_job(parser, out="out/inventory", allow_empty=NO_MESSAGE, formats=(_FORMATS, _LAKE))
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the job; 0 whenever it finished. Errors are those of `mtosi_jms.spark.jobs.run_ingest`."""
-    from mtosi_jms.spark.jobs import IngestOptions, run_ingest
+    """Run the job; 0 whenever it finished. Errors are those of the engine's `run_local` or `run_ingest`."""
+    from mtosi_jms.tables.ingest import IngestOptions, choose
 
     with as_usage():
         _check_types(args)
@@ -103,13 +113,27 @@ def run(args: argparse.Namespace) -> int:
         first_batch="auto" if args.first_batch == "auto" else 1 if args.first_batch == "1" else 0,
         **shared(args),
     )
-    return run_job(args, "ingesting", lambda progress: run_ingest(options, progress=progress), show)
+    with as_usage() if args.engine == "local" else nullcontext():
+        engine, why = choose(options, args.engine)
+    terminal.note(f"engine {engine}: {why}")
+    return run_job(args, "ingesting", lambda progress: engine_of(engine)(options, progress=progress), show)
+
+
+def engine_of(name: str) -> Callable[..., IngestResult]:
+    """Return the function that runs an ingest on an engine; Spark is imported only if it is the one."""
+    if name == "local":
+        from mtosi_jms.tables.ingest import run_local
+
+        return run_local
+    from mtosi_jms.spark.jobs import run_ingest
+
+    return run_ingest
 
 
 def _check_types(args: argparse.Namespace) -> None:
     """Check that the stubs are there and have the requested object types; a ConfigError if not."""
     from mtosi_jms.inventory import ALL, MESSAGE, class_for, load_stubs
-    from mtosi_jms.spark import SourceOptions
+    from mtosi_jms.tables.options import SourceOptions
 
     options = SourceOptions.parse({"path": args.landing, "objectType": args.object, "stubs": ",".join(args.stubs)})
     load_stubs(options.stubs)

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pyarrow import parquet
 from pyspark.sql import Observation
 from pyspark.sql import functions as f
 
 from mtosi_jms.errors import SpoolError
+from mtosi_jms.tables.writer import count_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -45,8 +45,3 @@ def write_parquet(rows: DataFrame, folder: Path, *, by: Sequence[str] = ()) -> i
             "share this folder: mount it at the same path on all machines",
         )
     return wanted
-
-
-def count_rows(folder: Path) -> int:
-    """Return the number of rows of a Parquet table, from the footers of its files."""
-    return sum(parquet.read_metadata(path).num_rows for path in folder.rglob("*.parquet"))

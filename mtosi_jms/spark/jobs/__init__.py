@@ -40,7 +40,7 @@ from mtosi_jms.spark.jobs._diff import (
     diff_tables,
     run_diff,
 )
-from mtosi_jms.spark.jobs._ingest import IngestOptions, IngestResult, report_of, run_ingest
+from mtosi_jms.spark.jobs._ingest import run_ingest
 from mtosi_jms.spark.jobs._topology import (
     Topology,
     TopologyOptions,
@@ -49,6 +49,7 @@ from mtosi_jms.spark.jobs._topology import (
     snapshot_topology,
     topology_tables,
 )
+from mtosi_jms.tables.ingest import IngestOptions, IngestResult, report_of
 
 __all__ = [
     "ALARM",

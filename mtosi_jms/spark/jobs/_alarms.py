@@ -34,14 +34,15 @@ from mtosi_jms.spark._engine import EnginePlan
 from mtosi_jms.spark._frames import parse_messages
 from mtosi_jms.spark._stateful import check_stateful, has_watermark, latest_of_stream, with_event
 from mtosi_jms.spark.jobs._expressions import name_text
-from mtosi_jms.spark.jobs._job import Job, JobOptions, JobResult, load
+from mtosi_jms.spark.jobs._job import SparkJob, load
 from mtosi_jms.spark.jobs._landed import Planner, check_readable, for_engine, landed_by
-from mtosi_jms.spark.jobs._page import reading, sample
-from mtosi_jms.spark.jobs._progress import Progress
 from mtosi_jms.tables.columns import NAMES, RELATIONS
 from mtosi_jms.tables.files import Reject
+from mtosi_jms.tables.ingest import reading
+from mtosi_jms.tables.job import JobOptions, JobResult, Progress
 from mtosi_jms.tables.landing import Plan
 from mtosi_jms.tables.options import SourceOptions
+from mtosi_jms.tables.writer import sample
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -186,7 +187,7 @@ def run_alarms(
     )
     load_stubs(source.stubs)
     class_for(source.object_type)
-    job = Job("alarms", options.out, _TABLES, progress, format=options.format, where=options.where)
+    job = SparkJob("alarms", options.out, _TABLES, progress, format=options.format, where=options.where)
 
     def planned(planner: Planner) -> Plan | EnginePlan:
         with job.stage("plan"):
@@ -240,7 +241,7 @@ def _page(result: AlarmResult, options: AlarmOptions, seen: dict[str, Any]) -> R
 
 
 def _write(
-    job: Job, spark: SparkSession, source: SourceOptions, plan: Plan | EnginePlan, folder: Path, *, latest: bool
+    job: SparkJob, spark: SparkSession, source: SourceOptions, plan: Plan | EnginePlan, folder: Path, *, latest: bool
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Write the tables. Return the numbers of the result, and the charts and tables of the page."""
     rows = landed_by(spark, plan, source, folder).rows(source)

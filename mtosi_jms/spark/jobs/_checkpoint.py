@@ -20,11 +20,11 @@ from mtosi_jms.errors import ConfigError, SpoolError, SpoolInUseError
 from mtosi_jms.spark._index import SeenFile
 from mtosi_jms.spark._listing import Listing
 from mtosi_jms.tables.files import Reject, disk_file
+from mtosi_jms.tables.ingest import CHECKPOINT
 from mtosi_jms.tables.landing import Plan, PlannedFile, Scanned, scanned_path, senders_from_zero
 from mtosi_jms.tables.options import OnIncomplete, SourceOptions
 
 VERSION: Final = 1
-CHECKPOINT: Final = "checkpoint.parquet"
 READ: Final = "read"
 MARKED: Final = "marked"
 WAITING: Final = "waiting"

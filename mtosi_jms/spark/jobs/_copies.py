@@ -1,47 +1,33 @@
-"""One row for each object of a sequence: an answer in batches repeats the objects around those of each batch.
-
-Of several rows with one name in one sequence, the row with the most attributes stays; among such rows it is that of the
-first batch. Rows without a name stay, and so do those of a sequence in which batches with one number differ, because
-nobody knows which of them counts.
-"""
+"""Copies of objects in tables that are too large for this process: as `mtosi_jms.tables` removes them from others."""
 
 from __future__ import annotations
 
 import shutil
 from collections.abc import Collection
-from dataclasses import dataclass
 from functools import reduce
 from operator import add
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import Window
 from pyspark.sql import functions as f
 from pyspark.sql.types import ArrayType, MapType
 
-from mtosi_jms.spark._writing import count_rows, write_parquet
+from mtosi_jms.spark._writing import write_parquet
 from mtosi_jms.spark.jobs._merge import content_digest
-from mtosi_jms.spark.jobs._scans import batches
-from mtosi_jms.tables.columns import PROVENANCE, own_columns
+from mtosi_jms.tables import writer
+from mtosi_jms.tables.columns import own_columns
+from mtosi_jms.tables.writer import Copies, content_columns, count_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 _MOST: Final = 1_000_000
-"""The driver looks for copies in tables with at most so many rows; Spark does in others."""
+"""Of tables with more rows Spark removes the copies."""
 _COPY: Final = "_copy"
 _SCORE: Final = "_score"
 _PRINT: Final = "_print"
-
-
-@dataclass(frozen=True, slots=True)
-class Copies:
-    """How many rows were left out, and how many of these have other attributes than the row that stays."""
-
-    rows: int = 0
-    differing: int = 0
 
 
 def leave_out_copies(spark: SparkSession, folder: Path, schema: pa.Schema, conflicting: Collection[str]) -> Copies:
@@ -53,9 +39,10 @@ def leave_out_copies(spark: SparkSession, folder: Path, schema: pa.Schema, confl
         schema: of its columns.
         conflicting: correlationIds of sequences whose rows all stay.
     """
+    if count_rows(folder) <= _MOST:
+        return writer.leave_out_copies(folder, schema, conflicting)
     own = own_columns(schema.names)
-    key = [own[name] for name in ("name_text", "correlation_id", "source_file")]
-    if not _has_copies(spark, folder, key):
+    if not _has_copies(spark, folder, [own[name] for name in ("name_text", "correlation_id", "source_file")]):
         return Copies()
     rows = spark.read.parquet(str(folder))
     marked = _marked(rows, own, conflicting).cache()
@@ -77,31 +64,16 @@ def leave_out_copies(spark: SparkSession, folder: Path, schema: pa.Schema, confl
 
 def _has_copies(spark: SparkSession, folder: Path, key: list[str]) -> bool:
     """Whether a name comes twice in a sequence."""
-    if count_rows(folder) > _MOST:
-        name, sequence, file = map(f.col, key)
-        rows = (
-            spark.read.parquet(str(folder))
-            .where(name.isNotNull())
-            .groupBy(name, sequence, f.when(sequence.isNull(), file))
-        )
-        return bool(rows.count().where("count > 1").take(1))
-    found = list(batches(folder, key))
-    if not found:
-        return False
-    table = pa.Table.from_batches(found).rename_columns(["name", "id", "file"])
-    table = table.filter(pc.is_valid(table.column("name")))
-    if pc.count_distinct(table.column("name")).as_py() == table.num_rows:
-        return False
-    file = pc.if_else(pc.is_null(table.column("id")), table.column("file"), pa.scalar(None, pa.string()))
-    keys = table.set_column(2, "file", file)
-    return bool(keys.group_by(keys.column_names).aggregate([]).num_rows < table.num_rows)
+    name, sequence, file = map(f.col, key)
+    rows = spark.read.parquet(str(folder)).where(name.isNotNull())
+    counted = rows.groupBy(name, sequence, f.when(sequence.isNull(), file)).count()
+    return bool(counted.where("count > 1").take(1))
 
 
 def _marked(rows: DataFrame, own: dict[str, str], conflicting: Collection[str]) -> DataFrame:
     """Return the rows with their place among the copies of an object, their number of attributes, and their content."""
     name, sequence, file = (f.col(own[column]) for column in ("name_text", "correlation_id", "source_file"))
-    outside = {own.get(column, column) for column in (*PROVENANCE, "name_text", "parent_names")}
-    content = [column for column in rows.columns if column not in outside]
+    content = content_columns(rows.columns, own)
     score = reduce(add, (f.when(_given(rows, column), 1).otherwise(0) for column in content), f.lit(0))
     copies = Window.partitionBy(name, sequence, f.when(sequence.isNull(), file))
     place = (f.col(own[column]).asc_nulls_last() for column in ("batch_number", "source_file", "source_position"))

@@ -34,12 +34,12 @@ from pyspark.sql import functions as f
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.report import Fact, Report, Table, duration, number
 from mtosi_jms.spark.jobs._expressions import comparable, content_fields, names_type, text_of
-from mtosi_jms.spark.jobs._job import Job, JobOptions, JobResult
+from mtosi_jms.spark.jobs._job import SparkJob
 from mtosi_jms.spark.jobs._merge import state_of
-from mtosi_jms.spark.jobs._page import sample
-from mtosi_jms.spark.jobs._progress import Progress
 from mtosi_jms.spark.jobs._snapshots import Snapshot
 from mtosi_jms.tables.columns import PROVENANCE, own_columns
+from mtosi_jms.tables.job import JobOptions, JobResult, Progress
+from mtosi_jms.tables.writer import sample
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -207,7 +207,7 @@ def run_diff(
     sides = ((options.old, options.old_at), (options.new, options.new_at))
     before, after = (Snapshot(path, allow_empty=options.allow_empty, at=at) for path, at in sides)
     names = _types(before, after, options.object_types)
-    job = Job("diff", options.out, _TABLES, progress, format=options.format, where=options.where)
+    job = SparkJob("diff", options.out, _TABLES, progress, format=options.format, where=options.where)
     types: dict[str, dict[str, int]] = {}
     attributes: dict[str, dict[str, int]] = {}
     notes: list[ColumnNote] = []

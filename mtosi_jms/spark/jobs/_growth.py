@@ -24,10 +24,10 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from mtosi_jms.errors import SpoolError, SpoolInUseError
 from mtosi_jms.inventory import ALL, MESSAGE, OBJECT_TYPES, class_for, label_of
 from mtosi_jms.spark._listing import Listing
-from mtosi_jms.spark._writing import count_rows, write_parquet
+from mtosi_jms.spark._writing import write_parquet
 from mtosi_jms.spark.jobs._checkpoint import Checkpoint, Closing, Table, check_unchanged
 from mtosi_jms.spark.jobs._events import GONE, REJECTED, event_batches, event_rows, event_schema
-from mtosi_jms.spark.jobs._lake import PARQUET, PREFIX, Lake
+from mtosi_jms.spark.jobs._lake import Lake
 from mtosi_jms.spark.jobs._landed import LocalFiles, landed_by
 from mtosi_jms.spark.jobs._merge import BEFORE, DIFFERS, FACTS, REMOVED, News, TableMerge, changed_columns_of
 from mtosi_jms.spark.jobs._scans import (
@@ -41,15 +41,17 @@ from mtosi_jms.spark.jobs._scans import (
     scan_objects,
     scan_rows,
 )
-from mtosi_jms.spark.jobs._swap import REPORT, Staging
-from mtosi_jms.spark.jobs._tables import Written, few_bytes, type_columns
+from mtosi_jms.spark.jobs._tables import few_bytes, type_columns
 from mtosi_jms.tables.columns import full_schema, own_columns, row_schema
 from mtosi_jms.tables.envelope import NOTIFICATION, RESPONSE
 from mtosi_jms.tables.files import Reject, split_member
+from mtosi_jms.tables.formats import PARQUET, PREFIX
 from mtosi_jms.tables.landing import Plan
 from mtosi_jms.tables.options import Mode, OnIncomplete, SourceOptions, Verify
 from mtosi_jms.tables.reader import reader_for
 from mtosi_jms.tables.sequences import time_of
+from mtosi_jms.tables.swap import REPORT, Staging
+from mtosi_jms.tables.writer import Written, count_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -1,170 +1,38 @@
-"""The job behind `mtosi-jms ingest`: it makes Parquet tables by object type from a landing, with a report.
-
-    OUT/objectType=ME/*.parquet      typed columns of ME, and so on: one folder for each object type
-    OUT/_report/summary.json         what `--json` prints
-    OUT/_report/ledger.jsonl         one line for each sequence
-    OUT/_report/rejects.jsonl        one line for each rejected file
-    OUT/_report/report.html
+"""`mtosi-jms ingest` by Spark: `mtosi_jms.tables.ingest` says what it makes.
 
 For tables of Delta or Iceberg, Spark commits a table instead of writing Parquet files. With `write` merge or append the
 job adds to its tables instead of replacing them: see `_growth`.
-
-With the object type ALL, each type that has rows gets a folder. Types that are named get one even without rows.
-
-Each file is parsed once. A single object type is written as it is read. Several types are read together, each into a
-struct column of its own, and Spark then splits them into tables. Everything is made in a staging folder and moved into
-place at the end, so a job that fails leaves an earlier result unchanged.
-
-Planning reads heads and ends of files only. If reading then finds a file that is damaged in the middle, the landing is
-planned again with every file read to its end, and the tables are made again, so that `complete` is right in all rows.
 """
 
 from __future__ import annotations
 
-import datetime as dt
-import json
-import os
-import shlex
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Final
 
-from mtosi_jms.binding.profile import FirstBatch
-from mtosi_jms.compression import scheme_of
 from mtosi_jms.errors import ConfigError, MtosiError
-from mtosi_jms.inventory import ALL, MESSAGE, class_for, load_stubs
-from mtosi_jms.report import Fact, RejectLine, Report, SequenceLine, Table, duration, number
-from mtosi_jms.spark._engine import EngineListing, EnginePlan
+from mtosi_jms.spark._engine import EngineListing
 from mtosi_jms.spark._listing import LocalListing
 from mtosi_jms.spark._session import check_java
-from mtosi_jms.spark.jobs._checkpoint import CHECKPOINT
 from mtosi_jms.spark.jobs._growth import FEW, READ, Growth
-from mtosi_jms.spark.jobs._job import Job, JobOptions, JobResult, interpreted
-from mtosi_jms.spark.jobs._lake import PARQUET, Lake, check_format, jar_errors, session_settings, submit_line
+from mtosi_jms.spark.jobs._job import SparkJob, interpreted
+from mtosi_jms.spark.jobs._lake import Lake, jar_errors, session_settings, submit_line
 from mtosi_jms.spark.jobs._landed import Planner, check_readable, for_engine, is_local
 from mtosi_jms.spark.jobs._merge import APPEND, MERGE
-from mtosi_jms.spark.jobs._page import reading
-from mtosi_jms.spark.jobs._progress import Progress
-from mtosi_jms.spark.jobs._swap import REPORT, Staging
-from mtosi_jms.spark.jobs._tables import TableWriter, Written
-from mtosi_jms.tables.columns import LEDGER, values_of
-from mtosi_jms.tables.files import Reject
+from mtosi_jms.spark.jobs._tables import SparkTableWriter
+from mtosi_jms.tables.formats import PARQUET, check_format
+from mtosi_jms.tables.ingest import REPLACE, TABLES, Ingest, IngestOptions, IngestResult, check_replaces, source_options
+from mtosi_jms.tables.job import Progress
 from mtosi_jms.tables.landing import Plan
-from mtosi_jms.tables.options import Mode, OnIncomplete, SourceOptions, Verify
-from mtosi_jms.tables.sequences import ReplySequence, check_complete, time_text
+from mtosi_jms.tables.options import Mode, SourceOptions
+from mtosi_jms.tables.swap import Staging
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_TABLES: Final = ("objectType=*",)
 _PLAN: Final = "plan"
 _LISTED: Final = "listed"
-_REPLACE: Final = "replace"
-WRITES: Final = (_REPLACE, MERGE, APPEND)
-_SYNONYMS: Final = {"mark": "warn", "wait": "filter"}
-P = TypeVar("P", bound=Plan | EnginePlan)
-
-
-@dataclass(frozen=True, kw_only=True)
-class IngestOptions(JobOptions):
-    """What to ingest, and how.
-
-    Attributes:
-        landing: a spool, a folder of envelopes, a file or a glob.
-        object_type: as the option `objectType` of the source; ALL for every type that occurs. MESSAGE is not allowed.
-        mode: as the option of the source; FAILFAST raises before anything is written.
-        on_incomplete: as the option of the source; fail raises before anything is written. `mark` is a synonym of warn,
-            and `wait` of filter. With `write` merge or append, responses that wait are written once their sequence is
-            complete.
-        stubs: generated packages, joined by commas.
-        bulk_files: folders with the files that replies of BulkResponse may name (C18, experimental).
-        table: prefix of the names of tables in a catalog of the session: `TABLE_me` and so on. By default the tables
-            are below `out`. The report and the checkpoint are always below `out`.
-        write: replace: make the tables anew; merge: keep the last state of each object; append: keep its history.
-        since_last: with merge or append: read only what is new since the last ingest.
-        snapshot: with merge or append: close objects that a complete answer does not have.
-        first_batch: as the option `firstBatch` of the source: "auto", 0 or 1.
-    """
-
-    landing: str | Path
-    object_type: str = "ME"
-    mode: str = "PERMISSIVE"
-    on_incomplete: str = "warn"
-    stubs: str = ""
-    bulk_files: tuple[str, ...] = ()
-    table: str = ""
-    write: str = _REPLACE
-    since_last: bool = False
-    snapshot: bool = False
-    first_batch: FirstBatch = "auto"
-
-
-@dataclass(frozen=True, kw_only=True)
-class IngestResult(JobResult):
-    """The result of an ingest.
-
-    Attributes:
-        rows: number of rows by object type.
-        sequences: the ledger.
-        rejected: rejected files, with reasons.
-        unfollowed: replies of BulkResponse whose files were not read.
-        messages: number of messages by kind, duplicates included.
-        copies: number of rows that were left out, because another row of the same sequence has the object, by object
-            type. Each batch of an answer repeats the objects around those in it.
-        differing: how many of these copies have other attributes than the row that stays.
-        vendors: number of objects by manufacturer, for the most frequent manufacturers.
-        changed: with merge or append: number of rows that were added, got other content or were removed, by object
-            type. A row that only gets a later time is not counted.
-        added: with merge or append: columns that the tables did not have before, by object type.
-        unnamed: with merge or append: number of objects without a name, which are left out.
-        foreign: with merge or append: object types whose tables were changed since the last ingest, but not by an
-            ingest that finished.
-        waiting: with merge or append: number of responses that wait for the rest of their sequences.
-        stuck: how many of them wait for ever, because their sequences have batches in conflict or a fault.
-        submit: the options that spark-submit needs for the format.
-        samples: the first rows of each table, for the page.
-    """
-
-    rows: dict[str, int]
-    sequences: tuple[ReplySequence, ...]
-    rejected: tuple[Reject, ...]
-    unfollowed: tuple[Reject, ...] = ()
-    messages: dict[str, int]
-    vendors: dict[str, int]
-    copies: dict[str, int] = field(default_factory=dict)
-    differing: dict[str, int] = field(default_factory=dict)
-    changed: dict[str, int] = field(default_factory=dict)
-    added: dict[str, list[str]] = field(default_factory=dict)
-    unnamed: int = 0
-    foreign: list[str] = field(default_factory=list)
-    waiting: int = 0
-    stuck: int = 0
-    submit: str = ""
-    samples: tuple[Table, ...] = ()
-
-    @property
-    def complete(self) -> bool:
-        """Whether all sequences are complete."""
-        return all(found.complete for found in self.sequences)
-
-    def summary(self) -> dict[str, Any]:
-        """The JSON document of the command."""
-        document = super().summary()
-        del document["vendors"], document["samples"]
-        return {**document, "sequences": [_sequence_json(found) for found in self.sequences]}
-
-
-def _sequence_json(found: ReplySequence) -> dict[str, Any]:
-    line = _ledger_line(found)
-    del line["received"]
-    line |= {"source_file": found.source, "conflicts": list(found.conflicts)}
-    return {"file" if name == "source_file" else name: value for name, value in line.items()}
-
-
-def _ledger_line(found: ReplySequence) -> dict[str, Any]:
-    times = {"first_time": time_text(found.first_time), "last_time": time_text(found.last_time)}
-    return {**values_of(LEDGER, found), **times}
+WRITES: Final = (REPLACE, MERGE, APPEND)
 
 
 def run_ingest(
@@ -179,11 +47,13 @@ def run_ingest(
     """
     from mtosi_jms.spark._session import pyspark_version
 
-    source = _source_options(options)
-    job = Job("ingest", options.out, _TABLES, progress, lake=options.format != PARQUET, where=options.where)
+    source = source_options(options)
+    job = SparkJob("ingest", options.out, TABLES, progress, lake=options.format != PARQUET, where=options.where)
     check_format(options.format, job.out, options.table)
     growth = _growth(options, source, job.out)
-    ingest = _Ingest(job, options, source, growth)
+    is_new = growth is None or not growth.checkpoint.exists
+    planner = Planner() if growth is None else growth.plan
+    ingest = _Ingest(job, options, source, planner, check_readable if is_new else None)
     if growth is None:
         by_engine = for_engine(source)
     else:
@@ -209,13 +79,10 @@ def run_ingest(
         if growth is not None and isinstance(plan, Plan):
             result = ingest.grow(plan, staged, lake, growth)
         else:
-            result = ingest.replace(plan, staged, lake)
+            writer = SparkTableWriter(active, source, staged.folder, options.where)
+            result = ingest.commit(ingest.replace(plan, writer), staged, lake)
         result = replace(result, submit=_submit(options.format, active.version))
-        _report(result, staged)
-        page = replace(
-            report_of(result, str(options.landing)), links=_links(result, options), steps=_steps(result, options)
-        )
-        job.finish(staged, result, page, ingest.tables)
+        ingest.finish(result, staged, ingest.tables)
     return result
 
 
@@ -223,18 +90,12 @@ def _growth(options: IngestOptions, source: SourceOptions, out: Path) -> Growth 
     """Return the part of the job that merges or appends; None if the tables are replaced."""
     if options.write not in WRITES:
         raise ConfigError(f"write is {options.write!r}; there are {', '.join(WRITES)}")
-    if options.write == _REPLACE:
-        if options.since_last or options.snapshot:
-            given = "since_last (--since-last)" if options.since_last else "snapshot (--snapshot)"
-            raise ConfigError(
-                f"{given} goes with write (--write) {MERGE} or {APPEND}: {_REPLACE} reads everything again"
-            )
-        if (out / REPORT / CHECKPOINT).exists():
-            raise ConfigError(f"{out} holds tables that grow, with a checkpoint: write {_REPLACE} into another folder")
+    if options.write == REPLACE:
+        check_replaces(options, out)
         return None
     if options.where:
         raise ConfigError(
-            f"where (--where) goes with write {_REPLACE}: rows left out of a table that grows would be stale"
+            f"where (--where) goes with write {REPLACE}: rows left out of a table that grows would be stale"
         )
     identity = {"format": options.format, "table": options.table}
     return Growth(source, out, identity, since_last=options.since_last, snapshot=options.snapshot, write=options.write)
@@ -247,57 +108,11 @@ def _submit(name: str, version: str) -> str:
         return ""  # no jars are pinned for this version of Spark: the session has a jar of the user's choice
 
 
-def _source_options(options: IngestOptions) -> SourceOptions:
-    source = SourceOptions.parse(
-        {
-            "path": str(options.landing),
-            "objectType": options.object_type,
-            "mode": options.mode,
-            "onIncomplete": _SYNONYMS.get(options.on_incomplete, options.on_incomplete),
-            "stubs": options.stubs,
-            "firstBatch": str(options.first_batch),
-            "bulkFiles": json.dumps([str(folder) for folder in options.bulk_files]),
-        }
-    )
-    if source.object_types == (MESSAGE,):
-        raise ConfigError("ingest makes tables of objects; read messages with the source's objectType MESSAGE")
-    load_stubs(source.stubs)
-    for name in source.object_types:
-        if name != ALL:
-            class_for(name)
-    return source
+class _Ingest(Ingest):
+    """An ingest that Spark may do."""
 
-
-class _Ingest:
-    """Plans a landing and makes its tables; shows paths as the user would write them."""
-
-    def __init__(self, job: Job, options: IngestOptions, source: SourceOptions, growth: Growth | None) -> None:
-        self.tables: tuple[str, ...] | None = None
-        self._job = job
-        self._check = not options.allow_empty and (growth is None or not growth.checkpoint.exists)
-        self._planner: Callable[[SourceOptions], Plan | EnginePlan] = Planner() if growth is None else growth.plan
-        self._landing = str(options.landing)
-        self._source = source
-        self._where = options.where
-
-    def plan(self, source: SourceOptions, planner: Planner | None = None) -> Plan | EnginePlan:
-        """Plan the landing; with FAILFAST, where a single reject decides, read every file to its end.
-
-        Args:
-            source: of the landing.
-            planner: plans it now, and later if it has to be planned again; by default the present planner.
-        """
-        self._planner = planner or self._planner
-        with self._job.stage("plan"):
-            plan = self._planner(replace(source, verify=Verify.FULL) if source.mode is Mode.FAILFAST else source)
-        if plan.rejects and source.mode is Mode.FAILFAST:
-            raise MtosiError("\n".join(str(self.shown(reject)) for reject in plan.rejects))
-        if source.on_incomplete is OnIncomplete.FAIL:
-            check_complete(self._sequences(plan))
-        if self._check:
-            check_readable(plan, source, self.shown)
-            self._check = False
-        return plan
+    tables: tuple[str, ...] | None = None
+    """The tables that are replaced; None for all."""
 
     def nothing(self, growth: Growth) -> IngestResult:
         """Return the result of an ingest without news, which changes nothing."""
@@ -306,22 +121,22 @@ class _Ingest:
         facts = {"rows": nothing, "sequences": (), "rejected": (), "messages": nothing, "vendors": nothing}
         return IngestResult(**facts, waiting=before.waiting, stuck=before.stuck, **self._job.facts)  # type: ignore[arg-type]
 
-    def replace(self, plan: Plan | EnginePlan, staged: Staging, lake: Lake) -> IngestResult:
-        """Make the tables, which replace those of an earlier ingest."""
-        plan, written, seen = self._read(plan, TableWriter(lake.spark, self._source, staged.folder, self._where))
-        if lake.format != PARQUET:
-            with self._job.stage("commit"):
-                labels = lake.all_labels(staged.folder, self._source.object_types)
-                there = lake.labels(self._source.object_types)
-                staged.begin_commits(len(labels), lake.folders(set(labels) - set(there)))
-                lake.replace_all(staged.folder, self._source.object_types)
-        return self._result(plan, written, seen)
+    def commit(self, result: IngestResult, staged: Staging, lake: Lake) -> IngestResult:
+        """Let Spark commit the tables that were made, if they are of Delta or Iceberg."""
+        if lake.format == PARQUET:
+            return result
+        with self._job.stage("commit"):
+            labels = lake.all_labels(staged.folder, self._source.object_types)
+            there = lake.labels(self._source.object_types)
+            staged.begin_commits(len(labels), lake.folders(set(labels) - set(there)))
+            lake.replace_all(staged.folder, self._source.object_types)
+        return replace(result, **self._job.facts)
 
     def grow(self, plan: Plan, staged: Staging, lake: Lake, growth: Growth) -> IngestResult:
         """Make tables of the news, and merge them into the existing tables."""
         folder = staged.folder / READ
         folder.mkdir()
-        plan, written, seen = self._read(plan, TableWriter(lake.spark, self._source, folder, here=True))
+        plan, written, seen = self._read(plan, SparkTableWriter(lake.spark, self._source, folder, here=True))
         few = sum(written.rows.values()) < FEW
         with self._job.stage("merge"), interpreted(lake.spark, few):
             grown = growth.merge(lake.spark, lake, self._source, plan, written, staged)
@@ -342,160 +157,3 @@ class _Ingest:
             "foreign": list(grown.foreign),
         }
         return replace(result, waiting=after.waiting, stuck=after.stuck, **facts)  # type: ignore[arg-type]
-
-    def _read(self, plan: P, writer: TableWriter) -> tuple[P, Written, dict[str, Any]]:
-        """Make the tables and the samples for the page; if the plan was wrong, plan again with every file verified."""
-        with self._job.stage("read and write"):
-            written = writer.write(plan)
-        if written is None:
-            plan = cast("P", self.plan(replace(self._source, verify=Verify.FULL)))  # the same planner
-            with self._job.stage("read and write"):
-                written = writer.write(plan)
-        if written is None:
-            raise MtosiError(f"{self._landing}: files change while they are read")
-        with self._job.stage("count"):
-            seen = {"vendors": writer.vendors(written.rows), "samples": writer.samples(written.rows)}
-            return plan, written, seen
-
-    def _result(self, plan: Plan | EnginePlan, written: Written, seen: dict[str, Any]) -> IngestResult:
-        rejects = sorted((*plan.rejects, *written.rejects), key=lambda reject: reject.file)
-        return IngestResult(
-            rows=written.rows,
-            copies={name: found.rows for name, found in written.copies.items()},
-            differing={name: found.differing for name, found in written.copies.items() if found.differing},
-            sequences=self._sequences(plan),
-            rejected=tuple(map(self.shown, rejects)),
-            unfollowed=tuple(map(self.shown, plan.unfollowed)),
-            messages=plan.counts,
-            **seen,
-            **self._job.facts,
-        )
-
-    def shown(self, reject: Reject) -> Reject:
-        """Return a reject with its path as the user would write it."""
-        return replace(reject, file=self._path(reject.file))
-
-    def _sequences(self, plan: Plan | EnginePlan) -> tuple[ReplySequence, ...]:
-        return tuple(
-            found if found.source is None else replace(found, source=self._path(found.source))
-            for found in plan.sequences
-        )
-
-    def _path(self, path: str) -> str:
-        """Return a path as the user would write it: relative if the path of the landing is relative."""
-        absolute = Path(self._landing).is_absolute() or scheme_of(self._landing)
-        return path if absolute else os.path.relpath(path)
-
-
-def _report(result: IngestResult, staged: Staging) -> None:
-    staged.report("ledger.jsonl", _lines(_ledger_line(found) for found in result.sequences))
-    staged.report("rejects.jsonl", _lines(asdict(reject) for reject in result.rejected))
-
-
-def _lines(rows: Iterable[Mapping[str, Any]]) -> str:
-    return "".join(json.dumps(row) + "\n" for row in rows)
-
-
-def report_of(result: IngestResult, landing: str, made: dt.datetime | None = None) -> Report:
-    """Return the page of an ingest; its heading shows `landing` and `made` (in UTC)."""
-    return Report(
-        title="MTOSI inventory",
-        subtitle=f"{landing} to {result.out}",
-        made=made,
-        facts=_facts(result),
-        charts={
-            "Objects by type": result.rows,
-            "Objects by manufacturer": result.vendors,
-            "Rows changed": result.changed,
-        },
-        tables=result.samples,
-        sequences=[_sequence_line(found) for found in result.sequences],
-        rejects=[RejectLine(reject.file, reject.line, reject.reason) for reject in result.rejected],
-        seconds=result.stages,
-        notes=_notes(result),
-    )
-
-
-def _links(result: IngestResult, options: IngestOptions) -> dict[str, str]:
-    """Files beside the page."""
-    tables = {f"the table of {name}": f"../objectType={name}/" for name in result.rows if not options.table}
-    ledger = {"the ledger, one sequence a line": "ledger.jsonl", "rejected files, one a line": "rejects.jsonl"}
-    return {**tables, **ledger}
-
-
-def _steps(result: IngestResult, options: IngestOptions) -> dict[str, str]:
-    """Return suggestions what to do next with the tables; none for tables of a catalog."""
-    if not result.rows or options.table:
-        return {}
-    out = shlex.quote(str(result.out))
-    place = f"{result.out}/objectType={next(iter(result.rows))}"
-    return {
-        "Draw the network": f"mtosi-jms topology {out} --out {shlex.quote(f'{result.out}-topology')}",
-        "Compare with the tables of another day": f"mtosi-jms diff BEFORE {out}",
-        "Read a table": reading(options.format, place),
-    }
-
-
-def _facts(result: IngestResult) -> list[Fact]:
-    """The numbers at the top of the page."""
-    whole = sum(found.complete for found in result.sequences)
-    return [
-        Fact("rows", number(sum(result.rows.values()))),
-        Fact("messages", number(sum(result.messages.values()))),
-        Fact("sequences complete", f"{whole} of {len(result.sequences)}", "good" if result.complete else "bad"),
-        Fact("duplicates left out", number(sum(found.duplicates for found in result.sequences))),
-        Fact("rejected", number(len(result.rejected)), "bad" if result.rejected else "plain"),
-        Fact("objects a second", _rate(result)),
-        Fact("time", duration(result.seconds)),
-    ]
-
-
-def _rate(result: IngestResult) -> str:
-    """Return rows per second of reading and writing, without the start of Spark."""
-    spent = result.stages.get("read and write", 0.0)
-    return number(sum(result.rows.values()) / spent) if spent else "unknown"
-
-
-def _sequence_line(found: ReplySequence) -> SequenceLine:
-    """A sequence as a line of the page's ledger."""
-    return SequenceLine(
-        name=found.correlation_id if found.correlation_id is not None else found.source or "",
-        batches=found.batches,
-        expected=found.expected,
-        missing=found.missing,
-        missing_count=found.missing_count,
-        duplicates=found.duplicates,
-        conflicts=len(found.conflicts),
-        complete=found.complete,
-        first_time=time_text(found.first_time) or "",
-        last_time=time_text(found.last_time) or "",
-    )
-
-
-def _notes(result: IngestResult) -> list[str]:
-    notes: list[str] = []
-    others = {kind: count for kind, count in result.messages.items() if kind != "response"}
-    if others:
-        listed = ", ".join(f"{number(count)} {kind}s" for kind, count in sorted(others.items()))
-        notes.append(f"Besides responses there were {listed}; they hold no rows.")
-    if result.unfollowed:
-        notes.append(f"{number(len(result.unfollowed))} replies name files that were not read: see summary.json.")
-    for name, columns in result.added.items():
-        notes.append(f"New columns of {name}, of a newer release: {', '.join(columns)}.")
-    if result.foreign:
-        notes.append(f"Something else has changed tables since the last ingest: {', '.join(result.foreign)}.")
-    if result.unnamed:
-        notes.append(f"{number(result.unnamed)} objects without a name were left out.")
-    if result.waiting:
-        notes.append(f"{number(result.waiting)} responses wait for the rest of their sequences.")
-    if result.stuck:
-        notes.append(f"{number(result.stuck)} of them wait for ever: batches are in conflict, or a fault came.")
-    if result.copies:
-        listed = ", ".join(f"{number(count)} of {name}" for name, count in result.copies.items())
-        notes.append(f"Rows left out because their sequence has the object already: {listed}.")
-    if result.differing:
-        listed = ", ".join(f"{number(count)} of {name}" for name, count in result.differing.items())
-        notes.append(f"Of these rows, some have other attributes than the row that stays: {listed}.")
-    if any(found.conflicts for found in result.sequences):
-        notes.append("Some batch numbers arrived with different contents: their sequences are not complete.")
-    return notes

@@ -1,30 +1,23 @@
-"""What the jobs have in common: checks of the output folder, stages, a session, errors of Spark, and the result.
-
-Each job owns some folders of tables below its `out`, and a summary and an HTML page in `out/_report/`. If `out` has
-such tables but no summary of the job, something else made them, and the job refuses the folder.
-"""
+"""What the jobs of Spark have in common: a session, its errors, and tables in the formats of the job."""
 
 from __future__ import annotations
 
-import datetime as dt
 import logging
 import re
 import shutil
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as f
 
 from mtosi_jms.errors import ConfigError, MtosiError
-from mtosi_jms.report import Report, render
+from mtosi_jms.report import Report
 from mtosi_jms.spark._writing import write_parquet
-from mtosi_jms.spark.jobs._progress import Progress, watching
-from mtosi_jms.spark.jobs._swap import REPORT, Staging, recover, staging
-from mtosi_jms.tables.files import folder_here
+from mtosi_jms.spark.jobs._progress import watching
+from mtosi_jms.tables.job import Job, JobResult, Progress
+from mtosi_jms.tables.swap import Staging, staging
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -35,57 +28,6 @@ CSV: Final = "csv"
 FORMATS: Final = (PARQUET, JSON, CSV)
 _ERROR_LOGGERS: Final = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 _INTERPRETED: Final = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
-
-
-@dataclass(frozen=True, kw_only=True)
-class JobOptions:
-    """The options of all jobs; each job adds its own.
-
-    Attributes:
-        out: folder for the result, on a file system of this machine; made if it does not exist. An earlier result of
-            the same job there is replaced.
-        cores: number of processors for a session that the job makes; by default all.
-        allow_empty: whether an empty input makes empty tables; by default it is an error.
-        format: of the tables: parquet, delta or iceberg for an ingest, and parquet, json or csv for the other jobs.
-        where: a condition in Spark SQL that selects the rows to write; empty for all rows.
-        conf: further settings of Spark for a session that the job makes, for example jars and catalogs.
-    """
-
-    out: str | Path
-    cores: int | None = None
-    allow_empty: bool = False
-    format: str = "parquet"
-    where: str = ""
-    conf: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, kw_only=True)
-class JobResult:
-    """The result of a job; each job adds its own numbers.
-
-    Attributes:
-        stages: seconds by stage.
-        seconds: duration of the job.
-        out: the folder of the result.
-        where: the condition that selected the rows; empty for all rows.
-    """
-
-    stages: dict[str, float]
-    seconds: float
-    out: Path
-    where: str = ""
-
-    def summary(self) -> dict[str, Any]:
-        """The JSON document of the command."""
-        shared = {field.name for field in fields(JobResult)}
-        values = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in shared}
-        own = {
-            name: [asdict(item) for item in value] if isinstance(value, tuple) else value
-            for name, value in values.items()
-        }
-        stages = {name: round(value, 3) for name, value in self.stages.items()}
-        condition = {"where": self.where} if self.where else {}
-        return {**own, **condition, "seconds": round(self.seconds, 3), "stages": stages, "out": str(self.out)}
 
 
 @contextmanager
@@ -104,12 +46,8 @@ def interpreted(spark: SparkSession, few: bool) -> Iterator[None]:
                 spark.conf.set(name, value)
 
 
-class Job:
-    """One run of a job.
-
-    Attributes:
-        out: folder for the result.
-    """
+class SparkJob(Job):
+    """One run of a job that uses Spark; arguments as for `Job`, and the `format` of the tables that `write` makes."""
 
     def __init__(
         self,
@@ -122,60 +60,11 @@ class Job:
         format: str = PARQUET,
         where: str = "",
     ) -> None:
-        """Check that the job may write its result into `out`.
-
-        Args:
-            name: of the job; its summary is `_report/NAME.json`, or `_report/summary.json` for an ingest.
-            out: the folder; it need not exist.
-            tables: glob patterns of the folders of tables that the job makes.
-            progress: called when a stage begins and when Spark has finished tasks.
-            lake: whether Spark commits the tables (Delta or Iceberg).
-            format: of the tables that `write` makes.
-            where: the condition that selects the rows that `write` writes.
-
-        Raises:
-            ConfigError: the format is unknown, `out` is not on a file system of this machine, or it has tables
-                that this job did not make.
-        """
         if not lake and format not in FORMATS:
             raise ConfigError(f"format is {format!r}; there are {', '.join(FORMATS)}")
-        self.out = folder_here(out, "the folder for the result")
-        ingest = name == "ingest"
-        self._summary, self._page = ("summary.json", "report.html") if ingest else (f"{name}.json", f"{name}.html")
-        self._tables = tables
-        self._lake = lake
+        super().__init__(name, out, tables, progress, lake=lake, where=where)
         self._format = format
-        self._where = where
         self._written: list[tuple[DataFrame, Path]] = []
-        self._progress = progress
-        self._stage = ""
-        self._started = time.perf_counter()
-        self._stages: dict[str, float] = {}
-        interrupted = recover(self.out, lake=lake)
-        foreign = [pattern for pattern in tables if list(self.out.glob(pattern))]
-        if foreign and not interrupted and not (self.out / REPORT / self._summary).is_file():
-            shown = foreign[0].replace("*", "...")
-            raise ConfigError(f"{out} holds {shown} folders that no {name} of ours made: choose another folder")
-
-    @contextmanager
-    def stage(self, name: str) -> Iterator[None]:
-        """Measure the time of the block as that of a stage."""
-        self._stage = name
-        if self._progress is not None:
-            self._progress(name, 0, 0)
-        started = time.perf_counter()
-        yield
-        self._stages[name] = self._stages.get(name, 0.0) + time.perf_counter() - started
-
-    @property
-    def facts(self) -> dict[str, Any]:
-        """The values for the fields of `JobResult`, at this moment."""
-        return {
-            "stages": self._stages,
-            "seconds": time.perf_counter() - self._started,
-            "out": self.out,
-            "where": self._where,
-        }
 
     @contextmanager
     def working(
@@ -216,25 +105,11 @@ class Job:
         return written
 
     def finish(self, staged: Staging, result: JobResult, page: Report, tables: Sequence[str] | None = None) -> None:
-        """Write the summary and the page, and replace the earlier result by what the job made.
-
-        Args:
-            staged: the staging folder with the tables.
-            result: of the job.
-            page: content of the page; its time, the times of stages and a link to the summary are added.
-            tables: patterns of the tables that are replaced, by default all tables of the job; others stay.
-        """
+        """Write the tables in the format of the job, then the report, and replace the earlier result."""
         if self._format in (JSON, CSV):
             for written, folder in self._written:
                 _convert(written, folder, self._format)
-        staged.report_json(self._summary, result.summary())
-        links = {**page.links, "the summary as JSON": self._summary}
-        notes = [f"Only rows where {result.where} are in the tables."] if result.where else []
-        page = replace(
-            page, made=dt.datetime.now(dt.UTC), seconds=result.stages, links=links, notes=[*notes, *page.notes]
-        )
-        staged.report(self._page, render(page))
-        staged.swap(() if self._lake else self._tables if tables is None else tables)
+        super().finish(staged, result, page, tables)
 
 
 @contextmanager

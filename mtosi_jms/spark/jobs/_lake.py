@@ -18,18 +18,12 @@ from mtosi_jms.compression import decompress
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.inventory import ALL, OBJECT_TYPES, class_for, label_of
 from mtosi_jms.jars import fetch, pins
+from mtosi_jms.tables.formats import DELTA, FOLDERS, ICEBERG, PARQUET, PREFIX, format_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-PARQUET: Final = "parquet"
-DELTA: Final = "delta"
-ICEBERG: Final = "iceberg"
-FORMATS: Final = (PARQUET, DELTA, ICEBERG)
-PREFIX: Final = "objectType="
-
 _CLASSES: Final = {DELTA: "io.delta.sql.DeltaSparkSessionExtension", ICEBERG: "org.apache.iceberg.spark.SparkCatalog"}
-_FOLDERS: Final = {DELTA: "_delta_log", ICEBERG: "metadata"}
 _NAMES: Final = {DELTA: "Delta Lake", ICEBERG: "Iceberg"}
 _SETTINGS: Final[Mapping[str, Mapping[str, str]]] = {
     PARQUET: {},
@@ -48,35 +42,6 @@ _LINKAGE: Final = re.compile(
     r"java\.lang\.(NoSuchMethodError|NoSuchFieldError|NoClassDefFoundError|ClassNotFoundException|AbstractMethodError"
     r"|IncompatibleClassChangeError|VerifyError)\b:?[^\n]*"
 )
-
-
-def format_of(folder: Path) -> str:
-    """Return the format of a table, found by the content of its folder."""
-    return next((name for name, inside in _FOLDERS.items() if (folder / inside).is_dir()), PARQUET)
-
-
-def is_committed(folder: Path) -> bool:
-    """Whether a table of Delta or Iceberg has any version."""
-    logs = ((folder / _FOLDERS[DELTA]).glob("[0-9]*"), (folder / _FOLDERS[ICEBERG]).glob("v*.metadata.json"))
-    return any(True for log in logs for _ in log)
-
-
-def check_format(name: str, out: Path, table: str = "") -> None:
-    """Check that the job can write tables in a format.
-
-    Raises:
-        ConfigError: the format is unknown, `out` has tables of another format, `table` is not a name, or it is given
-            with Parquet.
-    """
-    if name not in FORMATS:
-        raise ConfigError(f"format is {name!r}; there are {', '.join(FORMATS)}")
-    if table and name == PARQUET:
-        raise ConfigError(f"tables of a catalog are of the format {DELTA} or {ICEBERG}, not {PARQUET}")
-    if table and not re.fullmatch(r"\w+(\.\w+)*", table):
-        raise ConfigError(f"table is {table!r}; give a name such as lake.network.inventory")
-    others = {format_of(folder) for folder in out.glob(f"{PREFIX}*")} - {name}
-    if others:
-        raise ConfigError(f"{out} holds tables of the format {others.pop()}: choose it, or another folder")
 
 
 def package_of(name: str, version: str) -> str:
@@ -322,14 +287,14 @@ class Lake:
 
 def _delta_version(table: Path) -> int:
     """Return the last version of a Delta table below OUT from the names of its log files; Spark would need a job."""
-    return max(int(path.stem) for path in (table / _FOLDERS[DELTA]).glob("*.json") if path.stem.isdecimal())
+    return max(int(path.stem) for path in (table / FOLDERS[DELTA]).glob("*.json") if path.stem.isdecimal())
 
 
 def _iceberg_snapshot(table: Path, key: str) -> str:
     """Return a field of the current snapshot of an Iceberg table below OUT; empty if it has no snapshot."""
     found = {
         int(match[1]): path
-        for path in (table / _FOLDERS[ICEBERG]).glob("v*.metadata.json")
+        for path in (table / FOLDERS[ICEBERG]).glob("v*.metadata.json")
         if (match := re.fullmatch(r"v(\d+)(\.gz)?\.metadata\.json", path.name))
     }
     with found[max(found)].open("rb") as file:

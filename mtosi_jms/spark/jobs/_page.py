@@ -1,65 +1,20 @@
-"""What the pages of the jobs show of their tables: the first rows, and the network as a graph."""
+"""The network as a graph, for the page of a topology."""
 
 from __future__ import annotations
 
-import datetime as dt
-import json
 from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
 
-import pyarrow.dataset as ds
 from pyspark.sql import functions as f
 
-from mtosi_jms.report import GRAPH_NODES, Graph, GraphEdge, GraphNode, Table
+from mtosi_jms.report import GRAPH_NODES, Graph, GraphEdge, GraphNode
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Row
 
-SAMPLE: Final = 5
-"""The number of rows of a table that a page shows."""
-_CELL: Final = 80
 _ELEMENT: Final = "^(?:[^/]*/)*?ME=[^/]*"
 _DOMAIN: Final = "^[^/]*"
-
-
-def sample(title: str, folder: Path, columns: Sequence[str]) -> Table:
-    """Return the first rows of a written table. Columns that are missing or null in all these rows are left out.
-
-    Args:
-        title: heading.
-        folder: of the Parquet table.
-        columns: the columns to show.
-    """
-    rows = _head(folder, columns)
-    shown = [name for name in columns if any(row.get(name) is not None for row in rows)]
-    return Table(title, shown, [[_cell(row.get(name)) for name in shown] for row in rows] if shown else ())
-
-
-def reading(format: str, place: str) -> str:
-    """Return the Python expression that reads a table of a job with Spark."""
-    header = ".option('header', True)" if format == "csv" else ""
-    return f"spark.read.format({format!r}){header}.load({place!r})"
-
-
-def _head(folder: Path, columns: Sequence[str]) -> list[dict[str, Any]]:
-    for file in sorted(folder.glob("*.parquet")):
-        table = ds.dataset(file, format="parquet")
-        found: list[dict[str, Any]] = table.head(
-            SAMPLE, columns=[name for name in columns if name in table.schema.names]
-        ).to_pylist()
-        if found:
-            return found
-    return []
-
-
-def _cell(value: Any) -> object:
-    """Return a value as a cell: a nested value as JSON, long text shortened."""
-    if value is None or isinstance(value, bool | int | dt.datetime):
-        return value
-    text = value if isinstance(value, str) else json.dumps(value, default=str, ensure_ascii=False)
-    return text if len(text) <= _CELL else f"{text[: _CELL - 1]}…"
 
 
 def network_graph(nodes: DataFrame, edges: DataFrame) -> Graph:

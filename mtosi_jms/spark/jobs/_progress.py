@@ -10,11 +10,6 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-Progress = Callable[[str, int, int], None]
-"""Called with the name of a stage, the number of finished Spark tasks, and the number of tasks known so far.
-
-Both numbers are 0 when the stage begins. Calls may come from another thread.
-"""
 _PAUSE: Final = 0.5
 
 

@@ -15,11 +15,11 @@ import pyarrow.dataset as ds
 from pyarrow import parquet
 
 from mtosi_jms.inventory import class_for, label_of
-from mtosi_jms.spark._writing import count_rows
 from mtosi_jms.spark.jobs._events import GONE, REJECTED
 from mtosi_jms.spark.jobs._merge import BEFORE, DIFFERS, REMOVED
 from mtosi_jms.tables.columns import own_columns
 from mtosi_jms.tables.files import Reject
+from mtosi_jms.tables.writer import count_rows
 
 _GROUP_ROWS: Final = 100_000
 _FORMAT: Final = ds.ParquetFileFormat(read_options=ds.ParquetReadOptions(coerce_int96_timestamp_unit="us"))

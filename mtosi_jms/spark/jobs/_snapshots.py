@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from mtosi_jms.errors import ConfigError, MtosiError, SpoolError
-from mtosi_jms.inventory import OBJECT_TYPES
-from mtosi_jms.spark.jobs._lake import PARQUET, format_of
 from mtosi_jms.spark.jobs._merge import state_of
-from mtosi_jms.spark.jobs._swap import REPORT, recover
 from mtosi_jms.tables.files import folder_here
+from mtosi_jms.tables.formats import PARQUET, format_of
+from mtosi_jms.tables.swap import REPORT, recover
+from mtosi_jms.tables.writer import type_order
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -105,8 +105,3 @@ class Snapshot:
 
 def _is_table(folder: Path) -> bool:
     return folder.is_dir() and (format_of(folder) != PARQUET or any(folder.glob("*.parquet")))
-
-
-def type_order(label: str) -> tuple[int, str]:
-    """Return a sort key of object types: MTOSI's own types first, the others by name."""
-    return (OBJECT_TYPES.index(label), "") if label in OBJECT_TYPES else (len(OBJECT_TYPES), label)

@@ -43,12 +43,14 @@ from pyspark.sql import functions as f
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.report import Fact, Graph, Report, Table, duration, number
 from mtosi_jms.spark.jobs._expressions import last_step, names_in, names_type
-from mtosi_jms.spark.jobs._job import Job, JobOptions, JobResult
+from mtosi_jms.spark.jobs._job import SparkJob
 from mtosi_jms.spark.jobs._merge import state_of
-from mtosi_jms.spark.jobs._page import network_graph, reading, sample
-from mtosi_jms.spark.jobs._progress import Progress
+from mtosi_jms.spark.jobs._page import network_graph
 from mtosi_jms.spark.jobs._snapshots import Snapshot
 from mtosi_jms.tables.columns import own_columns
+from mtosi_jms.tables.ingest import reading
+from mtosi_jms.tables.job import JobOptions, JobResult, Progress
+from mtosi_jms.tables.writer import sample
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -168,7 +170,7 @@ def run_topology(
     The option `where` is a condition on nodes. Only edges with both ends among the written nodes are written.
     """
     held = Snapshot(options.snapshot, allow_empty=options.allow_empty, at=options.at)
-    job = Job("topology", options.out, _TABLES, progress, format=options.format, where=options.where)
+    job = SparkJob("topology", options.out, _TABLES, progress, format=options.format, where=options.where)
     with job.working(spark, options.cores, settings=options.conf) as (staged, active):
         with held.unchanged():
             tables = {name: held.read(active, name) for name in held.tables}

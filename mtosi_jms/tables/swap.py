@@ -37,7 +37,9 @@ from typing import Any, Final
 
 from mtosi_jms.errors import SpoolError, SpoolInUseError
 from mtosi_jms.files import FileLock, sync
-from mtosi_jms.spark.jobs._lake import is_committed
+from mtosi_jms.tables.formats import is_committed
+
+__all__ = ["REPORT", "Staging", "recover", "staging"]
 
 REPORT: Final = "_report"
 _LOCK: Final = "_lock"

@@ -1,0 +1,287 @@
+"""The writer of Parquet tables by object type; it reads the files of a planned landing once, in this process."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import os
+import shutil
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+from pyarrow import parquet
+
+from mtosi_jms.compression import COMPRESSED
+from mtosi_jms.errors import MtosiError, SpoolError
+from mtosi_jms.inventory import ALL, MESSAGE, OBJECT_TYPES, Routes, class_for, is_object, label_of
+from mtosi_jms.report import Table
+from mtosi_jms.tables._copies import Copies, batches, content_columns, leave_out_copies
+from mtosi_jms.tables.checks import unknown_body
+from mtosi_jms.tables.columns import arrow_schema, full_schema, row_schema, shown_names, struct_name
+from mtosi_jms.tables.files import Reject, split_member
+from mtosi_jms.tables.formats import PREFIX
+from mtosi_jms.tables.landing import Plan, PlannedFile, readable
+from mtosi_jms.tables.options import Mode, SourceOptions
+from mtosi_jms.tables.reader import reader_for
+
+__all__ = [
+    "CORRUPT",
+    "SAMPLE",
+    "Copies",
+    "TableWriter",
+    "Written",
+    "column_paths",
+    "content_columns",
+    "count_rows",
+    "leave_out_copies",
+    "sample",
+    "type_order",
+    "weight",
+]
+
+CORRUPT: Final = "_corrupt_record"
+"""The column with the reason of a rejected file, while tables are made."""
+SAMPLE: Final = 5
+"""The number of rows of a table that a page shows."""
+_CELL: Final = 80
+_VENDORS: Final = 50
+_SAMPLED: Final = ("name_text", "user_label", "manufacturer", "product_name", "location", "complete")
+_PART_ROWS: Final = 5_000
+"""So many rows are worth a file of their own, for a task of its own."""
+_PACKED: Final = 16
+"""One byte of a compressed file counts as this many bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """The written tables.
+
+    Attributes:
+        rows: number of rows by object type.
+        rejects: messages in which no stub finds anything.
+        copies: what was left out because its sequence has the object already, by object type.
+    """
+
+    rows: dict[str, int]
+    rejects: tuple[Reject, ...] = ()
+    copies: dict[str, Copies] = field(default_factory=dict)
+
+
+class TableWriter:
+    """Writes the tables of one landing into a folder.
+
+    Args:
+        options: of the landing.
+        folder: for the tables.
+    """
+
+    def __init__(self, options: SourceOptions, folder: Path) -> None:
+        self._options = options
+        self._folder = folder
+        self._files: Sequence[PlannedFile] = ()
+
+    def write(self, plan: Plan) -> Written | None:
+        """Make the tables; None if a file turns out to be damaged, because the plan is then wrong.
+
+        Raises:
+            SpoolError: a file cannot be read, has changed, or the disk is full.
+        """
+        self._files = tuple(file for file in readable(plan, self._options) if self._options.reads(file.kind))
+        return self._write({found.correlation_id for found in plan.sequences if found.conflicts})
+
+    def _write(self, conflicting: set[str | None]) -> Written | None:
+        types, rejects = self._types()
+        if types is None:
+            return None
+        for old in self._folder.glob(f"{PREFIX}*"):
+            shutil.rmtree(old)
+        if not types:
+            return None if self._is_damaged() else Written({}, rejects)
+        if self._fill(types):
+            return None
+        there = [name for name in types if self._table(name).exists()]
+        known = {name for name in conflicting if name is not None}
+        copies = {name: self._leave_out(name, known) for name in there}
+        rows = {name: count_rows(self._table(name)) for name in there}
+        if self._options.object_types == (ALL,):
+            for name in [name for name, count in rows.items() if not count]:
+                shutil.rmtree(self._table(name))
+                del rows[name]
+        return Written(rows, rejects, {name: found for name, found in copies.items() if found.rows})
+
+    def _table(self, name: str) -> Path:
+        return self._folder / f"{PREFIX}{label_of(class_for(name))}"
+
+    def _reading(self, types: Sequence[str]) -> SourceOptions:
+        return replace(self._options, object_types=tuple(types), mode=Mode.PERMISSIVE, corrupt_column=CORRUPT)
+
+    def _types(self) -> tuple[tuple[str, ...] | None, tuple[Reject, ...]]:
+        """Return the object types to write, and rejects of messages in which no stub finds anything.
+
+        The types are None if a file is damaged.
+        """
+        if self._options.object_types != (ALL,):
+            return self._options.object_types, ()
+        routes = Routes(is_object)
+        reachable = {tag: routes.reachable(tag) for tag in self._body_tags()}
+        found = {label_of(table) for tables in reachable.values() for table in tables or ()}
+        unknown = {tag for tag, tables in reachable.items() if tables is None}
+        rejects: list[Reject] = []
+        for row in self._messages(unknown) if unknown else ():
+            if row[CORRUPT] is not None:
+                return None, ()
+            found.update(row["objects"])
+            if not row["objects"]:
+                rejects.append(unknown_body(row["source_file"], row["body_element"] or ""))
+        return tuple(sorted(found, key=type_order)), tuple(rejects)
+
+    # What another engine does in its own way:
+
+    def _body_tags(self) -> set[str]:
+        """The different body elements of the messages."""
+        return {file.body_tag for file in self._files}
+
+    def _messages(self, tags: set[str]) -> Iterable[Any]:
+        """The messages with some body elements: `source_file`, `body_element`, `objects`, and why one is rejected."""
+        options = self._reading((MESSAGE,))
+        wanted = ("source_file", "body_element", "objects", CORRUPT)
+        schema = pa.schema([full_schema(options).field(name) for name in wanted])
+        for batch in reader_for(options, schema).read([file for file in self._files if file.body_tag in tags]):
+            yield from batch.to_pylist(maps_as_pydicts="lossy")
+
+    def _is_damaged(self) -> bool:
+        """Whether a file is damaged; needed if there is no table, because then nothing else reads whole files."""
+        return any(row[CORRUPT] is not None for row in self._messages(self._body_tags()))
+
+    def _leave_out(self, name: str, conflicting: set[str]) -> Copies:
+        return leave_out_copies(self._table(name), row_schema((name,)), conflicting)
+
+    def _fill(self, types: Sequence[str]) -> int:
+        """Write the rows, at most as many files a table as this machine has cores. Return how many files are damaged;
+        with the first one it ends."""
+        options = replace(self._reading(types), batch_rows=min(self._options.batch_rows, _PART_ROWS))
+        cores = os.cpu_count() or 1
+        reader = reader_for(options, full_schema(options))
+        with _disk_errors(self._folder), ExitStack() as stack:
+            writers: dict[tuple[str, int], parquet.ParquetWriter] = {}
+            for name in types if self._options.object_types != (ALL,) else ():
+                writers[name, 0] = stack.enter_context(self._writer(name, 0))
+            for number, batch in enumerate(reader.read(self._files)):
+                if reader.rejected:
+                    break
+                for name, rows in _parted(batch, types):
+                    part = (name, number % cores)
+                    if part not in writers:
+                        writers[part] = stack.enter_context(self._writer(*part))
+                    writers[part].write(rows)
+        return len(reader.rejected)
+
+    def _writer(self, name: str, part: int) -> parquet.ParquetWriter:
+        self._table(name).mkdir(exist_ok=True)
+        return parquet.ParquetWriter(self._table(name) / f"part-{part}.parquet", row_schema((name,)))
+
+    def samples(self, rows: dict[str, int]) -> tuple[Table, ...]:
+        """Return the first rows of each table."""
+        return tuple(sample(f"{name}: the first rows", self._table(name), _SAMPLED) for name in rows)
+
+    def vendors(self, rows: dict[str, int]) -> dict[str, int]:
+        """Return the number of objects by manufacturer, the most frequent manufacturers first."""
+        counts = Counter[str]()
+        for name, number in rows.items():
+            if number and "manufacturer" in row_schema((name,)).names:
+                for batch in batches(self._table(name), ["manufacturer"]):
+                    for found in pc.value_counts(batch.column(0)).to_pylist():
+                        counts[found["values"] or "not given"] += found["counts"]
+        return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:_VENDORS])
+
+
+@contextmanager
+def _disk_errors(folder: Path) -> Iterator[None]:
+    """Turn errors of Arrow and of the system while files are written into a SpoolError."""
+    try:
+        yield
+    except MtosiError:
+        raise
+    except (OSError, pa.ArrowException) as error:
+        raise SpoolError(str(folder), f"cannot be written: {getattr(error, 'strerror', None) or error}") from error
+
+
+def count_rows(folder: Path) -> int:
+    """Return the number of rows of a Parquet table, from the footers of its files."""
+    return sum(parquet.read_metadata(path).num_rows for path in folder.rglob("*.parquet"))
+
+
+def weight(path: str, size: int) -> int:
+    """Return about how many bytes a file has when it is not compressed."""
+    return size * (_PACKED if split_member(path)[0].endswith(COMPRESSED) else 1)
+
+
+def type_order(label: str) -> tuple[int, str]:
+    """Return a sort key of object types: MTOSI's own types first, the others by name."""
+    return (OBJECT_TYPES.index(label), "") if label in OBJECT_TYPES else (len(OBJECT_TYPES), label)
+
+
+def sample(title: str, folder: Path, columns: Sequence[str]) -> Table:
+    """Return the first rows of a written table. Columns that are missing or null in all these rows are left out.
+
+    Args:
+        title: heading.
+        folder: of the Parquet table.
+        columns: the columns to show.
+    """
+    rows = _head(folder, columns)
+    shown = [name for name in columns if any(row.get(name) is not None for row in rows)]
+    return Table(title, shown, [[_cell(row.get(name)) for name in shown] for row in rows] if shown else ())
+
+
+def _head(folder: Path, columns: Sequence[str]) -> list[dict[str, Any]]:
+    for file in sorted(folder.glob("*.parquet")):
+        table = ds.dataset(file, format="parquet")
+        found: list[dict[str, Any]] = table.head(
+            SAMPLE, columns=[name for name in columns if name in table.schema.names]
+        ).to_pylist()
+        if found:
+            return found
+    return []
+
+
+def _cell(value: Any) -> object:
+    """Return a value as a cell: a nested value as JSON, long text shortened."""
+    if value is None or isinstance(value, bool | int | dt.datetime):
+        return value
+    text = value if isinstance(value, str) else json.dumps(value, default=str, ensure_ascii=False)
+    return text if len(text) <= _CELL else f"{text[: _CELL - 1]}…"
+
+
+def column_paths(name: str) -> dict[str, tuple[str, ...]]:
+    """Return where each column of an object type is in rows with several types: a column, or a struct and a field."""
+    table = class_for(name)
+    inside = arrow_schema(table.cls).names
+    ours = {shown: own for own, shown in shown_names(inside).items()}
+    return {
+        column: (struct_name(table), column) if column in inside else (ours[column],)
+        for column in row_schema((name,)).names
+    }
+
+
+def _parted(batch: pa.RecordBatch, types: Sequence[str]) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """Yield for each object type its rows, with its columns only."""
+    if len(types) == 1:
+        yield types[0], batch.select(row_schema(types).names)
+        return
+    for name in types:
+        of_type = batch.filter(pc.equal(batch.column("object_type"), label_of(class_for(name))))
+        if of_type.num_rows:
+            schema = row_schema((name,))
+            arrays = [
+                of_type.column(path[0]) if len(path) == 1 else pc.struct_field(of_type.column(path[0]), path[1])
+                for path in column_paths(name).values()
+            ]
+            yield name, pa.RecordBatch.from_arrays(arrays, schema=schema)
