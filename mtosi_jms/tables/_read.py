@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Sequence
+from copy import copy
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -121,6 +122,17 @@ class LandingTable:
         known = {reject.file for reject in self._plan.rejects}
         late = (reject for reject in self._late if reject.file not in known)
         return pa.Table.from_pylist([asdict(reject) for reject in (*self._plan.rejects, *late)], REJECTS)
+
+    def of_type(self, object_type: str) -> LandingTable:
+        """Return the table of another object type from the same plan.
+
+        Raises:
+            ConfigError: there is no such type.
+        """
+        other = copy(self)
+        other._options = replace(self._options, object_types=(object_type,))
+        other.schema = full_schema(other._options)
+        return other
 
     def batches(self) -> RecordBatchReader:
         """Return the rows batch by batch; at most a batch and a file are in memory.

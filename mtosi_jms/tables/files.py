@@ -64,6 +64,7 @@ __all__ = [
     "folder_here",
     "follow",
     "input_files",
+    "is_utf8",
     "lent",
     "local_path",
     "placed",
@@ -230,7 +231,7 @@ def folder_here(path: str | os.PathLike[str], what: str) -> Path:
     scheme = scheme_of(text)
     if scheme not in ("", "file"):
         raise ConfigError(f"{text}: {what} must be on a file system of this machine; {scheme}: is none")
-    if not _is_utf8(text):
+    if not is_utf8(text):
         raise ConfigError(f"{_shown(text)}: {_NOT_UTF8}")
     return Path(unquote(urlsplit(text).path) if scheme else text)
 
@@ -254,8 +255,8 @@ def documents_of(path: str, rejects: list[Reject]) -> dict[str, int]:
             if not archive.is_archive:
                 return {path: size}
             members = {f"{path}{SEPARATOR}{name}": size for name, size in archive.members.items()}
-            rejects.extend(_misnamed(name) for name in members if not _is_utf8(name))
-            return {name: size for name, size in members.items() if _is_utf8(name)}
+            rejects.extend(_misnamed(name) for name in members if not is_utf8(name))
+            return {name: size for name, size in members.items() if is_utf8(name)}
     except SpoolError as error:
         rejects.append(unreadable(error, path))
     except MissingExtraError as error:
@@ -304,7 +305,7 @@ class _Walk:
         folders, links = [path], list[str]()
         while folders or links:
             folder = folders.pop() if folders else links.pop()
-            if not _is_utf8(folder):
+            if not is_utf8(folder):
                 self._rejects.append(_misnamed(folder))
                 continue
             try:
@@ -329,7 +330,7 @@ class _Walk:
     def _file(self, path: str, *, is_file: bool) -> Iterator[str]:
         if not self._sieve.takes(path, None, named=False):
             return
-        if not _is_utf8(path):
+        if not is_utf8(path):
             self._rejects.append(_misnamed(path))
         elif is_file:
             yield path
@@ -350,7 +351,7 @@ def _holds(asked: Callable[[], bool]) -> bool:
         return False
 
 
-def _is_utf8(path: str) -> bool:
+def is_utf8(path: str) -> bool:
     """Whether a path can be written as UTF-8, as Arrow and Java have to."""
     try:
         return path.isascii() or bool(path.encode())

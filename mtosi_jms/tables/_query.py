@@ -1,0 +1,179 @@
+"""SQL over the tables of a landing or of an ingest, by DuckDB, without Java.
+
+The tables are views that read when the query does. The query itself may read no file and change none.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+
+from mtosi_jms.compression import scheme_of
+from mtosi_jms.errors import ConfigError, MissingExtraError, MtosiError
+from mtosi_jms.inventory import MESSAGE, OBJECT_TYPES, class_for, load_stubs
+from mtosi_jms.tables._read import read
+from mtosi_jms.tables.files import folder_here, is_utf8
+from mtosi_jms.tables.formats import PARQUET, PREFIX, format_of
+from mtosi_jms.tables.swap import recover
+
+if TYPE_CHECKING:
+    from pyarrow import RecordBatchReader, Schema
+
+MEMORY: Final = "1GB"
+"""What a query may hold in memory; it spills more into a temporary folder, up to `SPILL`."""
+SPILL: Final = "20GB"
+_WORD: Final = re.compile(r'"((?:[^"]|"")+)"|(\w+)')
+_PLACE: Final = re.compile(r"^(LINE (\d+): )(.*)\n( *)\^", re.MULTILINE)
+_LEDGER: Final = "LEDGER"
+_REJECTS: Final = "REJECTS"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The result of a query.
+
+    Attributes:
+        columns: their names.
+        rows: one after the other.
+        notes: what to know about the landing: rejected files, incomplete sequences.
+    """
+
+    columns: tuple[str, ...]
+    rows: Iterator[tuple[Any, ...]]
+    notes: tuple[str, ...] = ()
+
+
+@contextmanager
+def query(source: str | Path, sql: str, *, stubs: Sequence[str] = (), memory: str = MEMORY) -> Iterator[Answer]:
+    """Run one query over the tables of a landing, or of the folder that an ingest has written.
+
+    Args:
+        source: the landing, or the folder with `objectType=X` tables of Parquet.
+        sql: a SELECT in the SQL of DuckDB. Tables are object types (`ME`, `"nra.alm:AlarmType"`); a landing also has
+            `MESSAGE`, `LEDGER` and `REJECTS`. Only the tables that it names are made.
+        stubs: generated packages, for a landing with classes of one's own.
+        memory: what the query may hold, as `512MB`; it spills the rest to a temporary folder.
+
+    Raises:
+        MissingExtraError: DuckDB is not installed.
+        ConfigError: the SQL is wrong, with its place, or asks for what a query may not do.
+        MtosiError: a table cannot be read, or the query needs more memory and disk than it may have.
+    """
+    try:
+        import duckdb
+    except ImportError as error:
+        raise MissingExtraError("duckdb", "tables") from error
+
+    if not is_utf8(sql):
+        raise ConfigError("SQL: the query is not UTF-8")
+    views, notes = _views(source, _named(sql), stubs)
+    with tempfile.TemporaryDirectory(prefix="mtosi-query-") as spill, duckdb.connect() as connection:
+        try:
+            for name, value in {
+                "memory_limit": memory,
+                "temp_directory": spill,
+                "max_temp_directory_size": SPILL,
+                "python_enable_replacements": False,
+                "enable_external_access": False,
+            }.items():
+                connection.execute(f"SET {name} = {value!r}")
+            for name, view in views.items():
+                connection.register(name, view)
+            connection.execute("SET lock_configuration = true")
+            done = connection.execute(sql)
+            if done is None or not done.description:
+                raise ConfigError("SQL: that is no query")
+            yield Answer(tuple(column[0] for column in done.description), _rows(done), notes)
+        except duckdb.Error as error:
+            told = next((view.error for view in views.values() if isinstance(view, _View) and view.error), None)
+            if told is not None:
+                raise told from error
+            kind = MtosiError if isinstance(error, duckdb.OutOfMemoryException | duckdb.IOException) else ConfigError
+            raise kind(f"SQL: {_plain(str(error), sql)}") from error
+
+
+def _rows(done: Any) -> Iterator[tuple[Any, ...]]:
+    while rows := done.fetchmany(1_000):
+        yield from rows
+
+
+def _plain(text: str, sql: str) -> str:
+    """Return an error of DuckDB in one line, with its place in the query."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    shown = " ".join(line for line in lines if not line.startswith("LINE ") and line.strip("^"))
+    place = _PLACE.search(text)
+    if place is None:
+        return shown
+    before, line, excerpt, marks = place.groups()
+    column = len(marks) - len(before)
+    whole = sql.splitlines()[int(line) - 1] if int(line) <= len(sql.splitlines()) else ""
+    column += max(whole.find(excerpt.strip(".")), 0) - 3 * excerpt.startswith("...")
+    return f"line {line}, column {column + 1}: {shown}"
+
+
+def _named(sql: str) -> set[str]:
+    """Return all words of a query, and what it has in quotes: the tables that it may mean."""
+    return {quoted.replace('""', '"') or word for quoted, word in _WORD.findall(sql)}
+
+
+class _View:
+    """A table that DuckDB reads by `__arrow_c_stream__`, and the error of ours that ended its last reading."""
+
+    def __init__(self, schema: Schema, open_: Any) -> None:
+        self.error: MtosiError | None = None
+        self._schema = schema
+        self._open = open_
+
+    def _batches(self) -> Iterator[Any]:
+        try:
+            yield from self._open()
+        except MtosiError as error:
+            self.error = error
+            raise
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        stream: RecordBatchReader = pa.RecordBatchReader.from_batches(self._schema, self._batches())
+        return stream.__arrow_c_stream__(requested_schema)
+
+
+def _views(source: str | Path, named: set[str], stubs: Sequence[str]) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Return the tables that a query may mean, by name, and notes on the landing."""
+    folder = folder_here(source, "what query reads") if scheme_of(str(source)) in ("", "file") else Path()
+    tables = {path.name.removeprefix(PREFIX): path for path in folder.glob(f"{PREFIX}*")} if folder.name else {}
+    if not tables:
+        return _of_landing(source, named, stubs)
+    recover(folder)
+    meant = {name: tables[name] for name in tables if name in named or name in {word.upper() for word in named}}
+    for path in meant.values():
+        if format_of(path) != PARQUET:
+            raise ConfigError(f"{path} is a table of {format_of(path)}: query reads Parquet; Spark reads the others")
+    views = {
+        name: ds.dataset(sorted(map(str, path.glob("*.parquet"))), format="parquet") for name, path in meant.items()
+    }
+    return views, ()
+
+
+def _of_landing(source: str | Path, named: set[str], stubs: Sequence[str]) -> tuple[dict[str, Any], tuple[str, ...]]:
+    load_stubs(stubs)
+    words = {word.upper() for word in named}
+    types = [name for name in (*OBJECT_TYPES, MESSAGE) if name in words]
+    types += sorted(name for name in named if ":" in name and class_for(name))
+    # A query sees all of its rows or none, so damage is looked for before it begins.
+    first = read(source, types[0] if types else MESSAGE, verify="full", stubs=",".join(stubs))
+    tables = [first, *(first.of_type(name) for name in types[1:])] if types else []
+    views: dict[str, Any] = {
+        name: _View(table.schema, table.batches) for name, table in zip(types, tables, strict=True)
+    }
+    views |= {name: table for name, table in ((_LEDGER, first.ledger), (_REJECTS, first.rejects)) if name in words}
+    incomplete = sum(not complete for complete in first.ledger.column("complete").to_pylist())
+    counts = {"rejected files: SELECT * FROM REJECTS": first.rejects.num_rows}
+    counts["incomplete sequences: SELECT * FROM LEDGER WHERE NOT complete"] = incomplete
+    return views, tuple(f"{count:,} {what}" for what, count in counts.items() if count)
