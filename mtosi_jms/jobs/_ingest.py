@@ -116,7 +116,8 @@ def run(args: argparse.Namespace) -> int:
     with as_usage() if args.engine == "local" else nullcontext():
         engine, why = choose(options, args.engine)
     done = run_job(args, "ingesting", lambda progress: engine_of(engine)(options, progress=progress), show)
-    terminal.note(f"engine {engine}: {why}")
+    if not args.json:
+        terminal.note(f"engine {engine}: {why}")
     return done
 
 
