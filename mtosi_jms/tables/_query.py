@@ -88,7 +88,7 @@ def query(source: str | Path, sql: str, *, stubs: Sequence[str] = (), memory: st
             for name, view in views.items():
                 connection.register(name, view)
             connection.execute("SET lock_configuration = true")
-            done = connection.execute(sql)
+            done: Any = connection.execute(sql)  # None where the text has no statement
             if done is None or not done.description:
                 raise ConfigError("SQL: that is no query")
             yield Answer(tuple(column[0] for column in done.description), _rows(done), notes)
@@ -164,8 +164,8 @@ def _views(source: str | Path, named: set[str], stubs: Sequence[str]) -> tuple[d
 def _of_landing(source: str | Path, named: set[str], stubs: Sequence[str]) -> tuple[dict[str, Any], tuple[str, ...]]:
     load_stubs(stubs)
     words = {word.upper() for word in named}
-    types = [name for name in (*OBJECT_TYPES, MESSAGE) if name in words]
-    types += sorted(name for name in named if ":" in name and class_for(name))
+    types: list[str] = [name for name in (*OBJECT_TYPES, MESSAGE) if name in words]
+    types += sorted(name for name in named if ":" in name and _is_class(name))
     # A query sees all of its rows or none, so damage is looked for before it begins.
     first = read(source, types[0] if types else MESSAGE, verify="full", stubs=",".join(stubs))
     tables = [first, *(first.of_type(name) for name in types[1:])] if types else []
@@ -177,3 +177,11 @@ def _of_landing(source: str | Path, named: set[str], stubs: Sequence[str]) -> tu
     counts = {"rejected files: SELECT * FROM REJECTS": first.rejects.num_rows}
     counts["incomplete sequences: SELECT * FROM LEDGER WHERE NOT complete"] = incomplete
     return views, tuple(f"{count:,} {what}" for what, count in counts.items() if count)
+
+
+def _is_class(name: str) -> bool:
+    try:
+        class_for(name)
+    except ConfigError:
+        return False  # a text with a colon
+    return True
