@@ -433,6 +433,7 @@ PEERS = {
     "another version": once(b"CONNECTED\nversion:9\nserver:ActiveMQ/6\n\n\0"),
     "no version": once(b"CONNECTED\n\n\0"),
     "another server": once(HELLO.replace(b"ActiveMQ", b"\xff\x9b" * 10_000)),
+    "a long version": once(HELLO.replace(b"6.1.0", b"6" * 10_000)),
     "an odd heart-beat": once(HELLO.replace(b"0,0", b"99999999999999999999,-5")),
     "messages before it is asked": once(b"MESSAGE\n\n\0" * 1_000),
     "HTTP": once(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n"),

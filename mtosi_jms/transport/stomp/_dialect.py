@@ -19,6 +19,8 @@ from mtosi_jms.transport._descriptor import Capability
 from mtosi_jms.transport._session_core import ConsumerSpec
 
 _SERVER: Final = re.compile(r"([^/\s]+)(?:/([^\s]*))?")
+_NAMED: Final = 100
+"""Characters that are shown of what a broker calls itself and of its version."""
 _FAST_TEXT: Final = 32_768
 """Size in bytes from which a text is sent with its length. ActiveMQ then does not search for its end, but shows two of
 our headers as properties."""
@@ -338,5 +340,5 @@ def dialect_of(server: str, address: object) -> Dialect:
     made = _DIALECTS.get(found[1]) if found else None
     if made is None:
         known = ", ".join(_DIALECTS)
-        raise TransportError(f"{address}: a STOMP broker that calls itself {server!r}; supported are {known}")
-    return made(found[2] or "" if found else "")
+        raise TransportError(f"{address}: a STOMP broker that calls itself {server[:_NAMED]!r}; supported are {known}")
+    return made((found[2] or "")[:_NAMED] if found else "")
