@@ -40,6 +40,7 @@ from mtosi_jms.inventory._place import (
     Place,
     place_of,
 )
+from mtosi_jms.inventory._release1 import is_release1
 
 __all__ = [
     "ALL",
@@ -59,6 +60,7 @@ __all__ = [
     "given_name",
     "global_elements",
     "is_object",
+    "is_release1",
     "label_of",
     "load_stubs",
     "name_tag",

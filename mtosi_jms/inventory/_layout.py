@@ -20,6 +20,7 @@ from typing import Any, Final
 from lxml import etree
 
 from mtosi_jms.inventory._objects import is_object, tables_of_namespace
+from mtosi_jms.inventory._release1 import converted, is_release1
 from mtosi_jms.namespaces import split_clark
 from mtosi_jms.xmlbind import (
     XSI_TYPE,
@@ -222,9 +223,9 @@ class Routes:
         return next(iter(found.values())) if len(found) == 1 else None
 
     def reachable(self, tag: str) -> set[ClassTable] | None:
-        """Return the classes of the objects that a message can contain; None if no stub knows the element."""
+        """Return the classes of the objects that a message can contain; None if only the message itself says it."""
         table, first = self.for_tag(tag)
-        if table is None:
+        if table is None or is_release1(tag):
             return None
         found: set[ClassTable] = set()
         seen: set[Route] = set()
@@ -264,6 +265,12 @@ def find_objects(body: etree._Element, routes: Routes) -> list[Hit]:
     scopes = Scopes()
     for child in body:
         _visit(child, routes, Above(), found, scopes)
+    if not found and any(is_release1(str(child.tag)) for child in body):
+        for element, table in converted(body):
+            if not is_object(table):
+                _below(element, routes.route(table), routes, Above(), found, scopes)
+            elif routes.wanted(table):
+                found.append(Hit(table, element, element))
     return found
 
 

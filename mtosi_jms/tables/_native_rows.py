@@ -24,6 +24,7 @@ from mtosi_jms.inventory import (
     Routes,
     actual_table,
     is_object,
+    is_release1,
     label_of,
     name_tag,
     quality_of,
@@ -243,7 +244,7 @@ class _Bridge:
         """
         table, first = self._routes.for_tag(tag)
         known = len(self.kinds)
-        if table is None or self._routes.wanted(table) or is_object(table):
+        if table is None or self._routes.wanted(table) or is_object(table) or is_release1(tag):
             return None, []
         routes = [first]
         for route in routes:  # the loop adds routes to the list

@@ -1,0 +1,202 @@
+"""Objects of MTOSI 1.x as objects of 2.x: the same elements under the names of the stubs' classes, in their order.
+
+The class of 2.x leads: each child element of 1.x gets the name of the field that has its meaning. What has no
+counterpart keeps its name and comes last, where readers report it. Values need no change: both releases have the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from copy import deepcopy
+from functools import cache
+from types import MappingProxyType
+from typing import Final
+
+from lxml import etree
+
+from mtosi_jms.errors import ConfigError
+from mtosi_jms.inventory._objects import class_for
+from mtosi_jms.namespaces import TMF854, XSI, clark, split_clark
+from mtosi_jms.xmlbind import ClassTable, DistinguishedNameMixin, attribute_parts, find_element
+from mtosi_jms.xmlbind.columns import OBJECT, Slot, plan_of
+
+RENAMED: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "InSyncState": ("isInSyncState",),
+        "aEndTP": ("aEndTpRefList",),
+        "alarmReportingIndicator": ("isReportingAlarms",),
+        "containingMLSNNameList": ("containingMlsnRefList",),
+        "descendant": ("isDescendant",),
+        "edgePoint": ("isEdgePoint",),
+        "egressTransmissionDescriptorName": ("egressTmdRef",),
+        "equipmentProtected": ("isEquipmentProtected",),
+        "expectedOrInstalledEquipment": ("expectedOrInstalledEquipmentRef",),
+        "ingressTransmissionDescriptorName": ("ingressTmdRef",),
+        "layer": ("layerRate",),
+        "layeredParameters": ("transmissionParameters",),
+        "manufacturerDate": ("manufactureDate",),
+        "rate": ("layerRate",),
+        "serviceState": ("resourceFulfillmentState",),
+        "subordinateOSNameList": ("subordinateOsRefList",),
+        "supportedEQNameList": ("supportedEquipmentRefList",),
+        "supportedMDNameList": ("managesMdRefList",),
+        "supportedPTPNameList": ("supportedPtpRefList",),
+        "supportedRates": ("supportedConnectionLayerRateList",),
+        "supportingEQNameList": ("supportingEquipmentRefList",),
+        "supportingEquipList": ("supportingEquipmentRefList",),
+        "supportingOSNameList": ("supportingOsRefList",),
+        "suspect": ("isSuspect",),
+        "transmissionParams": ("transmissionParametersList", "parameterList"),
+        "version": ("softwareVersion",),
+        "zEndTP": ("zEndTpRefList",),
+    }
+)
+"""The fields of 2.x by the name in 1.x; fields that differ only by case or not at all are not here."""
+
+OBJECTS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "me": "ME",
+        "eq": "EQ",
+        "eh": "EH",
+        "ptp": "PTP",
+        "ftp": "FTP",
+        "ctp": "CTP",
+        "tl": "TL",
+        "snc": "SubnetworkConnectionType",
+    }
+)
+"""Object types by the lower-case names of the elements in lists of 1.x."""
+
+_DATA: Final = ("inventoryData", "MTOSI_InventoryData")
+_TOP_LINKS: Final = ("topLevelTlList", "topLevelTopLink")
+_REPLY: Final = clark("http://www.tmforum.org/mtop/mri/xsd/rir/v1", "getInventoryResponse")
+_ENDS: Final = ("aEndTP", "zEndTP")
+_NIL: Final = clark(XSI, "nil")
+
+
+_Found = tuple[etree._Element, ClassTable]
+
+
+def is_release1(tag: str) -> bool:
+    """Whether a Clark name is one of MTOSI 1.x."""
+    return split_clark(tag)[0] == TMF854
+
+
+def converted(body: etree._Element) -> Iterator[_Found]:
+    """Yield the objects and inventory trees of 1.x below an element as elements of 2.x, with their classes.
+
+    They are in a copy of the document with the lines of the original, which stays as it is.
+    """
+    tree = body.getroottree()
+    path = tree.getelementpath(body)
+    copy = deepcopy(tree.getroot())
+    top = copy if path == "." else copy.find(path)
+    classes = {name: _class(kind) for name, kind in OBJECTS.items()}
+    reply = find_element(_REPLY)
+    if reply is not None:
+        classes.update(dict.fromkeys(_DATA, _below(reply.__xml__, "inventoryData")))
+    yield from () if top is None else _search(top, classes)
+
+
+def _class(kind: str) -> ClassTable | None:
+    try:
+        return class_for(kind)
+    except ConfigError:  # the stubs that are loaded have no such class
+        return None
+
+
+def _search(element: etree._Element, classes: Mapping[str, ClassTable | None]) -> Iterator[_Found]:
+    for child in element:
+        if not is_release1(str(child.tag)):
+            continue
+        local = split_clark(str(child.tag))[1]
+        table = classes.get(local if local in _DATA else local.lower())
+        if table is None:
+            yield from _search(child, classes)
+            continue
+        links = child.findall("/".join(clark(TMF854, step) for step in _TOP_LINKS))
+        _convert(child, table)
+        yield child, table
+        node = _below(table, "mdList", "md", "tlList", "tlInv")
+        if node is not None:
+            for link in links:
+                _convert(link, node)
+                yield link, node
+
+
+def _below(table: ClassTable, *steps: str) -> ClassTable | None:
+    for step in steps:
+        slot = _slot(table, step)
+        if slot is None:
+            return None
+        table = slot.target
+    return table
+
+
+@cache
+def _slot(table: ClassTable, local: str) -> Slot | None:
+    """Return the field of a class for a child element of 1.x."""
+    slots = plan_of(table).slots.values()
+    for name in RENAMED.get(local, (local,)):
+        for slot in slots:
+            if slot.field.local.lower() == name.lower():
+                return slot
+    return None
+
+
+def _convert(element: etree._Element, table: ClassTable) -> None:
+    """Rename what is below an element to the fields of a class, and bring it into their order."""
+    if issubclass(table.cls, DistinguishedNameMixin):
+        _convert_name(element, table)
+        return
+    orders: dict[etree._Element, int] = {}
+    for child in list(element):
+        if not is_release1(str(child.tag)):
+            continue
+        if child.get(_NIL) in ("true", "1"):
+            element.remove(child)
+            continue
+        slot = _slot(table, split_clark(str(child.tag))[1]) or _only_name(table)
+        if slot is None:
+            continue
+        orders[child] = slot.order
+        if slot.kind == OBJECT:
+            _convert_content(child, slot.target)
+        child.tag = slot.field.tag
+    if orders:
+        last = max(orders.values()) + 1
+        element[:] = sorted(element, key=lambda child: orders.get(child, last))
+
+
+def _only_name(table: ClassTable) -> Slot | None:
+    """Return the field of a list of names, for a child of any name."""
+    slots = list(plan_of(table).slots.values())
+    if len(slots) == 1 and slots[0].kind == OBJECT and issubclass(slots[0].target.cls, DistinguishedNameMixin):
+        return slots[0]
+    return None
+
+
+def _convert_content(element: etree._Element, table: ClassTable) -> None:
+    """Convert what is in an element; the one end of a link becomes a list of one name."""
+    names = _only_name(table)
+    if names is not None and split_clark(str(element.tag))[1] in _ENDS:
+        ends = list(element)
+        etree.SubElement(element, clark(TMF854, names.field.local)).extend(ends)
+    _convert(element, table)
+
+
+def _convert_name(element: etree._Element, table: ClassTable) -> None:
+    """Write a name of 1.x as a list of types and values."""
+    rdn = next(iter(plan_of(table).slots.values()))
+    kind, value = (slot.field.tag for slot in plan_of(rdn.target).slots.values())
+    own = len(element) == 0 and str(element.tag).endswith("Nm")
+    fields = [element] if own else [child for child in element if is_release1(str(child.tag))]
+    parts = attribute_parts((split_clark(str(part.tag))[1], part.text or "") for part in fields)
+    for part in fields:
+        if part is not element:
+            element.remove(part)
+    element.text = None
+    for name, text in parts:
+        step = etree.SubElement(element, rdn.field.tag)
+        etree.SubElement(step, kind).text = name
+        etree.SubElement(step, value).text = text

@@ -1,0 +1,142 @@
+"""Inventory of MTOSI 1.x in the tables of 2.x, read with the stubs of the package alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mtosi_jms.inventory import load_stubs
+from mtosi_jms.inventory._release1 import RENAMED
+from mtosi_jms.tables import read
+
+_PAGE = Path(__file__).parents[2] / "docs" / "mtosi-1x.md"
+
+_ENVELOPE = """<s:Envelope xmlns:s="http://schemas.xmlsoap.org/soap/envelope/" xmlns="tmf854.v1">
+<s:Header><header tmf854Version="1.1"><activityName>getInventory</activityName><msgName>getInventoryResponse</msgName>
+<msgType>RESPONSE</msgType><senderURI>a</senderURI><destinationURI>b</destinationURI>
+<communicationPattern>SimpleResponse</communicationPattern><communicationStyle>RPC</communicationStyle></header>
+</s:Header><s:Body>{}</s:Body></s:Envelope>"""
+_PORT = "<mdNm>EMS1</mdNm><meNm>NE-{}</meNm><ptpNm>p</ptpNm>"
+_TL = f"""<name><tlNm>T/1</tlNm></name><direction>CD_BI</direction><rate>LR_Ethernet</rate>
+<aEndTP>{_PORT.format(1)}</aEndTP><zEndTP>{_PORT.format(2)}</zEndTP>"""
+_INVENTORY = f"""<getInventoryResponse><inventoryData>
+<mdList><md><mdNm>EMS1</mdNm><supportingOSNameList><osNm>OS1</osNm></supportingOSNameList><meList><meInv>
+<meNm>NE-1</meNm>
+<meAttrs><name><meNm>NE-1</meNm><mdNm>EMS1</mdNm></name><userLabel>one</userLabel><version>R1</version>
+<InSyncState>true</InSyncState><supportedRates><layerRate>LR_Ethernet</layerRate></supportedRates>
+<communicationState>CS_AVAILABLE</communicationState><manufacturerDate>2020-01-02</manufacturerDate>
+<own>kept</own></meAttrs>
+<ehList><ehInv><ehNm>h</ehNm><ehAttrs><holderState>EMPTY</holderState><userLabel>h1</userLabel></ehAttrs>
+<eqInv><eqNm>e</eqNm><eqAttrs><serviceState>IN_SERVICE</serviceState></eqAttrs>
+<supportedPTPNameList><name>{_PORT.format(1)}</name></supportedPTPNameList>
+<qualityIndicator><suspect>true</suspect><descendant>false</descendant></qualityIndicator></eqInv></ehInv></ehList>
+<ptpList><ptpInv><ptpNm>p</ptpNm><ptpAttrs><edgePoint>true</edgePoint><transmissionParams><layeredParameters>
+<layer>LR_Ethernet</layer><transmissionParams><nvs><name>a</name><value>b</value></nvs></transmissionParams>
+</layeredParameters></transmissionParams></ptpAttrs>
+<ctpList><ctpInv><ctpNm>c</ctpNm><ctpAttrs><connectionState>TPCS_NA</connectionState></ctpAttrs></ctpInv></ctpList>
+</ptpInv></ptpList></meInv></meList></md></mdList>
+<topLevelTlList><topLevelTopLink><tlNm>T/1</tlNm><tlAttrs>{_TL}</tlAttrs></topLevelTopLink></topLevelTlList>
+</inventoryData></getInventoryResponse>"""
+
+
+@pytest.fixture
+def landing(tmp_path: Path) -> Path:
+    (tmp_path / "inventory.xml").write_text(_ENVELOPE.format(_INVENTORY))
+    return tmp_path
+
+
+def _rows(landing: Path, object_type: str, **options: Any) -> list[dict[str, Any]]:
+    load_stubs(())
+    rows: list[dict[str, Any]] = read(landing, object_type, **options).to_arrow().to_pylist()
+    return rows
+
+
+_ME = "MD=EMS1/ME=NE-1"
+_EXPECTED: dict[str, tuple[str, dict[str, Any]]] = {
+    "MD": ("MD=EMS1", {"related": [("supporting_os_ref_list", ["OS=OS1"])]}),
+    "ME": (_ME, {"user_label": "one", "software_version": "R1", "is_in_sync_state": True}),
+    "EH": (f"{_ME}/EH=h", {"holder_state": "EMPTY", "user_label": "h1", "warnings": None}),
+    "EQ": (
+        f"{_ME}/EH=h/EQ=e",
+        {
+            "resource_fulfillment_state": "IN_SERVICE",
+            "related": [("supported_ptp_ref_list", [f"{_ME}/PTP=p"])],
+            "quality": {"is_suspect": True, "is_descendant": False, "reason": None},
+            "warnings": None,
+        },
+    ),
+    "PTP": (f"{_ME}/PTP=p", {"is_edge_point": True, "warnings": None}),
+    "CTP": (f"{_ME}/PTP=p/CTP=c", {"connection_state": "TPCS_NA", "warnings": None}),
+    "TL": ("TL=T%2F1", {"direction": "CD_BI", "warnings": None}),
+}
+
+
+@pytest.mark.parametrize("object_type", _EXPECTED)
+def test_an_inventory_gives_the_names_and_columns_of_2x(landing: Path, object_type: str) -> None:
+    name, expected = _EXPECTED[object_type]
+    [row] = _rows(landing, object_type)
+    assert row["name_text"] == name
+    assert {column: row[column] or None for column in expected} == {
+        key: value or None for key, value in expected.items()
+    }
+
+
+def test_content_without_a_column_is_kept_under_its_own_name_with_line(landing: Path) -> None:
+    [row] = _rows(landing, "ME")
+    assert [found["path"] for found in row["unknown"]] == ["own"]
+    assert [found["line"] for found in row["warnings"]] == [
+        _ENVELOPE.format(_INVENTORY).splitlines().index("<own>kept</own></meAttrs>") + 1
+    ]
+
+
+def test_ends_of_links_and_parameters_of_layers_are_those_of_2x(landing: Path) -> None:
+    [link] = _rows(landing, "TL")
+    ends = [
+        [part["value"] for part in link[end]["name"][0]["rdn"]] for end in ("a_end_tp_ref_list", "z_end_tp_ref_list")
+    ]
+    assert ends == [["EMS1", "NE-1", "p"], ["EMS1", "NE-2", "p"]]
+    [port] = _rows(landing, "PTP")
+    [layer] = port["transmission_parameters_list"]["transmission_parameters"]
+    assert (layer["layer_rate"]["value"], layer["parameter_list"]["nvs"]) == (
+        "LR_Ethernet",
+        [{"name": "a", "value": "b"}],
+    )
+
+
+@pytest.mark.parametrize(
+    ("object_type", "body"),
+    [
+        ("ME", "<getAllManagedElementsResponse><meList><me>{}</me></meList></getAllManagedElementsResponse>"),
+        ("EH", "<getAllEquipmentResponse><eqList><eoh><eh>{}</eh></eoh></eqList></getAllEquipmentResponse>"),
+        ("EQ", "<getAllEquipmentResponse><eqList><eoh><eq>{}</eq></eoh></eqList></getAllEquipmentResponse>"),
+        ("PTP", "<getAllPTPsResponse><tpList><tp><ptp>{}</ptp></tp></tpList></getAllPTPsResponse>"),
+        ("FTP", "<getAllFTPsResponse><tpList><FTP>{}</FTP></tpList></getAllFTPsResponse>"),
+        ("CTP", "<getContainedCurrentCTPsResponse><tpList><CTP>{}</CTP></tpList></getContainedCurrentCTPsResponse>"),
+        ("TL", "<getAllTopologicalLinksResponse><tlList><tl>{}</tl></tlList></getAllTopologicalLinksResponse>"),
+    ],
+)
+def test_lists_of_managers_give_objects(tmp_path: Path, object_type: str, body: str) -> None:
+    content = "<name><mdNm>EMS1</mdNm><propNm>x</propNm></name><userLabel>u</userLabel>"
+    (tmp_path / "list.xml").write_text(_ENVELOPE.format(body.format(content)))
+    [row] = _rows(tmp_path, object_type)
+    assert (row["name_text"], row["user_label"]) == ("MD=EMS1/PROP=x", "u")
+
+
+def test_messages_count_objects_and_have_a_digest_of_what_came(landing: Path) -> None:
+    [row] = _rows(landing, "MESSAGE")
+    assert dict(row["objects"]) == {"MD": 1, "ME": 1, "EH": 1, "EQ": 1, "PTP": 1, "CTP": 1, "TL": 1}
+    [large] = _rows(landing, "MESSAGE", wholeFileBytes=1024)
+    assert row["body_digest"] == large["body_digest"]
+
+
+def test_a_body_of_a_vendor_has_a_row_of_its_message(tmp_path: Path) -> None:
+    (tmp_path / "vendor.xml").write_text(_ENVELOPE.format('<lineTestResponse xmlns="vendor.v1"/>'))
+    [row] = _rows(tmp_path, "MESSAGE")
+    assert (row["body_element"], row["header_activity_name"]) == ("{vendor.v1}lineTestResponse", "getInventory")
+
+
+def test_the_page_has_the_names_that_differ() -> None:
+    rows = [f"| `{old}` | {', '.join(f'`{name}`' for name in new)} |" for old, new in RENAMED.items()]
+    assert "\n".join(rows) in _PAGE.read_text()
