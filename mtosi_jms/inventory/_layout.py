@@ -20,7 +20,7 @@ from typing import Any, Final
 from lxml import etree
 
 from mtosi_jms.inventory._objects import is_object, tables_of_namespace
-from mtosi_jms.inventory._release1 import converted, is_release1
+from mtosi_jms.inventory._release1 import classes, converted, is_release1
 from mtosi_jms.namespaces import split_clark
 from mtosi_jms.xmlbind import (
     XSI_TYPE,
@@ -223,11 +223,11 @@ class Routes:
         return next(iter(found.values())) if len(found) == 1 else None
 
     def reachable(self, tag: str) -> set[ClassTable] | None:
-        """Return the classes of the objects that a message can contain; None if only the message itself says it."""
+        """Return the classes of the objects that a message can contain; None if no stub knows the element."""
         table, first = self.for_tag(tag)
-        if table is None or is_release1(tag):
+        if table is None:
             return None
-        found: set[ClassTable] = set()
+        found = {known for known in classes() if self.wanted(known)} if is_release1(tag) else set()
         seen: set[Route] = set()
         waiting = [first]
         while waiting:

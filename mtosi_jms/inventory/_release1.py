@@ -15,7 +15,7 @@ from typing import Final
 from lxml import etree
 
 from mtosi_jms.errors import ConfigError
-from mtosi_jms.inventory._objects import class_for
+from mtosi_jms.inventory._objects import OBJECT_TYPES, class_for
 from mtosi_jms.namespaces import TMF854, XSI, clark, split_clark
 from mtosi_jms.xmlbind import ClassTable, DistinguishedNameMixin, attribute_parts, find_element
 from mtosi_jms.xmlbind.columns import OBJECT, Slot, plan_of
@@ -91,11 +91,17 @@ def converted(body: etree._Element) -> Iterator[_Found]:
     path = tree.getelementpath(body)
     copy = deepcopy(tree.getroot())
     top = copy if path == "." else copy.find(path)
-    classes = {name: _class(kind) for name, kind in OBJECTS.items()}
+    targets = {name: _class(kind) for name, kind in OBJECTS.items()}
     reply = find_element(_REPLY)
     if reply is not None:
-        classes.update(dict.fromkeys(_DATA, _below(reply.__xml__, "inventoryData")))
-    yield from () if top is None else _search(top, classes)
+        targets.update(dict.fromkeys(_DATA, _below(reply.__xml__, "inventoryData")))
+    yield from () if top is None else _search(top, targets)
+
+
+def classes() -> set[ClassTable]:
+    """Return the classes of 2.x that objects of 1.x can have."""
+    found = map(_class, (*OBJECT_TYPES, *OBJECTS.values()))
+    return {table for table in found if table is not None}
 
 
 def _class(kind: str) -> ClassTable | None:
@@ -105,14 +111,14 @@ def _class(kind: str) -> ClassTable | None:
         return None
 
 
-def _search(element: etree._Element, classes: Mapping[str, ClassTable | None]) -> Iterator[_Found]:
+def _search(element: etree._Element, targets: Mapping[str, ClassTable | None]) -> Iterator[_Found]:
     for child in element:
         if not is_release1(str(child.tag)):
             continue
         local = split_clark(str(child.tag))[1]
-        table = classes.get(local if local in _DATA else local.lower())
+        table = targets.get(local if local in _DATA else local.lower())
         if table is None:
-            yield from _search(child, classes)
+            yield from _search(child, targets)
             continue
         links = child.findall("/".join(clark(TMF854, step) for step in _TOP_LINKS))
         _convert(child, table)
