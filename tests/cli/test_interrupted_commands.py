@@ -41,6 +41,7 @@ RUNS = {
     "validate": ["{landing}"],
     "inspect": ["{landing}"],
     "ingest": ["{landing}", "--out", "{out}"],
+    "query": ["{landing}", "SELECT count(*) FROM MESSAGE"],
     "diff": ["{landing}", "{landing}", "--out", "{out}"],
     "topology": ["{landing}", "--out", "{out}"],
     "alarms": ["{landing}", "--out", "{out}"],
