@@ -22,14 +22,12 @@ import threading
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any, Final, TypeAlias
 
 from mtosi_jms.binding.body_check import BodyCheck
 from mtosi_jms.errors import IllegalStateError, MtosiError
 from mtosi_jms.exchange._pending import PendingExchange, ReceiveFailed, RequestInfo, reply_of
 from mtosi_jms.exchange.messages import read_reply, warn
-from mtosi_jms.exchange.worker import Worker
 from mtosi_jms.jms import Destination, JmsMessage
 from mtosi_jms.patterns import (
     Complete,
@@ -143,7 +141,8 @@ class Receiver:
         self._lock = threading.Lock()
         self._dropped: deque[PendingExchange] = deque()
         self._package: str | None = None
-        self._hook_thread: Worker | None = None
+        self._orphans_in_thread = False
+        self._orphan_thread_runs = False
         self._consumers = [session.consumer(destination) for destination in destinations]
         self._waiting: dict[PendingExchange, None] = {}
         self._listening: OrderedDict[PendingExchange, None] = OrderedDict()
@@ -295,8 +294,7 @@ class Receiver:
         """
         with self._lock:
             self._forget_dropped()
-            if self._hook_thread is None:
-                self._hook_thread = Worker("mtosi-orphans", "the requestor", self.linger)
+            self._orphans_in_thread = True
             pending.enter(self._clock(), wake)
             self._listening[pending] = None
             return self._taken(pending)
@@ -614,13 +612,29 @@ class Receiver:
         """Pass orphans to the hook, outside the lock, because the hook may make calls and may take long."""
         if not self._orphaned:
             return
+        if not self._orphans_in_thread or self._on_orphan is None:
+            with self._lock:
+                orphans = self._take_orphans()
+            self._report(orphans)
+            return
         with self._lock:
-            orphans = list(self._orphaned)
-            self._orphaned.clear()
-            if self._hook_thread is not None and self._on_orphan is not None:
-                self._hook_thread.submit(partial(self._report, orphans))  # with the lock: in order
+            start, self._orphan_thread_runs = not self._orphan_thread_runs, True
+        if start:
+            threading.Thread(target=self._report_all, name="mtosi-orphans", daemon=True).start()
+
+    def _report_all(self) -> None:
+        while True:
+            with self._lock:
+                orphans = self._take_orphans()
+                self._orphan_thread_runs = bool(orphans)
+            if not orphans:
                 return
-        self._report(orphans)
+            self._report(orphans)
+
+    def _take_orphans(self) -> list[OrphanReply[Any]]:
+        orphans = list(self._orphaned)
+        self._orphaned.clear()
+        return orphans
 
     def _report(self, orphans: Sequence[OrphanReply[Any]]) -> None:
         for orphan in orphans:

@@ -189,6 +189,9 @@ RUNS = {
         replay {file} --url {url} --to queue:Q
         replay {folder} --url {url} --to queue:Q
         mq write {folder} --out {out}
+        ingest {folder} --engine local --object ALL --out {out}
+        query {folder} FROM"ME"
+        query {folder} FROM"REJECTS" --json
         """,
     ".tree.xml": "mq write {file} --out {out}",
     ".mq": """
