@@ -25,7 +25,7 @@ from mtosi_jms.exchange._pattern_header import SIMPLE, batch_pattern, bulk_patte
 from mtosi_jms.exchange._pending import PendingExchange, PreparedRequest, reply_of
 from mtosi_jms.exchange._receiver import Receiver
 from mtosi_jms.exchange._request_writer import RequestWriter
-from mtosi_jms.exchange._result import BatchCall, bulk_reply, decode_response, only_reply
+from mtosi_jms.exchange._result import Answer, BatchCall, bulk_reply, decode_response, only_reply
 from mtosi_jms.exchange.worker import Closing, Worker
 from mtosi_jms.patterns import rounded
 from mtosi_jms.service import AsyncCaller, Call
@@ -74,7 +74,12 @@ class AsyncRequestor(Closing, AsyncCaller):
         awaiting the first batch raises the error.
         """
         prepared = self._writer.prepare(call, batch_pattern(call.operation, batch_size))
-        return AsyncBatches(self, prepared, call)
+        return AsyncBatches(self, prepared, call, batch_size)
+
+    async def next_of_iterator(self, call: Call) -> Answer:
+        """Return the next batch that an iterator gives, and the seconds that are left for the whole call."""
+        prepared = self._writer.prepare(call, SIMPLE, of_iterator=True)
+        return await self._only_reply(prepared), self._writer.time_left(prepared)
 
     async def _only_reply(self, prepared: PreparedRequest) -> Envelope:
         """Send a request and wait for its one reply."""
@@ -167,8 +172,8 @@ class AsyncBatches(BatchCall, AsyncIterator[XmlObject]):
     iteration ends early, by an error or by cancellation, and when nobody refers to this object any more.
     """
 
-    def __init__(self, requestor: AsyncRequestor, prepared: PreparedRequest, call: Call) -> None:
-        super().__init__(requestor.receiver, call)
+    def __init__(self, requestor: AsyncRequestor, prepared: PreparedRequest, call: Call, batch_size: int) -> None:
+        super().__init__(requestor.receiver, call, batch_size)
         self._requestor = requestor
         self._prepared = prepared
         self._sending = requestor.begin(prepared)
@@ -183,14 +188,19 @@ class AsyncBatches(BatchCall, AsyncIterator[XmlObject]):
     async def __anext__(self) -> XmlObject:
         with self._closed_by_errors():
             await self._sent()
-            envelope = await self._next()
+            envelope, left = await self._next()
             if envelope is not None:
-                return self._decode_response(envelope)
+                return self._decode_response(envelope, left)
         self.close()
         raise StopAsyncIteration
 
-    async def _next(self) -> Envelope | None:
-        return None if self._ended else await self._requestor.next(self._prepared.pending)
+    async def _next(self) -> Answer | tuple[None, None]:
+        if self._ended or (self._iteration.is_used and self._iteration.next is None):
+            return None, None
+        if self._iteration.next is not None:
+            return await self._requestor.next_of_iterator(self._iteration.next)
+        envelope = await self._requestor.next(self._prepared.pending)
+        return (None, None) if envelope is None else (envelope, self._receiver.time_left(self._prepared.pending))
 
     async def _sent(self) -> None:
         """Wait until the request is sent."""

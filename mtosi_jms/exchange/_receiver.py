@@ -223,6 +223,10 @@ class Receiver:
             self._give(self._exchanges.sent(pending.correlation_id, message_id))
         self._report_orphans()
 
+    def time_left(self, pending: PendingExchange) -> float | None:
+        """Return the seconds that are left of the total time of an exchange; None: no limit."""
+        return pending.time_left(self._clock())
+
     def close_exchange(self, pending: PendingExchange) -> None:
         """Forget an exchange that has ended, or give it up. A caller that waits for it gets the end of the exchange, at
         the latest when its time runs out."""

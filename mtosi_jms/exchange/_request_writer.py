@@ -96,12 +96,13 @@ class RequestWriter:
         self._consumers = connection.consumers if connection.consumers(replies[0]) is not None else None
         self._sending = threading.Lock()
 
-    def prepare(self, call: Call, pattern: Mapping[str, object]) -> PreparedRequest:
+    def prepare(self, call: Call, pattern: Mapping[str, object], *, of_iterator: bool = False) -> PreparedRequest:
         """Make a request and open its exchange, without waiting for anything.
 
         Args:
             call: the call.
             pattern: the header fields for the communication pattern.
+            of_iterator: whether the one reply may say that there are more.
 
         Raises:
             ConfigError: the request is not one of the operation.
@@ -116,7 +117,9 @@ class RequestWriter:
         header = self._header(call, target, pattern, identifier)
         timeouts, simple = self._timeouts_of(options), not has_batches(pattern)
         header, message = self._message(header, call, target, own_id=own_id, wanted=_patience(timeouts, simple=simple))
-        exchange = self._exchange(str(header.correlation_id), now, target, timeouts, simple=simple)
+        exchange = self._exchange(
+            str(header.correlation_id), now, target, timeouts, simple=simple, of_iterator=of_iterator
+        )
         soap_jms = chooses(self._profile, call.service.transport)
         request = RequestInfo(call.operation.name, target.destination, self._replies, self._consumers, soap_jms)
         pending = self._receiver.open(exchange, request, call.service.root, now, own_id=own_id)
@@ -230,10 +233,13 @@ class RequestWriter:
         return target._replace(options=dataclasses.replace(target.options, **unset)) if unset else target
 
     def _exchange(
-        self, identifier: str, now: float, target: Target, timeouts: Timeouts, *, simple: bool
+        self, identifier: str, now: float, target: Target, timeouts: Timeouts, *, simple: bool, of_iterator: bool
     ) -> Exchange[Any]:
         if simple:
-            return SimpleExchange(identifier, started=now, timeouts=timeouts, expect_ack=self._rules.expect_ack)
+            acknowledged = self._rules.expect_ack
+            return SimpleExchange(
+                identifier, started=now, timeouts=timeouts, expect_ack=acknowledged, of_iterator=of_iterator
+            )
         rules = dataclasses.replace(
             self._rules,
             first=self._profile.first_batch,

@@ -22,7 +22,7 @@ from mtosi_jms.exchange._pattern_header import SIMPLE, batch_pattern, bulk_patte
 from mtosi_jms.exchange._pending import PreparedRequest
 from mtosi_jms.exchange._receiver import Orphans, Receiver
 from mtosi_jms.exchange._request_writer import RequestWriter
-from mtosi_jms.exchange._result import Batches, bulk_reply, decode_response, only_reply
+from mtosi_jms.exchange._result import Answer, Batches, bulk_reply, decode_response, only_reply
 from mtosi_jms.exchange.arguments import check_connection
 from mtosi_jms.jms import Destination
 from mtosi_jms.jms.ids import random_id
@@ -233,7 +233,11 @@ class Requestor(Closeable):
         """
         pattern = batch_pattern(call.operation, batch_size)
         pending = self._writer.send(self._writer.prepare(call, pattern))
-        return Batches(self._receiver, pending, call)
+        return Batches(self._receiver, pending, call, batch_size, self._next_of_iterator)
+
+    def _next_of_iterator(self, call: Call) -> Answer:
+        prepared = self._writer.prepare(call, SIMPLE, of_iterator=True)
+        return self._only_reply(prepared), self._writer.time_left(prepared)
 
     def __del__(self) -> None:
         if is_open(getattr(self, "_session", None)):  # the receiver may be in use, and closes itself

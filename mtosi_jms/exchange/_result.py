@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 import threading
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeAlias
 
 from mtosi_jms.bulk import BulkReply, BulkTerms
 from mtosi_jms.closing import Closeable
 from mtosi_jms.errors import IllegalStateError, IncompleteBatchError, MtosiError, MtosiFault, ProtocolError
+from mtosi_jms.exchange._iteration import Iteration
 from mtosi_jms.exchange._pending import PendingExchange
 from mtosi_jms.exchange._receiver import Receiver
 from mtosi_jms.exchange.messages import in_package
@@ -22,6 +23,9 @@ from mtosi_jms.xmlbind import XmlObject
 
 log = logging.getLogger(__package__)
 
+Answer: TypeAlias = tuple[Envelope, float | None]
+"""The one reply to a request, and the seconds that are left for the whole call; None: no limit."""
+
 
 class BatchCall:
     """The responses of one MultipleBatchResponse call, for a thread or a coroutine.
@@ -29,9 +33,10 @@ class BatchCall:
     The exchange is given up when nobody refers to this object any more.
     """
 
-    def __init__(self, receiver: Receiver, call: Call) -> None:
+    def __init__(self, receiver: Receiver, call: Call, batch_size: int) -> None:
         self._receiver = receiver
         self._call = call
+        self._iteration = Iteration(call, batch_size)
         self._exchange: PendingExchange | None = None
         self._end: weakref.finalize[..., Any] | None = None
         self._turn = threading.Lock()
@@ -55,16 +60,29 @@ class BatchCall:
             yield
         except IncompleteBatchError as error:
             self._give_up()
+            self._iteration.next = None
             error.batches = dict(self.held)
             raise
         except BaseException:
             self._give_up()
+            self._iteration.next = None
             raise
         finally:
             self._turn.release()
 
-    def _decode_response(self, envelope: Envelope) -> XmlObject:
-        return decode_response(envelope, self._call)
+    def _decode_response(self, envelope: Envelope, left: float | None) -> XmlObject:
+        """Return the response of a reply. If it is the first of an iterator, the exchange is over: no more are sent.
+
+        Args:
+            envelope: the reply.
+            left: seconds that are left for the whole call; None: no limit.
+        """
+        response = decode_response(envelope, self._call)
+        is_first = not self._iteration.is_used
+        self._iteration.note(envelope, response, left)
+        if is_first and self._iteration.is_used:
+            BatchCall._give_up(self)
+        return response
 
     @property
     def correlation_id(self) -> str:
@@ -95,6 +113,7 @@ class BatchCall:
     def close(self) -> None:
         """Give up the exchange; replies that come later are orphans."""
         self._give_up()
+        self._iteration.next = None
         self._receiver.sweep()
 
     def _give_up(self) -> None:
@@ -111,16 +130,23 @@ class Batches(BatchCall, Iterator[XmlObject], Closeable):
     iterate. The exchange is given up when nobody refers to this object any more.
     """
 
-    def __init__(self, receiver: Receiver, pending: PendingExchange, call: Call) -> None:
-        super().__init__(receiver, call)
+    def __init__(
+        self, receiver: Receiver, pending: PendingExchange, call: Call, batch_size: int, ask: Callable[[Call], Answer]
+    ) -> None:
+        super().__init__(receiver, call, batch_size)
         self._opened(pending)
         self._pending = pending
+        self._ask = ask
 
     def __next__(self) -> XmlObject:
         with self._closed_by_errors():
-            envelope = self._receiver.next(self._pending)
+            if self._iteration.is_used:
+                envelope, left = (None, None) if self._iteration.next is None else self._ask(self._iteration.next)
+            else:
+                envelope = self._receiver.next(self._pending)
+                left = self._receiver.time_left(self._pending)
             if envelope is not None:
-                return self._decode_response(envelope)
+                return self._decode_response(envelope, left)
         self.close()
         raise StopIteration
 

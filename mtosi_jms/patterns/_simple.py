@@ -81,16 +81,33 @@ class SimpleExchange(Generic[P]):
         started: now, in seconds.
         timeouts: `first_reply` and `total` apply; after an acknowledgement `gap` takes the place of `first_reply`.
         expect_ack: take a reply without body and batch fields for an acknowledgement, not for the answer (C61).
+        of_iterator: the reply may announce further ones, for which there are requests of their own.
     """
 
-    __slots__ = ("_acknowledged", "_sent", "_started", "correlation_id", "expect_ack", "state", "timeouts")
+    __slots__ = (
+        "_acknowledged",
+        "_of_iterator",
+        "_sent",
+        "_started",
+        "correlation_id",
+        "expect_ack",
+        "state",
+        "timeouts",
+    )
 
     def __init__(
-        self, correlation_id: str, *, started: float, timeouts: Timeouts | None = None, expect_ack: bool = False
+        self,
+        correlation_id: str,
+        *,
+        started: float,
+        timeouts: Timeouts | None = None,
+        expect_ack: bool = False,
+        of_iterator: bool = False,
     ) -> None:
         self.correlation_id = correlation_id
         self.timeouts = timeouts or Timeouts()
         self.expect_ack = expect_ack
+        self._of_iterator = of_iterator
         self.state = SimpleState.WAITING
         self._started = self._sent = started
         self._acknowledged: float | None = None
@@ -137,7 +154,7 @@ class SimpleExchange(Generic[P]):
         actions: list[Action[P]] = []
         if reply.contradiction:
             actions.append(Flag("R5b", reply.contradiction))
-        elif reply.end_of_reply is False:
+        elif reply.end_of_reply is False and not self._of_iterator:
             actions.append(Flag("C58", "the answer to a SimpleResponse request announces further replies"))
         return (*actions, Release(reply.payload, reply.batch_number), Complete())
 

@@ -9,7 +9,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import pytest
 from lxml import etree
@@ -17,7 +17,7 @@ from lxml import etree
 import mtosi_jms as mtosi
 from mtosi_codegen.cli import main as codegen
 from mtosi_jms.binding import BindingProfile
-from mtosi_jms.errors import MtosiFault
+from mtosi_jms.errors import IncompleteBatchError, MtosiFault, ProtocolError
 from mtosi_jms.exchange import Dispatcher
 from mtosi_jms.header import MTOSI_1X
 from mtosi_jms.service import OperationInfo, RequestContext, ServiceInfo
@@ -218,6 +218,70 @@ def test_operations_with_one_element_are_told_apart_by_each_of_three_names(
             assert not got
             refused += 1
     assert (told, refused) == (145, 16)
+
+
+def by_iterator(stubs: Any, batches: list[tuple[range, dict[str, Any]]]) -> Any:
+    """A manager that hands out its elements by iterator: what each reply holds, and the fields of its header."""
+    left = iter(batches)
+
+    class Ems(stubs.Mgr.Supplier):  # type: ignore[misc, name-defined]
+        seen: ClassVar[list[Any]] = []
+
+        def get_all_managed_elements(self, request: Any, context: RequestContext) -> Any:
+            self.seen.append(context.header)
+            numbers, fields = next(left)
+            context.reply_fields.update(fields)
+            made = [stubs.ManagedElementT(name=stubs.name(("MD", "E"), ("ME", str(one)))) for one in numbers]
+            return stubs.GetAllManagedElementsResponse(me_list=stubs.ManagedElementListT(me=made))
+
+        def get_all_managed_elements_iterator(self, request: Any, context: RequestContext) -> Any:
+            return self.get_all_managed_elements(request, context)
+
+    return Ems()
+
+
+def step(number: int | None, end: bool | None = False, reference: str | None = "it/7") -> dict[str, Any]:
+    """The fields of the header of a reply by iterator."""
+    return {
+        "batch_sequence_number": number,
+        "batch_sequence_end_of_reply": end,
+        "iterator_reference_uri": reference,
+        "communication_pattern": "MultipleBatchResponse" if number else "SimpleResponse",
+    }
+
+
+@pytest.mark.obligation("DIA9")
+@pytest.mark.parametrize("ask", [every, lambda *given: asyncio.run(every_aio(*given))], ids=["threads", "asyncio"])
+@pytest.mark.parametrize(
+    ("batches", "right"),
+    [
+        ([(range(2), step(1)), (range(2, 4), step(2)), (range(4, 5), step(3, True))], 5),
+        ([(range(2), step(1)), (range(2, 3), step(2, True, None))], 3),
+        ([(range(2), step(1)), (range(2, 4), step(2, False, None)), (range(4, 4), step(3, True, None))], 4),
+        ([(range(2), step(None, None)), (range(2, 4), step(None, None)), (range(4, 5), step(None, None, None))], 5),
+        ([(range(500 * n, 500 * n + 500), step(n + 1, n == 39)) for n in range(40)], 20_000),
+        ([(range(2), step(1)), (range(4, 6), step(3, True))], IncompleteBatchError),
+        ([(range(2), step(1)), (range(2), step(1))], ProtocolError),
+        ([(range(2), step(None, None)), (range(0), step(None, None))], ProtocolError),
+    ],
+)
+def test_batches_by_iterator(stubs: Any, batches: Any, right: Any, ask: Callable[..., Any]) -> None:
+    ems = by_iterator(stubs, batches)
+    ems.seen.clear()
+    with exchange([ems]) as pair:
+        stub = pair.stub(stubs.Mgr)
+        if isinstance(right, int):
+            assert ask(stub, stubs, 2) == [str(one) for one in range(right)]
+        else:
+            with pytest.raises(right):
+                ask(stub, stubs, 2)
+        assert pair.requestor.pending == 0
+    first, *others = ems.seen
+    assert {one.iterator_reference_uri for one in others} == {"it/7"}
+    assert {str(one.activity_name) for one in others} == {"getAllManagedElementsIterator"}
+    assert {one.requested_batch_size for one in ems.seen} == {2}
+    assert first.iterator_reference_uri is None
+    assert len({one.correlation_id for one in ems.seen}) == len(batches)
 
 
 def reply(number: int, end: str, correlation: str, **changed: str) -> bytes:

@@ -1,0 +1,103 @@
+"""Batches by iterator: how MTOSI 1.x hands out a long answer in the RPC style.
+
+The reply to the request has the first batch and an iteratorReferenceURI. Each request of the operation `...Iterator`
+with that reference gets the next batch, until one has batchSequenceEndOfReply, or has no reference any more.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from mtosi_jms.errors import IncompleteBatchError, ProtocolError
+from mtosi_jms.exchange.messages import whole_number
+from mtosi_jms.service import Call, OperationInfo, objects_in
+from mtosi_jms.soap import Envelope, correlation_id, header_text
+from mtosi_jms.stubs.fmw.hdr import CommunicationPatternType
+from mtosi_jms.xmlbind import XmlObject
+
+_END = {"true": True, "1": True, "false": False, "0": False}
+_LEAST = 0.001
+"""Seconds, where the time of a call is over: the next request finds that out."""
+
+
+class Iteration:
+    """Where the answer to one call stands, if its supplier hands it out by iterator.
+
+    Args:
+        call: the call.
+        batch_size: requested objects in a batch.
+
+    Attributes:
+        next: the request for the next batch; None: there is none, or the supplier does not use an iterator.
+        is_used: whether the supplier uses an iterator.
+    """
+
+    def __init__(self, call: Call, batch_size: int) -> None:
+        self.next: Call | None = None
+        self.is_used = False
+        self._call = call
+        self._size = batch_size
+        self._operation = _iterator_of(call)
+        self._reference: str | None = None
+        self._number: int | None = None
+
+    def note(self, envelope: Envelope, response: XmlObject, left: float | None) -> None:
+        """Note a reply, and decide on `next`.
+
+        Args:
+            envelope: the reply.
+            response: its response.
+            left: seconds that are left for the whole call; None: no limit.
+
+        Raises:
+            IncompleteBatchError: batches before this one are missing.
+            ProtocolError: a batch comes again, or there is neither an object nor an end.
+        """
+        header, self.next = envelope.header, None
+        if self._operation is None or header is None:
+            return
+        reference, number = header_text(header, "iteratorReferenceURI"), whole_number(header.batch_sequence_number)
+        end = _END.get(header_text(header, "batchSequenceEndOfReply") or "")
+        if not self.is_used and (reference is None or end):
+            return
+        self._check(number, correlation_id(header) or "")
+        self.is_used = True
+        if end or (end is None and reference is None):
+            return
+        if number is None and not objects_in(response, self._call.operation.batch_path):
+            raise ProtocolError("the iterator gives no objects, and no end", correlation_id(header) or "")
+        self._number = number
+        self._reference = reference or self._reference
+        self.next = self._request(self._operation, left)
+
+    def _check(self, number: int | None, identifier: str) -> None:
+        if number is None or self._number is None or number == self._number + 1:
+            return
+        if number <= self._number:
+            raise ProtocolError(f"the iterator gave batch {number} after batch {self._number}", identifier)
+        missing = range(self._number + 1, number)
+        raise IncompleteBatchError(identifier, missing, end_seen=False, reason=f"the iterator gave batch {number}")
+
+    def _request(self, operation: OperationInfo, left: float | None) -> Call:
+        call = self._call
+        header: dict[str, Any] = {
+            **call.options.header,
+            "communication_pattern": CommunicationPatternType.MultipleBatchResponse,
+            "requested_batch_size": self._size,
+            "iterator_reference_uri": self._reference,
+        }
+        options = dataclasses.replace(call.options, correlation_id=None, header=header)
+        if left is not None:
+            options = dataclasses.replace(options, timeout=max(left, _LEAST))
+        cls = call.service.load(operation.request)
+        request = call.request if type(call.request) is cls else cls()
+        return call._replace(operation=operation, request=request, options=options)
+
+
+def _iterator_of(call: Call) -> OperationInfo | None:
+    """Return the operation that gives further batches of a call; None if there is none with the same response."""
+    wanted = call.operation
+    found = call.service.by_name.get(f"{wanted.name}Iterator") if call.service.root else None
+    same = found is not None and (found.response, found.batch_path) == (wanted.response, wanted.batch_path)
+    return found if same else None
