@@ -192,15 +192,17 @@ def _convert_content(element: etree._Element, table: ClassTable) -> None:
 
 
 def _convert_name(element: etree._Element, table: ClassTable) -> None:
-    """Write a name of 1.x as a list of types and values."""
+    """Write a name of 1.x as a list of types and values. What is no part of the name goes behind it."""
     rdn = next(iter(plan_of(table).slots.values()))
     kind, value = (slot.field.tag for slot in plan_of(rdn.target).slots.values())
     own = len(element) == 0 and str(element.tag).endswith("Nm")
-    fields = [element] if own else [child for child in element if is_release1(str(child.tag))]
+    fields = [element] if own else [child for child in element if isinstance(child.tag, str)]
     parts = attribute_parts((split_clark(str(part.tag))[1], part.text or "") for part in fields)
-    for part in fields:
-        if part is not element:
-            element.remove(part)
+    parent = element.getparent()
+    for part in () if own else fields:
+        element.remove(part)
+        if parent is not None and not str(part.tag).endswith("Nm"):
+            parent.append(part)
     element.text = None
     for name, text in parts:
         step = etree.SubElement(element, rdn.field.tag)

@@ -19,8 +19,9 @@ from typing import IO, Final
 from lxml import etree
 
 from mtosi_jms.compression import DAMAGED
-from mtosi_jms.errors import EnvelopeError, MalformedXmlError, MtosiError, SpoolError, XmlError
+from mtosi_jms.errors import EnvelopeError, ForbiddenXmlError, MalformedXmlError, MtosiError, SpoolError, XmlError
 from mtosi_jms.header import BY_TAG, DIALECTS, SLIPS
+from mtosi_jms.inventory import is_release1
 from mtosi_jms.namespaces import SOAP11, SOAP12, clark, split_clark
 from mtosi_jms.patterns import read_place
 from mtosi_jms.tables.files import CHUNK, Reject, opened, read_whole, unreadable
@@ -203,6 +204,17 @@ def scan_head(path: str) -> EnvelopeFacts:
             return facts
     verify(path, CHUNK)
     return facts
+
+
+def check_size(facts: EnvelopeFacts, path: str, whole_file_bytes: int) -> None:
+    """Check that the objects of an envelope can be read: those of MTOSI 1.x only from a document that is held whole.
+
+    Raises:
+        ForbiddenXmlError: the document is larger than `whole_file_bytes`.
+    """
+    if is_release1(facts.body_tag) and read_whole(path, whole_file_bytes) is None:
+        reason = "a message of MTOSI 1.x is read as a whole, and is larger than wholeFileBytes"
+        raise ForbiddenXmlError(f"{reason} ({whole_file_bytes})", source=path)
 
 
 def _head(data: bytes, stream: IO[bytes], path: str) -> tuple[etree._Element, bool]:

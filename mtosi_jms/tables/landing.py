@@ -21,9 +21,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from mtosi_jms.errors import ConfigError, MtosiError, SpoolError, XmlError
+from mtosi_jms.inventory import MESSAGE
 from mtosi_jms.patterns import Standing, standing_of
 from mtosi_jms.tables._digest import body_digest, file_digest
-from mtosi_jms.tables.envelope import BULK_RESPONSE, FAULT, RESPONSE, reject_of, scan_head, verify
+from mtosi_jms.tables.envelope import BULK_RESPONSE, FAULT, RESPONSE, check_size, reject_of, scan_head, verify
 from mtosi_jms.tables.files import SHELF, Found, Reject, documents_of, file_state, find_files, follow, is_lent
 from mtosi_jms.tables.options import Mode, OnIncomplete, SourceOptions, Verify
 from mtosi_jms.tables.sequences import (
@@ -291,6 +292,8 @@ def scan(path: str, size: int, options: SourceOptions) -> Scanned:
         facts = scan_head(path)
         if not options.asks_for(facts.correlation_id):
             return None
+        if options.object_types != (MESSAGE,):
+            check_size(facts, path, options.whole_file_bytes)
         if options.verify is Verify.FULL or not options.reads(facts.kind):
             verify(path, options.whole_file_bytes)
     except (XmlError, SpoolError) as error:

@@ -15,13 +15,22 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from mtosi_jms.errors import ArchiveError, ForbiddenXmlError, MtosiError, SpoolError, XmlError
-from mtosi_jms.inventory import ALL, MESSAGE, Hit, Routes, find_objects, is_object, is_release1, label_of
+from mtosi_jms.errors import ArchiveError, MtosiError, SpoolError, XmlError
+from mtosi_jms.inventory import ALL, MESSAGE, Hit, Routes, find_objects, is_object, label_of
 from mtosi_jms.tables._digest import body_digest, tree_digest
 from mtosi_jms.tables._native_rows import native_rows
 from mtosi_jms.tables._stream import stream_objects
 from mtosi_jms.tables.columns import MESSAGES, OF_MESSAGE, SOURCE_FILE, Message, values_of
-from mtosi_jms.tables.envelope import EnvelopeFacts, envelope_facts, mark_of, reject_of, scan_head, soap_body, verify
+from mtosi_jms.tables.envelope import (
+    EnvelopeFacts,
+    check_size,
+    envelope_facts,
+    mark_of,
+    reject_of,
+    scan_head,
+    soap_body,
+    verify,
+)
 from mtosi_jms.tables.files import SHELF, Reject, opened, read_whole
 from mtosi_jms.tables.landing import PlannedFile
 from mtosi_jms.tables.options import Mode, SourceOptions
@@ -191,9 +200,7 @@ class ObjectReader(Reader):
         if not self._is_sound(file.path):
             verify(file.path, self.options.whole_file_bytes)
         facts = scan_head(file.path)
-        if is_release1(facts.body_tag):
-            reason = "a message of MTOSI 1.x is read as a whole, and is larger than wholeFileBytes"
-            raise ForbiddenXmlError(f"{reason} ({self.options.whole_file_bytes})", source=file.path)
+        check_size(facts, file.path, self.options.whole_file_bytes)
         done = 0
         if self._native is not None:
             with opened(file.path) as stream:

@@ -54,6 +54,7 @@ def _rows(landing: Path, object_type: str, **options: Any) -> list[dict[str, Any
 
 
 _ME = "MD=EMS1/ME=NE-1"
+_ME_ONLY = "<me><name><meNm>k</meNm></name></me>"
 _EXPECTED: dict[str, tuple[str, dict[str, Any]]] = {
     "MD": ("MD=EMS1", {"related": [("supporting_os_ref_list", ["OS=OS1"])]}),
     "ME": (_ME, {"user_label": "one", "software_version": "R1", "is_in_sync_state": True}),
@@ -122,6 +123,30 @@ def test_lists_of_managers_give_objects(tmp_path: Path, object_type: str, body: 
     (tmp_path / "list.xml").write_text(_ENVELOPE.format(body.format(content)))
     [row] = _rows(tmp_path, object_type)
     assert (row["name_text"], row["user_label"]) == ("MD=EMS1/PROP=x", "u")
+
+
+def test_what_a_vendor_adds_to_a_name_is_no_part_of_it(tmp_path: Path) -> None:
+    vendors = '<v:key xmlns:v="vendor.v1">7</v:key>'
+    content = f"<me><name>{vendors}<mdNm>EMS1</mdNm><meNm>k</meNm></name></me>"
+    (tmp_path / "x.xml").write_text(
+        _ENVELOPE.format(f"<getManagedElementResponse>{content}</getManagedElementResponse>")
+    )
+    [row] = _rows(tmp_path, "ME")
+    assert row["name_text"] == "MD=EMS1/ME=k"
+    assert "key" in str(row["unknown"])
+
+
+@pytest.mark.parametrize("object_type", ["ME", "ME,TL", "ALL"])
+def test_a_message_that_is_too_large_to_be_read_as_a_whole_is_rejected(landing: Path, object_type: str) -> None:
+    load_stubs(())
+    (landing / "2.xml").write_text(
+        _ENVELOPE.format(f"<getManagedElementResponse>{_ME_ONLY}</getManagedElementResponse>")
+    )
+    found = read(landing, object_type, wholeFileBytes=1024)
+    assert found.to_arrow().column("name_text").to_pylist() == ["ME=k"]
+    [reject] = found.rejects.to_pylist()
+    assert reject["file"].endswith("inventory.xml")
+    assert "larger than wholeFileBytes (1024)" in reject["reason"]
 
 
 def test_messages_count_objects_and_have_a_digest_of_what_came(landing: Path) -> None:
