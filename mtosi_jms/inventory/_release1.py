@@ -62,6 +62,9 @@ OBJECTS: Final[Mapping[str, str]] = MappingProxyType(
         "ftp": "FTP",
         "ctp": "CTP",
         "tl": "TL",
+        "os": "OS",
+        "md": "MD",
+        "tmd": "TMD",
         "snc": "SubnetworkConnectionType",
     }
 )

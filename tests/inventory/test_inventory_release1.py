@@ -116,6 +116,9 @@ def test_ends_of_links_and_parameters_of_layers_are_those_of_2x(landing: Path) -
         ("FTP", "<getAllFTPsResponse><tpList><FTP>{}</FTP></tpList></getAllFTPsResponse>"),
         ("CTP", "<getContainedCurrentCTPsResponse><tpList><CTP>{}</CTP></tpList></getContainedCurrentCTPsResponse>"),
         ("TL", "<getAllTopologicalLinksResponse><tlList><tl>{}</tl></tlList></getAllTopologicalLinksResponse>"),
+        ("OS", "<getAllOSsResponse><osList><os>{}</os></osList></getAllOSsResponse>"),
+        ("MD", "<getAllMDsResponse><mdList><md>{}</md></mdList></getAllMDsResponse>"),
+        ("TMD", "<getAllTMDsResponse><tmdList><tmd>{}</tmd></tmdList></getAllTMDsResponse>"),
     ],
 )
 def test_lists_of_managers_give_objects(tmp_path: Path, object_type: str, body: str) -> None:
