@@ -10,13 +10,14 @@ import dataclasses
 from typing import Any
 
 from mtosi_jms.errors import IncompleteBatchError, ProtocolError
-from mtosi_jms.exchange.messages import whole_number
+from mtosi_jms.patterns import read_place
 from mtosi_jms.service import Call, OperationInfo, objects_in
-from mtosi_jms.soap import Envelope, correlation_id, header_text
+from mtosi_jms.soap import Envelope, correlation_id, header_text, header_texts
 from mtosi_jms.stubs.fmw.hdr import CommunicationPatternType
 from mtosi_jms.xmlbind import XmlObject
 
-_END = {"true": True, "1": True, "false": False, "0": False}
+_PLACE = ("batchSequenceNumber", "batchSequenceEndOfReply")
+"""Without the pattern: a reply to an iterator's request names that of the call, whether or not more follow."""
 _LEAST = 0.001
 """Seconds, where the time of a call is over: the next request finds that out."""
 
@@ -57,8 +58,9 @@ class Iteration:
         header, self.next = envelope.header, None
         if self._operation is None or header is None:
             return
-        reference, number = header_text(header, "iteratorReferenceURI"), whole_number(header.batch_sequence_number)
-        end = _END.get(header_text(header, "batchSequenceEndOfReply") or "")
+        reference = header_text(header, "iteratorReferenceURI")
+        place = read_place(header_texts(header, _PLACE))
+        number, end = place.number, place.end
         if not self.is_used and (reference is None or end):
             return
         self._check(number, correlation_id(header) or "")
