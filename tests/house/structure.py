@@ -185,19 +185,22 @@ def _members(value: object) -> Iterator[tuple[str, str]]:
 
 
 def public_names() -> str:
-    """All public names, each with its signature where it is met first; of a class the names of its members, too."""
+    """All public names: with a signature where they are met first, of a class with the names of its members, too.
+
+    Those without either, and those that another module has as well, stand together, one line a module.
+    """
     lines: list[str] = []
-    again: dict[str, list[str]] = defaultdict(list)
+    bare: dict[str, list[str]] = defaultdict(list)
     known: set[int] = set()
     for name, signature, members in surface():
         module, _, public = name.rpartition(".")
         value = getattr(importlib.import_module(module), public)
-        if callable(value) and id(value) in known:
-            again[module].append(public)
+        if (callable(value) and id(value) in known) or not (signature or members):
+            bare[module].append(public)
         else:
             known.add(id(value))
             lines.append(f"{name}{signature}{': ' if members else ''}{', '.join(members)}\n")
-    return "".join(lines + [f"{module} has {', '.join(names)}, too\n" for module, names in again.items()])
+    return "".join(lines + [f"{module} has {', '.join(names)}, too\n" for module, names in bare.items()])
 
 
 def _signature(value: object) -> str:
