@@ -65,6 +65,7 @@ check: $(READY) ## ruff, mypy --strict, stub freshness; rustfmt and clippy where
 	@rm -rf out/blocks && $(BIN)/python tests/examples/blocks.py out/blocks
 	@cd out/blocks && ../../$(BIN)/mypy --config-file ../../pyproject.toml --cache-dir ../../.mypy_cache *.py
 	@$(BIN)/mtosi-codegen check wsdl xsd --package stubs --out mtosi_jms
+	@$(BIN)/mtosi-codegen check mtosi-1.1 --package stubs11 --out mtosi_jms
 
 bench: java $(READY) ## the benchmarks beside their peers, as a table and in out/bench.json
 	@$(BIN)/python benchmarks/run.py $(ARGS)
@@ -82,8 +83,9 @@ endurance: java $(READY) ## what is too long for CI: the suite with the Python c
 	@$(if $(ARGS),,MTOSI_JMS_CORE=python $(BIN)/python -m pytest $(WORKERS))
 	@$(BIN)/python -m pytest -m "endurance or hypothesis" --hypothesis-profile=endurance $(ARGS)
 
-stubs: $(READY) ## generate mtosi_jms/stubs again from wsdl and xsd
+stubs: $(READY) ## generate mtosi_jms/stubs again from wsdl and xsd, and mtosi_jms/stubs11 from mtosi-1.1
 	@$(BIN)/mtosi-codegen generate wsdl xsd --package stubs --out mtosi_jms
+	@$(BIN)/mtosi-codegen generate mtosi-1.1 --package stubs11 --out mtosi_jms
 
 map: $(READY) ## draw docs/architecture.md and list the layers and the public names, from the imports
 	@$(BIN)/python tests/house/structure.py

@@ -82,7 +82,7 @@ def packages_are_forgotten() -> Iterator[None]:
     registry = import_module("mtosi_jms.xmlbind._registry")
     known = dict(registry._packages)
     yield
-    for name in registry._packages.keys() - known.keys() - {"mtosi_jms.stubs"}:
+    for name in registry._packages.keys() - known.keys() - {"mtosi_jms.stubs", "mtosi_jms.stubs11"}:
         registry._packages.pop(name)
 
 

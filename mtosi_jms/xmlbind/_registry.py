@@ -1,7 +1,7 @@
 """The registry of generated packages: it finds the class of an element or a type, and imports only needed modules.
 
-Packages register when they are imported. A package that registered later takes precedence. The shipped profile comes
-last and is loaded at the first look-up, so a user's package wins if both define a namespace.
+Packages register when they are imported. A package that registered later takes precedence. The shipped profiles come
+last and are loaded at the first look-up, so a user's package wins if both define a namespace.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from mtosi_jms.errors import ConfigError
 from mtosi_jms.namespaces import PREFIXES, XSI, clark, split_clark
 
 # Given by name: this layer imports no stubs, and before they are generated for the first time there are none.
-_PROFILE: Final = "mtosi_jms.stubs"
+_PROFILES: Final = ("mtosi_jms.stubs11", "mtosi_jms.stubs")
 
 _packages: dict[str, Mapping[str, str]] = {}
 _prefixes: dict[str, str] = dict(PREFIXES)
@@ -36,15 +36,16 @@ def register_package(root: str, modules: Mapping[str, str]) -> None:
     """
     global _packages
     with _lock:  # a new dictionary: readers in other threads walk over the old one
-        others = {name: known for name, known in _packages.items() if name != root}
-        added = {root: dict(modules)}
-        _packages = {**added, **others} if root == _PROFILE else {**others, **added}
+        known = {**_packages, root: dict(modules)}
+        order = [*_PROFILES, *(name for name in known if name not in (*_PROFILES, root)), root]
+        _packages = {name: known[name] for name in order if name in known}
 
 
 def registered_packages() -> tuple[str, ...]:
     """Return the registered packages, in the order of precedence."""
-    if _PROFILE not in _packages and importlib.util.find_spec(_PROFILE) is not None:
-        importlib.import_module(_PROFILE)
+    for profile in _PROFILES:
+        if profile not in _packages and importlib.util.find_spec(profile) is not None:
+            importlib.import_module(profile)
     return tuple(reversed(_packages))
 
 

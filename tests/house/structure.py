@@ -90,7 +90,7 @@ def imports_of(module: str, path: Path) -> Iterator[Import]:
 
 IMPORTS = [found for module, path in MODULES.items() for found in imports_of(module, path)]
 # A module of a service is generated for `service`, which leans on the generated types.
-SERVICES = {found.module for found in IMPORTS if found.target == "mtosi_jms.service" and ".stubs." in found.module}
+SERVICES = {found.module for found in IMPORTS if found.target == "mtosi_jms.service" and ".stubs" in found.module}
 
 
 def layer(module: str) -> str:
@@ -98,7 +98,7 @@ def layer(module: str) -> str:
     parts = module.split(".")
     if len(parts) == 1 or parts[1] == "__main__":
         return "cli" if parts[-1] == "__main__" else "mtosi_jms"
-    if parts[1] == "stubs":
+    if parts[1] in ("stubs", "stubs11"):
         return "stubs (services)" if module in SERVICES else "stubs (types)"
     if module.startswith("mtosi_jms.transport.jvm"):
         return "transport/jvm"
@@ -177,7 +177,7 @@ def surface() -> Iterator[tuple[str, str, dict[str, str]]]:
 
 
 def _members(value: object) -> Iterator[tuple[str, str]]:
-    ours = inspect.isclass(value) and value.__module__.startswith("mtosi_") and ".stubs." not in value.__module__
+    ours = inspect.isclass(value) and value.__module__.startswith("mtosi_") and ".stubs" not in value.__module__
     for member, inner in sorted(vars(value).items()) if ours else ():
         plain = inner.__func__ if isinstance(inner, classmethod | staticmethod) else inner
         if not member.startswith("_") and (inspect.isfunction(plain) or isinstance(inner, property)):

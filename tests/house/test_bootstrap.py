@@ -11,7 +11,7 @@ from pathlib import Path
 
 def test_the_generator_makes_the_stubs_of_a_checkout_without_any(root: Path, tmp_path: Path) -> None:
     for folder in ("mtosi_jms", "codegen", "wsdl", "xsd"):
-        shutil.copytree(root / folder, tmp_path / folder, ignore=shutil.ignore_patterns("stubs", "__pycache__"))
+        shutil.copytree(root / folder, tmp_path / folder, ignore=shutil.ignore_patterns("stubs*", "__pycache__"))
     path = os.pathsep.join((str(tmp_path), str(tmp_path / "codegen")))
     done = subprocess.run(
         [sys.executable, "-m", "mtosi_codegen", "generate", "wsdl", "xsd", "--package", "stubs", "--out", "mtosi_jms"],
