@@ -115,7 +115,8 @@ def test_a_wheel_holds_what_the_tree_holds(bare: Installed) -> None:
     with zipfile.ZipFile(bare.wheel) as archive:
         names = [name for name in archive.namelist() if ".dist-info/" not in name and name[-1] != "/"]
         share = next(name for name in names if ".data/" in name).partition("/")[0] + "/data/share/mtosi-jms/"
-        schemas = (path for folder in ("mtosi-1.1", "wsdl", "xsd") for path in (ROOT / folder).rglob("*") if path.is_file())
+        folders = ("mtosi-1.1", "wsdl", "xsd")
+        schemas = (path for folder in folders for path in (ROOT / folder).rglob("*") if path.is_file())
         found |= {share + path.relative_to(ROOT).as_posix(): path for path in schemas}
         native = [NATIVE] if "abi3" in bare.wheel.name else []
         assert sorted(names) == sorted([*found, *native])
