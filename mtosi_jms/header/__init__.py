@@ -6,6 +6,7 @@ schema of the header; another dialect is an entry in `DIALECTS`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -96,6 +97,10 @@ class HeaderExtra(NamedTuple):
     field: str
     pattern: str = ""
 
+    def knows(self, text: str) -> bool:
+        """Whether a text is a known value."""
+        return not self.pattern or re.fullmatch(self.pattern, text) is not None
+
 
 @dataclass(frozen=True, slots=True)
 class HeaderDialect:
@@ -110,6 +115,7 @@ class HeaderDialect:
         has_itu_time: whether the timestamp is ITU text, `20261128093000.0Z`, or an xsd:dateTime.
         attributes: attributes of the element.
         more: further fields.
+        version: the attribute that says which version of the release it is; empty: none.
         placeholders: texts that stand for a value which was never filled in. Such a field or attribute is absent.
     """
 
@@ -121,7 +127,12 @@ class HeaderDialect:
     has_itu_time: bool = False
     attributes: tuple[HeaderExtra, ...] = ()
     more: tuple[HeaderExtra, ...] = ()
+    version: str = ""
     placeholders: frozenset[str] = frozenset()
+
+    def is_over(self, body: str) -> bool:
+        """Whether the body element with a Clark name may be under this header: a vendor's, or one of its release."""
+        return release_of_body(split_clark(body)[0]) in ("", self.release)
 
 
 MTOSI_2X: Final = HeaderDialect("2.x", clark(HDR, "header"), MTOP)
@@ -147,6 +158,7 @@ MTOSI_1X: Final = HeaderDialect(
         HeaderExtra("extAuthor", "ext_author"),
         HeaderExtra("extVersion", "ext_version"),
     ),
+    version="tmf854Version",
     placeholders=frozenset({"?"}),
 )
 """The header of MTOSI 1.0 and 1.1."""

@@ -20,7 +20,7 @@ from typing import Any, Final
 from lxml import etree
 
 from mtosi_jms.inventory._objects import is_object, tables_of_namespace
-from mtosi_jms.inventory._release1 import classes, converted, is_release1
+from mtosi_jms.inventory._release1 import classes, converted, is_release1, looks_like_object
 from mtosi_jms.namespaces import split_clark
 from mtosi_jms.xmlbind import (
     XSI_TYPE,
@@ -259,19 +259,29 @@ def actual_table(element: etree._Element, table: ClassTable, scopes: Scopes) -> 
     return derived if isinstance(derived, ClassTable) and derived.is_a(table) else table
 
 
-def find_objects(body: etree._Element, routes: Routes) -> list[Hit]:
-    """Return the wanted objects of a SOAP body, in document order, an object before those inside it."""
-    found: list[Hit] = []
-    scopes = Scopes()
+def find_objects(body: etree._Element, routes: Routes, unread: list[etree._Element] | None = None) -> list[Hit]:
+    """Return the wanted objects of a SOAP body, in document order, an object before those inside it.
+
+    Args:
+        body: of the envelope.
+        routes: to the wanted objects.
+        unread: elements that are objects for which no stub has a class are added to it.
+    """
+    search = _Search(routes)
     for child in body:
-        _visit(child, routes, Above(), found, scopes)
-    if not found and any(is_release1(str(child.tag)) for child in body):
+        search.visit(child, Above())
+    if not search.found and any(is_release1(str(child.tag)) for child in body):
+        search = _Search(routes)
         for element, table in converted(body):
-            if not is_object(table):
-                _below(element, routes.route(table), routes, Above(), found, scopes)
+            if table is None:
+                search.unread.append(element)
+            elif not is_object(table):
+                search.below(element, routes.route(table), Above())
             elif routes.wanted(table):
-                found.append(Hit(table, element, element))
-    return found
+                search.found.append(Hit(table, element, element))
+    if unread is not None:
+        unread += search.unread
+    return search.found
 
 
 @dataclass(slots=True)
@@ -282,37 +292,50 @@ class Above:
     types: tuple[str, ...] = ()
 
 
-def _visit(element: etree._Element, routes: Routes, above: Above, found: list[Hit], scopes: Scopes) -> None:
-    """Search one element that no route of its parent names."""
-    table, route = routes.for_tag(str(element.tag))
-    if table is not None and routes.wanted(table):
-        found.append(Hit(actual_table(element, table, scopes), element, element))
-    elif table is None or not is_object(table):
-        _below(element, route, routes, above, found, scopes)
+class _Search:
+    """Finds the objects below elements.
 
+    Attributes:
+        found: the wanted objects.
+        unread: elements that are objects for which no stub has a class.
+    """
 
-def _below(
-    element: etree._Element, route: Route, routes: Routes, above: Above, found: list[Hit], scopes: Scopes
-) -> None:
-    """Search below an element."""
-    node = route.node
-    if node is not None:
-        hit = node_hit(element, node, above, scopes)
-        if routes.wanted(hit.table):
-            found.append(hit)
-        above = above_of(hit, node, above)
-    for child in element:
-        tag = str(child.tag)
-        known = route if route.table is not None else routes.guess(tag)
-        target = known.targets.get(tag)
-        if target is not None:
-            found.append(Hit(actual_table(child, target, scopes), child, child))
-            continue
-        step = known.steps.get(tag)
-        if step is not None:
-            _below(child, step, routes, above, found, scopes)
-        elif not known.knows(tag):
-            _visit(child, routes, above, found, scopes)
+    def __init__(self, routes: Routes) -> None:
+        self.found: list[Hit] = []
+        self.unread: list[etree._Element] = []
+        self._routes = routes
+        self._scopes = Scopes()
+
+    def visit(self, element: etree._Element, above: Above) -> None:
+        """Search one element that no route of its parent names."""
+        table, route = self._routes.for_tag(str(element.tag))
+        if table is not None and self._routes.wanted(table):
+            self.found.append(Hit(actual_table(element, table, self._scopes), element, element))
+        elif table is None or not is_object(table):
+            if table is None and looks_like_object(element):
+                self.unread.append(element)
+            self.below(element, route, above)
+
+    def below(self, element: etree._Element, route: Route, above: Above) -> None:
+        """Search below an element."""
+        node = route.node
+        if node is not None:
+            hit = node_hit(element, node, above, self._scopes)
+            if self._routes.wanted(hit.table):
+                self.found.append(hit)
+            above = above_of(hit, node, above)
+        for child in element:
+            tag = str(child.tag)
+            known = route if route.table is not None else self._routes.guess(tag)
+            target = known.targets.get(tag)
+            if target is not None:
+                self.found.append(Hit(actual_table(child, target, self._scopes), child, child))
+                continue
+            step = known.steps.get(tag)
+            if step is not None:
+                self.below(child, step, above)
+            elif not known.knows(tag):
+                self.visit(child, above)
 
 
 def node_hit(element: etree._Element, node: Node, above: Above, scopes: Scopes) -> Hit:

@@ -77,7 +77,7 @@ _ENDS: Final = ("aEndTP", "zEndTP")
 _NIL: Final = clark(XSI, "nil")
 
 
-_Found = tuple[etree._Element, ClassTable]
+_Found = tuple[etree._Element, ClassTable | None]
 
 
 def is_release1(tag: str) -> bool:
@@ -88,7 +88,8 @@ def is_release1(tag: str) -> bool:
 def converted(body: etree._Element) -> Iterator[_Found]:
     """Yield the objects and inventory trees of 1.x below an element as elements of 2.x, with their classes.
 
-    They are in a copy of the document with the lines of the original, which stays as it is.
+    The class is None for an object of which no stub has one. All are in a copy of the document with the lines of the
+    original, which stays as it is.
     """
     tree = body.getroottree()
     path = tree.getelementpath(body)
@@ -121,6 +122,8 @@ def _search(element: etree._Element, targets: Mapping[str, ClassTable | None]) -
         local = split_clark(str(child.tag))[1]
         table = targets.get(local if local in _DATA else local.lower())
         if table is None:
+            if looks_like_object(child):
+                yield child, None
             yield from _search(child, targets)
             continue
         links = child.findall("/".join(clark(TMF854, step) for step in _TOP_LINKS))
@@ -131,6 +134,21 @@ def _search(element: etree._Element, targets: Mapping[str, ClassTable | None]) -
             for link in links:
                 _convert(link, node)
                 yield link, node
+
+
+def looks_like_object(element: etree._Element) -> bool:
+    """Whether an element without a class is an object: a node of the nested layout, or one with a name of its own."""
+    local = split_clark(str(element.tag))[1]
+    inside = [(split_clark(str(child.tag))[1], child) for child in element if isinstance(child.tag, str)]
+    if local.endswith("Inv"):
+        return any(name.endswith(("Nm", "Attrs")) for name, _ in inside)
+    names = [child for name, child in inside if name == "name" and any(map(_is_part, child))]
+    return len(names) == 1 and not local.endswith(("Attrs", "List", "s"))
+
+
+def _is_part(element: etree._Element) -> bool:
+    """Whether an element is a part of a name, of 1.x or of 2.x."""
+    return str(element.tag).endswith(("Nm", "}rdn"))
 
 
 def _below(table: ClassTable, *steps: str) -> ClassTable | None:

@@ -11,7 +11,17 @@ from mtosi_jms.soap._blocks import (
     require_understood,
     typed_blocks,
 )
-from mtosi_jms.soap._dialects import as_dialect, converted, dialect_of, header_class, like, stubs_header
+from mtosi_jms.soap._dialects import (
+    as_dialect,
+    converted,
+    dialect_of,
+    header_class,
+    like,
+    mend,
+    stubs_header,
+    warn_of_body,
+    warn_of_second,
+)
 from mtosi_jms.soap._envelope import Envelope, renamed, start_tag, tag_of
 from mtosi_jms.soap._faults import fault_of, soap_prefix
 from mtosi_jms.soap._header import FIELD_NAMES, correlation_id, header_text, header_texts, missing_fields
@@ -36,6 +46,7 @@ __all__ = [
     "header_text",
     "header_texts",
     "like",
+    "mend",
     "missing_fields",
     "must_understand_fault",
     "names_of",
@@ -50,4 +61,6 @@ __all__ = [
     "stubs_header",
     "tag_of",
     "typed_blocks",
+    "warn_of_body",
+    "warn_of_second",
 ]

@@ -6,7 +6,6 @@ from it: they have its fields, in another element, and write their own form.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
@@ -193,11 +192,6 @@ def dialect_of(header: Header | type[Header]) -> HeaderDialect:
     return dialect_named(str(header.__xml__.tag))
 
 
-@lru_cache(64)
-def _patterns(dialect: HeaderDialect) -> Mapping[str, re.Pattern[str]]:
-    return {one.name: re.compile(one.pattern) for one in dialect.attributes if one.pattern}
-
-
 def mend(block: etree._Element, dialect: HeaderDialect, issues: Issues) -> None:
     """Put right, in a header element, what the field gets wrong, with a warning for each: fields in another namespace,
     placeholders, slips, unknown versions. Warn of each missing field.
@@ -231,18 +225,28 @@ def mend(block: etree._Element, dialect: HeaderDialect, issues: Issues) -> None:
 
 
 def _mend_attributes(block: etree._Element, dialect: HeaderDialect, issues: Issues) -> None:
-    patterns = _patterns(dialect)
+    known = {one.name: one for one in dialect.attributes}
     for name, value in block.items():
         text = value.strip()
-        pattern = patterns.get(name)
         if text in dialect.placeholders:
             issues.add(RULE, f"attribute {name} has the placeholder {text!r}: taken as absent", block)
             del block.attrib[name]
-        elif pattern is not None and not pattern.fullmatch(text):
+        elif name in known and not known[name].knows(text):
             issues.add(
                 RULE, f"attribute {name} {text[:40]!r} is no version of MTOSI {dialect.release}: left out", block
             )
             del block.attrib[name]
+
+
+def warn_of_second(block: etree._Element, issues: Issues) -> None:
+    """Warn of a second MTOSI header in an envelope."""
+    issues.add("P36", "more than one MTOSI header: the first counts", block)
+
+
+def warn_of_body(body: etree._Element, dialect: HeaderDialect, issues: Issues) -> None:
+    """Warn of a body element that is a message of another release than its header."""
+    if not dialect.is_over(str(body.tag)):
+        issues.add(RULE, f"the header of MTOSI {dialect.release} is over a body of another release", body)
 
 
 def is_sound(header: Header, dialect: HeaderDialect) -> bool:

@@ -14,7 +14,7 @@ from lxml import etree
 from mtosi_jms.errors import EnvelopeError
 from mtosi_jms.header import MTOSI_1X, release_of_body
 from mtosi_jms.namespaces import clark, split_clark
-from mtosi_jms.soap._dialects import RULE, dialect_of, header_classes, is_sound, mend
+from mtosi_jms.soap._dialects import dialect_of, header_classes, is_sound, mend, warn_of_body, warn_of_second
 from mtosi_jms.soap._envelope import VERSIONS, Envelope, Origin, tag_of
 from mtosi_jms.soap._faults import read_fault
 from mtosi_jms.stubs.fmw.hdr import Header
@@ -112,14 +112,9 @@ def _enveloped(
             continue
         parts = read_enveloped(wire, cls, package, strict=strict, source=source, limits=limits)
         if parts is not None:
-            sound = is_sound(parts.header, dialect_of(cls)) and not _is_mixed(cls, tag_of(parts.body))
+            sound = is_sound(parts.header, dialect_of(cls)) and dialect_of(cls).is_over(tag_of(parts.body))
             return parts if sound else None
     return None
-
-
-def _is_mixed(header: type[Header], body: str) -> bool:
-    """Whether a body is a message of another release than a header."""
-    return release_of_body(split_clark(body)[0]) not in ("", dialect_of(header).release)
 
 
 def read(path: str | Path, *, strict: bool = False, limits: XmlLimits = DEFAULT_LIMITS) -> Envelope:
@@ -195,7 +190,7 @@ class _Reader:
                     self._header = raw
                     continue
             elif cls is not None:
-                self._issues.add("P36", "more than one MTOSI header: the first counts", block)
+                warn_of_second(block, self._issues)
             envelope.blocks.append(RawXml.from_element(block, self._scopes))
 
     def _read_body(self, body: etree._Element) -> None:
@@ -212,9 +207,8 @@ class _Reader:
             self._read_fault(children[0])
             return
         header = self.envelope.header
-        if header is not None and _is_mixed(type(header), str(children[0].tag)):
-            release = dialect_of(header).release
-            self._issues.add(RULE, f"the header of MTOSI {release} is over a body of another release", children[0])
+        if header is not None:
+            warn_of_body(children[0], dialect_of(header), self._issues)
         value = decode_root(children[0], None, self._issues, self._package, self._scopes)
         self.envelope.body = RawXml.from_element(children[0], self._scopes) if isinstance(value, Nil) else value
 

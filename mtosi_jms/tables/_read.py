@@ -99,6 +99,7 @@ class LandingTable:
         self._filter = filter
         self.schema: Schema = full_schema(options)
         self._late: list[Reject] = []
+        self._unread: list[Reject] = []
         self._plan = plan_to_read(options)
         self._files = readable(self._plan, options)
         if not (allow_empty or self._shows_rejects):
@@ -117,11 +118,12 @@ class LandingTable:
     def rejects(self) -> Table:
         """The rejected files: `file`, `line`, `reason`.
 
-        A file that is damaged in the middle is found when it is read, or at once with `verify="full"`.
+        With the object type ALL it has also, once the rows are read, what objects are in a file that no stub has a
+        class for. A file that is damaged in the middle is found when it is read, or at once with `verify="full"`.
         """
         known = {reject.file for reject in self._plan.rejects}
         late = (reject for reject in self._late if reject.file not in known)
-        return pa.Table.from_pylist([asdict(reject) for reject in (*self._plan.rejects, *late)], REJECTS)
+        return pa.Table.from_pylist([asdict(reject) for reject in (*self._plan.rejects, *late, *self._unread)], REJECTS)
 
     def of_type(self, object_type: str) -> LandingTable:
         """Return the table of another object type from the same plan.
@@ -152,8 +154,13 @@ class LandingTable:
         for batch in reader.read(self._files, self._plan.rejects if self._shows_rejects else ()):
             yield batch if self._filter is None else self._filtered(batch)
         self._late = reader.rejected
+        self._unread = reader.unread
         for reject in reader.rejected:
             log(reject)
+        for count, first in reader.warnings.values():
+            log(first, f"warning in {count} messages, first")
+        for missing in reader.unread:
+            log(missing, "not read")
 
     def _filtered(self, batch: RecordBatch) -> RecordBatch:
         try:

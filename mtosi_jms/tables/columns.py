@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
@@ -29,7 +29,7 @@ from mtosi_jms.inventory import ALL, MESSAGE, class_for, label_of, load_stubs, p
 from mtosi_jms.tables._leaves import list_type
 from mtosi_jms.tables._structs import Struct, column_names
 from mtosi_jms.tables.options import SourceOptions, hint
-from mtosi_jms.xmlbind import ClassTable, XmlObject
+from mtosi_jms.xmlbind import ClassTable, XmlObject, XmlWarning
 
 if TYPE_CHECKING:
     from mtosi_jms.tables.envelope import EnvelopeFacts
@@ -46,6 +46,7 @@ __all__ = [
     "PROVENANCE",
     "RELATIONS",
     "SEQUENCE",
+    "Column",
     "Message",
     "arrow_schema",
     "column_names",
@@ -72,13 +73,15 @@ class Message:
     """A message that rows are made from.
 
     `file` is None for a message that is in no file. `data` is None for a message that is too large for memory.
-    `objects` counts its objects by type, and `digest` gives the digest of its body.
+    `objects` counts its objects by type, `unread` warns of those without a class, and `digest` gives the digest of its
+    body.
     """
 
     facts: EnvelopeFacts
     file: PlannedFile | None = None
     size: int = 0
     objects: Callable[[], Mapping[str, int]] = dict
+    unread: Callable[[], Sequence[XmlWarning]] = tuple
     digest: Callable[[], str | None] = lambda: None
     data: bytes | None = None
 
@@ -162,7 +165,8 @@ SEQUENCE: Final = (
     Column("complete", _BOOL, lambda message: message.file.complete if message.file else None),
 )
 SOURCE_FILE: Final = Column("source_file", _TEXT, lambda message: message.file.path if message.file else None)
-OF_MESSAGE: Final = (*HEADER, *SEQUENCE, SOURCE_FILE)
+RELEASE: Final = Column("release", _TEXT, lambda message: message.facts.release)
+OF_MESSAGE: Final = (RELEASE, *HEADER, *SEQUENCE, SOURCE_FILE)
 
 # Columns of rows of objects, made from the Objects of a batch.
 OBJECT_TYPE: Final = Column("object_type", _TEXT, lambda objects: objects.types)
@@ -186,6 +190,11 @@ PLACE: Final = (
 OF_OBJECT: Final = (OBJECT_TYPE, *NAMES, *LONG, *RELATIONS, *NOTES, *PLACE)
 _ORIGIN: Final = (*OF_MESSAGE, *PLACE)
 
+
+def _warnings(message: Message) -> list[dict[str, Any]]:
+    return [asdict(found) for found in (*message.facts.warnings, *message.unread())]
+
+
 MESSAGES: Final = (
     Column("kind", _TEXT, lambda message: message.facts.kind),
     Column("body_element", _TEXT, lambda message: message.facts.body_tag or None),  # a Clark name
@@ -193,6 +202,8 @@ MESSAGES: Final = (
     Column("body_digest", _TEXT, lambda message: message.digest()),
     # Copies that were left out.
     Column("duplicate_files", _TEXTS, lambda message: list(message.file.duplicates) if message.file else []),
+    # Of the header, and of objects that give no rows.
+    Column("warnings", _WARNINGS, _warnings),
     *OF_MESSAGE,
     Column("size", _LONG, lambda message: message.size),
     Column("body", pa.binary(), lambda message: message.data),

@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import io
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import IO, Final
 
@@ -20,12 +20,13 @@ from lxml import etree
 
 from mtosi_jms.compression import DAMAGED
 from mtosi_jms.errors import EnvelopeError, ForbiddenXmlError, MalformedXmlError, MtosiError, SpoolError, XmlError
-from mtosi_jms.header import BY_TAG, DIALECTS, SLIPS
+from mtosi_jms.header import BY_TAG, DIALECTS, MTOSI_2X, SLIPS
 from mtosi_jms.inventory import is_release1
 from mtosi_jms.namespaces import SOAP11, SOAP12, clark, split_clark
 from mtosi_jms.patterns import read_place
+from mtosi_jms.soap import mend, warn_of_body, warn_of_second
 from mtosi_jms.tables.files import CHUNK, Reject, opened, read_whole, unreadable
-from mtosi_jms.xmlbind import HARDENED, parse_xml, refuse_doctype, syntax_error
+from mtosi_jms.xmlbind import HARDENED, Issues, XmlWarning, parse_xml, refuse_doctype, syntax_error
 
 __all__ = [
     "FAULT",
@@ -68,7 +69,9 @@ class EnvelopeFacts:
         batch_number, end_of_reply: what the header says of the place, as `mtosi_jms.patterns.Place` has it.
         body_tag: Clark name of the first element of the SOAP body; empty if the body is empty.
         header: text of the header fields by XML name, without absent fields.
-        mark: of the document, as `mark_of` gives it; only `scan_head` fills it in.
+        release: that of its header: the version that the header names (`1.1`), otherwise `1.x` or `2.x`; None without.
+        warnings: of what departs from the rules in its header.
+        mark, size: of the document: as `mark_of` gives it, and its bytes, not compressed. Only `scan_head` has them.
     """
 
     kind: str
@@ -77,7 +80,10 @@ class EnvelopeFacts:
     end_of_reply: bool | None
     body_tag: str
     header: Mapping[str, str]
+    release: str | None = None
+    warnings: Sequence[XmlWarning] = ()
     mark: str = ""
+    size: int = 0
 
 
 def mark_of(data: bytes) -> str:
@@ -117,7 +123,8 @@ def envelope_facts(root: etree._Element, source: str | None = None) -> EnvelopeF
     if body is None:
         raise EnvelopeError("a SOAP envelope without a body", source=source, line=root.sourceline)
     first = next(iter(body), None)
-    header = next((child for child in root.iterfind(f"{clark(namespace, 'Header')}/*") if child.tag in BY_TAG), None)
+    headers = [child for child in root.iterfind(f"{clark(namespace, 'Header')}/*") if child.tag in BY_TAG]
+    header = headers[0] if headers else None
     is_fault = first is not None and first.tag == clark(namespace, "Fault")
     if header is None and is_fault and first is not None:
         header = next(first.iter(*BY_TAG), None)
@@ -135,6 +142,7 @@ def envelope_facts(root: etree._Element, source: str | None = None) -> EnvelopeF
     elif kind == RESPONSE and first is None:
         raise EnvelopeError("wrong kind: a response with an empty body", source=source, line=body.sourceline)
     place = read_place(fields)
+    release, warnings = (None, ()) if header is None else _release(header, headers[1:], None if is_fault else first)
     return EnvelopeFacts(
         kind=kind,
         correlation_id=fields.get("correlationId"),
@@ -142,7 +150,33 @@ def envelope_facts(root: etree._Element, source: str | None = None) -> EnvelopeF
         end_of_reply=place.end,
         body_tag=tag,
         header=fields,
+        release=release,
+        warnings=warnings,
     )
+
+
+def _release(
+    header: etree._Element, more: Sequence[etree._Element], first: etree._Element | None
+) -> tuple[str, Sequence[XmlWarning]]:
+    """Return the release of a header, and the warnings about it; headers of 1.x are mended.
+
+    Args:
+        header: that counts.
+        more: further headers.
+        first: the element of the body; None if there is none, or a fault.
+    """
+    dialect = BY_TAG[str(header.tag)]
+    if dialect is MTOSI_2X and not more and (first is None or dialect.is_over(str(first.tag))):
+        return dialect.release, ()
+    issues = Issues()
+    if dialect is not MTOSI_2X:
+        mend(header, dialect, issues)
+    for second in more:
+        warn_of_second(second, issues)
+    if first is not None:
+        warn_of_body(first, dialect, issues)
+    version = header.get(dialect.version, "").strip() if dialect.version else ""
+    return version or dialect.release, issues.found
 
 
 def _names_files(fields: Mapping[str, str]) -> bool:
@@ -198,9 +232,10 @@ def scan_head(path: str) -> EnvelopeFacts:
         start = stream.read(_HEAD)
         while len(start) < _HEAD and (more := stream.read(_HEAD - len(start))):
             start += more
-        root, ended = _head(start, stream, path)
-        facts = replace(envelope_facts(root, path), mark=mark_of(start))
-        if ended or _ends_well(stream):
+        root, before, ended = _head(start, stream, path)
+        size, is_sound = (before, True) if ended else _end(stream, before)
+        facts = replace(envelope_facts(root, path), mark=mark_of(start), size=size)
+        if is_sound:
             return facts
     verify(path, CHUNK)
     return facts
@@ -209,15 +244,20 @@ def scan_head(path: str) -> EnvelopeFacts:
 def check_size(facts: EnvelopeFacts, path: str, whole_file_bytes: int) -> None:
     """Check that the objects of an envelope can be read: those of MTOSI 1.x only from a document that is held whole.
 
+    Args:
+        facts: as `scan_head` gives them.
+        path: of the document.
+        whole_file_bytes: the most that is held.
+
     Raises:
         ForbiddenXmlError: the document is larger than `whole_file_bytes`.
     """
-    if is_release1(facts.body_tag) and read_whole(path, whole_file_bytes) is None:
+    if is_release1(facts.body_tag) and facts.size > whole_file_bytes:
         reason = "a message of MTOSI 1.x is read as a whole, and is larger than wholeFileBytes"
         raise ForbiddenXmlError(f"{reason} ({whole_file_bytes})", source=path)
 
 
-def _head(data: bytes, stream: IO[bytes], path: str) -> tuple[etree._Element, bool]:
+def _head(data: bytes, stream: IO[bytes], path: str) -> tuple[etree._Element, int, bool]:
     """Parse an envelope until the first element of the body has begun or, if it is a fault, has ended.
 
     Args:
@@ -226,11 +266,11 @@ def _head(data: bytes, stream: IO[bytes], path: str) -> tuple[etree._Element, bo
         path: of the document.
 
     Returns:
-        The root, and whether the whole stream was read.
+        The root, how many bytes were read, and whether these are all.
     """
     parser = etree.XMLPullParser(events=("start", "end"), **HARDENED)
     root: etree._Element | None = None
-    depth = 0
+    depth, size = 0, len(data)
     _check_start(data, path)
     while True:
         try:
@@ -248,13 +288,14 @@ def _head(data: bytes, stream: IO[bytes], path: str) -> tuple[etree._Element, bo
             level = depth if event == "start" else depth + 1
             in_body = level == 3 and str(element.getparent().tag).endswith("}Body")
             if in_body and (element.tag in _FAULTS) == (event == "end"):
-                return root, not data
+                return root, size, not data
         if not data:
             break
         data = stream.read(_HEAD)
+        size += len(data)
     if root is None:
         raise MalformedXmlError("no element", source=path, line=1)
-    return root, True
+    return root, size, True
 
 
 def _check_start(data: bytes, path: str) -> None:
@@ -263,20 +304,22 @@ def _check_start(data: bytes, path: str) -> None:
     refuse_doctype(data, path)
 
 
-def _ends_well(stream: IO[bytes]) -> bool:
-    """Whether a stream ends with the end tag of an envelope, or with comments and processing instructions after it."""
+def _end(stream: IO[bytes], before: int) -> tuple[int, bool]:
+    """Return how many bytes a stream has, of which `before` were read, and whether it ends with the end tag of an
+    envelope, or with comments and processing instructions after it."""
     if not isinstance(stream, io.BufferedReader):
-        tail = b""
+        tail, size = b"", before
         while data := stream.read(CHUNK):
             tail = (tail + data)[-_TAIL:]
+            size += len(data)
     else:
-        stream.seek(0, io.SEEK_END)
-        stream.seek(max(0, stream.tell() - _TAIL))
+        size = stream.seek(0, io.SEEK_END)
+        stream.seek(max(0, size - _TAIL))
         tail = stream.read()
     tail = tail.replace(b"\0", b"").rstrip()
     start = tail.rfind(b"Envelope")
     open_tag = tail.rfind(b"</", 0, start) if start >= 0 else -1
-    return open_tag >= 0 and _END_TAG.fullmatch(tail, open_tag) is not None
+    return size, open_tag >= 0 and _END_TAG.fullmatch(tail, open_tag) is not None
 
 
 class _Nothing:

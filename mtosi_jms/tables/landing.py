@@ -203,15 +203,15 @@ def plan_to_read(options: SourceOptions) -> Plan:
     for reject in plan.rejects:
         log(reject)
     for reply in plan.unfollowed:
-        _log.warning("not followed %s", reply)
+        log(reply, "not followed")
     if plan.rejects and options.mode is Mode.FAILFAST:
         raise MtosiError(str(plan.rejects[0]))
     return plan
 
 
-def log(reject: Reject) -> None:
-    """Log a reject as a warning."""
-    _log.warning("rejected %s", reject)
+def log(reject: Reject, what: str = "rejected") -> None:
+    """Log as a warning what was not read."""
+    _log.warning("%s %s", what, reject)
 
 
 def plan_scanned(

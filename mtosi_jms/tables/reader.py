@@ -11,16 +11,18 @@ import socket
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from typing import Any, Final
 
 import pyarrow as pa
+from lxml import etree
 
-from mtosi_jms.errors import ArchiveError, MtosiError, SpoolError, XmlError
+from mtosi_jms.errors import ArchiveError, ForbiddenXmlError, MtosiError, SpoolError, XmlError
 from mtosi_jms.inventory import ALL, MESSAGE, Hit, Routes, find_objects, is_object, label_of
 from mtosi_jms.tables._digest import body_digest, tree_digest
 from mtosi_jms.tables._native_rows import native_rows
 from mtosi_jms.tables._stream import stream_objects
-from mtosi_jms.tables.columns import MESSAGES, OF_MESSAGE, SOURCE_FILE, Message, values_of
+from mtosi_jms.tables.columns import MESSAGES, OF_MESSAGE, SOURCE_FILE, Column, Message, values_of
 from mtosi_jms.tables.envelope import (
     EnvelopeFacts,
     check_size,
@@ -35,14 +37,18 @@ from mtosi_jms.tables.files import SHELF, Reject, opened, read_whole
 from mtosi_jms.tables.landing import PlannedFile
 from mtosi_jms.tables.options import Mode, SourceOptions
 from mtosi_jms.tables.rows import RowBuilder, wanted
-from mtosi_jms.xmlbind import ElementPaths, parse_xml
+from mtosi_jms.xmlbind import ElementPaths, XmlWarning, parse_xml
 
 __all__ = [
+    "NO_CLASS",
     "MessageReader",
     "Reader",
     "reader_for",
 ]
 
+NO_CLASS: Final = "no-class"
+"""The rule of warnings about objects for which no stub has a class."""
+_KINDS: Final = 100
 _BATCH_BYTES: Final = 16 * 1024 * 1024
 
 
@@ -59,11 +65,15 @@ class Reader(ABC):
     Attributes:
         options: of the load.
         rejected: files that planning took, and that turned out to be damaged.
+        warnings: about the headers of the messages, each with how many messages have it, and the first of them.
+        unread: with objectType ALL: objects for which no stub has a class, by file and element.
     """
 
     def __init__(self, options: SourceOptions) -> None:
         self.options = options
         self.rejected: list[Reject] = []
+        self.warnings: dict[str, tuple[int, Reject]] = {}
+        self.unread: list[Reject] = []
 
     def read(self, files: Iterable[PlannedFile], rejects: Sequence[Reject] = ()) -> Iterator[pa.RecordBatch]:
         """Yield the rows of some files, then the rows of known rejects.
@@ -122,6 +132,15 @@ class Reader(ABC):
             raise MtosiError(str(reject)) from cause
         if self.options.mode is Mode.PERMISSIVE:
             self._add_reject(reject)
+
+    def _values(self, columns: Sequence[Column], message: Message) -> dict[str, Any]:
+        """Return the values of columns from a message, and count the warnings about its header."""
+        path = message.file.path if message.file else ""
+        for found in message.facts.warnings:
+            text = found.message if found.message in self.warnings or len(self.warnings) < _KINDS else "others"
+            count, first = self.warnings.get(text, (0, Reject(path, found.line, text)))
+            self.warnings[text] = count + 1, first
+        return values_of(columns, message)
 
     @property
     @abstractmethod
@@ -184,17 +203,21 @@ class ObjectReader(Reader):
             return
         root = parse_xml(data, source=file.path if file else None)
         facts = envelope_facts(root)
-        self._begin(Message(facts, file))
+        self._builder.begin(self._values(OF_MESSAGE, Message(facts, file)))
         self._builder.paths = ElementPaths()
         body = soap_body(root)
         if body is not None and self.options.reads(facts.kind):
-            for hit in find_objects(body, self._routes):
+            unread: list[etree._Element] = []
+            for hit in find_objects(body, self._routes, unread):
                 self._builder.add(hit)
                 yield
+            if ALL in self.options.object_types:
+                path = file.path if file else ""
+                self.unread += [Reject(path, found.line, found.message) for found in without_class(unread)]
 
     def _same(self, facts: EnvelopeFacts, file: PlannedFile | None) -> dict[str, Any] | None:
         """Return the values that all rows of a message share; None if it gives no rows."""
-        return values_of(OF_MESSAGE, Message(facts, file)) if self.options.reads(facts.kind) else None
+        return self._values(OF_MESSAGE, Message(facts, file)) if self.options.reads(facts.kind) else None
 
     def _large(self, file: PlannedFile) -> Iterator[None]:
         if not self._is_sound(file.path):
@@ -202,9 +225,9 @@ class ObjectReader(Reader):
         facts = scan_head(file.path)
         check_size(facts, file.path, self.options.whole_file_bytes)
         done = 0
+        same = self._values(OF_MESSAGE, Message(facts, file))
         if self._native is not None:
             with opened(file.path) as stream:
-                same = values_of(OF_MESSAGE, Message(facts, file))
                 for count in self._native.stream(stream, facts.body_tag, same):
                     if count is None:
                         break
@@ -212,7 +235,7 @@ class ObjectReader(Reader):
                     yield
                 else:
                     return
-        self._begin(Message(facts, file))
+        self._builder.begin(same)
         with opened(file.path) as stream:
             for position, hit in stream_objects(stream, facts.body_tag, self._routes, file.path):
                 if position > done:
@@ -225,9 +248,6 @@ class ObjectReader(Reader):
             return False
         with opened(path) as stream:
             return self._native.is_sound(stream)
-
-    def _begin(self, message: Message) -> None:
-        self._builder.begin(values_of(OF_MESSAGE, message))
 
     def _add_reject(self, reject: Reject) -> None:
         self._builder.reject(reject)
@@ -260,13 +280,21 @@ class MessageReader(Reader):
 
     def _small(self, data: bytes, file: PlannedFile | None) -> Iterator[None]:
         root = parse_xml(data, source=file.path if file else None)
+        facts = envelope_facts(root)
         body = soap_body(root)
+
+        @cache
+        def found() -> tuple[list[Hit], list[etree._Element]]:
+            unread: list[etree._Element] = []
+            return find_objects(body, self._routes, unread) if body is not None else [], unread
+
         self._add(
             Message(
-                envelope_facts(root),
+                facts,
                 file,
                 size=file.size if file else len(data),
-                objects=lambda: _counts(find_objects(body, self._routes) if body is not None else ()),
+                objects=lambda: _counts(found()[0]),
+                unread=lambda: without_class(found()[1]),
                 digest=lambda: tree_digest(root),
                 data=data,
             )
@@ -281,11 +309,18 @@ class MessageReader(Reader):
             with opened(file.path) as stream:
                 return _counts(hit for _, hit in stream_objects(stream, facts.body_tag, self._routes, file.path))
 
-        self._add(Message(facts, file, size=file.size, objects=count, digest=lambda: digest))
+        def not_counted() -> list[XmlWarning]:
+            try:
+                check_size(facts, file.path, self.options.whole_file_bytes)
+            except ForbiddenXmlError as error:
+                return [XmlWarning(NO_CLASS, error.message)]
+            return []
+
+        self._add(Message(facts, file, size=file.size, objects=count, unread=not_counted, digest=lambda: digest))
         yield
 
     def _add(self, message: Message) -> None:
-        row = values_of(self._columns, message)
+        row = self._values(self._columns, message)
         self._rows.append(row)
         self._bytes += len(row.get("body") or b"")
 
@@ -293,6 +328,18 @@ class MessageReader(Reader):
         name = self.options.corrupt_column
         if name is not None and name in self._schema.names:
             self._rows.append({SOURCE_FILE.name: reject.file or None, name: str(reject)})
+
+
+def without_class(unread: Iterable[etree._Element]) -> list[XmlWarning]:
+    """Return a warning for each kind of element that is an object without a class, with the place of the first one."""
+    kinds: dict[str, list[etree._Element]] = {}
+    for element in unread:
+        tag = str(element.tag)
+        kinds.setdefault(tag if tag in kinds or len(kinds) < _KINDS else "others", []).append(element)
+    text = "objects that give no row, as no stub has a class for them"
+    return [
+        XmlWarning(NO_CLASS, f"{text}: {len(found)} of {tag}", line=found[0].sourceline) for tag, found in kinds.items()
+    ]
 
 
 def _counts(hits: Iterable[Hit]) -> Counter[str]:

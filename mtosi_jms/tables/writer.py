@@ -20,7 +20,7 @@ from pyarrow import parquet
 
 from mtosi_jms.compression import COMPRESSED
 from mtosi_jms.errors import MtosiError, SpoolError
-from mtosi_jms.inventory import ALL, MESSAGE, OBJECT_TYPES, Routes, class_for, is_object, label_of
+from mtosi_jms.inventory import ALL, MESSAGE, OBJECT_TYPES, Routes, class_for, is_object, is_release1, label_of
 from mtosi_jms.report import Table
 from mtosi_jms.tables._copies import Copies, batches, content_columns, leave_out_copies
 from mtosi_jms.tables.checks import unknown_body
@@ -29,7 +29,7 @@ from mtosi_jms.tables.files import Reject, split_member
 from mtosi_jms.tables.formats import PREFIX
 from mtosi_jms.tables.landing import Plan, PlannedFile, readable
 from mtosi_jms.tables.options import Mode, SourceOptions
-from mtosi_jms.tables.reader import reader_for
+from mtosi_jms.tables.reader import NO_CLASS, reader_for
 
 __all__ = [
     "CORRUPT",
@@ -65,7 +65,7 @@ class Written:
 
     Attributes:
         rows: number of rows by object type.
-        rejects: messages in which no stub finds anything.
+        rejects: messages in which no stub finds anything, and objects for which no stub has a class.
         copies: what was left out because its sequence has the object already, by object type.
     """
 
@@ -123,7 +123,7 @@ class TableWriter:
         return replace(self._options, object_types=tuple(types), mode=Mode.PERMISSIVE, corrupt_column=CORRUPT)
 
     def _types(self) -> tuple[tuple[str, ...] | None, tuple[Reject, ...]]:
-        """Return the object types to write, and rejects of messages in which no stub finds anything.
+        """Return the object types to write, and rejects of messages in which no stub finds anything, or not all.
 
         The types are None if a file is damaged.
         """
@@ -132,13 +132,15 @@ class TableWriter:
         routes = Routes(is_object)
         reachable = {tag: routes.reachable(tag) for tag in self._body_tags()}
         found = {label_of(table) for tables in reachable.values() for table in tables or ()}
-        unknown = {tag for tag, tables in reachable.items() if tables is None}
+        unknown = {tag for tag, tables in reachable.items() if tables is None or is_release1(tag)}
         rejects: list[Reject] = []
         for row in self._messages(unknown) if unknown else ():
             if row[CORRUPT] is not None:
                 return None, ()
             found.update(row["objects"])
-            if not row["objects"]:
+            unread = [one for one in row["warnings"] if one["rule"] == NO_CLASS]
+            rejects += [Reject(row["source_file"], one["line"], one["message"]) for one in unread]
+            if not row["objects"] and not unread:
                 rejects.append(unknown_body(row["source_file"], row["body_element"] or ""))
         return tuple(sorted(found, key=type_order)), tuple(rejects)
 
@@ -149,9 +151,10 @@ class TableWriter:
         return {file.body_tag for file in self._files}
 
     def _messages(self, tags: set[str]) -> Iterable[Any]:
-        """The messages with some body elements: `source_file`, `body_element`, `objects`, and why one is rejected."""
+        """The messages with some body elements: `source_file`, `body_element`, `objects`, `warnings`, and why one is
+        rejected."""
         options = self._reading((MESSAGE,))
-        wanted = ("source_file", "body_element", "objects", CORRUPT)
+        wanted = ("source_file", "body_element", "objects", "warnings", CORRUPT)
         schema = pa.schema([full_schema(options).field(name) for name in wanted])
         for batch in reader_for(options, schema).read([file for file in self._files if file.body_tag in tags]):
             yield from batch.to_pylist(maps_as_pydicts="lossy")

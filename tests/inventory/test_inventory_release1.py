@@ -9,7 +9,7 @@ import pytest
 
 from mtosi_jms.inventory import load_stubs
 from mtosi_jms.inventory._release1 import RENAMED
-from mtosi_jms.tables import read
+from mtosi_jms.tables import read, write
 
 _PAGE = Path(__file__).parents[2] / "docs" / "mtosi-1x.md"
 
@@ -18,6 +18,7 @@ _ENVELOPE = """<s:Envelope xmlns:s="http://schemas.xmlsoap.org/soap/envelope/" x
 <msgType>RESPONSE</msgType><senderURI>a</senderURI><destinationURI>b</destinationURI>
 <communicationPattern>SimpleResponse</communicationPattern><communicationStyle>RPC</communicationStyle></header>
 </s:Header><s:Body>{}</s:Body></s:Envelope>"""
+_OF_ENVELOPE = _ENVELOPE[_ENVELOPE.index("<header") : _ENVELOPE.index("\n</s:Header>")]
 _PORT = "<mdNm>EMS1</mdNm><meNm>NE-{}</meNm><ptpNm>p</ptpNm>"
 _TL = f"""<name><tlNm>T/1</tlNm></name><direction>CD_BI</direction><rate>LR_Ethernet</rate>
 <aEndTP>{_PORT.format(1)}</aEndTP><zEndTP>{_PORT.format(2)}</zEndTP>"""
@@ -163,6 +164,98 @@ def test_a_body_of_a_vendor_has_a_row_of_its_message(tmp_path: Path) -> None:
     (tmp_path / "vendor.xml").write_text(_ENVELOPE.format('<lineTestResponse xmlns="vendor.v1"/>'))
     [row] = _rows(tmp_path, "MESSAGE")
     assert (row["body_element"], row["header_activity_name"]) == ("{vendor.v1}lineTestResponse", "getInventory")
+
+
+_OTHERS = """<getInventoryResponse><inventoryData><mdList><md><mdNm>EMS1</mdNm><meList><meInv><meNm>k</meNm>
+<pgpList><pgpInv><pgpNm>g</pgpNm></pgpInv>
+<pgpInv><pgpNm>h</pgpNm><pgpAttrs><name><mdNm>EMS1</mdNm><pgpNm>h</pgpNm></name></pgpAttrs></pgpInv></pgpList></meInv>
+</meList></md></mdList></inventoryData></getInventoryResponse>"""
+_FLAT = "<getAllTPPoolsResponse><tpPoolList><tpPool><name><tppoolNm>x</tppoolNm></name><own/></tpPool></tpPoolList>{}"
+_POOLS = "</getAllTPPoolsResponse>"
+
+
+@pytest.mark.parametrize(
+    ("body", "rows", "line", "what"),
+    [
+        (_OTHERS, ["MD=EMS1", "MD=EMS1/ME=k"], 6, "2 of {tmf854.v1}pgpInv"),
+        (_FLAT.format(_POOLS), [], 5, "1 of {tmf854.v1}tpPool"),
+        (_FLAT.format(_ME_ONLY + _POOLS), ["ME=k"], 5, "1 of {tmf854.v1}tpPool"),
+    ],
+    ids=["in a tree", "in a list", "beside an element"],
+)
+def test_objects_without_a_class_are_counted_with_file_and_line(
+    tmp_path: Path, body: str, rows: list[str], line: int, what: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "in").mkdir()
+    file = tmp_path / "in" / "others.xml"
+    file.write_text(_ENVELOPE.format(body))
+    expected = {
+        "file": str(file),
+        "line": line,
+        "reason": f"objects that give no row, as no stub has a class for them: {what}",
+    }
+    load_stubs(())
+    found = read(file, "ALL", allow_empty=True)
+    assert found.to_arrow().column("name_text").to_pylist() == rows
+    assert found.rejects.to_pylist() == [expected]
+    assert f"not read {file}:{line}: " in caplog.text
+    [message] = _rows(file, "MESSAGE")
+    assert [(one["rule"], one["line"], one["message"]) for one in message["warnings"]] == [
+        ("no-class", line, expected["reason"])
+    ]
+    result = write(file, tmp_path / "out", object_type="ALL", allow_empty=True)
+    assert [(reject.file, reject.line, reject.reason) for reject in result.rejected] == [tuple(expected.values())]
+
+
+_HEADER = """<header tmf854Version="{}"><activityName>a</activityName><msgName>getInventoryResponse</msgName>
+<msgType>RESPONSE</msgType><senderURI>a</senderURI><destinationURI>b</destinationURI>
+<communicationPattern>SimpleResponse</communicationPattern><communicationStyle>RPC</communicationStyle></header>"""
+_OF_2X = """<h:header xmlns:h="http://www.tmforum.org/mtop/fmw/xsd/hdr/v1"><h:msgType>RESPONSE</h:msgType></h:header>"""
+_BODY_2X = """<r:getManagedElementResponse xmlns:r="http://www.tmforum.org/mtop/mri/xsd/mer/v1">
+<r:me xmlns:n="http://www.tmforum.org/mtop/fmw/xsd/nam/v1"><c:name xmlns:c="http://www.tmforum.org/mtop/fmw/xsd/coi/v1">
+<n:rdn><n:type>ME</n:type><n:value>k</n:value></n:rdn></c:name></r:me></r:getManagedElementResponse>"""
+_BODY_1X = f"<getManagedElementResponse>{_ME_ONLY}</getManagedElementResponse>"
+
+
+@pytest.mark.parametrize(
+    ("header", "body", "release", "warning"),
+    [
+        (_HEADER.format("1.1"), _BODY_1X, "1.1", None),
+        (_HEADER.format("1.0"), _BODY_1X, "1.0", None),
+        (_HEADER.format("?"), _BODY_1X, "1.x", "tmf854Version has the placeholder"),
+        (_HEADER.format("3.7"), _BODY_1X, "1.x", "tmf854Version '3.7' is no version"),
+        (_OF_2X, _BODY_2X, "2.x", None),
+        (_HEADER.format("1.1") * 2, _BODY_1X, "1.1", "more than one MTOSI header"),
+        (_HEADER.format("1.1") + _OF_2X, _BODY_1X, "1.1", "more than one MTOSI header"),
+        (_OF_2X * 2, _BODY_2X, "2.x", "more than one MTOSI header"),
+        (_HEADER.format("1.1"), _BODY_2X, "1.1", "header of MTOSI 1.x is over a body of another"),
+        (_OF_2X, _BODY_1X, "2.x", "header of MTOSI 2.x is over a body of another"),
+        (_HEADER.replace("header", "MTOSI_Header").format("1.1"), _BODY_1X, "1.1", None),
+        (
+            '<MTOSI_Header xmlns="" tmf854Version="1.1"><msgType>RESPONSE</msgType></MTOSI_Header>',
+            _BODY_1X,
+            "1.1",
+            "activityName is missing",
+        ),
+    ],
+)
+def test_headers_of_either_form_are_read_and_departures_are_warned_of(
+    tmp_path: Path, header: str, body: str, release: str, warning: str | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "x.xml").write_text(_ENVELOPE.format(body).replace(_OF_ENVELOPE, header))
+    rows = _rows(tmp_path, "ME")
+    assert [(row["name_text"], row["release"]) for row in rows] == [("ME=k", release)]
+    told = caplog.text
+    [message] = _rows(tmp_path, "MESSAGE")
+    assert message["release"] == release
+    texts = [one["message"] for one in message["warnings"]]
+    assert all(one["line"] for one in message["warnings"])
+    if warning is None:
+        assert (texts, told) == ([], "")
+    else:
+        assert warning in texts[0]
+        assert "warning in 1 messages, first" in told
+        assert warning in told
 
 
 def test_the_page_has_the_names_that_differ() -> None:

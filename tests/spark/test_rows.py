@@ -109,7 +109,8 @@ def test_row_columns_and_their_order() -> None:
     own = arrow_schema(Me).names
     assert names[: 2 + len(own)] == ["name_text", "parent_names", *own]
     assert names[2 + len(own) :] == [
-        "related", "quality", "unknown", "warnings", "header_activity_name", "header_msg_name", "header_msg_type",
+        "related", "quality", "unknown", "warnings", "release", "header_activity_name", "header_msg_name",
+        "header_msg_type",
         "header_sender_uri", "header_destination_uri", "header_activity_status", "header_communication_pattern",
         "header_communication_style", "header_requested_batch_size", "header_timestamp", "correlation_id",
         "batch_number", "end_of_reply", "complete", "source_file", "source_line", "source_position",

@@ -66,7 +66,7 @@ class SparkTableWriter(TableWriter):
 
     def _messages(self, tags: set[str]) -> Iterable[Any]:
         rows = self._read((MESSAGE,), self._landed.of_tags(tags))
-        return rows.select("source_file", "body_element", "objects", CORRUPT).collect()
+        return rows.select("source_file", "body_element", "objects", "warnings", CORRUPT).collect()
 
     def _is_damaged(self) -> bool:
         rows = self._read((MESSAGE,), self._landed).select("kind", CORRUPT)
