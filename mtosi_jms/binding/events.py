@@ -1,23 +1,34 @@
 """The events of a notification: their logical names and the attributes of Table 4.
 
-Attributes are read from the event's XML by local name. So this works for events of any generated package, and for
-events that no package knows. An attribute that an event lacks gives no property (C32).
+Attributes are read from the event's XML by local name. So this works for events of any generated package and release,
+and for events that no package knows. An attribute that an event lacks gives no property (C32). Words and names of MTOSI
+1.x become those of 2.x, so that one selector is enough for both.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 from lxml import etree
 
 from mtosi_jms.binding import BindingProfile
 from mtosi_jms.binding.profile import ATTRIBUTE_FORMS, EVENTS, FILTER_ATTRIBUTES, AttributeForm
+from mtosi_jms.binding.release1 import SEVERITIES, fields_of, word
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.jms.message import Long, PropertyValue
 from mtosi_jms.namespaces import split_clark
-from mtosi_jms.xmlbind import RawXml, XmlObject, escape_name_part, parse_date_time, parse_loose_date_time, to_element
+from mtosi_jms.xmlbind import (
+    RawXml,
+    XmlObject,
+    attribute_parts,
+    escape_name_part,
+    parse_date_time,
+    parse_loose_date_time,
+    to_element,
+)
 
 __all__ = [
     "EVENT_NAMES",
@@ -25,22 +36,24 @@ __all__ = [
     "event_values",
     "events_of",
     "logical_name",
+    "moment_of",
     "shared_name",
 ]
 
-_NAMES: Final = {element: kind.name for kind in EVENTS for element in kind.elements}
+_NAMES: Final = {element.lower(): kind.name for kind in EVENTS for element in kind.elements}
 _GENERIC: Final = tuple(kind.name for kind in EVENTS if not kind.elements)
 EVENT_NAMES: Final = frozenset(kind.name for kind in EVENTS)
 """The logical names of all events in MTOSI (C27)."""
-SEVERITIES: Final = ("INDETERMINATE", "CRITICAL", "MAJOR", "MINOR", "WARNING", "CLEARED")
-"""The values of perceivedSeverity; the index of each is its number in MTOSI 1.x (C26)."""
 
 
 def logical_name(element_name: str) -> str:
-    """Return the logical name of an event by its element name: `resourceObjectCreation` is ObjectCreation (C27)."""
-    if element_name in _NAMES:
-        return _NAMES[element_name]
+    """Return the logical name of an event by its element name: `resourceObjectCreation` is ObjectCreation (C27).
+
+    MTOSI 1.x writes a capital first: its `Alarm` is an `alarm`.
+    """
     folded = element_name.lower()
+    if folded in _NAMES:
+        return _NAMES[folded]
     for generic in _GENERIC:
         if folded.endswith(generic.lower()):
             return generic
@@ -83,28 +96,32 @@ def event_values(
     if unknown := sorted(set(wanted) - FILTER_ATTRIBUTES):
         raise ConfigError(f"Table 4 has no {', '.join(unknown)}; it has {', '.join(sorted(FILTER_ATTRIBUTES))}")
     found: dict[str, PropertyValue] = {}
+    read = [(logical_name(split_clark(str(event.tag))[1]), fields_of(event)) for event in events if wanted]
     for name in wanted:
-        values = [_attribute(event, name, profile) for event in events]
+        values = [_attribute(event, fields, name, profile) for event, fields in read]
         if values and values[0] is not None and all(value == values[0] for value in values):
             found[f"MTOSI_{name}"] = values[0]
     return found
 
 
-def _attribute(event: etree._Element, name: str, profile: BindingProfile) -> PropertyValue | None:
+def _attribute(
+    event: str, fields: Mapping[str, etree._Element], name: str, profile: BindingProfile
+) -> PropertyValue | None:
     if name == "EventType":
-        return profile.event_name(logical_name(split_clark(str(event.tag))[1]))
+        return profile.event_name(event)
+    child = fields.get(name)
     if name == "probableCauseQualifier":
-        cause, own = _child(event, "probableCause"), _child(event, name)
+        cause = fields.get("probableCause")
         qualifier = ("" if cause is None else cause.get("qualifier") or "").strip()
-        return qualifier or (None if own is None else _text(own, profile))
-    child = _child(event, name)
+        return qualifier or (None if child is None else _text(child, profile))
     if child is None:
         return None
-    return _FORMS[ATTRIBUTE_FORMS[name]](child, profile)
+    value = _FORMS[ATTRIBUTE_FORMS[name]](child, profile)
+    return word(name, value) if isinstance(value, str) else value
 
 
-def _child(event: etree._Element, local: str) -> etree._Element | None:
-    return next((child for child in event if split_clark(str(child.tag))[1] == local), None)
+def _child(event: etree._Element, *locals_: str) -> etree._Element | None:
+    return next((child for child in event if split_clark(str(child.tag))[1] in locals_), None)
 
 
 def _text(element: etree._Element, _: BindingProfile) -> str | None:
@@ -114,7 +131,7 @@ def _text(element: etree._Element, _: BindingProfile) -> str | None:
 
 def _cause(element: etree._Element, profile: BindingProfile) -> str | None:
     """Return only the cause of a probableCause: its other elements (`ru`, `contra`) are not part of the name."""
-    inner = _child(element, "probableCause")
+    inner = _child(element, "probableCause", "type")
     if inner is not None:
         return _text(inner, profile)
     return (element.text or "").strip() or None
@@ -128,35 +145,36 @@ def _time(element: etree._Element, profile: BindingProfile) -> PropertyValue | N
     text = _text(element, profile)
     if text is None or profile.time_form == "string":
         return text
-    moment = _moment(text)
+    moment = moment_of(text)
     return None if moment is None else Long(moment.timestamp() * 1000)
 
 
-def _moment(text: str) -> dt.datetime | None:
-    for parse in (parse_date_time, parse_loose_date_time):
-        try:
-            moment = parse(text)
-        except (ValueError, OverflowError):
-            continue
-        return moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)
-    return None
+def moment_of(value: object) -> dt.datetime | None:
+    """Return the time of a field, which is text in MTOSI 1.x; UTC if it has no zone. None if it is no time."""
+    moment = value if isinstance(value, dt.datetime) else None
+    if isinstance(value, str):
+        for parse in (parse_date_time, parse_loose_date_time):
+            with suppress(ValueError, OverflowError):
+                moment = parse(value)
+                break
+    return moment if moment is None or moment.tzinfo else moment.replace(tzinfo=dt.UTC)
 
 
 def _severity(element: etree._Element, profile: BindingProfile) -> PropertyValue | None:
-    text = _text(element, profile)
+    text = word("perceivedSeverity", _text(element, profile) or "")
     if profile.severity_form == "code" and text in SEVERITIES:
         return str(SEVERITIES.index(text))
-    return text
+    return text or None
 
 
 def _name(element: etree._Element, profile: BindingProfile) -> str | None:
-    """Return a name as `MD=EMS1/ME=NE-7` (C31)."""
-    parts = []
+    """Return a name as `MD=EMS1/ME=NE-7` (C31). In MTOSI 1.x it has an element for each type."""
+    parts = attribute_parts((split_clark(str(part.tag))[1], part.text or "") for part in element)
     for rdn in element:
         kind, value = _child(rdn, "type"), _child(rdn, "value")
         if kind is not None and kind.text and value is not None:
-            parts.append(f"{escape_name_part(kind.text)}={escape_name_part(value.text)}")
-    return "/".join(parts) or None
+            parts.append((kind.text, value.text or ""))
+    return "/".join(f"{escape_name_part(kind)}={escape_name_part(value)}" for kind, value in parts) or None
 
 
 def _aliases(element: etree._Element, profile: BindingProfile) -> str | None:

@@ -90,7 +90,7 @@ class EventKind(NamedTuple):
 
     Attributes:
         name: the logical name (C27).
-        elements: its XML elements; empty: all elements whose name ends with the logical name
+        elements: its XML elements, in any case; empty: all elements whose name ends with the logical name
             (`resourceObjectCreation`).
         category: topic category by SD2-5; None: the caller chooses the topic (C29).
         ttl: time to live in milliseconds (O7, C21).
@@ -111,7 +111,9 @@ EVENTS: Final = (
     EventKind("AlarmInformation", ("alarm",), TopicCategory.FAULT, MINUTES_30),
     EventKind("ThresholdCrossingAlert", ("tca", "thresholdCrossingAlert"), TopicCategory.FAULT, MINUTES_30),
     EventKind("ProtectionSwitch", ("protectionSwitch",), TopicCategory.PROTECTION),
-    EventKind("EquipmentProtectionSwitch", ("equipmentProtectionSwitch",), TopicCategory.PROTECTION),
+    EventKind(
+        "EquipmentProtectionSwitch", ("equipmentProtectionSwitch", "eProtectionSwitch"), TopicCategory.PROTECTION
+    ),
     EventKind("RouteChange", ("routeChange",)),
     EventKind("Heartbeat", ("heartbeat",)),
     EventKind("FileTransferStatus", ("fileTransferStatus",)),
@@ -167,7 +169,7 @@ class BindingProfile:
         priority: JMSPriority if the header has none, 0 to 9 (R17, O7c).
         filter_properties: which attributes of Table 4 a publisher maps (R9); the same for all publishers of a system.
         time_form: osTime and sourceTime as text, or as a Long of milliseconds that selectors can compare (C33).
-        severity_form: perceivedSeverity as its name, or as the number of MTOSI 1.x (C26).
+        severity_form: perceivedSeverity as its name in MTOSI 2.x, or as the number of MTOSI 1.x (C26).
         event_names: values of MTOSI_EventType by logical CamelCase name; other events show the logical name (C27).
         topic_routing: `SD2-5`, `figure10`, or a table of categories by event name, which overrides SD2-5 (C29).
         correlation: match replies by the header's correlationId (`xml`), by JMSCorrelationID (`jms`), or by the first

@@ -8,10 +8,11 @@ from collections.abc import Callable
 from typing import Protocol, Self
 
 from mtosi_jms.exchange.messages import moment
+from mtosi_jms.notifications._events import own_event
 from mtosi_jms.notifications._publisher import Publisher
 from mtosi_jms.service import check_seconds
 from mtosi_jms.stubs.fmw.hbt import Heartbeat
-from mtosi_jms.stubs.fmw.nam import NamingAttributeType
+from mtosi_jms.xmlbind import XmlObject
 
 log = logging.getLogger(__package__)
 
@@ -45,7 +46,7 @@ class Heartbeats:
         publisher: publishes the heartbeats on all its topics; `Heartbeats` does not close it.
         interval: seconds between two heartbeats. Subscribers should watch for a little more.
         object_type: type of the object whose sign of life it is.
-        object_name: its name.
+        object_name: its name; the heartbeats are those of its release.
         timer: schedules the next heartbeat.
         on_error: called with the error of a heartbeat that could not be published.
 
@@ -62,7 +63,7 @@ class Heartbeats:
         interval: float,
         *,
         object_type: str = "OS",
-        object_name: NamingAttributeType | None = None,
+        object_name: XmlObject | None = None,
         timer: Timer | None = None,
         on_error: Callable[[Exception], object] | None = None,
     ) -> None:
@@ -94,8 +95,8 @@ class Heartbeats:
     def _beat(self, run: object) -> None:
         """Publish one heartbeat and schedule the next. The caller holds the lock."""
         self._next = self._timer.call_later(self._interval, lambda: self._due(run))
-        event = Heartbeat(object_type=self._object_type, object_name=self._object_name, os_time=moment())
         try:
+            event = own_event(Heartbeat, self._object_name, object_type=self._object_type, os_time=moment())
             self._publisher.broadcast(event)
             self.published += 1
         except Exception as error:  # noqa: BLE001 - nobody is there to catch it in the timer's thread

@@ -20,7 +20,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from mtosi_jms.notifications._events import Event
+from mtosi_jms.notifications._events import Event, object_name_of
 
 log = logging.getLogger(__package__)
 
@@ -118,7 +118,7 @@ class LossWatch:
 
         The end of a loss is reported even if its beginning was missed.
         """
-        name = str(getattr(event, "object_name", None) or "")
+        name = object_name_of(event)
         loss = Loss(cause=LossCause.SENDER, sender=sender, object_name=name, since=self._clock(), event=event)
         if not over:
             self._begin(loss)

@@ -23,14 +23,21 @@ from mtosi_jms.exchange.reporting import Asked, published
 from mtosi_jms.exchange.sending import TimedSender
 from mtosi_jms.jms import Destination, FrozenMap, JmsMessage
 from mtosi_jms.masking import shown_half_made, without_login
-from mtosi_jms.notifications._events import Event, event_name, events_of_message, notify_of
+from mtosi_jms.notifications._events import (
+    Event,
+    event_name,
+    events_of_message,
+    is_release1,
+    notify_of,
+    own_event,
+    sole_event,
+)
 from mtosi_jms.service import CallOptions, check_seconds
-from mtosi_jms.soap import Header
+from mtosi_jms.soap import as_dialect, stubs_header
 from mtosi_jms.spool import OutgoingJournal, watch_outbox
 from mtosi_jms.stubs.fmw.elc import EventLossCleared
 from mtosi_jms.stubs.fmw.elo import EventLossOccured
 from mtosi_jms.stubs.fmw.hdr import CommunicationPatternType, CommunicationStyleType, MessageTypeType
-from mtosi_jms.stubs.fmw.nam import NamingAttributeType
 from mtosi_jms.transport import Connection, dropped, is_open
 from mtosi_jms.xmlbind import XmlObject
 
@@ -220,6 +227,7 @@ class Publisher(Closeable):
                 before the next one: do not publish it again.
             SpoolError: the outbox cannot store it; it is not sent.
         """
+        event = sole_event(event)
         return self._send(self.topic_of(event, category), [event], self._sender(timeout))
 
     def publish_all(
@@ -228,7 +236,8 @@ class Publisher(Closeable):
         """Publish events in their order. An event has a message of its own if attributes of it become properties, which
         selectors need; otherwise events share messages (C30).
 
-        Events that share a message follow each other and have the same name, and so the same time to live.
+        Events that share a message follow each other and have the same name, and so the same time to live. A message of
+        MTOSI 1.x has one event.
 
         Raises:
             As `publish`. Events before the one at fault may have been published.
@@ -237,8 +246,12 @@ class Publisher(Closeable):
             raise ConfigError(f"publish_all takes a list of events, not {type(events).__name__}; publish takes one")
         sender = self._sender(timeout)
         sent = []
-        for (topic, name), run in groupby(events, lambda event: (self.topic_of(event, category), event_name(event))):
-            size = 1 if self.system.attributes_of(name) else EVENTS_PER_MESSAGE
+
+        def group(event: Event) -> tuple[Destination, str, bool]:
+            return self.topic_of(event, category), event_name(event), is_release1(event)
+
+        for (topic, name, is_alone), run in groupby(map(sole_event, events), group):
+            size = 1 if is_alone or self.system.attributes_of(name) else EVENTS_PER_MESSAGE
             while chunk := list(islice(run, size)):
                 sent.append(self._send(topic, chunk, sender))
         return sent
@@ -251,7 +264,7 @@ class Publisher(Closeable):
         An attribute becomes a property if all events of the message have it and have the same value (C30).
 
         Args:
-            message: a `NotifyMessage`.
+            message: a `NotifyMessage`, or an `EventT` of MTOSI 1.x.
             category: its category, if not that of its events.
             timeout: as for `publish`.
 
@@ -272,26 +285,29 @@ class Publisher(Closeable):
         Raises:
             As `publish`.
         """
-        sender = self._sender(timeout)
+        sender, event = self._sender(timeout), sole_event(event)
         return [self._send(topic, [event], sender) for topic in dict.fromkeys(self._topics.values())]
 
     def event_loss_occurred(
         self,
         *,
         object_type: str | None = None,
-        object_name: NamingAttributeType | None = None,
+        object_name: XmlObject | None = None,
         start_time: dt.datetime | None = None,
         first_event_lost_notification_id: str | None = None,
         timeout: float | None = None,
     ) -> list[JmsMessage]:
         """Tell all subscribers that events are being lost from now on, or from `start_time`; see `EventLossOccured`.
 
+        The event is one of the release of `object_name`.
+
         Raises:
             As `publish`.
         """
-        event = EventLossOccured(
+        event = own_event(
+            EventLossOccured,
+            object_name,
             object_type=object_type,
-            object_name=object_name,
             start_time=start_time or moment(),
             first_event_lost_notification_id=first_event_lost_notification_id,
         )
@@ -301,7 +317,7 @@ class Publisher(Closeable):
         self,
         *,
         object_type: str | None = None,
-        object_name: NamingAttributeType | None = None,
+        object_name: XmlObject | None = None,
         end_time: dt.datetime | None = None,
         timeout: float | None = None,
     ) -> list[JmsMessage]:
@@ -312,7 +328,7 @@ class Publisher(Closeable):
         Raises:
             As `publish`.
         """
-        event = EventLossCleared(object_type=object_type, object_name=object_name, end_time=end_time or moment())
+        event = own_event(EventLossCleared, object_name, object_type=object_type, end_time=end_time or moment())
         return self.broadcast(event, timeout=timeout)
 
     def message_of(self, topic: Destination, events: Sequence[Event], *, to: str | None = None) -> JmsMessage:
@@ -328,18 +344,20 @@ class Publisher(Closeable):
             EncodeError: an event cannot become valid XML.
         """
         target = self._targets.get(topic) or Target(topic, self._names.uri_of(topic), CallOptions())
-        header = Header(
-            activity_name="notify",
-            msg_name="notify",
-            msg_type=MessageTypeType.NOTIFICATION,
-            sender_uri=self.sender_uri,
-            destination_uri=to or target.uri,
-            communication_pattern=CommunicationPatternType.Notification,
-            communication_style=CommunicationStyleType.MSG,
-            timestamp=moment(),
-        )
+        fields = {
+            "activity_name": "notify",
+            "msg_name": "notify",
+            "msg_type": MessageTypeType.NOTIFICATION,
+            "sender_uri": self.sender_uri,
+            "destination_uri": to or target.uri,
+            "communication_pattern": CommunicationPatternType.Notification,
+            "communication_style": CommunicationStyleType.MSG,
+            "timestamp": moment(),
+        }
         filters = sorted(self.system.shared(map(event_name, events)))
         body = notify_of(str(topic.name), events)
+        module = body.__xml__.module
+        header = as_dialect(stubs_header(module.root, module.namespace, self.profile.header), fields)
         message = to_jms(header, body, self.profile, names=self._names, filters=filters, one_way=True)
         options = target.options
         return stamped(

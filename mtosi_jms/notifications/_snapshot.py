@@ -12,6 +12,8 @@
 | ObjectDiscovery | the discovered name is listed, until an object with that discovered name is created |
 | AlarmInformation | the alarm is active, or not active any more if the severity is CLEARED |
 
+A creation of MTOSI 1.x only names its object: it is refused as INCOMPLETE; ask for the object, and `keep` it.
+
 No event raises an error: the result says what cannot be applied. Events may be repeated, and arrive out of order: an
 event that is older than the known state is not applied, nor one that is older than the deletion of an object above its
 own; a deletion that arrives late leaves what began after it. Times are compared if the events have them: the source's
@@ -30,6 +32,8 @@ from typing import Any, Final, NamedTuple
 
 from lxml import etree
 
+from mtosi_jms.binding.events import moment_of
+from mtosi_jms.binding.release1 import value_of, word
 from mtosi_jms.errors import MtosiError
 from mtosi_jms.inventory import is_object, type_class
 from mtosi_jms.namespaces import split_clark
@@ -39,6 +43,7 @@ from mtosi_jms.xmlbind import Extras, RawXml, XmlObject, decode, to_element
 _NOTHING_KEPT: Final = frozenset(
     {"Heartbeat", "EventLossOccurred", "EventLossCleared", "FileTransferStatus", "BackupStatus"}
 )
+_OBJECT: Final = "objectName"
 _QUALIFIER: Final = "probableCauseQualifier"
 _NEVER: Final = frozenset({"name", "extras"})
 """Fields that no event changes: a name stays while the object lives, extras are merged separately."""
@@ -73,15 +78,15 @@ def alarm_key(alarm: XmlObject) -> AlarmKey | None:
     Args:
         alarm: an alarm event, an alarm of an answer to `getActiveAlarms`, or an `AlarmIdType`, of any package.
     """
-    name, cause = getattr(alarm, "object_name", None), getattr(alarm, "probable_cause", None)
-    what = _extended(getattr(cause, "probable_cause", None), getattr(cause, "extension", None))
+    name, cause = value_of(alarm, _OBJECT), value_of(alarm, "probableCause")
+    what = _extended(getattr(cause, "probable_cause", getattr(cause, "type", None)), getattr(cause, "extension", None))
     what = what or _text(getattr(alarm, "native_probable_cause", None))
     if not name or not what:
         return None
     layer = getattr(alarm, "layer_rate", None)
     return AlarmKey(
         str(name),
-        _extended(getattr(layer, "value", None), getattr(layer, "extension", None)),
+        _extended(getattr(layer, "value", layer), getattr(layer, "extension", None)),
         what,
         _text(getattr(cause, "qualifier", None)).strip() or _own_qualifier(alarm),
         getattr(cause, "ru", None) is True,
@@ -189,8 +194,7 @@ class Snapshot(Mapping[str, XmlObject]):
         self._begun: dict[str | AlarmKey, dt.datetime] = {}
         self._value_times: dict[str, dict[str, dt.datetime]] = {}
         for found in objects:
-            if name := _text(getattr(found, "name", None)):
-                self._put(name, found)
+            self.keep(found)
         for alarm in alarms:
             if (key := alarm_key(alarm)) is not None and not _is_cleared(alarm):
                 self._put_alarm(key, alarm)
@@ -203,6 +207,11 @@ class Snapshot(Mapping[str, XmlObject]):
 
     def __len__(self) -> int:
         return len(self._objects)
+
+    def keep(self, found: XmlObject) -> None:
+        """Keep an object as it was read; one of its name is replaced. An object without a name is left out."""
+        if name := _text(getattr(found, "name", None)):
+            self._put(name, found)
 
     @property
     def alarms(self) -> Mapping[AlarmKey, XmlObject]:
@@ -233,9 +242,10 @@ class Snapshot(Mapping[str, XmlObject]):
 
     def _create(self, event: Any, when: dt.datetime | None) -> Applied:
         made = _created_object(event)
-        name = _text(event.object_name) or _text(getattr(made, "name", None))
+        name = _text(value_of(event, _OBJECT)) or _text(getattr(made, "name", None))
         if made is None or not name:
-            return Applied(event, refused=Refusal.INCOMPLETE, detail="the object or its name is missing")
+            detail = f"the object is missing: {name}" if name else "the object or its name is missing"
+            return Applied(event, refused=Refusal.INCOMPLETE, detail=detail)
         if _older(when, self._gone(name)) or _older(when, self._begun.get(name)):
             return Applied(event, refused=Refusal.OUTDATED, detail=name)
         before = self._objects.get(name)
@@ -253,7 +263,7 @@ class Snapshot(Mapping[str, XmlObject]):
         return Applied(event, (change,) if before != after else ())
 
     def _delete(self, event: Any, when: dt.datetime | None) -> Applied:
-        name = _text(event.object_name)
+        name = _text(value_of(event, _OBJECT))
         if not name:
             return Applied(event, refused=Refusal.INCOMPLETE, detail="no object is named")
         changes: list[Change] = []
@@ -271,7 +281,7 @@ class Snapshot(Mapping[str, XmlObject]):
         return Applied(event, refused=Refusal.UNKNOWN_OBJECT, detail=name)
 
     def _change(self, event: Any, when: dt.datetime | None) -> Applied:
-        name = _text(event.object_name)
+        name = _text(value_of(event, _OBJECT))
         before = self._objects.get(name)
         if before is None:
             if not name:
@@ -415,16 +425,13 @@ def _extended(value: object, extension: object) -> str:
 
 
 def _is_cleared(alarm: Any) -> bool:
-    return str(alarm.perceived_severity) == "CLEARED"
+    return word("perceivedSeverity", str(alarm.perceived_severity)) == "CLEARED"
 
 
 def _time_of(event: Event) -> dt.datetime | None:
     """Return the time of an event: the source's time, or else that of the operations system."""
-    for name in ("source_time", "os_time"):
-        found = getattr(event, name, None)
-        if isinstance(found, dt.datetime):
-            return _aware(found)
-    return None
+    times = (moment_of(value_of(event, field)) for field in ("sourceTime", "osTime"))
+    return next((time for time in times if time is not None), None)
 
 
 def _aware(time: dt.datetime) -> dt.datetime:

@@ -20,7 +20,7 @@ from mtosi_jms.exchange.messages import warn
 from mtosi_jms.jms import DeliveryMode, Destination, JmsMessage
 from mtosi_jms.jms.selector import Condition, Selector
 from mtosi_jms.masking import shown_half_made
-from mtosi_jms.notifications._events import Received, events_in, name_of
+from mtosi_jms.notifications._events import Received, events_in, name_of, unreadable_times
 from mtosi_jms.notifications._losses import Loss, LossHook, LossWatch
 from mtosi_jms.service import check_seconds
 from mtosi_jms.soap import correlation_id, names_of, require_understood
@@ -261,11 +261,14 @@ class Subscriber(Iterator[Received]):
             self._watch.keeps_durable = delivery.message.delivery_mode is DeliveryMode.PERSISTENT
             if not self._watch.keeps_durable:
                 warn(envelope, "O6b", _VOLATILE)
+        events = events_in(envelope.body)
+        for event in events:
+            envelope.warnings.extend(unreadable_times(event))
         if envelope.warnings:
             text = "a notification with %d warnings, message %s, the first: %s"
             count, first = len(envelope.warnings), envelope.warnings[0]
             log.warning(text, count, delivery.message.message_id, first, extra=of_message(delivery.message))
-        received = [Received(event, envelope, delivery.message) for event in events_in(envelope.body)]
+        received = [Received(event, envelope, delivery.message) for event in events]
         for one in received:
             self._note(one)
         self._events.extend(received)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import importlib
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from mtosi_codegen.cli import main as codegen
 from mtosi_jms.errors import MtosiFault
 from mtosi_jms.service import RequestContext
 from mtosi_jms.stubs.fmw.msg import EntityNotFoundFault
@@ -157,3 +161,21 @@ def fault_of() -> Callable[[Callable[[], Any]], MtosiFault]:
         return caught.value
 
     return run
+
+
+@pytest.fixture(scope="session")
+def stubs(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """The types of a package made of MTOSI 1.1, `old11`; `Mgr` is a service of it."""
+    release, out = shared / "mtosi" / "1.1", tmp_path_factory.mktemp("mtosi11")
+    if not release.is_dir():
+        pytest.skip(f"no MTOSI 1.1 in {release}")
+    assert (
+        codegen(["generate", str(release / "wsdl"), str(release / "xsd"), "--package", "old11", "--out", str(out)]) == 0
+    )
+    sys.path.insert(0, str(out))
+    try:
+        types: Any = importlib.import_module("old11.ns_tmf854_v1.types")
+        types.Mgr = importlib.import_module("old11.ns_tmf854_v1_ws.managed_element_mgr").ManagedElementMgr
+        yield types
+    finally:
+        sys.path.remove(str(out))

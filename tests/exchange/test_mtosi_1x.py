@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import importlib
 import pickle
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,7 +14,6 @@ import pytest
 from lxml import etree
 
 import mtosi_jms as mtosi
-from mtosi_codegen.cli import main as codegen
 from mtosi_jms.binding import BindingProfile
 from mtosi_jms.errors import IncompleteBatchError, MtosiFault, ProtocolError
 from mtosi_jms.exchange import Dispatcher
@@ -37,24 +35,6 @@ FIELDS: Final = {
     "communicationPattern": "MultipleBatchResponse",
     "communicationStyle": "MSG",
 }
-
-
-@pytest.fixture(scope="module")
-def stubs(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """The types of a package made of MTOSI 1.1; `Mgr` is a service of it."""
-    release, out = shared / "mtosi" / "1.1", tmp_path_factory.mktemp("mtosi11")
-    if not release.is_dir():
-        pytest.skip(f"no MTOSI 1.1 in {release}")
-    assert (
-        codegen(["generate", str(release / "wsdl"), str(release / "xsd"), "--package", "old11", "--out", str(out)]) == 0
-    )
-    sys.path.insert(0, str(out))
-    try:
-        types: Any = importlib.import_module("old11.ns_tmf854_v1.types")
-        types.Mgr = importlib.import_module("old11.ns_tmf854_v1_ws.managed_element_mgr").ManagedElementMgr
-        yield types
-    finally:
-        sys.path.remove(str(out))
 
 
 @pytest.fixture

@@ -81,7 +81,7 @@ def _value(field: Field, around: tuple[ClassTable, ...]) -> Any:
         return RAW
     simple = field.simple()
     if simple is not None:
-        for text in (*_listed(simple), *TEXTS):
+        for text in (*_listed(simple), *TEXTS, simple.default):
             try:
                 value, problem = simple.lenient(text)
             except ValueError:
