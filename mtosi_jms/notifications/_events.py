@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any, Final, NamedTuple, TypeAlias
 
+from mtosi_jms import xmlbind
 from mtosi_jms.binding import BindingProfile
 from mtosi_jms.binding.events import event_values, events_of, logical_name, moment_of
 from mtosi_jms.binding.release1 import EVENT_INFO, FIELDS, value_of
@@ -21,7 +22,6 @@ from mtosi_jms.namespaces import NOTMSG, TMF854, clark, split_clark
 from mtosi_jms.soap import Envelope
 from mtosi_jms.stubs.fmw.notmsg import Notify
 from mtosi_jms.xmlbind import (
-    ITU_TIME,
     ClassTable,
     Extras,
     Field,
@@ -183,7 +183,7 @@ def own_event(cls: type[XmlObject], object_name: XmlObject | None, **values: Any
 def _as_1x(field: Field, value: Any) -> Any:
     """Return a value for a field of MTOSI 1.x, whose schema has times as text."""
     is_text = isinstance(value, dt.datetime) and getattr(field.type, "arrow", "") != "timestamp"
-    return ITU_TIME.format(value) if is_text else value
+    return xmlbind.ITU_TIME.format(value) if is_text else value
 
 
 def _kept(events: Sequence[Event]) -> list[Kept]:
