@@ -6,26 +6,30 @@ import difflib
 from collections.abc import Iterator
 
 from mtosi_jms.errors import ConfigError
+from mtosi_jms.namespaces import TMF854
 from mtosi_jms.service import OperationInfo, ServiceInfo
 from mtosi_jms.service.registry import services_of
-from mtosi_jms.xmlbind import registered_packages
+from mtosi_jms.xmlbind import modules_of, registered_packages
 
 _NEAR = 3
+_SHIPPED_1X = "mtosi_jms.stubs11"
 
 
-def find_operation(text: str) -> tuple[ServiceInfo, OperationInfo]:
+def find_operation(text: str, release: str = "2.0") -> tuple[ServiceInfo, OperationInfo]:
     """The operation that a name stands for.
 
     The first package of stubs that has the operation counts; the shipped stubs come last.
 
     Args:
         text: the operation's WSDL or Python name, behind the service's name and a dot where several services have it.
+        release: 1.1: only packages of MTOSI 1.x count; 2.0: all but the shipped one of 1.1.
 
     Raises:
         ConfigError: an unknown operation, with the names that resemble it, or several services of a package have it.
     """
     service_name, _, name = text.rpartition(".")
-    for package in registered_packages():
+    packages = _packages(release)
+    for package in packages:
         found = [
             (service, operation)
             for service, operation in _operations(package)
@@ -36,7 +40,14 @@ def find_operation(text: str) -> tuple[ServiceInfo, OperationInfo]:
             raise ConfigError(f"several services have {text!r}; give {several}")
         if found:
             return found[0]
-    raise ConfigError(f"there is no operation {text!r}{_hint(service_name, name)}")
+    told = "" if release == "2.0" else f" in the stubs of MTOSI {release}"
+    raise ConfigError(f"there is no operation {text!r}{told}{_hint(packages, service_name, name)}")
+
+
+def _packages(release: str) -> list[str]:
+    if release == "2.0":
+        return [package for package in registered_packages() if package != _SHIPPED_1X]
+    return [package for package in registered_packages() if TMF854 in modules_of(package)]
 
 
 def _operations(package: str) -> Iterator[tuple[ServiceInfo, OperationInfo]]:
@@ -45,8 +56,8 @@ def _operations(package: str) -> Iterator[tuple[ServiceInfo, OperationInfo]]:
             yield service, operation
 
 
-def _hint(service_name: str, name: str) -> str:
-    known = [found for package in registered_packages() for found in _operations(package)]
+def _hint(packages: list[str], service_name: str, name: str) -> str:
+    known = [found for package in packages for found in _operations(package)]
     by_text: dict[str, str] = {}
     for service, operation in known:
         for spelled in (operation.name, operation.python_name):

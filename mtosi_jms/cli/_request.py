@@ -18,7 +18,7 @@ from mtosi_jms.cli import terminal
 from mtosi_jms.cli._contents import listed_in
 from mtosi_jms.cli._finding import find_operation
 from mtosi_jms.cli._objects import fill, plain
-from mtosi_jms.cli.arguments import add_stubs, add_validation, as_usage, count, seconds, validation_of
+from mtosi_jms.cli.arguments import add_release, add_stubs, add_validation, as_usage, count, seconds, validation_of
 from mtosi_jms.cli.calls import PreparedCall, Reply
 from mtosi_jms.cli.documents import error_text
 from mtosi_jms.cli.log import log_in_lines
@@ -103,6 +103,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--timeout", type=seconds, metavar="S", help="seconds to connect, send and receive, all together"
     )
     parser.add_argument("--persistent", action="store_true", help="have the provider store the request")
+    add_release(parser)
     add_stubs(parser)
     add_validation(parser, "replies")
     parser.add_argument(
@@ -138,7 +139,7 @@ def _stubs(args: argparse.Namespace) -> Callable[[Requestor], PreparedCall] | No
     """What asks for an operation of the stubs; None where the file with the request cannot be read."""
     with as_usage():
         load_stubs(args.stubs)
-        service, operation = find_operation(args.operation)
+        service, operation = find_operation(args.operation, args.release)
         request = None if args.body is not None else fill(service.load(operation.request), args.set)
     if request is None:
         try:

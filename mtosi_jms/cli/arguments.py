@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "add_json",
+    "add_release",
     "add_stubs",
     "add_validation",
     "address",
@@ -193,6 +194,11 @@ def validation_of(args: argparse.Namespace) -> Validate:
     from mtosi_jms.validation import BodyValidation, SchemaSet
 
     return BodyValidation(args.validate, SchemaSet.load(args.schemas))
+
+
+def add_release(parser: argparse.ArgumentParser) -> None:
+    """Add `--release`: of the shipped profiles, the one to use."""
+    parser.add_argument("--release", choices=("2.0", "1.1"), default="2.0", help="release of MTOSI (%(default)s)")
 
 
 def add_stubs(parser: argparse.ArgumentParser) -> None:

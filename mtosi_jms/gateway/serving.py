@@ -109,7 +109,7 @@ def tokens_in(file: Path | None) -> dict[str, str]:
 
 
 def wsdls_of(args: argparse.Namespace, own: Sequence[str] = ()) -> WsdlFiles | None:
-    """What `?wsdl` gives: the files of the options, else the project's own of some services.
+    """What `?wsdl` gives: the files of the options, else some of the project's own, such as `wsdl/AlarmRetrieval`.
 
     Raises:
         ConfigError: a file that cannot be read.
@@ -118,7 +118,7 @@ def wsdls_of(args: argparse.Namespace, own: Sequence[str] = ()) -> WsdlFiles | N
     from mtosi_jms.gateway import WsdlFiles
     from mtosi_jms.validation import default_folder
 
-    files = args.wsdl or [default_folder().parent / "wsdl" / f"{name}.wsdl" for name in own]
+    files = args.wsdl or [default_folder().parent / f"{name}.wsdl" for name in own]
     return WsdlFiles(files) if files else None
 
 

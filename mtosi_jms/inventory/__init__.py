@@ -40,12 +40,13 @@ from mtosi_jms.inventory._place import (
     Place,
     place_of,
 )
-from mtosi_jms.inventory._release1 import is_release1
+from mtosi_jms.inventory._release1 import RENAMED, is_release1
 
 __all__ = [
     "ALL",
     "MESSAGE",
     "OBJECT_TYPES",
+    "RENAMED",
     "Above",
     "Hit",
     "Place",

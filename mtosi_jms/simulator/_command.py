@@ -10,10 +10,20 @@ import argparse
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from mtosi_jms.cli import terminal
-from mtosi_jms.cli.arguments import add_validation, address, known_words, local, positive, seconds, validation_of
+from mtosi_jms.cli.arguments import (
+    add_release,
+    add_validation,
+    address,
+    known_words,
+    local,
+    positive,
+    seconds,
+    validation_of,
+    words,
+)
 from mtosi_jms.cli.documents import error_text
 from mtosi_jms.cli.monitoring import Monitoring, add_monitor, monitored, reached
 from mtosi_jms.cli.providers import add_provider, open_connection
@@ -42,6 +52,13 @@ SERVICES: Final = (
     "EquipmentInventoryRetrieval",
     "AlarmRetrieval",
 )
+SERVICES_1X: Final = {
+    "ManagedElementMgr": "ManagedElementRetrieval",
+    "InventoryRetrieval": "ResourceInventoryRetrieval",
+    "EquipmentInventoryMgr": "EquipmentInventoryRetrieval",
+    "AlarmRetrieval": "AlarmRetrieval",
+}
+"""The services of MTOSI 1.1, and those of 2.0 with the same objects."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -57,11 +74,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--services",
-        type=known_words("service", SERVICES),
-        default=SERVICES,
+        type=words,
+        default=(),
         metavar="A,B",
-        help=f"services to offer, of {', '.join(SERVICES)} (all)",
+        help=f"services to offer, of {', '.join(SERVICES)}; in release 1.1 of {', '.join(SERVICES_1X)} (all)",
     )
+    add_release(parser)
     parser.add_argument("--seed", type=int, default=1, help="seed of the generated network (1)")
     parser.add_argument(
         "--reply-policy",
@@ -102,6 +120,11 @@ def services_of(args: argparse.Namespace) -> list[SupplierBase]:
     """The requested services over the requested network; a ConfigError where `--inventory` holds no object."""
     from mtosi_jms import simulator
 
+    offered = dict(zip(SERVICES, SERVICES, strict=True)) if args.release == "2.0" else SERVICES_1X
+    try:
+        names = known_words("service", offered)(",".join(args.services)) or offered
+    except argparse.ArgumentTypeError as error:
+        raise argparse.ArgumentError(None, f"--services: release {args.release} has {error}") from error
     source = simulator.Network(elements=args.elements, seed=args.seed)
     recording = None if args.inventory is None else _recording(args.inventory)
     makers: dict[str, Callable[[], SupplierBase]] = {
@@ -114,7 +137,8 @@ def services_of(args: argparse.Namespace) -> list[SupplierBase]:
             recording.alarms if recording else simulator.standing_alarms(source.events(_EVENTS)).values()
         ),
     }
-    return [makers[name]() for name in dict.fromkeys(args.services or SERVICES)]
+    made = [makers[offered[name]]() for name in dict.fromkeys(names)]
+    return made if args.release == "2.0" else [simulator.in_release1(cast("Any", one)) for one in made]
 
 
 def _recording(folder: Path) -> Recording:
@@ -132,7 +156,9 @@ def _serve_http(args: argparse.Namespace, services: list[SupplierBase], stop: St
 
     source = ByDispatcher(Dispatcher(services, sender_uri=_SENDER))
     names = [service.__service__.name for service in services]
-    endpoint = Endpoint(source, options_of(args), wsdl=wsdls_of(args, names), validate=validation_of(args))
+    folder = "wsdl" if args.release == "2.0" else "mtosi-1.1/wsdl"
+    wsdl = wsdls_of(args, [f"{folder}/{name}" for name in names])
+    endpoint = Endpoint(source, options_of(args), wsdl=wsdl, validate=validation_of(args))
     return serve_endpoint(endpoint, args.http, args, stop, f"answers {', '.join(names)}")
 
 

@@ -10,7 +10,7 @@ import os
 import stat
 import sysconfig
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -49,6 +49,17 @@ def default_folder() -> Path:
             return place
     tried = ", ".join(map(str, places))
     raise ConfigError(f"the schemas of mtosi-jms are not installed (tried {tried}): reinstall, or give --schemas DIR")
+
+
+def own_files() -> FoundFiles:
+    """The project's own schemas, of all releases.
+
+    Raises:
+        ConfigError, SchemaError: as for `default_folder` and `find_files`.
+    """
+    found, beside = find_files(default_folder()), default_folder().parent / "mtosi-1.1" / "xsd"
+    older = find_files(beside).schemas if beside.is_dir() else ()
+    return replace(found, schemas=(*found.schemas, *older))
 
 
 def _own_places() -> Iterator[Path]:

@@ -16,7 +16,7 @@ from mtosi_jms.errors import SchemaError
 from mtosi_jms.validation._bounds import overgrown
 from mtosi_jms.validation._choice import Choice, choose, count_wsdl_imports
 from mtosi_jms.validation._linking import compile_schema, link_notes, linked_documents, refusals
-from mtosi_jms.validation._locate import FoundFiles, default_folder, find_files
+from mtosi_jms.validation._locate import FoundFiles, find_files, own_files
 from mtosi_jms.validation._schemafile import SchemaFile, SchemaNote, read_schema
 from mtosi_jms.xmlbind import make_parser
 
@@ -67,7 +67,7 @@ class SchemaSet:
             SchemaError: no folder, no schema in it, or none that can be used.
             ConfigError: the project's own schemas are not installed.
         """
-        return cls(find_files(default_folder() if folder is None else Path(folder)))
+        return cls(own_files() if folder is None else find_files(Path(folder)))
 
     def write(self, folder: Path) -> tuple[Path, Mapping[str, SchemaFile]]:
         """Write the schemas as they are used, repaired and linked, for readers that want files.

@@ -6,6 +6,6 @@ These names may change with the readers. Programs that need objects use `mtosi_j
 from __future__ import annotations
 
 from mtosi_jms.xmlbind._native import Enveloped, native_bounds, native_module, read_enveloped
-from mtosi_jms.xmlbind._plan import OBJECT, Slot, plan_of
+from mtosi_jms.xmlbind._plan import OBJECT, STRING, Slot, plan_of
 
-__all__ = ["OBJECT", "Enveloped", "Slot", "native_bounds", "native_module", "plan_of", "read_enveloped"]
+__all__ = ["OBJECT", "STRING", "Enveloped", "Slot", "native_bounds", "native_module", "plan_of", "read_enveloped"]

@@ -1,0 +1,296 @@
+"""The services of MTOSI 1.1 over those of 2.0: they answer with the same objects, written in the words of 1.1.
+
+The class of 1.1 leads: each of its fields takes the value of the field of 2.0 with its meaning.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final, TypeVar, cast
+
+from mtosi_jms.inventory import RENAMED
+from mtosi_jms.service import RequestContext, SupplierBase
+from mtosi_jms.simulator._inventory import InventoryEms, RecordedInventoryEms
+from mtosi_jms.simulator._services import AlarmEms, EquipmentEms, ManagedElementEms
+from mtosi_jms.stubs.fmw.nam import NamingAttributeListType, NamingAttributeType
+from mtosi_jms.stubs.mri import eir, mer, rir
+from mtosi_jms.stubs.nra.com import (
+    AcknowledgeIndicationType,
+    PerceivedSeverityListType,
+    PerceivedSeverityType,
+    ServiceAffectingType,
+)
+from mtosi_jms.stubs.nra.prc import ProbableCauseEnumType, ProbableCauseListType, ProbableCauseType
+from mtosi_jms.stubs.rtm import ar
+from mtosi_jms.stubs11.ns_tmf854_v1 import types
+from mtosi_jms.stubs11.ns_tmf854_v1_ws.alarm_retrieval import AlarmRetrieval
+from mtosi_jms.stubs11.ns_tmf854_v1_ws.equipment_inventory_mgr import EquipmentInventoryMgr
+from mtosi_jms.stubs11.ns_tmf854_v1_ws.inventory_retrieval import InventoryRetrieval
+from mtosi_jms.stubs11.ns_tmf854_v1_ws.managed_element_mgr import ManagedElementMgr
+from mtosi_jms.xmlbind import ITU_TIME, NIL, DistinguishedNameMixin, XmlEnum, XmlObject
+from mtosi_jms.xmlbind.columns import OBJECT, STRING, Slot, plan_of
+
+T = TypeVar("T", bound=XmlObject)
+E = TypeVar("E", bound=XmlEnum)
+
+_FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
+    **RENAMED,
+    "equip": ("equipmentOrEhList",),
+    "neTime": ("sourceTime",),
+    "rcaiIndicator": ("rootCauseAlarmIndication",),
+    "affectedTPList": ("affectedPtpRefList",),
+    "edgePointRelated": ("isEdgePointRelated",),
+    "type": ("probableCause",),
+}
+_WORDS: Final[Mapping[str, Mapping[str, str]]] = {
+    "SourceT": {"NETWORK_ME": "networkME", "NETWORK_EMS": "networkEMS"},
+    "ResourceStateT": {"PLANNING": "PLANNED", "RETIRING": "RETIRED", "": "INSTALLED"},
+    "perceivedSeverity": {word.value: f"PS_{word.value}" for word in PerceivedSeverityType},
+    "serviceAffecting": {word.value: f"SA_{word.value}" for word in ServiceAffectingType},
+    "acknowledgeIndication": {
+        "ACKNOWLEDGED": "AI_EVENT_ACKNOWLEDGED",
+        "UNACKNOWLEDGED": "AI_EVENT_UNACKNOWLEDGED",
+        "NOT_APPLICABLE": "AI_NA",
+    },
+    "objectType": {
+        "ME": "OT_MANAGED_ELEMENT",
+        "EQ": "OT_EQUIPMENT",
+        "EH": "OT_EQUIPMENT_HOLDER",
+        "PTP": "OT_PHYSICAL_TERMINATION_POINT",
+        "CTP": "OT_CONNECTION_TERMINATION_POINT",
+        "TL": "OT_TOPOLOGICAL_LINK",
+        "": "OT_AID",
+    },
+}
+"""The words of 1.1 by those of 2.0 or their first part, by class or field."""
+_NEEDED: Final[Mapping[str, Any]] = {
+    "isClearable": True,
+    "layerRate": "LR_Not_Applicable",
+    "notificationId": "",
+    "osTime": "",
+    "rcaiIndicator": False,
+    "serviceAffecting": types.ServiceAffectingT.SA_UNKNOWN,
+}
+"""What an alarm says that has no value in 2.0, where 1.1 needs one."""
+
+
+def _release1(found: Any, cls: type[T]) -> T:
+    """Return an object or word of MTOSI 2.0 as one of a class of 1.1; what that class has no field for is left out."""
+    made: Any = cls
+    if issubclass(made, DistinguishedNameMixin):
+        return cast("T", made.parse(_name_text(found)))
+    plan = plan_of(cls.__xml__)
+    if plan.text is not None:
+        return cls(**_words(_text(found), cls.__name__, plan.text))
+    held = {
+        field.local.lower(): getattr(found, field.name)
+        for field in found.__xml__.fields
+        if field.kind in ("element", "any")
+    }
+    held["eventinfo"] = found
+    values: dict[str, Any] = {wildcard.name: held.get("", []) for wildcard in plan.wildcards}
+    for slot in plan.slots.values():
+        value = next((held[name] for name in _names(slot) if held.get(name) not in (None, NIL)), None)
+        if isinstance(value, list):
+            values[slot.name] = [_value(one, slot) for one in value]
+        elif value is not None:
+            values[slot.name] = _value(value, slot)
+        elif slot.field.min and slot.field.local in _NEEDED:
+            values[slot.name] = _NEEDED[slot.field.local]
+    return cls(**values)
+
+
+def _release2(name: object) -> NamingAttributeType | None:
+    """Return a name of MTOSI 1.1 as one of 2.0; None for anything else."""
+    return NamingAttributeType.parse(str(name)) if isinstance(name, DistinguishedNameMixin) else None
+
+
+def _names(slot: Slot) -> list[str]:
+    return [name.lower() for name in _FIELDS.get(slot.field.local, (slot.field.local,))]
+
+
+def _value(value: Any, slot: Slot) -> Any:
+    """Return the value of a field: an object of its class, or a value of its simple type."""
+    if slot.kind == OBJECT:
+        return _release1(value, slot.target.cls)
+    text = _text(value)
+    if not isinstance(text, str):
+        return text
+    return _leaf(_word(text, slot.field.local), slot)
+
+
+def _leaf(text: str, slot: Slot) -> Any:
+    return text if slot.kind == STRING else slot.target.lenient(text)[0]
+
+
+def _text(value: Any) -> Any:
+    """Return the text of a word, a time, or an object that holds one; other values stay."""
+    if isinstance(value, XmlObject):
+        value = next(getattr(value, field.name) for field in value.__xml__.fields if field.kind == "text")
+    if isinstance(value, dt.date):
+        return ITU_TIME.format(value) if isinstance(value, dt.datetime) else value.isoformat()
+    return str(value.value) if isinstance(value, XmlEnum) else value
+
+
+def _word(text: str, name: str) -> str:
+    words = _WORDS.get(name, {})
+    return words.get(text) or words.get(text.partition("_")[0]) or words.get("") or text
+
+
+def _words(text: str, name: str, slot: Slot) -> dict[str, Any]:
+    """Return the fields of a word: itself, and as its qualifier the word of 2.0 where that says more."""
+    word = _word(text, name)
+    said = {} if word.lower() == text.replace("_", "").lower() else {"qualifier": text}
+    return {slot.name: _leaf(word, slot), **said}
+
+
+def _name_text(found: Any) -> str:
+    """Return a name, or the first of a list of names, as text: a link of 1.1 has one at each end."""
+    return str(found if isinstance(found, DistinguishedNameMixin) else next(iter(found.name), ""))
+
+
+def _filled(name: object) -> NamingAttributeType:
+    found = _release2(name)
+    return NamingAttributeType() if found is None else found
+
+
+class _ManagedElementMgr(ManagedElementMgr.Supplier):
+    """ManagedElementMgr of MTOSI 1.1."""
+
+    def __init__(self, ems: ManagedElementEms) -> None:
+        self._ems = ems
+
+    def get_all_managed_elements(
+        self, request: types.GetAllManagedElements, context: RequestContext
+    ) -> Iterator[types.ManagedElementT]:
+        """All elements of a management domain."""
+        asked = mer.GetAllManagedElementsRequest(md_or_mlsn_ref=_release2(request.md_name))
+        return (_release1(found, types.ManagedElementT) for found in self._ems.get_all_managed_elements(asked, context))
+
+    def get_all_managed_element_names(
+        self, request: types.GetAllManagedElementNames, context: RequestContext
+    ) -> Iterator[types.NamingAttributesT]:
+        """The names of these elements."""
+        asked = mer.GetAllManagedElementsRequest(md_or_mlsn_ref=_release2(request.md_name))
+        return (types.name(str(found.name)) for found in self._ems.get_all_managed_elements(asked, context))
+
+    def get_managed_element(
+        self, request: types.GetManagedElement, context: RequestContext
+    ) -> types.GetManagedElementResponse:
+        """One element by its name."""
+        asked = mer.GetManagedElementRequest(me_ref=_release2(request.me_name))
+        return _release1(self._ems.get_managed_element(asked, context), types.GetManagedElementResponse)
+
+
+class _EquipmentInventoryMgr(EquipmentInventoryMgr.Supplier):
+    """EquipmentInventoryMgr of MTOSI 1.1: the content of an element or a holder."""
+
+    def __init__(self, ems: EquipmentEms) -> None:
+        self._ems = ems
+
+    def get_all_equipment(
+        self, request: types.GetAllEquipment, context: RequestContext
+    ) -> Iterator[types.EquipmentOrHolderT]:
+        """All holders and cards in an element or in a holder, at any depth."""
+        asked = eir.GetAllEquipmentRequest(me_or_eh_ref=_release2(request.me_or_holder_name))
+        return (_release1(found, types.EquipmentOrHolderT) for found in self._ems.get_all_equipment(asked, context))
+
+    def get_contained_equipment(
+        self, request: types.GetContainedEquipment, context: RequestContext
+    ) -> types.GetContainedEquipmentResponse:
+        """The holders and the card directly in a holder."""
+        asked = eir.GetContainedEquipmentRequest(eh_ref=_release2(request.equipment_holder_name))
+        found = [_release1(one, types.EquipmentOrHolderT) for one in self._ems.get_contained_equipment(asked, context)]
+        return types.GetContainedEquipmentResponse(eq_list=types.EquipmentOrHolderListT(eoh=found))
+
+    def get_equipment(self, request: types.GetEquipment, context: RequestContext) -> types.GetEquipmentResponse:
+        """One holder or card by its name."""
+        asked = eir.GetEquipmentRequest(equipment_or_eh_ref=_release2(request.equipment_or_holder_name))
+        return _release1(self._ems.get_equipment(asked, context), types.GetEquipmentResponse)
+
+
+class _InventoryRetrieval(InventoryRetrieval.Supplier):
+    """InventoryRetrieval of MTOSI 1.1, in the nested layout."""
+
+    def __init__(self, ems: InventoryEms | RecordedInventoryEms) -> None:
+        self._ems = ems
+
+    def get_inventory(
+        self, request: types.GetInventory, context: RequestContext
+    ) -> Iterator[types.GetInventoryResponse]:
+        """The network below its management domain; a batch size counts managed elements."""
+        bases = request.filter.base_instance if request.filter is not None else []
+        asked = rir.GetInventoryRequest()
+        if bases:
+            asked.filter = rir.SimpleFilterType(base_instance=[_filled(base) for base in bases])
+        return (_release1(found, types.GetInventoryResponse) for found in self._ems.get_inventory(asked, context))
+
+
+class _AlarmRetrieval(AlarmRetrieval.Supplier):
+    """AlarmRetrieval of MTOSI 1.1."""
+
+    def __init__(self, ems: AlarmEms) -> None:
+        self._ems = ems
+
+    def get_active_alarms(self, request: types.GetActiveAlarms, context: RequestContext) -> Iterator[types.AlarmT]:
+        """The alarms that a filter accepts."""
+        asked = ar.GetActiveAlarmsRequest(filter=_filter(request.filter))
+        return (_release1(found, types.AlarmT) for found in self._ems.get_active_alarms(asked, context))
+
+    def get_active_alarms_count(
+        self, request: types.GetActiveAlarmsCount, context: RequestContext
+    ) -> types.GetActiveAlarmsCountResponse:
+        """How many alarms a filter accepts."""
+        asked = ar.GetActiveAlarmsRequest(filter=_filter(request.filter))
+        count = sum(1 for _ in self._ems.get_active_alarms(asked, context))
+        return types.GetActiveAlarmsCountResponse(active_alarm_count=count)
+
+
+def _filter(wanted: types.ActiveAlarmFilterT | None) -> ar.ActiveAlarmFilterType | None:
+    """Return a filter of 1.1 as one of 2.0. A word that 2.0 lacks fits no alarm."""
+    if wanted is None:
+        return None
+    made = ar.ActiveAlarmFilterType()
+    if wanted.source is not None:
+        made.source = ar.AlarmSourceType(str(wanted.source))
+    if wanted.scope is not None:
+        made.scope = NamingAttributeListType(name=[_filled(name) for name in wanted.scope.name])
+    if wanted.perceived_severity_list is not None:
+        found = _known(wanted.perceived_severity_list.perceived_severity, "perceivedSeverity", PerceivedSeverityType)
+        made.perceived_severity_list = PerceivedSeverityListType(perceived_severity=found)
+    if wanted.probable_cause_list is not None:
+        causes = _known([one.type for one in wanted.probable_cause_list.probable_cause], "", ProbableCauseEnumType)
+        made.probable_cause_list = ProbableCauseListType(prc=[ProbableCauseType(probable_cause=one) for one in causes])
+    if wanted.acknowledge_indication is not None:
+        known = _known([wanted.acknowledge_indication], "acknowledgeIndication", AcknowledgeIndicationType)
+        made.acknowledge_indication = next(iter(known), None)
+    return made
+
+
+def _known(found: Iterable[object], name: str, kind: type[E]) -> list[E]:
+    words = {new: old for old, new in _WORDS.get(name, {}).items()}
+    texts = (words.get(text, text) for text in map(str, found))
+    known = {str(one.value) for one in kind}
+    return [kind(text) for text in texts if text in known]
+
+
+_SERVICES: Final[Mapping[type[SupplierBase], Callable[[Any], SupplierBase]]] = {
+    ManagedElementEms: _ManagedElementMgr,
+    InventoryEms: _InventoryRetrieval,
+    RecordedInventoryEms: _InventoryRetrieval,
+    EquipmentEms: _EquipmentInventoryMgr,
+    AlarmEms: _AlarmRetrieval,
+}
+
+
+def in_release1(ems: ManagedElementEms | InventoryEms | RecordedInventoryEms | EquipmentEms | AlarmEms) -> SupplierBase:
+    """Return the service of MTOSI 1.1 with the objects of one of 2.0.
+
+    Both give the same objects. 1.1 has no service category of a transmission descriptor, and fewer resource states: the
+    state of 2.0 is the `qualifier` of the nearest.
+
+    Args:
+        ems: a service of this module, of the very class.
+    """
+    return _SERVICES[type(ems)](ems)
