@@ -9,6 +9,9 @@ import datetime as dt
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, TypeVar, cast
 
+from mtosi_jms.binding.release1 import EVENT_INFO
+from mtosi_jms.binding.release1 import FIELDS as EVENT_FIELDS
+from mtosi_jms.binding.release1 import WORDS as EVENT_WORDS
 from mtosi_jms.inventory import RENAMED
 from mtosi_jms.service import RequestContext, SupplierBase
 from mtosi_jms.simulator._inventory import InventoryEms, RecordedInventoryEms
@@ -19,7 +22,6 @@ from mtosi_jms.stubs.nra.com import (
     AcknowledgeIndicationType,
     PerceivedSeverityListType,
     PerceivedSeverityType,
-    ServiceAffectingType,
 )
 from mtosi_jms.stubs.nra.prc import ProbableCauseEnumType, ProbableCauseListType, ProbableCauseType
 from mtosi_jms.stubs.rtm import ar
@@ -37,31 +39,13 @@ E = TypeVar("E", bound=XmlEnum)
 _FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
     **RENAMED,
     "equip": ("equipmentOrEhList",),
-    "neTime": ("sourceTime",),
-    "rcaiIndicator": ("rootCauseAlarmIndication",),
-    "affectedTPList": ("affectedPtpRefList",),
-    "edgePointRelated": ("isEdgePointRelated",),
+    **{old: (new,) for old, new in EVENT_FIELDS.items()},
     "type": ("probableCause",),
 }
 _WORDS: Final[Mapping[str, Mapping[str, str]]] = {
     "SourceT": {"NETWORK_ME": "networkME", "NETWORK_EMS": "networkEMS"},
     "ResourceStateT": {"PLANNING": "PLANNED", "RETIRING": "RETIRED", "": "INSTALLED"},
-    "perceivedSeverity": {word.value: f"PS_{word.value}" for word in PerceivedSeverityType},
-    "serviceAffecting": {word.value: f"SA_{word.value}" for word in ServiceAffectingType},
-    "acknowledgeIndication": {
-        "ACKNOWLEDGED": "AI_EVENT_ACKNOWLEDGED",
-        "UNACKNOWLEDGED": "AI_EVENT_UNACKNOWLEDGED",
-        "NOT_APPLICABLE": "AI_NA",
-    },
-    "objectType": {
-        "ME": "OT_MANAGED_ELEMENT",
-        "EQ": "OT_EQUIPMENT",
-        "EH": "OT_EQUIPMENT_HOLDER",
-        "PTP": "OT_PHYSICAL_TERMINATION_POINT",
-        "CTP": "OT_CONNECTION_TERMINATION_POINT",
-        "TL": "OT_TOPOLOGICAL_LINK",
-        "": "OT_AID",
-    },
+    **{field: {new: old for old, new in words.items()} for field, words in EVENT_WORDS.items()},
 }
 """The words of 1.1 by those of 2.0 or their first part, by class or field."""
 _NEEDED: Final[Mapping[str, Any]] = {
@@ -88,7 +72,7 @@ def _release1(found: Any, cls: type[T]) -> T:
         for field in found.__xml__.fields
         if field.kind in ("element", "any")
     }
-    held["eventinfo"] = found
+    held[EVENT_INFO.lower()] = found
     values: dict[str, Any] = {wildcard.name: held.get("", []) for wildcard in plan.wildcards}
     for slot in plan.slots.values():
         value = next((held[name] for name in _names(slot) if held.get(name) not in (None, NIL)), None)
