@@ -9,6 +9,7 @@ import datetime as dt
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, TypeVar, cast
 
+from mtosi_jms import xmlbind
 from mtosi_jms.binding.release1 import EVENT_INFO
 from mtosi_jms.binding.release1 import FIELDS as EVENT_FIELDS
 from mtosi_jms.binding.release1 import WORDS as EVENT_WORDS
@@ -30,7 +31,7 @@ from mtosi_jms.stubs11.ns_tmf854_v1_ws.alarm_retrieval import AlarmRetrieval
 from mtosi_jms.stubs11.ns_tmf854_v1_ws.equipment_inventory_mgr import EquipmentInventoryMgr
 from mtosi_jms.stubs11.ns_tmf854_v1_ws.inventory_retrieval import InventoryRetrieval
 from mtosi_jms.stubs11.ns_tmf854_v1_ws.managed_element_mgr import ManagedElementMgr
-from mtosi_jms.xmlbind import ITU_TIME, NIL, DistinguishedNameMixin, XmlEnum, XmlObject
+from mtosi_jms.xmlbind import NIL, DistinguishedNameMixin, XmlEnum, XmlObject
 from mtosi_jms.xmlbind.columns import OBJECT, STRING, Slot, plan_of
 
 T = TypeVar("T", bound=XmlObject)
@@ -113,7 +114,7 @@ def _text(value: Any) -> Any:
     if isinstance(value, XmlObject):
         value = next(getattr(value, field.name) for field in value.__xml__.fields if field.kind == "text")
     if isinstance(value, dt.date):
-        return ITU_TIME.format(value) if isinstance(value, dt.datetime) else value.isoformat()
+        return xmlbind.ITU_TIME.format(value) if isinstance(value, dt.datetime) else value.isoformat()
     return str(value.value) if isinstance(value, XmlEnum) else value
 
 
