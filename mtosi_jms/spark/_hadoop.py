@@ -22,7 +22,8 @@ from pyspark import SparkContext, SparkFiles
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructField, StructType
 
-from mtosi_jms.errors import ConfigError, SpoolError
+from mtosi_jms.errors import SpoolError
+from mtosi_jms.spark._java import Java, java_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -59,19 +60,16 @@ class HadoopFiles:
         Raises:
             ConfigError: a session of Spark Connect, whose client has no Java.
         """
-        if not hasattr(spark, "_jsparkSession"):
-            raise ConfigError(
-                "Spark Connect cannot plan a landing: read it with spark.read.format('binaryFile') and parse_messages()"
-            )
         self.spark = spark
+        self._java = java_of(spark)
         context = spark.sparkContext
         if context not in _compiled:
-            _compiled[context] = _compile(context)
-        jvm: Any = context._jvm
-        conf = spark._jsparkSession.sessionState().newHadoopConf()
+            _compiled[context] = _compile(self._java)
+        conf = self._java.session.sessionState().newHadoopConf()
         self._settings = conf
         self.scheme = conf.get("fs.defaultFS", "file:///").partition(":")[0].lower()
-        self._conf = spark._jsc.broadcast(jvm.org.apache.spark.util.SerializableConfiguration(conf))
+        shared = self._java.packages.org.apache.spark.util.SerializableConfiguration(conf)
+        self._conf = self._java.context.broadcast(shared)
 
     def roots(self, paths: Sequence[str]) -> DataFrame:
         """List the files that paths and globs lead to, and the content of folders; `_LISTED` has the columns.
@@ -124,24 +122,20 @@ class HadoopFiles:
                 if not place.exists(target):
                     break
                 target = self._path(f"{archive}{below.rpartition('/')[0]}/{number}-{file.getName()}")
-            copy = self._jvm.org.apache.hadoop.fs.FileUtil.copy
+            copy = self._java.packages.org.apache.hadoop.fs.FileUtil.copy
             copy(source, file, place, target, True, self._settings)
 
     def _path(self, path: str) -> Any:
-        return self._jvm.org.apache.hadoop.fs.Path(path)
-
-    @property
-    def _jvm(self) -> Any:
-        return self.spark.sparkContext._jvm
+        return self._java.packages.org.apache.hadoop.fs.Path(path)
 
     def _run(self, task: int, rows: DataFrame, schema: StructType) -> DataFrame:
-        jvm = self._jvm
-        arguments = jvm.java.util.ArrayList()
+        packages = self._java.packages
+        arguments = packages.java.util.ArrayList()
         for argument in (task, PART_BYTES, self._conf):
             arguments.add(argument)
         function = _compiled[self.spark.sparkContext].newInstance(arguments.toArray())
-        columns = self.spark._jsparkSession.parseDataType(schema.json())
-        return DataFrame(rows._jdf.flatMap(function, jvm.org.apache.spark.sql.Encoders.row(columns)), self.spark)
+        columns = self._java.session.parseDataType(schema.json())
+        return DataFrame(rows._jdf.flatMap(function, packages.org.apache.spark.sql.Encoders.row(columns)), self.spark)
 
 
 @contextmanager
@@ -158,15 +152,14 @@ def java_reason(error: Exception) -> str:
     return str(message).strip().partition("\n")[0] or type(error).__name__
 
 
-def _compile(context: SparkContext) -> Any:
+def _compile(java: Java) -> Any:
     """Compile the Java class, send it to the executors in a jar, and return its constructor."""
-    jvm: Any = context._jvm
-    compiler = jvm.org.codehaus.janino.SimpleCompiler()
-    compiler.setParentClassLoader(jvm.Thread.currentThread().getContextClassLoader())
+    compiler = java.packages.org.codehaus.janino.SimpleCompiler()
+    compiler.setParentClassLoader(java.class_loader)
     compiler.cook(resources.files(__package__).joinpath("HadoopFiles.java").read_text(encoding="utf-8"))
     jar = Path(SparkFiles.getRootDirectory()) / f"mtosi-{uuid4().hex}.jar"
     with zipfile.ZipFile(jar, "w") as packed:
         for name, code in dict(compiler.getBytecodes()).items():
             packed.writestr(f"{name.replace('.', '/')}.class", bytes(code))
-    context._jsc.addJar(jar.as_uri())
+    java.context.addJar(jar.as_uri())
     return compiler.getClassLoader().loadClass(_CLASS).getConstructors()[0]

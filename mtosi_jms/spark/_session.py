@@ -127,7 +127,11 @@ def _own_interrupts(context: type[SparkContext]) -> Iterator[None]:
 
 @contextmanager
 def _quiet_interrupts() -> Iterator[None]:
-    """Keep the tracebacks that py4j logs for a KeyboardInterrupt out of the log: the exception itself follows."""
+    """Keep the tracebacks that py4j logs for a KeyboardInterrupt out of the log: the exception itself follows.
+
+    The connection of the interrupted call is closed here. py4j would leave it a command that Java reads when the call
+    ends, and that closes the connections of later calls.
+    """
     loggers = [logging.getLogger(name) for name in (None, "py4j.clientserver")]
     for logger in loggers:
         logger.addFilter(_is_no_interrupt)
@@ -142,7 +146,12 @@ def _is_no_interrupt(record: logging.LogRecord) -> bool:
     error = record.exc_info[1] if record.exc_info else None
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__context__
-    return error is None
+    if error is None:
+        return True
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        if frame.f_code.co_name == "send_command" and "connection" in frame.f_locals:
+            frame.f_locals["connection"].close()
+    return False
 
 
 def _detached(error: Exception) -> Exception:
@@ -187,6 +196,7 @@ def _java(name: str, cores: int | None, folder: Path, settings: Mapping[str, str
         with nullcontext() if process is None else with_the_process(process.kill):
             yield conf, gateway
     finally:
+        # Else PySpark hands this Java process, which ends here, to the next session.
         SparkContext._gateway = SparkContext._jvm = None
         _end(gateway)
 

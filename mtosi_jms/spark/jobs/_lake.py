@@ -18,6 +18,7 @@ from mtosi_jms.compression import decompress
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.inventory import ALL, OBJECT_TYPES, class_for, label_of
 from mtosi_jms.jars import fetch, pins
+from mtosi_jms.spark._java import java_of
 from mtosi_jms.tables.formats import DELTA, FOLDERS, ICEBERG, PARQUET, PREFIX, format_of
 
 if TYPE_CHECKING:
@@ -117,8 +118,8 @@ def _jar(spark: SparkSession, name: str) -> str:
     from py4j.protocol import Py4JError
 
     try:
-        loader = spark._jvm.java.lang.Thread.currentThread().getContextClassLoader()  # type: ignore[union-attr]
-        place = loader.loadClass(_CLASSES[name]).getProtectionDomain().getCodeSource().getLocation()
+        found = java_of(spark).class_loader.loadClass(_CLASSES[name])
+        place = found.getProtectionDomain().getCodeSource().getLocation()
         return Path(str(place.getPath())).name
     except Py4JError as error:
         what = f"the session has no jar of {_NAMES[name]} (class {_CLASSES[name]})"
