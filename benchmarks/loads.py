@@ -20,16 +20,11 @@ from mtosi_jms.errors import MtosiError
 from mtosi_jms.spark import local_session, pyspark_version
 from mtosi_jms.spark.jobs import IngestOptions, run_ingest
 from mtosi_jms.spark.jobs._lake import session_settings
-from mtosi_jms.tables.formats import DELTA, ICEBERG, PARQUET
+from mtosi_jms.tables.formats import DELTA, ICEBERG
 
 _ANSWER = 10
 """The number of files of one complete answer."""
 _TIME_NS = 1_700_000_000 * 10**9
-
-
-def parquet(*, quick: bool) -> Comparison:
-    """Into a Parquet table."""
-    return _loads(PARQUET, quick=quick)
 
 
 def delta(*, quick: bool) -> Comparison:

@@ -44,7 +44,6 @@ BENCHMARKS = {
     "bridge-memory": ("bridging", "to_memory"),
     "parquet": ("parquet", "xml_to_parquet"),
     "nested": ("nested", "nested_inventory"),
-    "loads-parquet": ("loads", "parquet"),
     "loads-delta": ("loads", "delta"),
     "loads-iceberg": ("loads", "iceberg"),
     "ingest": ("growing", "ingest"),

@@ -63,12 +63,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--write",
         default="replace",
         choices=("replace", "merge", "append"),
-        help="replace the tables, merge the last state of each object, or append to its history (replace)",
+        help="replace the tables; delta, iceberg: merge the last state of each object, or append to its history; "
+        "parquet: append rows of new messages (replace)",
     )
     parser.add_argument(
         "--since-last",
         action="store_true",
-        help="with merge or append: read only files that came since the last ingest",
+        help="with merge or append: read only files that came since the last ingest; parquet does so always",
     )
     parser.add_argument(
         "--snapshot",
@@ -95,7 +96,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the job; 0 whenever it finished. Errors are those of the engine's `run_local` or `run_ingest`."""
-    from mtosi_jms.tables.ingest import IngestOptions, choose
+    from mtosi_jms.tables.ingest import IngestOptions, check_write, choose
 
     with as_usage():
         _check_types(args)
@@ -113,6 +114,8 @@ def run(args: argparse.Namespace) -> int:
         first_batch="auto" if args.first_batch == "auto" else 1 if args.first_batch == "1" else 0,
         **shared(args),
     )
+    with as_usage():
+        check_write(options)
     with as_usage() if args.engine == "local" else nullcontext():
         engine, why = choose(options, args.engine)
     done = run_job(args, "ingesting", lambda progress: engine_of(engine)(options, progress=progress), show)

@@ -52,6 +52,7 @@ __all__ = [
     "IngestOptions",
     "IngestResult",
     "check_replaces",
+    "check_write",
     "choose",
     "reading",
     "report_of",
@@ -62,6 +63,7 @@ __all__ = [
 
 TABLES: Final = ("objectType=*",)
 REPLACE: Final = "replace"
+WRITES: Final = (REPLACE, "merge", "append")
 CHECKPOINT: Final = "checkpoint.parquet"
 """The file of the report that only tables that grow have."""
 LOCAL_BYTES: Final = 4 * 1024**3
@@ -85,8 +87,9 @@ class IngestOptions(JobOptions):
         bulk_files: folders with the files that replies of BulkResponse may name (C18, experimental).
         table: prefix of the names of tables in a catalog of the session: `TABLE_me` and so on. By default the tables
             are below `out`. The report and the checkpoint are always below `out`.
-        write: replace: make the tables anew; merge: keep the last state of each object; append: keep its history.
-        since_last: with merge or append: read only what is new since the last ingest.
+        write: replace: make the tables anew. With Delta or Iceberg, merge: keep the last state of each object, and
+            append: keep its history. With Parquet, append: add the rows of complete sequences that are new.
+        since_last: with merge or append: read only what is new since the last ingest; always so with Parquet.
         snapshot: with merge or append: close objects that a complete answer does not have.
         first_batch: as the option `firstBatch` of the source: "auto", 0 or 1.
     """
@@ -257,6 +260,29 @@ def run_local(options: IngestOptions, *, progress: Progress | None = None) -> In
         result = ingest.replace(plan, TableWriter(source, staged.folder))
         ingest.finish(result, staged)
     return result
+
+
+def check_write(options: IngestOptions) -> None:
+    """Check that tables of the format can be written in this way.
+
+    Raises:
+        ConfigError: they cannot; the text says what can be done instead.
+    """
+    if options.write not in WRITES:
+        raise ConfigError(f"write is {options.write!r}; there are {', '.join(WRITES)}")
+    if options.format != PARQUET or options.write == REPLACE:
+        return
+    if options.write == "merge" or options.snapshot:
+        what = "write merge (--write merge)" if options.write == "merge" else "snapshot (--snapshot)"
+        raise ConfigError(
+            f"{what} needs tables of Delta or Iceberg: --format delta or --format iceberg; plain Parquet tables are "
+            "replaced (--write replace), or get new rows (--write append)"
+        )
+    if options.on_incomplete in ("warn", "mark"):
+        raise ConfigError(
+            "rows of plain Parquet tables stay as they are, so write append adds complete sequences only: "
+            "on_incomplete wait (--on-incomplete wait), or --format delta or iceberg"
+        )
 
 
 def check_replaces(options: IngestOptions, out: Path) -> None:

@@ -61,7 +61,7 @@ def test_a_checkpoint_of_something_else(
     write_checkpoint(tmp_path / "out/_report", **made)
     before = (tmp_path / "out/_report/checkpoint.parquet").read_bytes()
     with pytest.raises(ConfigError, match=told):
-        run_ingest(IngestOptions(landing=landing, out=tmp_path / "out", write="merge", since_last=True))
+        run_ingest(IngestOptions(landing=landing, out=tmp_path / "out", write="append", on_incomplete="wait"))
     assert (tmp_path / "out/_report/checkpoint.parquet").read_bytes() == before
 
 

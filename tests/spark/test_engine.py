@@ -52,9 +52,7 @@ def test_loads_that_add_up_from_elsewhere_are_those_from_here(
     spark: Any, landing: Path, mounted: str, put: Put, envelopes: Any, other_prefixes: Any, tmp_path: Path
 ) -> None:
     def run(where: Path | str, out: Path) -> dict[str, Any]:
-        options = IngestOptions(
-            landing=where, out=out, write="merge", since_last=True, snapshot=True, on_incomplete="wait"
-        )
+        options = IngestOptions(landing=where, out=out, write="append", on_incomplete="wait")
         run_ingest(options, spark=spark)
         rows = pq.read_table(out / "_report/checkpoint.parquet").to_pylist()
         known = [{**row, "path": row["path"].replace(str(where), "")} for row in rows]
@@ -172,15 +170,12 @@ def test_what_is_not_there_or_cannot_be_taken_leaves_the_tables(
     before = content(out, "")
     with pytest.raises(SpoolError, match="no such file or folder"):
         run_ingest(IngestOptions(landing=f"{mounted}/nothing", out=out), spark=spark)
-    for write in ("replace", "merge"):
+    growing = {"write": "append", "on_incomplete": "wait"}
+    for name, options in (("new", {}), ("growing", growing)):
         with pytest.raises(SpoolError, match="nowhere"):
-            run_ingest(
-                IngestOptions(landing="nowhere://bucket/landing", out=tmp_path / write, write=write), spark=spark
-            )
+            run_ingest(IngestOptions(landing="nowhere://bucket/landing", out=tmp_path / name, **options), spark=spark)
     with pytest.raises(ConfigError, match="bulkFiles"):
-        run_ingest(
-            IngestOptions(landing=mounted, out=tmp_path / "merge", write="merge", bulk_files=("/",)), spark=spark
-        )
+        run_ingest(IngestOptions(landing=mounted, out=tmp_path / "growing", bulk_files=("/",), **growing), spark=spark)
     with pytest.raises(ExchangeError, match="1 incomplete"):
         run_ingest(IngestOptions(landing=mounted, out=out, on_incomplete="fail"), spark=spark)
     with pytest.raises(ConfigError, match="bulkFiles"):

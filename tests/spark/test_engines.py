@@ -155,5 +155,8 @@ def test_the_local_engine_is_refused_what_it_cannot(
     troubled: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = ["--out", str(tmp_path / "out")]
-    assert main(["ingest", str(troubled), *out, "--engine", "local", "--write", "merge"]) == 2
+    asked = ["ingest", str(troubled), *out, "--engine", "local"]
+    assert main([*asked, "--write", "append", "--on-incomplete", "wait"]) == 2
     assert "--engine spark" in capsys.readouterr().err
+    assert main([*asked, "--write", "merge"]) == 2
+    assert "needs tables of Delta or Iceberg: --format delta or --format iceberg" in capsys.readouterr().err

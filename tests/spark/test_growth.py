@@ -9,7 +9,6 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -56,7 +55,13 @@ class Network:
         self.envelopes = envelopes
         self.landing = landing
         self.spark = spark
-        self.options: dict[str, Any] = {"write": "merge", "since_last": True, "on_incomplete": "wait", **options}
+        self.options: dict[str, Any] = {
+            "format": "delta",
+            "write": "merge",
+            "since_last": True,
+            "on_incomplete": "wait",
+            **options,
+        }
         self.files = 0
 
     def put(self, message: Batch | Event) -> Path:
@@ -102,8 +107,7 @@ class Network:
         return run_ingest(IngestOptions(**given), spark=self.spark)
 
     def table(self) -> Any:
-        kind = self.options.get("format", "parquet")
-        return self.spark.read.format(kind).load(str(self.out / "objectType=ME"))
+        return self.spark.read.format(self.options["format"]).load(str(self.out / "objectType=ME"))
 
     def rows(self) -> dict[str, Any]:
         """What the table says, in the form of `expected`."""
@@ -149,9 +153,9 @@ def follow(network: Network, seed: int, runs: int, *, snapshot: bool, again: boo
         assert network.rows() == network.expected(model)
 
 
-def test_parquet_is_what_the_model_says(spark: Any, envelopes: Any, landing: Path) -> None:
+def test_a_history_is_what_the_model_says(lake: Any, envelopes: Any, landing: Path) -> None:
     """The second run has an old message, which changes what a row says of which no fact is new."""
-    follow(Network(envelopes, landing, spark, write="append"), 97, 2, snapshot=True)
+    follow(Network(envelopes, landing, lake, write="append"), 97, 2, snapshot=True)
 
 
 @pytest.mark.endurance
@@ -173,7 +177,7 @@ def test_a_lake_of_a_landing_elsewhere_is_what_the_model_says(
 @pytest.mark.endurance
 @pytest.mark.parametrize("snapshot", [False, True])
 @pytest.mark.parametrize("write", ["merge", "append"])
-@pytest.mark.parametrize("kind", ["parquet", "delta", "iceberg"])
+@pytest.mark.parametrize("kind", ["delta", "iceberg"])
 def test_long_random_runs(
     lake: Any, envelopes: Any, landing: Path, kind: str, write: str, snapshot: bool, record_property: Any
 ) -> None:
@@ -192,8 +196,8 @@ def names(network: Network) -> list[str]:
 
 
 @pytest.mark.usefixtures("own_plans")
-def test_a_change_merges_into_the_row_that_is_there(spark: Any, envelopes: Any, landing: Path) -> None:
-    network = Network(envelopes, landing, spark)
+def test_a_change_merges_into_the_row_that_is_there(lake: Any, envelopes: Any, landing: Path) -> None:
+    network = Network(envelopes, landing, lake)
     network.put(answer("one", 1, 1, "a", "b"))
     network.ingest()
     network.put(Event(TOLD, "MD=M/ME=a", 2, (("owner", "y"),)))
@@ -204,8 +208,8 @@ def test_a_change_merges_into_the_row_that_is_there(spark: Any, envelopes: Any, 
 
 @pytest.mark.obligation("TAB6")
 @pytest.mark.parametrize("write", ["merge", pytest.param("append", marks=pytest.mark.endurance)])
-def test_only_other_content_counts_as_changed(spark: Any, envelopes: Any, landing: Path, write: str) -> None:
-    network = Network(envelopes, landing, spark, write=write)
+def test_only_other_content_counts_as_changed(lake: Any, envelopes: Any, landing: Path, write: str) -> None:
+    network = Network(envelopes, landing, lake, write=write)
     row = 1 if write == "merge" else 2  # a history also gets the end of the row before
     for time, (label, gone, changed) in enumerate(
         [("x", (), 3), ("x", (), 0), ("y", (), row), ("y", ("b",), row), ("y", (), row)], start=1
@@ -222,9 +226,9 @@ def test_only_other_content_counts_as_changed(spark: Any, envelopes: Any, landin
 @pytest.mark.obligation("TAB5")
 @pytest.mark.parametrize("write", ["merge", pytest.param("append", marks=pytest.mark.endurance)])
 def test_diff_and_topology_take_the_state_that_is_meant(
-    spark: Any, envelopes: Any, landing: Path, tmp_path: Path, write: str
+    lake: Any, envelopes: Any, landing: Path, tmp_path: Path, write: str
 ) -> None:
-    network = Network(envelopes, landing, spark, write=write)
+    network = Network(envelopes, landing, lake, write=write)
     network.put(answer("one", 1, 1, "a", "b", "c"))
     network.ingest()
     shutil.copytree(network.out, tmp_path / "before")
@@ -233,53 +237,30 @@ def test_diff_and_topology_take_the_state_that_is_meant(
     network.put(answer("two", 1, 2, "d"))
     network.ingest()
     options = DiffOptions(old=tmp_path / "before", new=network.out, out=tmp_path / "diff")
-    found = run_diff(options, spark=spark)
+    found = run_diff(options, spark=lake)
     assert found.types == {
         "ME": {"old": 3, "new": 3, "created": 1, "deleted": 1, "changed": 1, "duplicate": 0, "unnamed": 0}
     }
     assert (found.attributes, found.columns) == ({"ME": {"owner": 1}}, ())
-    tables = [spark.read.parquet(str(folder / "objectType=ME")) for folder in (tmp_path / "before", network.out)]
+    folders = [str(folder / "objectType=ME") for folder in (tmp_path / "before", network.out)]
+    tables = [lake.read.format("delta").load(folder) for folder in folders]
     assert sorted(row.change for row in diff_tables(*tables, "ME").collect()) == ["changed", "created", "deleted"]
-    drawn = run_topology(TopologyOptions(snapshot=network.out, out=tmp_path / "net"), spark=spark)
+    drawn = run_topology(TopologyOptions(snapshot=network.out, out=tmp_path / "net"), spark=lake)
     assert (drawn.nodes, drawn.duplicates) == ({"ME": 3}, 0)
     early, late = START.replace(minute=1), START.replace(minute=2, tzinfo=dt.UTC)
     timed = DiffOptions(old=network.out, new=network.out, old_at=early, new_at=late, out=tmp_path / "timed")
     earlier = TopologyOptions(snapshot=network.out, out=tmp_path / "net", at=early - dt.timedelta(seconds=1))
     if write == "append":
-        assert run_diff(timed, spark=spark).types == found.types
-        assert run_topology(earlier, spark=spark).nodes == {}
+        assert run_diff(timed, spark=lake).types == found.types
+        assert run_topology(earlier, spark=lake).nodes == {}
     else:
         with pytest.raises(ConfigError, match="only tables of write append have a state at a time"):
-            run_diff(timed, spark=spark)
-
-
-@pytest.mark.parametrize("int96", [False, True])
-def test_many_small_files_become_few(spark: Any, envelopes: Any, landing: Path, int96: bool) -> None:
-    """Also those in which a session with Spark's own settings has written times as INT96."""
-    network = Network(envelopes, landing, spark)
-    network.put(answer("one", 1, 1, *(f"n{number}" for number in range(64))))
-    network.ingest()
-    (file,) = (network.out / "objectType=ME").glob("*.parquet")
-    table = pq.read_table(file)
-    file.unlink()
-    label = table.schema.get_field_index("user_label")
-    for number in range(len(table)):
-        # The first file says that it has no null in a column; the others have.
-        field = pa.field("user_label", pa.string(), nullable=number > 0)
-        row = table.slice(number, 1).set_column(label, field, pa.array([None if number else "x"], pa.string()))
-        pq.write_table(row, file.with_name(f"{number}.parquet"), use_deprecated_int96_timestamps=int96)
-    before = network.table().collect()
-    network.put(answer("two", 1, 2, "new"))
-    network.ingest()
-    assert len(list(file.parent.glob("*.parquet"))) < 10
-    after = network.table().collect()
-    assert [row["present"] for row in after if row not in before] == [True]
-    assert sorted(row for row in after if row in before) == sorted(before)
+            run_diff(timed, spark=lake)
 
 
 @pytest.mark.endurance
-def test_what_waits_comes_in_with_its_last_batch(spark: Any, envelopes: Any, landing: Path) -> None:
-    network = Network(envelopes, landing, spark)
+def test_what_waits_comes_in_with_its_last_batch(lake: Any, envelopes: Any, landing: Path) -> None:
+    network = Network(envelopes, landing, lake)
     network.put(answer("whole", 1, 1, "a"))
     network.put(answer("parts", 1, 2, "b", end=False))
     first = network.ingest()
@@ -305,12 +286,49 @@ def test_what_waits_comes_in_with_its_last_batch(spark: Any, envelopes: Any, lan
         network.ingest()
 
 
+def test_parquet_gets_the_rows_of_what_is_new(spark: Any, envelopes: Any, landing: Path) -> None:
+    """Complete sequences only, each once; what is there stays as it is, whatever its files are called."""
+    network = Network(envelopes, landing, spark, format="parquet", write="append", since_last=False)
+    table = network.out / "objectType=ME"
+
+    def rows() -> list[str]:
+        found = network.table().select("name_text", "correlation_id").collect()
+        return sorted(f"{row['correlation_id']} {row['name_text'].rpartition('=')[2]}" for row in found)
+
+    network.put(answer("one", 1, 1, "a", "b"))
+    network.put(answer("parts", 1, 2, "b", end=False))
+    assert (network.ingest().changed, rows()) == ({"ME": 2}, ["one a", "one b"])
+    for file in table.glob("*.parquet"):
+        file.rename(table / "renamed.parquet")
+    network.put(answer("parts", 2, 3, "c"))
+    network.put(answer("one", 1, 1, "a", "b"))
+    found = network.ingest()
+    assert (found.changed, found.foreign, found.waiting) == ({"ME": 2}, ["ME"], 0)
+    assert rows() == ["one a", "one b", "parts b", "parts c"]
+    assert network.ingest().stages == {}, "Spark was not asked"
+    network.put(answer("two", 1, 2, "d"))
+    aside = table.rename(network.out / "aside")
+    with pytest.raises(SpoolError, match="the table of ME is gone, which an earlier ingest made"):
+        network.ingest()
+    aside.rename(table)
+    shutil.copytree(table, aside)
+    (kept,) = (file for file in table.iterdir() if file.name == "renamed.parquet")
+    for file in table.iterdir():
+        file.unlink()
+    pq.write_table(pq.read_table(aside / kept.name, partitioning=None).drop_columns("owner"), table / "a.parquet")
+    with pytest.raises(ConfigError, match="the table of ME has other columns than its news: ingest into another"):
+        network.ingest()
+    shutil.rmtree(table)
+    aside.rename(table)
+    assert (network.ingest().changed, rows()[-1]) == ({"ME": 1}, "two d")
+
+
 def test_what_waits_for_ever_is_told(
-    spark: Any, envelopes: Any, landing: Path, capsys: pytest.CaptureFixture[str]
+    lake: Any, envelopes: Any, landing: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from mtosi_jms.jobs._ingest import show
 
-    network = Network(envelopes, landing, spark)
+    network = Network(envelopes, landing, lake)
     for message in (answer("whole", 1, 1, "a"), answer("parts", 1, 2, "b", end=False)):
         network.put(message)
     for name in ("c", "d"):
@@ -326,8 +344,8 @@ def test_what_waits_for_ever_is_told(
 
 
 @pytest.mark.endurance
-def test_what_is_marked_is_completed(spark: Any, envelopes: Any, landing: Path) -> None:
-    network = Network(envelopes, landing, spark, on_incomplete="mark")
+def test_what_is_marked_is_completed(lake: Any, envelopes: Any, landing: Path) -> None:
+    network = Network(envelopes, landing, lake, on_incomplete="mark")
 
     def marks() -> dict[str, bool]:
         rows = network.table().select("name_text", "complete").collect()
@@ -345,37 +363,17 @@ def test_what_is_marked_is_completed(spark: Any, envelopes: Any, landing: Path) 
         network.ingest()
 
 
-@pytest.mark.endurance
-def test_what_others_do_to_a_table_is_noticed(spark: Any, envelopes: Any, landing: Path) -> None:
-    """A table that something else has changed is reported; one that is gone is an error, and nothing is read."""
-    network = Network(envelopes, landing, spark)
-    network.put(answer("one", 1, 1, "a"))
-    network.ingest()
-    table = network.out / "objectType=ME"
-    (file,) = table.glob("*.parquet")
-    file.rename(file.with_name("renamed.parquet"))
-    network.put(answer("two", 1, 2, "b"))
-    assert network.ingest().foreign == ["ME"]
-    assert names(network) == ["a", "b"]
-    assert (table / "renamed.parquet").is_file(), "a file whose rows stay is not written again"
-    aside = table.rename(network.out / "aside")
-    with pytest.raises(SpoolError, match="the table of ME is gone, which an earlier ingest made"):
-        network.ingest()
-    aside.rename(table)
-    assert network.ingest().rows == {}
-
-
-def test_the_report_says_what_an_event_lacks(spark: Any, envelopes: Any, landing: Path) -> None:
-    network = Network(envelopes, landing, spark)
+def test_the_report_says_what_an_event_lacks(lake: Any, envelopes: Any, landing: Path) -> None:
+    network = Network(envelopes, landing, lake)
     network.put(answer("whole", 1, 1, "a"))
     creation = network.event(Event(FULL, "MD=M/ME=b", 2))
     (landing / "event.xml").write_text(creation.replace("<me:me></me:me>", ""))
     compiles = "spark.sql.codegen.wholeStage"
-    before = spark.conf.get(compiles)
-    spark.conf.set(compiles, "true")
+    before = lake.conf.get(compiles)
+    lake.conf.set(compiles, "true")
     result = network.ingest()
-    assert spark.conf.get(compiles) == "true"  # few rows are merged without
-    spark.conf.set(compiles, before)
+    assert lake.conf.get(compiles) == "true"  # few rows are merged without
+    lake.conf.set(compiles, before)
     assert [reject.reason for reject in result.rejected] == ["a creation without an object"]
     summary = json.loads((network.out / "_report/summary.json").read_text())
     assert (summary["changed"], summary["waiting"]) == ({"ME": 1}, 0)
@@ -385,7 +383,10 @@ def test_the_report_says_what_an_event_lacks(spark: Any, envelopes: Any, landing
     ("options", "told"),
     [
         ({"since_last": True}, r"since_last \(--since-last\) goes with write"),
-        ({"write": "merge", "where": "complete"}, r"where \(--where\) goes with write replace"),
+        ({"write": "merge"}, r"write merge \(--write merge\) needs tables of Delta or Iceberg: --format delta"),
+        ({"write": "append", "snapshot": True}, r"snapshot \(--snapshot\) needs tables of Delta or Iceberg"),
+        ({"write": "append"}, r"adds complete sequences only: on_incomplete wait \(--on-incomplete wait\)"),
+        ({"write": "merge", "format": "delta", "where": "complete"}, r"where \(--where\) goes with write replace"),
         ({"snapshot": True}, r"snapshot \(--snapshot\) goes with write"),
         ({"write": "upsert"}, "there are replace, merge, append"),
         ({"table": "lake.me"}, "tables of a catalog are of the format delta or iceberg"),

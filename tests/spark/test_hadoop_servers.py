@@ -73,7 +73,7 @@ def test_loads_that_add_up_from_there_are_those_from_here(server: Server, here: 
     landing, envelopes = tmp_path / "landing", Envelopes()
     shutil.copytree(here / "landing", landing)
     conf = {**server.settings, **server.more}
-    command = ("--write", "merge", "--since-last", "--on-incomplete", "wait")
+    command = ("--write", "append", "--on-incomplete", "wait")
     told: list[dict[str, Any]] = []
     streamed = []
     for batch in ("", envelopes.batch("gap", 2, False, envelopes.me("g2")), None):
@@ -140,7 +140,8 @@ def test_what_cannot_be_read_is_an_error_and_tables_stay(server: Server, here: P
         assert any(part in done.stderr for part in reason.split("|")), done.stderr
         assert "Traceback" not in done.stderr
         assert not any(secret in done.stderr for secret in (SECRET, "another-secret-5678"))
-        again = run("ingest", url, "--out", tmp_path / "grown", "--write", "merge", conf=settings)
+        growing = ("--write", "append", "--on-incomplete", "wait")
+        again = run("ingest", url, "--out", tmp_path / "grown", *growing, conf=settings)
         assert (again.returncode, again.stderr.splitlines()[-1]) == (1, done.stderr.splitlines()[-1])
         assert not list((tmp_path / "grown").glob("objectType=*"))
     assert content(out, "") == before

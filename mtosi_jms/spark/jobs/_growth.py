@@ -10,18 +10,18 @@ from __future__ import annotations
 import datetime as dt
 import os
 import shutil
+import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
-from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 from pyarrow import parquet
 from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from mtosi_jms.errors import SpoolError, SpoolInUseError
+from mtosi_jms.errors import ConfigError, SpoolError, SpoolInUseError
 from mtosi_jms.inventory import ALL, MESSAGE, OBJECT_TYPES, class_for, label_of
 from mtosi_jms.spark._listing import Listing
 from mtosi_jms.spark._writing import write_parquet
@@ -29,23 +29,13 @@ from mtosi_jms.spark.jobs._checkpoint import Checkpoint, Closing, Table, check_u
 from mtosi_jms.spark.jobs._events import GONE, REJECTED, event_batches, event_rows, event_schema
 from mtosi_jms.spark.jobs._lake import Lake
 from mtosi_jms.spark.jobs._landed import LocalFiles, landed_by
-from mtosi_jms.spark.jobs._merge import BEFORE, DIFFERS, FACTS, REMOVED, News, TableMerge, changed_columns_of
-from mtosi_jms.spark.jobs._scans import (
-    Changes,
-    Names,
-    holding,
-    join_files,
-    scan_changes,
-    scan_events,
-    scan_names,
-    scan_objects,
-    scan_rows,
-)
+from mtosi_jms.spark.jobs._merge import DIFFERS, FACTS, REMOVED, REPLACES, News, TableMerge, changed_columns_of
+from mtosi_jms.spark.jobs._scans import Changes, is_each_once, scan_changes, scan_events, scan_objects, scan_rows
 from mtosi_jms.spark.jobs._tables import few_bytes, type_columns
 from mtosi_jms.tables.columns import full_schema, own_columns, row_schema
 from mtosi_jms.tables.envelope import NOTIFICATION, RESPONSE
 from mtosi_jms.tables.files import Reject, split_member
-from mtosi_jms.tables.formats import PARQUET, PREFIX
+from mtosi_jms.tables.formats import PREFIX
 from mtosi_jms.tables.landing import Plan
 from mtosi_jms.tables.options import Mode, OnIncomplete, SourceOptions, Verify
 from mtosi_jms.tables.reader import reader_for
@@ -61,14 +51,10 @@ READ: Final = "read"
 """The folder of the tables of the news, inside the folder of the staged tables."""
 _EVENTS: Final = "events"
 _MERGED: Final = "merged"
-_JOINED: Final = "joined"
 FEW: Final = 20_000
 """Fewer rows of news than this are merged by one task, and Spark interprets its plan: to compile it takes longer."""
 _MOST_NAMES: Final = 1_000_000
-"""More names than this the driver does not hold: Spark then reads the whole table, and sorts all news by name."""
-_SMALL: Final = (2 * 1024 * 1024, 32 * 1024 * 1024)
-_MANY: Final = 64
-"""This many files of a Parquet table, or more, are joined if all of them are smaller than one of `_SMALL` (bytes)."""
+"""More names than this the driver does not hold: Spark then sorts all news by name."""
 
 
 @dataclass(frozen=True)
@@ -90,8 +76,8 @@ class Grown:
     rejects: tuple[Reject, ...]
     unnamed: int
     closings: tuple[Closing, ...]
-    tables: tuple[str, ...]
-    foreign: tuple[str, ...]
+    tables: tuple[str, ...] = ()
+    foreign: tuple[str, ...] = ()
 
 
 class Growth:
@@ -123,6 +109,8 @@ class Growth:
         self._out = out
         self._since_last = since_last
         self._merged: dict[str, tuple[StructType, Changes]] = {}
+        self._versions: dict[str, str] = {}
+        self._changed_columns: dict[str, list[str]] = {}
         whose = {
             "landing": list(source.paths),
             "object types": list(source.object_types),
@@ -162,7 +150,7 @@ class Growth:
     def merge(  # noqa: PLR0915 - one step after the other
         self, spark: SparkSession, lake: Lake, source: SourceOptions, plan: Plan, written: Written, staged: Staging
     ) -> Grown:
-        """Merge the tables of the news, and the events among them, into the tables. The results are only staged.
+        """Merge the tables of the news, and the events among them, into tables of Delta or Iceberg; only staged.
 
         The driver reads the facts that it needs from the files of the news, without Spark.
 
@@ -212,16 +200,48 @@ class Growth:
                     foreign += [label] if before is not None else []
             changed_columns[label] = sorted(columns)
             news = News(objects, times, of_type, type_closings, self.checkpoint.closings, changed_columns[label])
-            files = "_metadata.file_path" if lake.format == PARQUET else None
-            few = found.rows < FEW
-            merges[label] = TableMerge(spark, self._write, label, table, news, files, few=few)
+            merges[label] = TableMerge(spark, self._write, label, table, news, few=found.rows < FEW)
         changed = self._stage(lake, merges, staged)
         added = {label: [name for name, _ in merge.added] for label, merge in merges.items() if merge.added}
-        made = tuple(f"{PREFIX}{label}" for label in changed) if lake.format == PARQUET else ()
-        self._changed = {label: merges[label] for label in changed}
+        self._merges = merges
+        self._changed = tuple(changed)
         self._versions = versions
         self._changed_columns = changed_columns
-        return Grown(changed, added, summary.rejects, unnamed, tuple(closings), made, tuple(foreign))
+        return Grown(changed, added, summary.rejects, unnamed, tuple(closings), foreign=tuple(foreign))
+
+    def add(self, lake: Lake, written: Written, staged: Staging) -> Grown:
+        """Stage Parquet tables with the rows of the news: their files beside links to the present ones.
+
+        Raises:
+            SpoolError: a table that an earlier ingest made is gone.
+            ConfigError: a table has other columns than the news.
+        """
+        there = set(lake.labels(self._source.object_types))
+        self._check_there(there)
+        changed: dict[str, int] = {}
+        foreign: list[str] = []
+        for name, rows in written.rows.items():
+            label = label_of(class_for(name))
+            if label in there and not rows:
+                continue
+            changed[label] = rows
+            new = staged.folder / f"{PREFIX}{label}"
+            (staged.folder / READ / new.name).rename(new)
+            for path in [*new.glob("*.parquet")]:
+                path.rename(path.with_name(f"{uuid.uuid4().hex}.parquet"))
+            if label not in there:
+                continue
+            present = sorted(lake.folder(label).glob("*.parquet"))
+            if present and _leaves(present[0]) != _leaves(next(new.glob("*.parquet"))):
+                raise ConfigError(f"the table of {label} has other columns than its news: ingest into another folder")
+            self._versions[label] = lake.version(label)
+            before = self.checkpoint.tables.get(label)
+            foreign += [label] if before is not None and before.version != self._versions[label] else []
+            for path in present:
+                _link(path, new / path.name)
+        self._changed = tuple(changed)
+        made = tuple(f"{PREFIX}{label}" for label in changed)
+        return Grown(changed, {}, (), 0, (), made, tuple(foreign))
 
     def _check_there(self, there: Collection[str]) -> None:
         gone = sorted(set(self.checkpoint.tables) - set(there))
@@ -233,7 +253,7 @@ class Growth:
             )
 
     def _stage(self, lake: Lake, merges: Mapping[str, TableMerge], staged: Staging) -> dict[str, int]:
-        """Write the changed rows to a folder of their own, and stage Parquet tables as they will be.
+        """Write the changed rows to a folder of their own.
 
         Returns:
             The number of rows with other content by object type, for each type with changed rows.
@@ -241,68 +261,24 @@ class Growth:
         changed: dict[str, int] = {}
         for label, merge in merges.items():
             folder = staged.folder / _MERGED / label
-            names = self._names(label, merge, staged.folder)
-            table = self._touched(lake, label, merge, names)
-            once = names is not None and names.once
-            rows = merge.rows(once=once) if table is None else merge.changes(table)
-            if lake.format == PARQUET and table is None:
-                folder = staged.folder / f"{PREFIX}{label}"
+            touched = merge.exists and bool(merge.added or merge.closes or merge.knows())
+            once = not touched and self._each_once(label, merge, staged.folder)
+            rows = merge.changes(lake.read(label)) if touched else merge.rows(once=once)
             write_parquet(rows, folder)
-            found = scan_rows(folder) if table is None else scan_changes(folder)
+            found = scan_changes(folder) if touched else scan_rows(folder)
             if not found.rows and merge.exists:
                 shutil.rmtree(folder)
                 continue
             changed[label] = found.differing
             self._merged[label] = (rows.schema, found)
-            if lake.format == PARQUET:
-                self._stage_parquet(lake, label, merge, staged, found)
         return changed
 
-    def _names(self, label: str, merge: TableMerge, folder: Path) -> Names | None:
-        """Return the names in the news; None if the whole table is needed anyway, or the driver would hold too many."""
+    def _each_once(self, label: str, merge: TableMerge, folder: Path) -> bool:
+        """Whether each name is in the news once, as far as the driver can hold them."""
         objects = folder / READ / f"{PREFIX}{label}"
-        if merge.added or merge.closes or count_rows(objects) > _MOST_NAMES:
-            return None
-        return scan_names(objects, merge.key, folder / _EVENTS, None if self._alone else label)
-
-    def _touched(self, lake: Lake, label: str, merge: TableMerge, names: Names | None) -> DataFrame | None:
-        """Return the part of a table that the news may change; None if the table has none of their objects."""
-        if not merge.exists:
-            return None
-        if lake.format == PARQUET and names is not None:
-            files = holding(lake.folder(label), merge.key, names.names)
-            return lake.spark.read.parquet(*map(str, files)) if files else None
-        if lake.format == PARQUET or merge.added or merge.closes or merge.knows():
-            return lake.read(label)
-        return None
-
-    def _stage_parquet(self, lake: Lake, label: str, merge: TableMerge, staged: Staging, found: Changes) -> None:
-        """Stage a Parquet table: write files with changed rows and many small files again, and link the others."""
-        new = staged.folder / f"{PREFIX}{label}"
-        present = sorted(lake.folder(label).glob("*.parquet")) if merge.exists else []
-        again = present if merge.added else [path for path in present if path.name in _names_of(found.files)]
-        again = list(dict.fromkeys((*again, *_many_small(present))))
-        if REMOVED in self._merged[label][0].names:
-            rows = self._merged_rows(lake, label, staged)
-            kept = rows.where(~f.col(REMOVED)).drop(REMOVED, BEFORE, DIFFERS)
-            if again:
-                table = merge.fitted(lake.spark.read.parquet(*map(str, again)))
-                kept = table.join(rows.select(*merge.keys), [*merge.keys], "left_anti").unionByName(kept)
-            write_parquet(kept, new)
-        elif again:
-            done = join_files(again, new)
-            if not done:
-                joined = staged.folder / _JOINED / label
-                write_parquet(lake.spark.read.parquet(*map(str, again)), joined)
-                for path in joined.glob("*.parquet"):
-                    path.rename(new / path.name)
-        for path in present:
-            if path not in again:
-                _link(path, new / path.name)
-
-    def _merged_rows(self, lake: Lake, label: str, staged: Staging) -> DataFrame:
-        schema, _ = self._merged[label]
-        return lake.spark.read.schema(schema).parquet(str(staged.folder / _MERGED / label))
+        if count_rows(objects) > _MOST_NAMES:
+            return False
+        return is_each_once(objects, merge.key, folder / _EVENTS, None if self._alone else label)
 
     def check(self, lake: Lake) -> None:
         """Check before a commit that files, checkpoint and tables have not changed since they were read.
@@ -325,18 +301,20 @@ class Growth:
         Raises:
             SpoolInUseError: another program has committed to the table at the same time.
         """
-        new = lake.folders(label for label, merge in self._changed.items() if not merge.exists)
+        new = lake.folders(label for label in self._changed if not self._merges[label].exists)
         staged.begin_commits(len(self._changed), new)
-        for label, merge in self._changed.items():
-            rows = self._merged_rows(lake, label, staged).drop(BEFORE, DIFFERS)
+        for label in self._changed:
+            merge = self._merges[label]
+            schema, found = self._merged[label]
+            rows = lake.spark.read.schema(schema).parquet(str(staged.folder / _MERGED / label))
+            rows = rows.drop(REPLACES, DIFFERS)
             if not merge.exists:
                 lake.replace(label, rows)
                 continue
             lake.add_columns(label, merge.added)
             before = lake.version(label) if merge.added else self._versions[label]
-            _, found = self._merged[label]
             if REMOVED in rows.columns:
-                lake.merge(label, rows, merge.keys, REMOVED, replaces=bool(found.files), removes=found.removes)
+                lake.merge(label, rows, merge.keys, REMOVED, replaces=found.replaces, removes=found.removes)
             else:
                 lake.append(label, rows)
             if lake.version(label, before=True) != before:
@@ -354,7 +332,7 @@ class Growth:
                 version = lake.version(label, folder)
             else:
                 version = self._versions[label]
-            after.tables[label] = Table(version, tuple(self._changed_columns[label]))
+            after.tables[label] = Table(version, tuple(self._changed_columns.get(label, ())))
         after.save(staged.folder / REPORT)
         return after
 
@@ -436,19 +414,10 @@ def _times(spark: SparkSession, sent: Mapping[str, dt.datetime], sequences: Mapp
     return spark.createDataFrame(rows)
 
 
-def _names_of(files: Collection[str]) -> set[str]:
-    """Return the names of files that are given as URLs."""
-    return {Path(unquote(urlsplit(name).path)).name for name in files}
-
-
-def _many_small(files: Sequence[Path]) -> list[Path]:
-    """Return the files of a table that should be joined.
-
-    They are all small, or all below the larger limit, so that a row is not written again each time.
-    """
-    sizes = {path: path.stat().st_size for path in files}
-    smaller = ([path for path in files if sizes[path] < limit] for limit in _SMALL)
-    return next((paths for paths in smaller if len(paths) >= _MANY), [])
+def _leaves(path: Path) -> list[str]:
+    """Return the paths of the leaf columns of a Parquet file."""
+    schema = parquet.read_metadata(path).schema
+    return [schema.column(number).path for number in range(len(schema))]
 
 
 def _link(old: Path, new: Path) -> None:

@@ -18,10 +18,18 @@ from mtosi_jms.spark.jobs._growth import FEW, READ, Growth
 from mtosi_jms.spark.jobs._job import SparkJob, interpreted
 from mtosi_jms.spark.jobs._lake import Lake, jar_errors, session_settings, submit_line
 from mtosi_jms.spark.jobs._landed import Planner, check_readable, for_engine, is_local
-from mtosi_jms.spark.jobs._merge import APPEND, MERGE
 from mtosi_jms.spark.jobs._tables import SparkTableWriter
 from mtosi_jms.tables.formats import PARQUET, check_format
-from mtosi_jms.tables.ingest import REPLACE, TABLES, Ingest, IngestOptions, IngestResult, check_replaces, source_options
+from mtosi_jms.tables.ingest import (
+    REPLACE,
+    TABLES,
+    Ingest,
+    IngestOptions,
+    IngestResult,
+    check_replaces,
+    check_write,
+    source_options,
+)
 from mtosi_jms.tables.job import Progress
 from mtosi_jms.tables.landing import Plan
 from mtosi_jms.tables.options import Mode, SourceOptions
@@ -32,7 +40,6 @@ if TYPE_CHECKING:
 
 _PLAN: Final = "plan"
 _LISTED: Final = "listed"
-WRITES: Final = (REPLACE, MERGE, APPEND)
 
 
 def run_ingest(
@@ -88,8 +95,7 @@ def run_ingest(
 
 def _growth(options: IngestOptions, source: SourceOptions, out: Path) -> Growth | None:
     """Return the part of the job that merges or appends; None if the tables are replaced."""
-    if options.write not in WRITES:
-        raise ConfigError(f"write is {options.write!r}; there are {', '.join(WRITES)}")
+    check_write(options)
     if options.write == REPLACE:
         check_replaces(options, out)
         return None
@@ -98,7 +104,8 @@ def _growth(options: IngestOptions, source: SourceOptions, out: Path) -> Growth 
             f"where (--where) goes with write {REPLACE}: rows left out of a table that grows would be stale"
         )
     identity = {"format": options.format, "table": options.table}
-    return Growth(source, out, identity, since_last=options.since_last, snapshot=options.snapshot, write=options.write)
+    since_last = options.since_last or options.format == PARQUET
+    return Growth(source, out, identity, since_last=since_last, snapshot=options.snapshot, write=options.write)
 
 
 def _submit(name: str, version: str) -> str:
@@ -133,13 +140,20 @@ class _Ingest(Ingest):
         return replace(result, **self._job.facts)
 
     def grow(self, plan: Plan, staged: Staging, lake: Lake, growth: Growth) -> IngestResult:
-        """Make tables of the news, and merge them into the existing tables."""
+        """Make tables of the news, and merge them into the existing tables, or add them to those of plain Parquet."""
         folder = staged.folder / READ
         folder.mkdir()
-        plan, written, seen = self._read(plan, SparkTableWriter(lake.spark, self._source, folder, here=True))
+        # A merge takes the same message twice; rows of plain Parquet would be there twice.
+        known = growth.checkpoint.written if lake.format == PARQUET else ()
+        plan, written, seen = self._read(
+            plan, SparkTableWriter(lake.spark, self._source, folder, here=True, known=known)
+        )
         few = sum(written.rows.values()) < FEW
         with self._job.stage("merge"), interpreted(lake.spark, few):
-            grown = growth.merge(lake.spark, lake, self._source, plan, written, staged)
+            if lake.format == PARQUET:
+                grown = growth.add(lake, written, staged)
+            else:
+                grown = growth.merge(lake.spark, lake, self._source, plan, written, staged)
         rejects = (*written.rejects, *grown.rejects)
         if rejects and self._source.mode is Mode.FAILFAST:
             raise MtosiError("\n".join(str(self.shown(reject)) for reject in rejects))

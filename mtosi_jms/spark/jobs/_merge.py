@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 MERGE: Final = "merge"
 APPEND: Final = "append"
 REMOVED: Final = "_removed"
-BEFORE: Final = "_before"
+REPLACES: Final = "_replaces"
 DIFFERS: Final = "_differs"
 PRESENT: Final = "present"
 FACTS: Final = "_facts"
@@ -101,7 +101,6 @@ class TableMerge:
         object_type: label of the type.
         table: the present table; None if there is none yet.
         news: what is new about its objects.
-        files: for Parquet: the column with the file of each row, since only files with changed rows are written again.
         few: whether there is so little news that one task does everything.
 
     Raises:
@@ -115,7 +114,6 @@ class TableMerge:
         object_type: str,
         table: DataFrame | None,
         news: News,
-        files: str | None = None,
         *,
         few: bool = False,
     ) -> None:
@@ -125,7 +123,6 @@ class TableMerge:
         self._write = write
         self._type = object_type
         self._table = table
-        self._files = files
         self._few = few
         self._news = news
         self._given = news.objects.columns
@@ -154,10 +151,6 @@ class TableMerge:
     def keys(self) -> tuple[str, ...]:
         """The columns that identify a row of the table."""
         return (self._key,) if self._write == MERGE else (self._key, TIMES[APPEND][0])
-
-    def fitted(self, table: DataFrame) -> DataFrame:
-        """Return the table, or some of its files, with all columns that the merged table will have."""
-        return _fitted(table, self._news.objects.schema)
 
     @property
     def closes(self) -> bool:
@@ -196,15 +189,11 @@ class TableMerge:
     def changes(self, table: DataFrame) -> DataFrame:
         """Return the rows that are new, replace others, or have to be removed; all other rows stay.
 
-        `REMOVED` is true for rows that have to be removed; these have only their keys. `BEFORE` is null for a new row.
-        For other rows it is the Parquet file of the row that they replace, or empty for tables that Spark commits.
-        `DIFFERS` is false for a row that replaces one with the same content: only its times or its origin are others.
-
-        Args:
-            table: the whole table, or the files that have objects of the news.
+        `REMOVED` is true for rows that have to be removed; these have only their keys. `REPLACES` is true for rows that
+        replace others. `DIFFERS` is false for those that replace a row with the same content: only its times or its
+        origin are others.
         """
-        files = f.lit("") if self._files is None else f.col(self._files)
-        old = self.fitted(table.withColumn(BEFORE, files)).withColumnRenamed(self._key, "_name")
+        old = _fitted(table, self._news.objects.schema).withColumnRenamed(self._key, "_name")
         facts, closed = self._facts(old)
         names = self._names()
         affected = self._affected(old, names, closed)
@@ -243,7 +232,7 @@ class TableMerge:
         made, before = (rows.withColumn("_print", content_digest(rows, self._content)) for rows in (made, before))
         same = [*TIMES[self._write], PRESENT, self._complete, FACTS, "_print"]
         content = f.struct(PRESENT, "_print", *TIMES[self._write][1:])
-        known = before.select(*keys, BEFORE, f.struct(*same).alias("_known"), content.alias("_content"))
+        known = before.select(*keys, f.struct(*same).alias("_known"), content.alias("_content"))
         if self._write == MERGE:  # no name is ever removed
             both, removed = made.join(known, keys, "left"), f.lit(False)
         else:
@@ -251,7 +240,8 @@ class TableMerge:
         fresh = both.where(removed | ~f.struct(*same).eqNullSafe(f.col("_known")))
         columns = [name for name in made.columns if name != "_print"]
         differs = removed | ~content.eqNullSafe(f.col("_content"))
-        return fresh.select(*columns, removed.alias(REMOVED), BEFORE, differs.alias(DIFFERS))
+        replaces = f.col("_known").isNotNull()
+        return fresh.select(*columns, removed.alias(REMOVED), replaces.alias(REPLACES), differs.alias(DIFFERS))
 
     def _table_rows(self, rows: DataFrame) -> DataFrame:
         return rows.select("_name", *self._columns, PRESENT, *TIMES[self._write], FACTS)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,16 +11,14 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
-from pyarrow import parquet
 
 from mtosi_jms.inventory import class_for, label_of
 from mtosi_jms.spark.jobs._events import GONE, REJECTED
-from mtosi_jms.spark.jobs._merge import BEFORE, DIFFERS, REMOVED
+from mtosi_jms.spark.jobs._merge import DIFFERS, REMOVED, REPLACES
 from mtosi_jms.tables.columns import own_columns
 from mtosi_jms.tables.files import Reject
 from mtosi_jms.tables.writer import count_rows
 
-_GROUP_ROWS: Final = 100_000
 _FORMAT: Final = ds.ParquetFileFormat(read_options=ds.ParquetReadOptions(coerce_int96_timestamp_unit="us"))
 
 
@@ -50,28 +47,20 @@ class Objects:
 
 
 @dataclass(frozen=True)
-class Names:
-    """The different names of objects in the news, and whether each of them occurs once."""
-
-    names: pa.Array
-    once: bool
-
-
-@dataclass(frozen=True)
 class Changes:
     """Changed rows.
 
     Attributes:
         rows: their number.
         differing: how many of them are new, have other content than the row that they replace, or are removed.
-        files: the files of the rows that they replace.
+        replaces: whether any row replaces another.
         removes: whether any row is removed.
     """
 
     rows: int
     differing: int
-    files: frozenset[str]
-    removes: bool
+    replaces: bool = False
+    removes: bool = False
 
 
 def scan_events(folder: Path, names: Sequence[str], sent: Mapping[str, dt.datetime]) -> EventSummary:
@@ -117,8 +106,8 @@ def scan_objects(folder: Path, own: Mapping[str, str]) -> Objects:
     return Objects(rows, unnamed, frozenset(files))
 
 
-def scan_names(folder: Path, column: str, events: Path, label: str | None) -> Names:
-    """Read the names of the objects in the news.
+def is_each_once(folder: Path, column: str, events: Path, label: str | None) -> bool:
+    """Whether each name is in the news once.
 
     Args:
         folder: of the table of the news; it need not exist.
@@ -133,74 +122,28 @@ def scan_names(folder: Path, column: str, events: Path, label: str | None) -> Na
             of_type = pc.and_(of_type, pc.equal(batch.column("object_type"), label))
         found.append(batch.filter(of_type).column("_name"))
     names = pa.chunked_array(found, pa.string()).drop_null()
-    different = names.unique()
-    return Names(different, once=len(different) == len(names))
-
-
-def holding(table: Path, column: str, names: pa.Array) -> list[Path]:
-    """Return the files of a Parquet table that have rows with some names, by their statistics and then their rows."""
-    if not len(names):
-        return []
-    first, last = pc.min(names), pc.max(names)
-    there = (ds.field(column) >= first) & (ds.field(column) <= last)
-    wanted = there & ds.field(column).isin(names)
-    files = sorted(table.glob("*.parquet"))
-    return [path for path in files if ds.dataset(path, format=_FORMAT).scanner([], filter=wanted).head(1).num_rows]
+    return len(names.unique()) == len(names)
 
 
 def scan_rows(folder: Path) -> Changes:
     """Count the rows of a table in which all rows are new."""
     rows = count_rows(folder)
-    return Changes(rows, rows, frozenset(), False)
+    return Changes(rows, rows)
 
 
 def scan_changes(folder: Path) -> Changes:
     """Summarise the rows that `TableMerge.changes` gave."""
-    rows, differing, removes, files = 0, 0, False, set[str]()
-    for batch in batches(folder, [REMOVED, BEFORE, DIFFERS]):
+    rows, differing, replaces, removes = 0, 0, False, False
+    for batch in batches(folder, [REMOVED, REPLACES, DIFFERS]):
         rows += batch.num_rows
-        removes = removes or bool(pc.any(batch.column(0)).as_py())
-        files.update(name for name in pc.unique(batch.column(1)).to_pylist() if name is not None)
+        removes = removes or bool(batch.column(0).true_count)
+        replaces = replaces or bool(batch.column(1).true_count)
         differing += batch.column(2).true_count
-    return Changes(rows, differing, frozenset(files), removes)
-
-
-def join_files(files: Sequence[Path], folder: Path) -> bool:
-    """Write the rows of some files of a Parquet table as one file, in a tenth of the time that Spark needs.
-
-    Args:
-        files: all with the same columns.
-        folder: for the new file, which gets a unique name.
-
-    Returns:
-        Whether the file was written. Files with times as INT96 are not joined: Arrow cannot write these times in a way
-        that Spark reads as the same type.
-    """
-    if any(column.physical_type == "INT96" for path in files for column in _columns(path)):
-        return False
-    table = ds.dataset(list(map(str, files)), format=_FORMAT)
-    # A column that has no null in the first file may have one in another.
-    nullable = pa.schema([field.with_nullable(True) for field in table.schema], table.schema.metadata)
-    ds.write_dataset(
-        table.replace_schema(nullable),
-        folder,
-        format=_FORMAT,
-        basename_template=f"joined-{uuid.uuid4().hex}-{{i}}.parquet",
-        existing_data_behavior="overwrite_or_ignore",
-        min_rows_per_group=_GROUP_ROWS,
-        use_threads=False,
-    )
-    return True
-
-
-def _columns(path: Path) -> Iterator[parquet.ColumnSchema]:
-    """Return the leaf columns of a Parquet file."""
-    schema = parquet.read_metadata(path).schema
-    return (schema.column(number) for number in range(len(schema)))
+    return Changes(rows, differing, replaces, removes)
 
 
 def batches(folder: Path, columns: list[str] | None) -> Iterator[pa.RecordBatch]:
-    """Yield some columns of a Parquet table; with None, the columns that `scan_events` and `scan_names` need."""
+    """Yield some columns of a Parquet table; with None, the columns of events."""
     files = sorted(map(str, folder.glob("*.parquet")))
     if not files:
         return

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import math
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -45,19 +46,30 @@ class SparkTableWriter(TableWriter):
         folder: for the tables.
         condition: in Spark SQL, selects the rows that are written; empty for all rows.
         here: whether to read a few messages in this process and write their tables with Arrow, without `condition`.
+        known: the correlationIds of sequences that are left out.
     """
 
     def __init__(
-        self, spark: SparkSession, options: SourceOptions, folder: Path, condition: str = "", *, here: bool = False
+        self,
+        spark: SparkSession,
+        options: SourceOptions,
+        folder: Path,
+        condition: str = "",
+        *,
+        here: bool = False,
+        known: Collection[str] = (),
     ) -> None:
         super().__init__(options, folder)
         self._spark = spark
         self._condition = condition
         self._here = here
+        self._known = known
         self._landed: Landed
 
     def write(self, plan: Plan | EnginePlan) -> Written | None:
         """Make the tables; None if a file turns out to be damaged, because the plan is then wrong."""
+        if self._known and isinstance(plan, Plan):
+            plan = replace(plan, files=tuple(file for file in plan.files if file.correlation_id not in self._known))
         self._landed = landed_by(self._spark, plan, self._options, self._folder)
         return self._write({found.correlation_id for found in plan.sequences if found.conflicts})
 
