@@ -321,12 +321,6 @@ class Checkpoint:
         parquet.write_table(table.replace_schema_metadata({"mtosi": json.dumps(metadata)}), folder / CHECKPOINT)
 
     @property
-    def written(self) -> set[str]:
-        """The correlationIds of the sequences whose rows are in the tables."""
-        messages = (document.message for document in self.documents.values() if document.state == READ)
-        return {found.correlation_id for found in messages if found is not None and found.correlation_id is not None}
-
-    @property
     def waiting(self) -> int:
         """How many responses wait for the rest of their sequences."""
         return sum(document.state in (WAITING, STUCK) for document in self.documents.values())

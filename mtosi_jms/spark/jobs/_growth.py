@@ -30,8 +30,16 @@ from mtosi_jms.spark.jobs._events import GONE, REJECTED, event_batches, event_ro
 from mtosi_jms.spark.jobs._lake import Lake
 from mtosi_jms.spark.jobs._landed import LocalFiles, landed_by
 from mtosi_jms.spark.jobs._merge import DIFFERS, FACTS, REMOVED, REPLACES, News, TableMerge, changed_columns_of
-from mtosi_jms.spark.jobs._scans import Changes, is_each_once, scan_changes, scan_events, scan_objects, scan_rows
-from mtosi_jms.spark.jobs._tables import few_bytes, type_columns
+from mtosi_jms.spark.jobs._scans import (
+    Changes,
+    is_each_once,
+    scan_changes,
+    scan_events,
+    scan_objects,
+    scan_rows,
+    scan_sequences,
+)
+from mtosi_jms.spark.jobs._tables import few_bytes, sequence_key, type_columns
 from mtosi_jms.tables.columns import full_schema, own_columns, row_schema
 from mtosi_jms.tables.envelope import NOTIFICATION, RESPONSE
 from mtosi_jms.tables.files import Reject, split_member
@@ -208,6 +216,16 @@ class Growth:
         self._versions = versions
         self._changed_columns = changed_columns
         return Grown(changed, added, summary.rejects, unnamed, tuple(closings), foreign=tuple(foreign))
+
+    def written(self, lake: Lake) -> set[str]:
+        """Return the sequences of the news of which Parquet tables have rows: by correlationId, or else by file.
+
+        The tables say so, because the checkpoint forgets files that are gone from the landing, and they may come back.
+        """
+        scanned = (each[0] for each in self.news.scanned if isinstance(each, tuple))
+        keys = {sequence_key(file) for file in scanned}
+        labels = lake.labels(self._source.object_types)
+        return set[str]().union(*(scan_sequences(lake.folder(label), sorted(keys)) for label in labels))
 
     def add(self, lake: Lake, written: Written, staged: Staging) -> Grown:
         """Stage Parquet tables with the rows of the news: their files beside links to the present ones.

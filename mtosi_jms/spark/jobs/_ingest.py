@@ -144,7 +144,7 @@ class _Ingest(Ingest):
         folder = staged.folder / READ
         folder.mkdir()
         # A merge takes the same message twice; rows of plain Parquet would be there twice.
-        known = growth.checkpoint.written if lake.format == PARQUET else ()
+        known = growth.written(lake) if lake.format == PARQUET else ()
         plan, written, seen = self._read(
             plan, SparkTableWriter(lake.spark, self._source, folder, here=True, known=known)
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -104,6 +104,19 @@ def scan_objects(folder: Path, own: Mapping[str, str]) -> Objects:
         unnamed += batch.column(0).null_count
         files.update(pc.unique(batch.column(1)).to_pylist())
     return Objects(rows, unnamed, frozenset(files))
+
+
+def scan_sequences(folder: Path, keys: Collection[str]) -> set[str]:
+    """Return those sequences that have rows in a Parquet table: by correlationId, or by file if they have none."""
+    found: set[str] = set()
+    files = sorted(map(str, folder.glob("*.parquet")))
+    if files and keys:
+        table = ds.dataset(files, format=_FORMAT)
+        own = own_columns(table.schema.names)
+        key = pc.coalesce(*(ds.field(own[name]) for name in ("correlation_id", "source_file")))
+        for batch in table.to_batches(columns={"key": key}, filter=pc.is_in(key, pa.array(keys, pa.string()))):
+            found.update(pc.unique(batch.column(0)).to_pylist())
+    return found
 
 
 def is_each_once(folder: Path, column: str, events: Path, label: str | None) -> bool:

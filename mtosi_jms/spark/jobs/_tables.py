@@ -46,7 +46,7 @@ class SparkTableWriter(TableWriter):
         folder: for the tables.
         condition: in Spark SQL, selects the rows that are written; empty for all rows.
         here: whether to read a few messages in this process and write their tables with Arrow, without `condition`.
-        known: the correlationIds of sequences that are left out.
+        known: the sequences that are left out, as `sequence_key` names them.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class SparkTableWriter(TableWriter):
     def write(self, plan: Plan | EnginePlan) -> Written | None:
         """Make the tables; None if a file turns out to be damaged, because the plan is then wrong."""
         if self._known and isinstance(plan, Plan):
-            plan = replace(plan, files=tuple(file for file in plan.files if file.correlation_id not in self._known))
+            plan = replace(plan, files=tuple(file for file in plan.files if sequence_key(file) not in self._known))
         self._landed = landed_by(self._spark, plan, self._options, self._folder)
         return self._write({found.correlation_id for found in plan.sequences if found.conflicts})
 
@@ -139,6 +139,11 @@ def _files(folder: Path) -> int:
     """Return into how many files a table should be written, from the size of its rows in a folder."""
     size = sum(file.stat().st_size for file in folder.glob("*.parquet"))
     return max(1, math.ceil(size / _FILE_BYTES))
+
+
+def sequence_key(file: PlannedFile) -> str:
+    """Return what names the sequence of a message: its correlationId, or its own path if it has none."""
+    return file.path if file.correlation_id is None else file.correlation_id
 
 
 def few_bytes(files: Sequence[PlannedFile]) -> bool:
