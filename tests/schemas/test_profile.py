@@ -47,7 +47,9 @@ DOCUMENTS: Final[dict[Kind, int]] = {"least": 1, "greatest": 3, "random": 24}  #
 
 # What the profile leaves out of types that it has: optional elements for objects that it does not know.
 LEFT_OUT: Final[dict[str, set[str]]] = {
-    f"{INVDATA}ManagementDomainInventoryType": {"mlsnList", "fdList"},
+    f"{INVDATA}ManagementDomainInventoryType": {"fdList"},
+    f"{INVDATA}MultiLayerSubnetworkInventoryType": {"tpPoolList"},
+    f"{{{MTOP}nrf/xsd/snc/v1}}SubnetworkConnectionType": {"protectionEffort"},
     f"{INVDATA}ManagedElementInventoryType": {"ccList", "pgpList", "epgList", "gtpList", "mfdList"},
 }
 # Where the release allows anything at all and the profile only what is meant: an empty request.
