@@ -15,7 +15,7 @@ from mtosi_jms.errors import ConfigError
 from mtosi_jms.namespaces import COI, clark
 from mtosi_jms.xmlbind import ClassTable, XmlObject, import_package, module_of, modules_of, registered_packages
 
-OBJECT_TYPES: Final = ("ME", "EQ", "EH", "PTP", "CTP", "FTP", "TL", "OS", "MD", "TMD")
+OBJECT_TYPES: Final = ("ME", "EQ", "EH", "PTP", "CTP", "FTP", "TL", "OS", "MD", "TMD", "SNC", "MLSN")
 MESSAGE: Final = "MESSAGE"
 """Asks for one row for each envelope instead of each object."""
 ALL: Final = "ALL"

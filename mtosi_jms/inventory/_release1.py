@@ -23,7 +23,10 @@ from mtosi_jms.xmlbind.columns import OBJECT, Slot, plan_of
 RENAMED: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
         "InSyncState": ("isInSyncState",),
+        "aEnd": ("aEndTpDataList",),
+        "aEndNameList": ("aEndRefList",),
         "aEndTP": ("aEndTpRefList",),
+        "active": ("isActive",),
         "alarmReportingIndicator": ("isReportingAlarms",),
         "containingMLSNNameList": ("containingMlsnRefList",),
         "descendant": ("isDescendant",),
@@ -31,23 +34,28 @@ RENAMED: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "egressTransmissionDescriptorName": ("egressTmdRef",),
         "equipmentProtected": ("isEquipmentProtected",),
         "expectedOrInstalledEquipment": ("expectedOrInstalledEquipmentRef",),
+        "fixed": ("isFixed",),
         "ingressTransmissionDescriptorName": ("ingressTmdRef",),
         "layer": ("layerRate",),
         "layeredParameters": ("transmissionParameters",),
         "manufacturerDate": ("manufactureDate",),
         "rate": ("layerRate",),
+        "routeCClist": ("ccList",),
         "serviceState": ("resourceFulfillmentState",),
         "subordinateOSNameList": ("subordinateOsRefList",),
         "supportedEQNameList": ("supportedEquipmentRefList",),
         "supportedMDNameList": ("managesMdRefList",),
         "supportedPTPNameList": ("supportedPtpRefList",),
-        "supportedRates": ("supportedConnectionLayerRateList",),
+        "supportedRates": ("supportedConnectionLayerRateList", "supportedRateList"),
         "supportingEQNameList": ("supportingEquipmentRefList",),
         "supportingEquipList": ("supportingEquipmentRefList",),
         "supportingOSNameList": ("supportingOsRefList",),
         "suspect": ("isSuspect",),
+        "tpName": ("tpRef",),
         "transmissionParams": ("transmissionParametersList", "parameterList"),
         "version": ("softwareVersion",),
+        "zEnd": ("zEndTpDataList",),
+        "zEndNameList": ("zEndRefList",),
         "zEndTP": ("zEndTpRefList",),
     }
 )
@@ -65,13 +73,15 @@ OBJECTS: Final[Mapping[str, str]] = MappingProxyType(
         "os": "OS",
         "md": "MD",
         "tmd": "TMD",
-        "snc": "SubnetworkConnectionType",
+        "snc": "SNC",
+        "mlsn": "MLSN",
     }
 )
 """Object types by the lower-case names of the elements in lists of 1.x."""
 
 _DATA: Final = ("inventoryData", "MTOSI_InventoryData")
-_TOP_LINKS: Final = ("topLevelTlList", "topLevelTopLink")
+_LINKS: Final = ("topLevelTlList/topLevelTopLink", ".//mlsnInv/tlList/tlInv")
+"""Where a tree has links that trees of 2.x do not have there."""
 _REPLY: Final = clark("http://www.tmforum.org/mtop/mri/xsd/rir/v1", "getInventoryResponse")
 _ENDS: Final = ("aEndTP", "zEndTP")
 _NIL: Final = clark(XSI, "nil")
@@ -126,7 +136,9 @@ def _search(element: etree._Element, targets: Mapping[str, ClassTable | None]) -
                 yield child, None
             yield from _search(child, targets)
             continue
-        links = child.findall("/".join(clark(TMF854, step) for step in _TOP_LINKS))
+        links = [link for path in _LINKS for link in child.findall(_path(path))]
+        for link in links:
+            link.getparent().remove(link)
         _convert(child, table)
         yield child, table
         node = _below(table, "mdList", "md", "tlList", "tlInv")
@@ -140,6 +152,8 @@ def looks_like_object(element: etree._Element) -> bool:
     """Whether an element without a class is an object: a node of the nested layout, or one with a name of its own."""
     local = split_clark(str(element.tag))[1]
     inside = [(split_clark(str(child.tag))[1], child) for child in element if isinstance(child.tag, str)]
+    if local == "associatedME":  # a reference
+        return False
     if local.endswith("Inv"):
         return any(name.endswith(("Nm", "Attrs")) for name, _ in inside)
     names = [child for name, child in inside if name == "name" and any(map(_is_part, child))]
@@ -149,6 +163,16 @@ def looks_like_object(element: etree._Element) -> bool:
 def _is_part(element: etree._Element) -> bool:
     """Whether an element is a part of a name, of 1.x or of 2.x."""
     return str(element.tag).endswith(("Nm", "}rdn"))
+
+
+def _path(steps: str) -> str:
+    """Return a path of 1.x in the form of lxml."""
+    return "/".join(step if step in ("", ".") else clark(TMF854, step) for step in steps.split("/"))
+
+
+def _path(steps: str) -> str:
+    """Return a path of 1.x in the form of lxml."""
+    return "/".join(step if step in ("", ".") else clark(TMF854, step) for step in steps.split("/"))
 
 
 def _below(table: ClassTable, *steps: str) -> ClassTable | None:

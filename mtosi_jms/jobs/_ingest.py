@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--object",
         default="ME",
         metavar="TYPE",
-        help="ME EQ EH PTP CTP FTP TL OS MD TMD, or a class of the stubs; several with commas between; or ALL (ME)",
+        help="ME EQ EH PTP CTP FTP TL OS MD TMD SNC MLSN, or a class of the stubs; several, with commas; or ALL (ME)",
     )
     parser.add_argument(
         "--mode",

@@ -178,8 +178,8 @@ class SourceOptions:
 
     # `path`: a spool, a folder (read recursively), a file or a glob; several as a JSON list in `paths`. Required.
     paths: tuple[str, ...]
-    # ME, EQ, EH, PTP, CTP, FTP, TL, OS, MD, TMD, the name of a class of the stubs, several of these joined by commas,
-    # MESSAGE (one row for each envelope), or ALL (long form).
+    # ME, EQ, EH, PTP, CTP, FTP, TL, OS, MD, TMD, SNC, MLSN, the name of a class of the stubs, several of these joined
+    # by commas, MESSAGE (one row for each envelope), or ALL (long form).
     object_types: tuple[str, ...] = field(default=("ME",), metadata=_option("objectType", _object_types))
     # Names of the columns to return, joined by commas, in this order; other columns are not decoded. The column of
     # corrupt records has an option of its own and need not be named.

@@ -19,7 +19,7 @@ from mtosi_jms.stubs.nrf.ctp import ConnectionTerminationPointType as Ctp
 from mtosi_jms.stubs.nrf.eh import EquipmentHolderType as Eh
 from mtosi_jms.stubs.nrf.me import ManagedElementListType, ManagedElementType
 
-TYPES = ("ME", "EQ", "EH", "PTP", "CTP", "FTP", "TL", "OS", "MD", "TMD")
+TYPES = ("ME", "EQ", "EH", "PTP", "CTP", "FTP", "TL", "OS", "MD", "TMD", "SNC", "MLSN")
 NODES = tuple(
     getattr(invdata, f"{name}InventoryType")
     for name in ("ManagementDomain", "ManagedElement", "PhysicalTerminationPoint", "ConnectionTerminationPoint")
