@@ -119,6 +119,8 @@ def test_ends_of_links_and_parameters_of_layers_are_those_of_2x(landing: Path) -
         ("TL", "<getAllTopologicalLinksResponse><tlList><tl>{}</tl></tlList></getAllTopologicalLinksResponse>"),
         ("OS", "<getAllOSsResponse><osList><os>{}</os></osList></getAllOSsResponse>"),
         ("MD", "<getAllMDsResponse><mdList><md>{}</md></mdList></getAllMDsResponse>"),
+        ("SNC", "<getAllSNCsResponse><sncList><snc>{}</snc></sncList></getAllSNCsResponse>"),
+        ("MLSN", "<getAllMLSNsResponse><mlsnList><mlsn>{}</mlsn></mlsnList></getAllMLSNsResponse>"),
         ("TMD", "<getAllTMDsResponse><tmdList><tmd>{}</tmd></tmdList></getAllTMDsResponse>"),
     ],
 )
@@ -170,6 +172,11 @@ _OTHERS = """<getInventoryResponse><inventoryData><mdList><md><mdNm>EMS1</mdNm><
 <pgpList><pgpInv><pgpNm>g</pgpNm></pgpInv>
 <pgpInv><pgpNm>h</pgpNm><pgpAttrs><name><mdNm>EMS1</mdNm><pgpNm>h</pgpNm></name></pgpAttrs></pgpInv></pgpList></meInv>
 </meList></md></mdList></inventoryData></getInventoryResponse>"""
+_LINKED = f"""<getInventoryResponse><inventoryData><mdList><md><mdNm>EMS1</mdNm><mlsnList><mlsnInv><mlsnNm>s</mlsnNm>
+<tlList><tlInv><tlNm>T/1</tlNm><tlAttrs>{_TL}</tlAttrs></tlInv></tlList>
+<associatedMEList><associatedME><name><mdNm>EMS1</mdNm><meNm>k</meNm></name>
+<edgePTPList><edgePTPInv><ptpNm>p</ptpNm></edgePTPInv></edgePTPList></associatedME></associatedMEList>
+</mlsnInv></mlsnList></md></mdList></inventoryData></getInventoryResponse>"""
 _FLAT = "<getAllTPPoolsResponse><tpPoolList><tpPool><name><tppoolNm>x</tppoolNm></name><own/></tpPool></tpPoolList>{}"
 _POOLS = "</getAllTPPoolsResponse>"
 
@@ -178,10 +185,11 @@ _POOLS = "</getAllTPPoolsResponse>"
     ("body", "rows", "line", "what"),
     [
         (_OTHERS, ["MD=EMS1", "MD=EMS1/ME=k"], 6, "2 of {tmf854.v1}pgpInv"),
+        (_LINKED, ["MD=EMS1", "MD=EMS1/MLSN=s", "TL=T%2F1"], 9, "1 of {tmf854.v1}edgePTPInv"),
         (_FLAT.format(_POOLS), [], 5, "1 of {tmf854.v1}tpPool"),
         (_FLAT.format(_ME_ONLY + _POOLS), ["ME=k"], 5, "1 of {tmf854.v1}tpPool"),
     ],
-    ids=["in a tree", "in a list", "beside an element"],
+    ids=["in a tree", "beside a link", "in a list", "beside an element"],
 )
 def test_objects_without_a_class_are_counted_with_file_and_line(
     tmp_path: Path, body: str, rows: list[str], line: int, what: str, caplog: pytest.LogCaptureFixture
