@@ -127,7 +127,10 @@ def test_diff_finds_nothing_and_the_network_is_the_same(landings: dict[str, Path
         assert write(landing, made[release], object_type="ALL").rejected == ()
     old, new = made.values()
     changes = jobs.run_diff(jobs.DiffOptions(old=old, new=new, out=tmp_path / "diff"), spark=spark)
-    assert changes.summary()["changes"] == {}
+    assert set(changes.types) == set(OBJECT_TYPES)
+    summary = changes.summary()
+    assert [summary[kind] for kind in ("created", "deleted", "changed", "duplicate", "unnamed")] == [0] * 5
+    assert changes.columns == ()
     drawn = [
         jobs.run_topology(jobs.TopologyOptions(snapshot=one, out=tmp_path / f"drawn-{one.name}"), spark=spark)
         for one in made.values()
