@@ -170,11 +170,6 @@ def _path(steps: str) -> str:
     return "/".join(step if step in ("", ".") else clark(TMF854, step) for step in steps.split("/"))
 
 
-def _path(steps: str) -> str:
-    """Return a path of 1.x in the form of lxml."""
-    return "/".join(step if step in ("", ".") else clark(TMF854, step) for step in steps.split("/"))
-
-
 def _below(table: ClassTable, *steps: str) -> ClassTable | None:
     for step in steps:
         slot = _slot(table, step)
