@@ -168,9 +168,9 @@ class ByRequestor:
             mep="one-way" if request.is_one_way else "request-response",
             soap_action=request.action,
         )
-        waits = [one for one in (self._timeout, request.timeout) if one is not None]
-        several = request.batch_size is not None and not request.is_one_way
         first = self._requestor.timeouts.first_reply
+        waits = [one for one in (self._timeout or first, request.timeout) if one is not None]
+        several = request.batch_size is not None and not request.is_one_way
         options = CallOptions(
             timeout=None if several else min(waits, default=None),
             time_to_live=min([*waits, *([] if first is None else [first])], default=None) if several else None,

@@ -520,17 +520,19 @@ class JvmSession(BufferedSession[Entry, Feed]):
 
     def _browse(self, spec: ConsumerSpec) -> Generator[list[JmsMessage], None, None]:
         self._check_open()
-        link = self.channel.link(self.channel.deadline())
+        # The time-out begins again with each fetch: a large queue takes long, and is no lost provider.
+        deadline = self.channel.deadline()
+        link = self.channel.link(deadline)
         self._check_reader(link, spec.destination)
-        with self.channel.watched(link=link), translated():
+        with self.channel.watched(deadline, link), translated():
             session = link.session()
         try:
-            with self.channel.watched(link=link), translated():
+            with self.channel.watched(deadline, link), translated():
                 queue = link.to_java(spec.destination, session)
                 waiting = session.createBrowser(queue, spec.text or "").getEnumeration()
             seen, latest = 0, time.monotonic()
-            while True:  # each fetch has a time-out of its own: a large queue takes long, and is no lost provider
-                with self.channel.watched(link=link), translated():
+            while True:
+                with self.channel.watched(deadline, link), translated():
                     some = link.messages.browse(waiting)
                     found = [link.messages.read(one, spec.destination, link.marked)[0] for one in some]
                     told = 0 if found else link.told(session, queue)
@@ -542,8 +544,10 @@ class JvmSession(BufferedSession[Entry, Feed]):
                     time.sleep(_PAUSE)
                 now = time.time() * 1_000  # Qpid's client returns what has expired too
                 yield [message for message in found if not 0 < message.expiration_ms <= now]
+                deadline = self.channel.deadline()
         finally:
-            with suppress(MtosiError), self.channel.watched(link=link), translated():
+            closed_by = max(deadline, time.monotonic() + _ANSWER)  # whoever took the messages may have taken long
+            with suppress(MtosiError), self.channel.watched(closed_by, link), translated():
                 session.close()
 
     def _temporary(self, kind: type[T]) -> T:

@@ -137,7 +137,9 @@ class Prober:
                         if delivery is None:
                             break
                         self._timed("acknowledge", delivery.acknowledge)
-                self._timed("browse", lambda session=session: session.browse(PROBES))
+                browser = session.browser(PROBES)
+                while self._timed("browse", lambda browser=browser: next(browser, None)) is not None:
+                    pass
                 self._timed("send in a transaction", lambda other=other: other.send(PROBES, message, timeout=LIMIT))
                 self._timed("commit", other.commit)
                 self._timed("temporary queue", session.temporary_queue)
