@@ -1,7 +1,8 @@
 """A sender with an outbox, a consumer runtime with an inbox, and calls with time-outs, over a way that goes wrong.
 
-Usage: chaos_process.py URL FOLDER. It answers each line of standard input with a JSON object: `progress` with what is
-handled so far; `end` with what became of all messages and calls, once all that was stored is handled.
+Usage: chaos_process.py URL FOLDER OPTIONS, which are the consumer's, in its destination's name. It answers each line of
+standard input with a JSON object: `progress` with what is handled so far; `end` with what became of all messages and
+calls, once all that was stored is handled.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import sys
 import threading
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -67,13 +68,14 @@ class Sender:
 class Receiver:
     """Notes in which order the messages of each key are handed out, and how often each."""
 
-    def __init__(self, url: str, folder: Path) -> None:
+    def __init__(self, url: str, folder: Path, options: str) -> None:
         self.handled: Counter[int] = Counter()
         self.order: dict[int, list[int]] = defaultdict(list)
+        self.arrived: dict[int, dict[int, None]] = defaultdict(dict)
         self._inbox = Inbox(folder / "inbox")
         self._runtime = ConsumerRuntime(
             lambda: connect(url, send_timeout=LIMIT, connect_timeout=LIMIT, close_timeout=1),
-            NEWS,
+            Queue(f"{NEWS.name}{options}"),
             self._handle,
             key=self._key,
             inbox=self._inbox,
@@ -81,9 +83,10 @@ class Receiver:
             rules=RuntimeRules(concurrency=3, reconnect=Backoff(0.1, 1.0, 0.1)),
         ).start()
 
-    @staticmethod
-    def _key(message: JmsMessage) -> int:
-        return int(message.properties["number"]) % KEYS
+    def _key(self, message: JmsMessage) -> int:
+        number = int(message.properties["number"])
+        self.arrived[number % KEYS].setdefault(number)
+        return number % KEYS
 
     def _handle(self, message: JmsMessage, context: object) -> None:
         number = int(message.properties["number"])
@@ -168,6 +171,10 @@ def census() -> dict[str, int]:
     return {"threads": len(list(Path("/proc/self/task").iterdir())), "sockets": sockets}
 
 
+def inversions(many: Iterable[Iterable[int]]) -> int:
+    return sum(later < earlier for one in many for earlier, later in itertools.pairwise(one))
+
+
 def until(condition: Callable[[], bool], seconds: float = 120.0) -> bool:
     deadline = time.monotonic() + seconds
     while not condition() and time.monotonic() < deadline:
@@ -175,10 +182,10 @@ def until(condition: Callable[[], bool], seconds: float = 120.0) -> bool:
     return condition()
 
 
-def main(url: str, folder: str) -> None:
+def main(url: str, folder: str, options: str) -> None:
     logging.disable(logging.CRITICAL)
     connect(url, connect_timeout=60).close()  # Java has loaded its classes
-    sender, receiver, prober = Sender(url, Path(folder)), Receiver(url, Path(folder)), Prober(url)
+    sender, receiver, prober = Sender(url, Path(folder)), Receiver(url, Path(folder), options), Prober(url)
     until(lambda: len(receiver.handled) > 50 and prober.calls["close a connection"] > 2)
     before, most = census(), census()
     print("ready", flush=True)
@@ -197,13 +204,13 @@ def main(url: str, folder: str) -> None:
     prober.close()
     for one in (receiver, sender):
         one.close()
-    disorder = sum(later < earlier for many in receiver.order.values() for earlier, later in itertools.pairwise(many))
     figures = {
         "stored": sender.stored,
         "complete": complete,
         "lost": sender.stored - len(receiver.handled),
         "twice": sum(count > 1 for count in receiver.handled.values()),
-        "out of order": disorder,
+        "out of order": inversions(receiver.order.values()),
+        "arrived out of order": inversions(receiver.arrived.values()),
         "calls": dict(prober.calls),
         "overrun": {what: round(seconds, 2) for what, seconds in prober.overrun.items()},
         "settled": settled,

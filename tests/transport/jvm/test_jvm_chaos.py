@@ -30,7 +30,9 @@ pytestmark = [
 ]
 FAULTS = ("kill", "stop", "swallow", "cut", "slow")
 # Artemis sets a message aside that it has handed out ten times, and finds out after a minute that a client is gone.
-OPTIONS = {"artemis": {"settings": "<max-delivery-attempts>-1</max-delivery-attempts>"}}
+BROKER = {"artemis": {"settings": "<max-delivery-attempts>-1</max-delivery-attempts>"}}
+# ActiveMQ may hand out messages to a new consumer before it takes those back that a lost one has.
+CONSUMER = {"activemq": "?consumer.exclusive=true"}
 PATIENCE = 180.0
 """Seconds after which what should go on does not."""
 
@@ -47,7 +49,7 @@ class Scene:
 
     def __init__(self, kind: str, get: Callable[[str], Any], folder: Path, seed: int) -> None:
         self.faults: Counter[str] = Counter()
-        self._start = lambda **more: get("start_broker")(kind, folder / "broker", **OPTIONS.get(kind, {}), **more)
+        self._start = lambda **more: get("start_broker")(kind, folder / "broker", **BROKER.get(kind, {}), **more)
         self._broker: BrokerProcess = self._start(protocols=["openwire"])
         self._proxy = get("make_proxy")(self._broker.endpoints.ports["openwire"], listen_in=False)
         self._dice = random.Random(seed)
@@ -59,6 +61,7 @@ class Scene:
                 str(Path(__file__).with_name("chaos_process.py")),
                 get("java_url")(kind, login, port=self._proxy.port),
                 str(folder),
+                CONSUMER.get(kind, ""),
             ],
             env={
                 **os.environ,
