@@ -244,9 +244,9 @@ def in_session(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="session")
-def java(tmp_path_factory: pytest.TempPathFactory) -> JavaTools:
+def java() -> JavaTools:
     """Compiles and runs Java programs of the suite; skips without a compiler."""
-    return JavaTools(tmp_path_factory.mktemp("java"))
+    return JavaTools()
 
 
 @pytest.fixture(scope="session")

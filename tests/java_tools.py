@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import os
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,12 +17,14 @@ from mtosi_jms.errors import ConfigError
 from mtosi_jms.jars import fetch_unpinned
 
 
+def _cache() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mtosi-jms"
+
+
 class JavaTools:
     """The JDK and Maven of this machine; what is missing skips the test that asks for it."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._compiled: dict[tuple[Path, str], Path] = {}
+    def __init__(self) -> None:
         for tool in ("javac", "java"):
             if shutil.which(tool) is None:
                 pytest.skip(f"no {tool}: install a JDK of Java 17 or later")
@@ -31,24 +36,28 @@ class JavaTools:
             artifacts: `group:name:version`.
             alone: whether what they need is left out.
         """
-        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-        kept = cache / "mtosi-jms" / "jars" / "+".join(artifacts).replace(":", "_")
+        kept = _cache() / "jars" / "+".join(artifacts).replace(":", "_")
         try:
             return fetch_unpinned(artifacts, kept, ", ".join(artifacts), alone=alone)
         except ConfigError as reason:
             pytest.skip(str(reason))
 
     def compiled(self, source: Path, jars: Sequence[Path]) -> list[str]:
-        """Compile one source file, and those beside it that it needs.
+        """Compile one source file, and those beside it that it needs; once for all runs, in the user's cache.
 
         Returns:
             The command that runs its class.
         """
         path = os.pathsep.join(map(str, jars))
-        out = self._compiled.get((source, path))
-        if out is None:
-            out = self._compiled[source, path] = self._folder / f"{source.stem}-{len(self._compiled)}"
-            self.javac("-cp", path, "-sourcepath", source.parent, "-d", out, source)
+        texts = [one.read_bytes() for one in sorted(source.parent.glob("*.java"))]
+        what = repr((os.path.realpath(shutil.which("javac") or ""), source.name, path, texts))
+        out = _cache() / "classes" / f"{source.stem}-{hashlib.sha256(what.encode()).hexdigest()}"
+        if not out.is_dir():
+            out.parent.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(dir=out.parent) as made:
+                self.javac("-cp", path, "-sourcepath", source.parent, "-d", Path(made) / "out", source)
+                with contextlib.suppress(OSError):  # another worker was faster
+                    (Path(made) / "out").rename(out)
         # The program is short: the second compiler would start when it is over.
         return ["java", "-XX:TieredStopAtLevel=1", "-cp", f"{path}{os.pathsep}{out}", source.stem]
 

@@ -15,6 +15,7 @@ from typing import IO
 import pytest
 
 from mtosi_jms.broker import BrokerProcess
+from mtosi_jms.cli import main
 from mtosi_jms.simulator import Network
 from mtosi_jms.spool import entries
 from mtosi_jms.xmlbind import encode
@@ -24,6 +25,7 @@ PATIENCE = 180
 _numbers = itertools.count(1)
 
 Started = subprocess.Popen[str]
+Run = Callable[..., tuple[int, str, str]]
 
 
 class Shell:
@@ -84,6 +86,21 @@ def shell(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> It
 
 
 @pytest.fixture
+def run(shell: Shell, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Runs a command in this process."""
+
+    def call(*words: str, url: str | None = None, **environment: str) -> tuple[int, str, str]:
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
+        code = main([*words, "--url", url or shell.url])
+        out, err = capsys.readouterr()
+        assert shell.endpoints.password not in out + err
+        return code, out, err
+
+    return call
+
+
+@pytest.fixture
 def name() -> str:
     return f"commands.{os.getpid()}.{next(_numbers)}"
 
@@ -130,15 +147,15 @@ def test_both_patterns_of_answer(shell: Shell, serving: str, tmp_path: Path) -> 
     assert len(list(entries(tmp_path / "landing", strict=True))) == 3
 
 
-def test_a_named_reply_queue(shell: Shell, serving: str, name: str) -> None:
+def test_a_named_reply_queue(run: Run, serving: str, name: str) -> None:
     words = ("--to", serving, "--reply-to", f"queue:{name}.replies", "--batch-size", "0", "--timeout", "120")
-    code, out, err = shell.run("request", "get_all_managed_elements", *words)
+    code, out, err = run("request", "get_all_managed_elements", *words)
     assert (code, out.count("25 ME")) == (0, 1), err
 
 
-def test_a_fault_is_one_line(shell: Shell, serving: str) -> None:
+def test_a_fault_is_one_line(run: Run, serving: str) -> None:
     words = ("--to", serving, "--set", "meRef=MD=EMS1/ME=NE-99", "--timeout", "120")
-    code, out, err = shell.run("request", "getManagedElement", *words)
+    code, out, err = run("request", "getManagedElement", *words)
     assert (code, out) == (1, "")
     assert err.splitlines()[-1] == (
         "error: ManagedElementRetrieval.getManagedElement: entityNotFound: there is no MD=EMS1/ME=NE-99"
@@ -176,31 +193,31 @@ def test_events_go_from_publish_to_subscribe(shell: Shell, name: str, tmp_path: 
     assert ids == [facts.properties["MTOSIX_messageId"] for facts in landed if facts is not None]
 
 
-def test_a_selector_and_a_durable_subscription(shell: Shell, name: str, tmp_path: Path) -> None:
+def test_a_selector_and_a_durable_subscription(run: Run, name: str, tmp_path: Path) -> None:
     words = ("--topic", f"topic:{name}", "--durable", name, "--selector", "MTOSI_objectType = 'ME'", "--timeout")
-    assert shell.run("subscribe", *words, "1")[0] == 0
+    assert run("subscribe", *words, "1")[0] == 0
     for place, event in enumerate(Network(elements=5).events(12)):
         (tmp_path / f"event-{place:02}.xml").write_bytes(encode(event))
     files = sorted(str(path) for path in tmp_path.glob("event-*.xml"))
-    code, out, err = shell.run("publish", *files, "--topic", f"topic:{name}", "--json")
+    code, out, err = run("publish", *files, "--topic", f"topic:{name}", "--json")
     assert code == 0, err
     sent = [json.loads(line) for line in out.splitlines()]
     wanted = sum(message["properties"].get("MTOSI_objectType") == "ME" for message in sent)
     assert 0 < wanted < 12
-    code, out, err = shell.run("subscribe", *words, "120", "--count", str(wanted), "--json")
+    code, out, err = run("subscribe", *words, "120", "--count", str(wanted), "--json")
     assert (code, len(out.splitlines())) == (0, wanted), err
-    code, out, err = shell.run("subscribe", *words, "1", "--json")
+    code, out, err = run("subscribe", *words, "1", "--json")
     assert (code, out) == (0, ""), err
 
 
-def test_a_replayed_request_is_answered_again(shell: Shell, serving: str, name: str, tmp_path: Path) -> None:
+def test_a_replayed_request_is_answered_again(run: Run, serving: str, name: str, tmp_path: Path) -> None:
     """Landed replies into a queue of their own, with their properties; an envelope without side car likewise."""
     words = ("--to", serving, "--batch-size", "10", "--landing", str(tmp_path), "--timeout", "120")
-    assert shell.run("request", "getAllManagedElements", *words)[0] == 0
+    assert run("request", "getAllManagedElements", *words)[0] == 0
     for side_car in tmp_path.glob("*.json"):
         side_car.unlink()
         break
-    code, out, err = shell.run("replay", str(tmp_path), "--to", f"queue:{name}.again", "--json", "--rate", "50")
+    code, out, err = run("replay", str(tmp_path), "--to", f"queue:{name}.again", "--json", "--rate", "50")
     assert code == 0, err
     assert [json.loads(line)["batchSequenceNumber"] for line in out.splitlines()] == [1, 2, 3]
 
@@ -225,28 +242,28 @@ def no_broker(shell: Shell, folder: Path) -> dict[str, str]:
     ],
 )
 def test_a_provider_that_does_not_let_us_in(
-    shell: Shell, tmp_path: Path, words: tuple[str, ...], fault: Callable[..., dict[str, str]]
+    shell: Shell, run: Run, tmp_path: Path, words: tuple[str, ...], fault: Callable[..., dict[str, str]]
 ) -> None:
-    code, out, err = shell.run(*words, **fault(shell, tmp_path))
+    code, out, err = run(*words, **fault(shell, tmp_path))
     assert (code, out) == (1, "")
     assert [line for line in err.splitlines() if line.startswith("error: ")] == [err.splitlines()[-1]]
     assert "w-r-o-n-g" not in err
 
 
 @pytest.mark.parametrize("way", ["file", "environment", "url"])
-def test_ways_to_log_in(shell: Shell, name: str, tmp_path: Path, way: str) -> None:
+def test_ways_to_log_in(shell: Shell, run: Run, name: str, tmp_path: Path, way: str) -> None:
     secret = tmp_path / "password"
     secret.write_text(f"{shell.endpoints.password}\n", encoding="utf-8")
     words = ["subscribe", "--topic", f"topic:{name}", "--timeout", "0"]
     if way == "file":
         words += ["--user", shell.endpoints.user, "--password-file", str(secret)]
-        assert shell.run(*words, url=shell.address)[0] == 0
+        assert run(*words, url=shell.address)[0] == 0
     elif way == "environment":
         login = {"MTOSI_JMS_USER": shell.endpoints.user, "MTOSI_JMS_PASSWORD": shell.endpoints.password}
-        assert shell.run(*words, url=shell.address, **login)[0] == 0
+        assert run(*words, url=shell.address, **login)[0] == 0
     elif not shell.by_java:  # there the URL has no login
         login = {"MTOSI_JMS_USER": "nobody", "MTOSI_JMS_PASSWORD": "nothing"}
-        assert shell.run(*words, **login)[0] == 0
+        assert run(*words, **login)[0] == 0
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the command line of a process is looked up in /proc")

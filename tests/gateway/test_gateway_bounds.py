@@ -97,7 +97,7 @@ def server() -> Iterator[HttpServer]:
     ],
 )  # fmt: skip
 def test_a_request_has_bounds(server: HttpServer, data: bytes, headers: dict[str, str], status: int) -> None:
-    answer = httpx.post(server.url, content=data, headers=headers, timeout=60)
+    answer = httpx.post(server.url, content=data, headers=headers, timeout=60, verify=False)
     assert answer.status_code == status, answer.text
 
 
@@ -114,15 +114,15 @@ def test_all_requests_together_have_a_bound(server: HttpServer) -> None:
             one.putheader("Content-Type", "text/xml")
             one.putheader("Content-Length", str(LARGEST))
             one.endheaders(body)
-        refused = httpx.post(server.url, content=KNOWN, headers=TEXT, timeout=60)
+        refused = httpx.post(server.url, content=KNOWN, headers=TEXT, timeout=60, verify=False)
         while refused.status_code == 200:  # the octets of the two are under way
-            refused = httpx.post(server.url, content=KNOWN, headers=TEXT, timeout=60)
+            refused = httpx.post(server.url, content=KNOWN, headers=TEXT, timeout=60, verify=False)
         assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
-        assert httpx.get(f"{server.url}/health", timeout=60).status_code == 200
+        assert httpx.get(f"{server.url}/health", timeout=60, verify=False).status_code == 200
     finally:
         for one in opened:
             one.close()
-    while httpx.post(server.url, content=KNOWN, headers=TEXT, timeout=60).status_code == 503:
+    while httpx.post(server.url, content=KNOWN, headers=TEXT, timeout=60, verify=False).status_code == 503:
         pass
 
 
@@ -175,7 +175,7 @@ def test_connections_that_ask_nothing_make_room(
 ) -> None:
     server, go = small
     go.set()
-    with ExitStack() as stack, httpx.Client() as client:
+    with ExitStack() as stack, httpx.Client(verify=False) as client:
         opened = [stack.enter_context(connected(server.url)) for _ in range(60)]
         for _ in range(3):
             assert client.post(server.url, content=KNOWN, headers=TEXT, timeout=60).status_code == 200
@@ -239,7 +239,7 @@ def test_a_request_in_tiny_chunks_is_cut_off(small: tuple[HttpServer, threading.
         with pytest.raises(ConnectionError):  # noqa: PT012 - it is closed while we send
             while True:
                 raw.sendall(chunk * 1_000)
-    assert httpx.get(f"{url}/health", timeout=60).json()["in_hand"] == 0
+    assert httpx.get(f"{url}/health", timeout=60, verify=False).json()["in_hand"] == 0
 
 
 @pytest.mark.obligation("SEC11")
@@ -268,7 +268,7 @@ def test_a_field_that_the_broker_cannot_carry(activemq: BrokerProcess, field: st
         mtosi.Requestor(connection, sender_uri="jms/Gateway", temporary_reply=True) as requestor,
         HttpServer(Endpoint(ByRequestor(requestor, "queue:gateway.bounds", Store(2**20)))) as server,
     ):
-        answer = httpx.post(server.url, content=body, headers=TEXT, timeout=60)
+        answer = httpx.post(server.url, content=body, headers=TEXT, timeout=60, verify=False)
     assert answer.status_code == 400
     found = parse(answer.content)
     assert found.fault is not None
@@ -281,7 +281,7 @@ def test_the_monitor_has_few_connections() -> None:
     before = threading.active_count()
     with Monitor() as monitor, ExitStack() as stack:
         opened = [stack.enter_context(connected(monitor.url)) for _ in range(150)]
-        assert httpx.get(f"{monitor.url}/healthz", timeout=60).status_code == 200
+        assert httpx.get(f"{monitor.url}/healthz", timeout=60, verify=False).status_code == 200
         assert all(is_closed(one) for one in opened[:50])
         assert threading.active_count() - before < 110
 
@@ -302,10 +302,10 @@ def test_a_host_is_our_own(server: HttpServer, host: str, is_own: bool) -> None:
     headers = {**TEXT, "Host": host}
     for path, data in (("/", KNOWN), ("/health", None)):
         method = "POST" if data else "GET"
-        answer = httpx.request(method, server.url + path, content=data, headers=headers, timeout=60)
+        answer = httpx.request(method, server.url + path, content=data, headers=headers, timeout=60, verify=False)
         assert answer.status_code == (200 if is_own else 421)
     with Monitor(host_names=["OS.example", "ems"]) as monitor:
-        status = httpx.get(f"{monitor.url}/healthz", headers={"Host": host}, timeout=60).status_code
+        status = httpx.get(f"{monitor.url}/healthz", headers={"Host": host}, timeout=60, verify=False).status_code
         assert status == (200 if is_own else 421)
 
 

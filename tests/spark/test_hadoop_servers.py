@@ -55,7 +55,7 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module", params=SERVERS)
 def server(request: pytest.FixtureRequest, here: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     start: Callable[..., Any] = SERVERS[request.param]
-    java = JavaTools(tmp_path_factory.mktemp("java"))
+    java = JavaTools()
     with start(java, tmp_path_factory.mktemp(request.param), here / "landing") as started:
         yield started
 

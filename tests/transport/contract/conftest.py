@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +16,15 @@ SOON = 30.0
 """Seconds that a message which must come may take."""
 
 
-ESSENTIAL = {
+HERE = Path(__file__).parent
+WHOLE = ("memory", "activemq", "jvm-artemis")
+"""The providers on which `make test` runs all cases: the embedded one, one over STOMP, one by Java.
+
+What others may do otherwise has a capability: of the cases without one they would show the same client once more.
+"""
+BY_OTHERS = {"test_selectors", "test_states"}
+"""Selectors are the two brokers', and states are the two clients', which these three have."""
+OF_JAVA = {
     "test_acknowledging",
     "test_browsing",
     "test_content",
@@ -24,20 +33,19 @@ ESSENTIAL = {
     "test_selectors",
     "test_transactions",
 }
-"""What `make test` runs on the Java clients; `make endurance` runs the rest."""
-BY_BROKERS = {"test_selectors"}
-"""What brokers do, whichever client asks: of the Java clients, `make test` has one."""
+"""Of Java clients `make test` runs these alone, as they take long; `make endurance` runs the rest."""
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The rest of the contract on the Java clients takes long."""
+    """What `make test` leaves to `make endurance`."""
     for item in items:
-        callspec = getattr(item, "callspec", None)
-        provider = callspec.params.get("provider", "") if callspec is not None else ""
-        if not provider.startswith("jvm-"):
+        if item.path.parent != HERE or not hasattr(item, "callspec") or "provider" not in item.callspec.params:
             continue
-        if item.path.stem not in ESSENTIAL or (item.path.stem in BY_BROKERS and provider != "jvm-artemis"):
+        provider = item.callspec.params["provider"]
+        marks = {mark.name for mark in item.iter_markers()} & {"capability", "without"}
+        depends = marks and item.path.stem not in BY_OTHERS
+        if not (provider in WHOLE or depends) or (provider.startswith("jvm-") and item.path.stem not in OF_JAVA):
             item.add_marker(pytest.mark.endurance)
 
 

@@ -12,6 +12,7 @@ import threading
 import traceback
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar
@@ -159,14 +160,19 @@ class TestFailures:
         with pytest.raises((TransportError, IllegalStateError)):
             held.acknowledge()
 
-    @pytest.mark.parametrize("listens", [False, True], ids=["", "confirmations"])
+    @pytest.mark.parametrize(
+        ("kind", "listens"),
+        [
+            ("activemq", False),
+            *(pytest.param(*of, marks=LONG) for of in (("artemis", False), ("artemis", True), ("qpid", False))),
+        ],
+    )
     def test_who_sends_asynchronously_is_told_of_a_killed_broker(
         self, kind: str, listens: bool, open_jvm: Any, restart: Any, queue: Queue
     ) -> None:
-        """Each send has one outcome, and what was confirmed is there when the broker is back."""
+        """Each send has one outcome, and what was confirmed is there when the broker is back; Artemis' client has two
+        ways."""
         broker, again = restart
-        if listens and kind != "artemis":
-            pytest.skip("Artemis' client has two ways")
         address = f"{address_of(kind, broker)}?confirmationWindowSize=1048576" if listens else address_of(kind, broker)
         connection = open_jvm(broker, names=NamingContext.from_properties(jndi_properties(kind, address)))
         session = connection.session()
@@ -195,12 +201,19 @@ class TestFailures:
             bodies.append(delivery.message.body)
         assert {body for body, error in told.items() if error is None} <= set(bodies)
 
-    def test_a_transaction_on_a_lost_connection_is_rolled_back(self, open_jvm: Any, restart: Any, queue: Queue) -> None:
-        broker, again = restart
+    @pytest.fixture
+    def way(self, kind: str, make_proxy: Any, request: pytest.FixtureRequest) -> Any:
+        """A way to the session's broker that can be cut, and what stands for the broker there."""
+        there = request.getfixturevalue(BROKER[kind]).endpoints
+        proxy = make_proxy(there.ports["amqp" if kind == "qpid" else "openwire"], listen_in=False)
+        return proxy, SimpleNamespace(endpoints=replace(there, ports=dict.fromkeys(there.ports, proxy.port)))
+
+    def test_a_transaction_on_a_lost_connection_is_rolled_back(self, open_jvm: Any, way: Any, queue: Queue) -> None:
+        proxy, broker = way
         connection = open_jvm(broker)
         session = connection.session(transacted=True)
         session.send(queue, JmsMessage(body=b"<lost/>", delivery_mode=DeliveryMode.PERSISTENT))
-        again(broker)
+        proxy.cut()
         with pytest.raises((TransportError, UnknownOutcomeError)):
             session.commit()
         session.send(queue, JmsMessage(body=b"<kept/>", delivery_mode=DeliveryMode.PERSISTENT), timeout=60)
@@ -209,27 +222,28 @@ class TestFailures:
         assert consumer.receive(30).message.body == b"<kept/>"
         assert consumer.receive(0.2) is None
 
-    def test_a_broker_that_is_gone_ends_a_send_in_time(self, open_jvm: Any, restart: Any, queue: Queue) -> None:
-        broker, _ = restart
-        session = open_jvm(broker, send_timeout=1.0).session()
-        broker.kill()
+    def test_a_broker_that_is_gone_ends_a_send_in_time(self, open_jvm: Any, way: Any, queue: Queue) -> None:
+        proxy, broker = way
+        session = open_jvm(broker).session()
+        proxy.refuse()
+        proxy.cut()
         for _ in range(3):
             with pytest.raises(TransportError):
-                session.send(queue, JmsMessage(delivery_mode=DeliveryMode.PERSISTENT))
+                session.send(queue, JmsMessage(delivery_mode=DeliveryMode.PERSISTENT), timeout=0.3)
 
     @pytest.mark.parametrize(
         "kind", [pytest.param("activemq", marks=LONG), "artemis", pytest.param("qpid", marks=LONG)]
     )
-    def test_a_broker_that_stands_still_ends_calls_in_time(self, open_jvm: Any, restart: Any, queue: Queue) -> None:
+    def test_a_broker_that_stands_still_ends_calls_in_time(self, open_jvm: Any, way: Any, queue: Queue) -> None:
         """What was sent meanwhile may have arrived or not; what is sent when it goes on again does."""
-        broker, _ = restart
-        connection = open_jvm(broker, send_timeout=2.0, close_timeout=2.0)
+        proxy, broker = way
+        connection = open_jvm(broker, send_timeout=1.0, close_timeout=1.0)
         session, other = connection.session(), connection.session(transacted=True)
         consumer = session.consumer(queue)
         persistent = DeliveryMode.PERSISTENT
-        session.send(queue, JmsMessage(body=b"<1/>", delivery_mode=persistent))
-        other.send(queue, JmsMessage(body=b"<2/>", delivery_mode=persistent))
-        broker.pause()
+        session.send(queue, JmsMessage(body=b"<1/>", delivery_mode=persistent), timeout=60)
+        other.send(queue, JmsMessage(body=b"<2/>", delivery_mode=persistent), timeout=60)
+        proxy.stall(to_broker=True, to_client=True)
         try:
             with pytest.raises(UnknownOutcomeError) as caught:
                 session.send(queue, JmsMessage(body=b"<3/>", delivery_mode=persistent))
@@ -238,7 +252,7 @@ class TestFailures:
                 other.commit()
             assert [message.body for message in caught.value.messages] == [b"<2/>"]
         finally:
-            broker.resume()
+            proxy.flow()
         session.send(queue, JmsMessage(body=b"<4/>", delivery_mode=persistent), timeout=60)
         found = set()
         while b"<4/>" not in found:
@@ -247,10 +261,10 @@ class TestFailures:
             found.add(delivery.message.body)
         assert {b"<1/>", b"<4/>"} <= found <= {b"<1/>", b"<2/>", b"<3/>", b"<4/>"}
 
-    def test_without_reconnecting_readers_are_told(self, open_jvm: Any, restart: Any, queue: Queue) -> None:
-        broker, _ = restart
+    def test_without_reconnecting_readers_are_told(self, open_jvm: Any, way: Any, queue: Queue) -> None:
+        proxy, broker = way
         consumer = open_jvm(broker, reconnect=False).session().consumer(queue)
-        broker.kill()
+        proxy.cut()
         with pytest.raises(TransportError):
             consumer.receive(60)
 
@@ -431,25 +445,12 @@ class TestProcesses:
 
             yield start
 
-    def test_who_forgets_to_close_ends_all_the_same(self, run: Any) -> None:
-        process = run("consumer.listen(print)\nprint('ready')")
+    def test_interrupted_while_java_starts_and_ended_without_closing(self, run: Any) -> None:
+        process = run("consumer.listen(print)\nprint('ready')", before=INTERRUPTED)
         out, err = process.communicate(timeout=60)
-        assert (process.returncode, out) == (0, "ready\n"), err
+        assert (process.returncode, out) == (0, "interrupted\nstarted\nready\n"), err
 
-    def test_an_interrupt_ends_a_receive(self, run: Any) -> None:
-        process = run("print('ready', flush=True)\nconsumer.receive()")
-        assert process.stdout.readline() == "ready\n"
-        process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=60)
-        assert process.returncode == -signal.SIGINT, err
-        assert "KeyboardInterrupt" in err
-
-    def test_interrupts_while_java_starts(self, run: Any) -> None:
-        process = run("", before=INTERRUPTED)
-        out, err = process.communicate(timeout=60)
-        assert (process.returncode, out) == (0, "interrupted\nstarted\n"), err
-
-    def test_a_forked_child_is_refused(self, run: Any) -> None:
+    def test_a_forked_child_is_refused_and_an_interrupt_ends_a_receive(self, run: Any) -> None:
         process = run(
             """
 pid = os.fork()
@@ -460,11 +461,16 @@ if pid == 0:
         print(type(error).__name__, flush=True)
     os._exit(0)
 os.waitpid(pid, 0)
-connection.close()
+print('ready', flush=True)
+consumer.receive()
 """
         )
-        out, err = process.communicate(timeout=60)
-        assert (process.returncode, out) == (0, f"{IllegalStateError.__name__}\n"), err
+        assert process.stdout.readline() == f"{IllegalStateError.__name__}\n"
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+        assert process.returncode == -signal.SIGINT, err
+        assert "KeyboardInterrupt" in err
 
 
 def test_what_came_before_a_loss_is_handed_out_before_it_is_told(

@@ -14,7 +14,7 @@ from .crossing import APIS, HOME, OFFERED, compile_java, compiled
 JAKARTA = "jakarta.jms:jakarta.jms-api:3.1.0"
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(autouse=True, scope="module")
 def javac_17(java: Any) -> None:
     said = subprocess.run(["javac", "-version"], capture_output=True, text=True, check=True)
     if " 17." not in f"{said.stdout}{said.stderr}":

@@ -74,7 +74,7 @@ def open_by(request: pytest.FixtureRequest) -> Iterator[Callable[..., Connection
     ("kind", "where"),
     [
         ("activemq", "folder"),
-        ("artemis", "unboundid"),
+        pytest.param("artemis", "unboundid", marks=pytest.mark.endurance),  # TestHostile asks one by LDAP too
         ("activemq", "openldap"),
         pytest.param("qpid", "folder", marks=pytest.mark.endurance),
         pytest.param("qpid", "unboundid", marks=pytest.mark.endurance),

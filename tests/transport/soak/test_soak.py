@@ -198,7 +198,7 @@ def check(found: dict[str, Any], kind: str) -> None:
 
 @pytest.mark.slow
 def test_a_short_soak(children: list[Child], proxy: Any, kind: str) -> None:
-    found = soak(children, proxy, seconds=6, period=2)
+    found = soak(children, proxy, seconds=3, period=1)
     assert found["cuts"] >= 2
     check(found, kind)
 

@@ -17,11 +17,22 @@ from mtosi_jms.transport.stomp import StompConnection, connect
 
 from .proxy import Proxy
 
+HERE = Path(__file__).parent
 _numbers = itertools.count(1)
 PROXY_ATTEMPTS = 7
 """One more than Artemis has threads that serve connections on two cores."""
 UNANSWERED = 8.0
 """Seconds after which a connection is taken to get no answer; less than the connect time-out."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What happens on the way to a broker is the client's: of the brokers `make test` has one for it."""
+    for item in items:
+        if item.path.is_relative_to(HERE) and {"proxy", "make_proxy"} & set(item.fixturenames):  # type: ignore[attr-defined]
+            callspec = getattr(item, "callspec", None)
+            if callspec is not None and callspec.params.get("broker") == "artemis":
+                item.add_marker(pytest.mark.endurance)
 
 
 @pytest.fixture(params=["activemq", "artemis"])
