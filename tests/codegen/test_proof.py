@@ -29,7 +29,7 @@ from mtosi_jms.validation import SchemaSet, Validator
 from mtosi_jms.xmlbind import _registry as registry
 
 _numbers = itertools.count()
-SOME = 12
+SOME = 8
 MANY = 200
 
 

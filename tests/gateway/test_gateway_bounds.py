@@ -229,8 +229,7 @@ def test_a_slow_body_that_makes_progress_is_taken(server: HttpServer) -> None:
 
 
 @pytest.mark.obligation("SEC9")
-@pytest.mark.parametrize("size", [1, 4, 12])
-@pytest.mark.parametrize("kind", [b"text/xml", b"text/html"])
+@pytest.mark.parametrize(("kind", "size"), [(b"text/xml", 1), (b"text/xml", 12), (b"text/html", 4)])
 def test_a_request_in_tiny_chunks_is_cut_off(small: tuple[HttpServer, threading.Event], kind: bytes, size: int) -> None:
     """Also one that is refused already, which nobody reads."""
     chunk, url = b"%x\r\n%s\r\n" % (size, b" " * size), small[0].url

@@ -67,7 +67,7 @@ class Side:
         return self.peer
 
 
-LONG = ("openwire-activemq-jvm",)
+LONG = ("openwire-artemis", "openwire-activemq-jvm")
 """Those that `make endurance` has: each half of them is in another."""
 
 

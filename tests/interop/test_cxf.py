@@ -146,7 +146,7 @@ class Side(NamedTuple):
         return mtosi.Supplier(self.connection, f"queue:interop.cxf.{next(_numbers)}", [Counter()], **options)
 
 
-@pytest.fixture(scope="module", params=list(FACTORY))
+@pytest.fixture(scope="module", params=["activemq", pytest.param("artemis", marks=pytest.mark.endurance)])
 def cxf(request: pytest.FixtureRequest, java: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
     """Apache CXF at each broker; one process for all tests."""
     broker = request.getfixturevalue(request.param)

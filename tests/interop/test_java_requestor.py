@@ -90,7 +90,9 @@ def test_an_answer_five_elements_in_batches_of_two_and_a_fault(
 
 
 @pytest.mark.obligation("O13c")
-@pytest.mark.parametrize("side", ["openwire-activemq", "openwire-artemis"], indirect=True)
+@pytest.mark.parametrize(
+    "side", ["openwire-activemq", pytest.param("openwire-artemis", marks=pytest.mark.endurance)], indirect=True
+)
 def test_a_requestor_that_pairs_by_message_id(peer: Peer, connection: Connection, queue: Queue) -> None:
     """Ids of Artemis' own client do not get as far as STOMP: docs/java.md has the way round, which is tested below."""
     with mtosi.Supplier(connection, queue, [Ems()]):

@@ -24,10 +24,12 @@ JARS = ("org.springframework:spring-jms:5.3.39", "org.springframework:spring-con
 LIMITS = mtosi.Timeouts(first_reply=PATIENCE, gap=PATIENCE, total=PATIENCE)
 
 
-@pytest.fixture(params=["openwire-activemq", "core-artemis"])
-def supplied(request: pytest.FixtureRequest, queue: Queue, java: Any, tmp_path: Path) -> Iterator[Any]:
+@pytest.fixture
+def supplied(
+    client_name: str, request: pytest.FixtureRequest, queue: Queue, java: Any, tmp_path: Path
+) -> Iterator[Any]:
     """A broker at which Spring answers what comes to the queue."""
-    client = CLIENTS[request.param]
+    client = CLIENTS[client_name]
     broker = request.getfixturevalue(client.broker)
     endpoints = broker.endpoints
     jars = [*java.jars(*JARS), *KINDS[client.broker].jars()]
@@ -50,7 +52,15 @@ def supplied(request: pytest.FixtureRequest, queue: Queue, java: Any, tmp_path: 
             process.kill()
 
 
-@pytest.mark.parametrize("transport", ["stomp", "jvm"])
+@pytest.mark.parametrize(
+    ("client_name", "transport"),
+    [
+        ("openwire-activemq", "stomp"),
+        ("core-artemis", "jvm"),
+        pytest.param("openwire-activemq", "jvm", marks=pytest.mark.endurance),
+        pytest.param("core-artemis", "stomp", marks=pytest.mark.endurance),
+    ],
+)
 def test_an_answer_batches_and_a_fault(transport: str, supplied: Any, queue: Queue, connect_by_java: Any) -> None:
     kind, broker = supplied
     connection = connect_by_java(kind, broker) if transport == "jvm" else mtosi.connect(broker.endpoints.url("stomp"))

@@ -42,7 +42,7 @@ class TestOrder:
             taken.append(take(consumer).message)
             assert taken[-1].delivery_time_ms <= time.time() * 1_000 + 1
         assert [message.body for message in taken] == [text(word).body for word in ("at once", "late", "later")]
-        assert abs(taken[1].delivery_time_ms - sent.delivery_time_ms) <= 50
+        assert abs(taken[1].delivery_time_ms - sent.delivery_time_ms) <= 500
 
     @pytest.mark.capability(Capability.PRIORITY)
     @pytest.mark.obligation("T1.6")
