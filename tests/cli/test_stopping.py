@@ -110,16 +110,15 @@ sys.exit(main())
 
 
 @pytest.mark.obligation("OPS1")
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize(
-    "code",
+    ("code", "number"),
     [
-        pytest.param("with until_signalled(): stuck()", id="a stop that nobody looks at"),
-        pytest.param(
-            "with until_signalled(is_prompt=True) as stop: stop.is_set(); stuck()", id="a command that is to end soon"
-        ),
-        pytest.param("with until_signalled(): print('in it', flush=True); time.sleep(60)", id="a call that ends"),
+        ("with until_signalled(): stuck()", signal.SIGINT),
+        ("with until_signalled(is_prompt=True) as stop: stop.is_set(); stuck()", signal.SIGINT),
+        ("with until_signalled(is_prompt=True) as stop: stop.is_set(); stuck()", signal.SIGTERM),
+        ("with until_signalled(): print('in it', flush=True); time.sleep(60)", signal.SIGTERM),
     ],
+    ids=["a stop that nobody looks at", "a command that is to end soon", "the same", "a call that ends"],
 )
 def test_a_signal_ends_a_command_within_a_second_wherever_it_is(code: str, number: int) -> None:
     assert ended(code, number) == (128 + number, "error: interrupted\n")
