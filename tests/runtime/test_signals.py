@@ -60,8 +60,19 @@ def role(request: pytest.FixtureRequest) -> Iterator[subprocess.Popen[str]]:
         process.kill()
 
 
-@pytest.mark.parametrize("number", BOTH)
-@pytest.mark.parametrize("role", list(itertools.product(ROLES, HANDS)), indirect=True)
+def short(*given: Any, when: bool) -> Any:
+    """One of the parameters; where not, `make endurance` has it."""
+    return pytest.param(*given, marks=() if when else pytest.mark.endurance)
+
+
+@pytest.mark.parametrize(
+    ("role", "number"),
+    [
+        short((role, hands), number, when=(hands == "idle") is (number == signal.SIGINT))
+        for role, hands, number in itertools.product(ROLES, HANDS, BOTH)
+    ],
+    indirect=["role"],
+)
 def test_a_role_ends_in_order(role: subprocess.Popen[str], number: int) -> None:
     """Who is idle ends, and a request in hand is answered."""
     role.send_signal(number)
@@ -71,8 +82,14 @@ def test_a_role_ends_in_order(role: subprocess.Popen[str], number: int) -> None:
     assert "Traceback" not in err
 
 
-@pytest.mark.parametrize("first", BOTH)
-@pytest.mark.parametrize("role", [(role, "stubborn") for role in ROLES], indirect=True)
+@pytest.mark.parametrize(
+    ("role", "first"),
+    [
+        short((role, "stubborn"), first, when=(role == "aio") is (first == signal.SIGINT))
+        for role, first in itertools.product(ROLES, BOTH)
+    ],
+    indirect=["role"],
+)
 def test_a_second_sigint_does_not_wait_for_handlers(role: subprocess.Popen[str], first: int) -> None:
     """A request in hand is delivered again, and there is no traceback."""
     role.send_signal(first)

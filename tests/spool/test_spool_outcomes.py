@@ -317,7 +317,9 @@ def small_disk() -> Iterator[Callable[[int], Path]]:
 class TestFullDisk:
     """Of one that only this program fills, and one that others fill to the last byte."""
 
-    @pytest.mark.parametrize("kibibytes", [1_024, 2_048, pytest.param(6_000, marks=pytest.mark.endurance)])
+    @pytest.mark.parametrize(
+        "kibibytes", [1_024, *(pytest.param(one, marks=pytest.mark.endurance) for one in (2_048, 6_000))]
+    )
     @pytest.mark.parametrize("size", [10, 1_000, 30_000])
     @pytest.mark.parametrize("others", [False, True])
     def test_an_outbox_drains(self, small_disk: Callable[[int], Path], kibibytes: int, size: int, others: bool) -> None:

@@ -39,9 +39,8 @@ def _stream(root: Path, way: str, form: str, size: int) -> dict[str, Any]:
     ("way", "form"),
     [
         ("iter_decode", "odd"),
-        ("iter_decode", "plain"),
         ("iter_placed", "gzip"),
-        pytest.param("iter_placed", "plain", marks=pytest.mark.endurance),
+        *(pytest.param(way, "plain", marks=pytest.mark.endurance) for way in ("iter_decode", "iter_placed")),
     ],
 )
 def test_memory_does_not_grow_with_the_document(root: Path, way: str, form: str) -> None:
