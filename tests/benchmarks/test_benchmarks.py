@@ -55,7 +55,9 @@ def run(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
             ["1 subscriber", "10 subscribers", "100 subscribers", "10 subscribers, all get all"],
             marks=pytest.mark.endurance,
         ),
-        ("mtnm", (), ["mapping and publishing", "mapping alone", "publishing alone"]),
+        pytest.param(
+            "mtnm", (), ["mapping and publishing", "mapping alone", "publishing alone"], marks=pytest.mark.endurance
+        ),
         pytest.param("bridge-memory", ("jpype",), BRIDGED, marks=pytest.mark.endurance),
         pytest.param("bridge-artemis", ("jpype",), BRIDGED, marks=[pytest.mark.endurance, pytest.mark.broker]),
         pytest.param("gateway-memory", ("httpx",), ["through the gateway", "over JMS"], marks=pytest.mark.endurance),
@@ -68,7 +70,12 @@ def run(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         pytest.param(
             "gateway-slow,gateway-gigabyte", ("httpx",), [], marks=[pytest.mark.endurance, pytest.mark.broker]
         ),
-        ("send", (), ["send_async, a window of 16", "send with a listener", "send, each waited for"]),
+        pytest.param(
+            "send",
+            (),
+            ["send_async, a window of 16", "send with a listener", "send, each waited for"],
+            marks=pytest.mark.endurance,
+        ),
         pytest.param("stored,landed", (), [], marks=pytest.mark.endurance),
         pytest.param("asyncio-1,asyncio-100,asyncio-10000", (), ["asyncio", "threads"], marks=pytest.mark.endurance),
         ("selectors", (), ["one comparison", "ten terms", "parse, ten terms", "one comparison in Python"]),

@@ -73,8 +73,8 @@ def run(tmp_path: Path, root: Path) -> Run:
     ("arguments", "conftest"),
     [
         ((), ""),
-        (("-p", NAME), ""),
-        ((), f"pytest_plugins = ['{NAME}']\n"),
+        pytest.param(("-p", NAME), "", marks=pytest.mark.endurance),
+        pytest.param((), f"pytest_plugins = ['{NAME}']\n", marks=pytest.mark.endurance),
         ((), f"from {NAME} import mtosi_connection, mtosi_exchange\n"),
     ],
     ids=["installed", "named as well", "in a conftest as well", "imported as well"],
@@ -105,7 +105,11 @@ def test_this_suite_has_them_once(request: pytest.FixtureRequest) -> None:
     assert fixtures.__all__ == sorted(name for name in vars(fixtures) if name.startswith("mtosi_"))
 
 
-@pytest.mark.parametrize("arguments", [("-p", f"no:{NAME}"), ("-p", NAME)], ids=["off", "named"])
+@pytest.mark.parametrize(
+    "arguments",
+    [("-p", f"no:{NAME}"), pytest.param(("-p", NAME), marks=pytest.mark.endurance)],
+    ids=["off", "named"],
+)
 def test_this_suite_has_them_in_any_case(arguments: tuple[str, ...], root: Path) -> None:
     test = "tests/exchange/test_batch_exchanges.py::test_a_slow_caller_is_not_timed_out_by_itself"
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments, test]

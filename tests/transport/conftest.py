@@ -143,7 +143,7 @@ class StompUnderTest:
         there = Queue(f"contract.rounds.{id(self)}")
         with self._settling:
             if self._rounds is None:
-                connection = self.connect()
+                connection = StompUnderTest.connect(self)  # the broker is asked, by whichever client
                 connection.start()
                 made = connection.session(AckMode.AUTO)
                 self._rounds = made, made.consumer(there)
