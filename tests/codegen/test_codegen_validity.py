@@ -143,7 +143,7 @@ def _elements(modules: list[ModuleType]) -> Iterator[type[XmlObject]]:
 @pytest.mark.endurance
 @pytest.mark.parametrize(
     ("release", "elements"),
-    [("2.0", 800), ("4.0", 950)],
+    [pytest.param("2.0", 800, marks=pytest.mark.endurance), ("4.0", 950)],
 )
 def test_instances_are_valid_and_read_back_equal(
     shared: Path,
