@@ -135,7 +135,7 @@ def test_without_a_service(command: Run, tmp_path: Path) -> None:
     assert (code, "mtosi-jms channel up" in err) == (1, True)
 
 
-def test_a_channel_that_dies(service: BrokerProcess, jacorb_jars: list[Path]) -> None:
+def test_a_channel_that_dies(service: BrokerProcess, jacorb_jars: list[Path], tmp_path: Path) -> None:
     from mtosi_jms.bridge.corba import Orb, OrbOptions
 
     with Orb(OrbOptions(call_timeout=5, connect_timeout=2)) as orb:
@@ -143,6 +143,8 @@ def test_a_channel_that_dies(service: BrokerProcess, jacorb_jars: list[Path]) ->
         source, sink = channel.event_source(FlowStyle.PULL), channel.event_sink()
         source.connect()
         sink.connect()
+        with pytest.raises(ConfigError, match="no channel 9, its channels are 0"):
+            orb.channel(str(tmp_path / "service" / "channel.ior"), 9)
         service.kill()
         assert not channel.is_alive()
         assert not source.is_connected()
@@ -152,11 +154,6 @@ def test_a_channel_that_dies(service: BrokerProcess, jacorb_jars: list[Path]) ->
         source.disconnect()
     with pytest.raises(IllegalStateError):
         orb.channel(address(service))
-
-
-def test_a_channel_that_is_not_there(service: BrokerProcess, orb: Any, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="no channel 9, its channels are 0"):
-        orb.channel(str(tmp_path / "service" / "channel.ior"), 9)
 
 
 @pytest.mark.obligation("ENC8")

@@ -44,24 +44,11 @@ class Shell:
         self.by_java = bool(java_url)
         self._started: list[Started] = []
 
-    def start(self, *words: str, url: str | None = None, **environment: str) -> Started:
-        command = [sys.executable, "-m", "mtosi_jms", *words, "--url", url or self.url]
-        process = subprocess.Popen(
-            command,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env={**os.environ, **environment},
-        )
+    def start(self, *words: str) -> Started:
+        command = [sys.executable, "-m", "mtosi_jms", *words, "--url", self.url]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self._started.append(process)
         return process
-
-    def run(self, *words: str, url: str | None = None, **environment: str) -> tuple[int, str, str]:
-        process = self.start(*words, url=url, **environment)
-        out, err = process.communicate(timeout=PATIENCE)
-        assert "Traceback" not in err
-        assert self.endpoints.password not in out + err
-        return process.returncode, out, err
 
     def close(self) -> None:
         for process in self._started:
@@ -132,13 +119,13 @@ def serving(shell: Shell, name: str) -> Iterator[str]:
     assert ended(process, signal.SIGTERM)[0] == 0
 
 
-def test_both_patterns_of_answer(shell: Shell, serving: str, tmp_path: Path) -> None:
-    one = shell.run("request", "getManagedElement", "--to", serving, "--set", "meRef=MD=EMS1/ME=NE-7")
+def test_both_patterns_of_answer(run: Run, serving: str, tmp_path: Path) -> None:
+    one = run("request", "getManagedElement", "--to", serving, "--set", "meRef=MD=EMS1/ME=NE-7")
     assert one[0] == 0, one[2]
     assert "MD" in one[1]
     assert "NE-7" in one[1]
     words = ("--batch-size", "10", "--landing", str(tmp_path / "landing"), "--json", "--timeout", "120")
-    code, out, err = shell.run("request", "ManagedElementRetrieval.getAllManagedElements", "--to", serving, *words)
+    code, out, err = run("request", "ManagedElementRetrieval.getAllManagedElements", "--to", serving, *words)
     assert code == 0, err
     replies = [json.loads(line) for line in out.splitlines()]
     assert [reply["batch_sequence_number"] for reply in replies] == [1, 2, 3]
@@ -163,7 +150,7 @@ def test_a_fault_is_one_line(run: Run, serving: str) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.endurance)])
-def test_events_go_from_publish_to_subscribe(shell: Shell, name: str, tmp_path: Path, number: int) -> None:
+def test_events_go_from_publish_to_subscribe(shell: Shell, run: Run, name: str, tmp_path: Path, number: int) -> None:
     listener = shell.start("subscribe", "--topic", f"topic:{name}", "--json", "--landing", str(tmp_path / "landing"))
     line_with(listener.stderr, "ready")
     files = []
@@ -171,7 +158,7 @@ def test_events_go_from_publish_to_subscribe(shell: Shell, name: str, tmp_path: 
         path = tmp_path / f"event-{place}.xml"
         path.write_bytes(encode(event))
         files.append(str(path))
-    code, out, err = shell.run("publish", *files, "--topic", f"topic:{name}", "--persistent")
+    code, out, err = run("publish", *files, "--topic", f"topic:{name}", "--persistent")
     assert (code, len(out.splitlines())) == (0, 4), err
     assert listener.stdout is not None
     heard = [json.loads(listener.stdout.readline()) for _ in files]
@@ -182,7 +169,7 @@ def test_events_go_from_publish_to_subscribe(shell: Shell, name: str, tmp_path: 
 
     again = shell.start("subscribe", "--topic", f"topic:{name}", "--json", "--count", "4", "--timeout", "120")
     line_with(again.stderr, "ready")
-    code, out, err = shell.run("replay", str(tmp_path / "landing"), "--to", f"topic:{name}")
+    code, out, err = run("replay", str(tmp_path / "landing"), "--to", f"topic:{name}")
     assert (code, len(out.splitlines())) == (0, 4), err
     out, err = again.communicate(timeout=PATIENCE)
     assert again.returncode == 0, err
@@ -222,13 +209,13 @@ def test_a_replayed_request_is_answered_again(run: Run, serving: str, name: str,
     assert [json.loads(line)["batchSequenceNumber"] for line in out.splitlines()] == [1, 2, 3]
 
 
-def wrong_password(shell: Shell, folder: Path) -> dict[str, str]:
+def wrong_password(shell: Shell) -> dict[str, str]:
     if shell.by_java:
         return {"url": shell.url, "MTOSI_JMS_PASSWORD": "w-r-o-n-g"}
     return {"url": shell.url.replace(shell.endpoints.password, "w-r-o-n-g")}
 
 
-def no_broker(shell: Shell, folder: Path) -> dict[str, str]:
+def no_broker(shell: Shell) -> dict[str, str]:
     return {"url": "stomp://127.0.0.1:1"}
 
 
@@ -242,9 +229,9 @@ def no_broker(shell: Shell, folder: Path) -> dict[str, str]:
     ],
 )
 def test_a_provider_that_does_not_let_us_in(
-    shell: Shell, run: Run, tmp_path: Path, words: tuple[str, ...], fault: Callable[..., dict[str, str]]
+    shell: Shell, run: Run, words: tuple[str, ...], fault: Callable[..., dict[str, str]]
 ) -> None:
-    code, out, err = run(*words, **fault(shell, tmp_path))
+    code, out, err = run(*words, **fault(shell))
     assert (code, out) == (1, "")
     assert [line for line in err.splitlines() if line.startswith("error: ")] == [err.splitlines()[-1]]
     assert "w-r-o-n-g" not in err

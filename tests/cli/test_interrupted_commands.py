@@ -140,13 +140,7 @@ def test_the_table_has_every_command() -> None:
 @pytest.mark.obligation("OPS1")
 @pytest.mark.parametrize(
     ("name", "number"),
-    [
-        ("validate", signal.SIGINT),
-        ("validate", signal.SIGTERM),
-        ("request", signal.SIGINT),
-        ("queue", signal.SIGTERM),
-        ("doctor", signal.SIGINT),
-    ],
+    [*zip(("validate", "request", "queue", "doctor"), (signal.SIGINT, signal.SIGTERM) * 2, strict=True)],
 )
 def test_a_signal_ends_a_command(name: str, number: int, tmp_path: Path, landing: Path, silent: str) -> None:
     words = ["mtosi_jms", name, *filled(RUNS[name], tmp_path, landing, silent)]

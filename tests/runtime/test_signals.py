@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import signal
 import subprocess
@@ -50,9 +49,9 @@ ROLES = ("supplier", "aio", "runtime")
 
 
 @pytest.fixture
-def role(request: pytest.FixtureRequest) -> Iterator[subprocess.Popen[str]]:
+def role(request: pytest.FixtureRequest, hands: str) -> Iterator[subprocess.Popen[str]]:
     script = Path(__file__).with_name("ending_process.py")
-    command = [sys.executable, "-W", "error", str(script), *request.param]
+    command = [sys.executable, "-W", "error", str(script), request.param, hands]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "begun\n"
@@ -60,36 +59,18 @@ def role(request: pytest.FixtureRequest) -> Iterator[subprocess.Popen[str]]:
         process.kill()
 
 
-def short(*given: Any, when: bool) -> Any:
-    """One of the parameters; where not, `make endurance` has it."""
-    return pytest.param(*given, marks=() if when else pytest.mark.endurance)
-
-
-@pytest.mark.parametrize(
-    ("role", "number"),
-    [
-        short((role, hands), number, when=(hands == "idle") is (number == signal.SIGINT))
-        for role, hands, number in itertools.product(ROLES, HANDS, BOTH)
-    ],
-    indirect=["role"],
-)
-def test_a_role_ends_in_order(role: subprocess.Popen[str], number: int) -> None:
+@pytest.mark.parametrize(("hands", "number"), [*zip(HANDS, BOTH, strict=True)])
+@pytest.mark.parametrize("role", ROLES, indirect=True)
+def test_a_role_ends_in_order(role: subprocess.Popen[str], hands: str, number: int) -> None:
     """Who is idle ends, and a request in hand is answered."""
     role.send_signal(number)
     out, err = role.communicate(timeout=60)
-    answered = HANDS[role.args[-1]]  # type: ignore[index]
-    assert (out, role.returncode) == (f"told\n{answered} 0\n", 0), err
+    assert (out, role.returncode) == (f"told\n{HANDS[hands]} 0\n", 0), err
     assert "Traceback" not in err
 
 
-@pytest.mark.parametrize(
-    ("role", "first"),
-    [
-        short((role, "stubborn"), first, when=(role == "aio") is (first == signal.SIGINT))
-        for role, first in itertools.product(ROLES, BOTH)
-    ],
-    indirect=["role"],
-)
+@pytest.mark.parametrize(("hands", "first"), [("stubborn", number) for number in BOTH])
+@pytest.mark.parametrize("role", ["supplier", "aio"], indirect=True)
 def test_a_second_sigint_does_not_wait_for_handlers(role: subprocess.Popen[str], first: int) -> None:
     """A request in hand is delivered again, and there is no traceback."""
     role.send_signal(first)

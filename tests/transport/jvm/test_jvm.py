@@ -64,6 +64,7 @@ def open_jvm(kind: str, request: pytest.FixtureRequest) -> Any:
         one.close()
 
 
+@pytest.mark.parametrize("kind", ["activemq", "artemis", "qpid"])
 class TestTypes:
     VALUES: ClassVar[dict[str, Any]] = {
         "text": "größe",
@@ -75,11 +76,6 @@ class TestTypes:
         "float": Float(0.5),
         "double": 0.1,
     }
-
-    @pytest.fixture(params=["activemq", "artemis", "qpid"])
-    def kind(self, request: pytest.FixtureRequest) -> str:
-        found: str = request.param
-        return found
 
     def test_properties_keep_their_types(self, open_jvm: Any, queue: Queue) -> None:
         session = open_jvm().session(AckMode.AUTO)
@@ -420,13 +416,9 @@ print("started")
 """Begins to connect again and again, until Java runs and says that there is no such factory."""
 
 
+@pytest.mark.parametrize("kind", ["activemq", *(pytest.param(one, marks=LONG) for one in ("artemis", "qpid"))])
 class TestProcesses:
     """What a program of its own sees, by whichever client: it ends, it is interrupted, it forks."""
-
-    @pytest.fixture(params=["activemq", *(pytest.param(one, marks=LONG) for one in ("artemis", "qpid"))])
-    def kind(self, request: pytest.FixtureRequest) -> str:
-        found: str = request.param
-        return found
 
     @pytest.fixture
     def run(self, kind: str, request: pytest.FixtureRequest) -> Iterator[Any]:
