@@ -181,6 +181,7 @@ _FLAT = "<getAllTPPoolsResponse><tpPoolList><tpPool><name><tppoolNm>x</tppoolNm>
 _POOLS = "</getAllTPPoolsResponse>"
 
 
+@pytest.mark.obligation("TAB12")
 @pytest.mark.parametrize(
     ("body", "rows", "line", "what"),
     [
@@ -225,6 +226,7 @@ _BODY_2X = """<r:getManagedElementResponse xmlns:r="http://www.tmforum.org/mtop/
 _BODY_1X = f"<getManagedElementResponse>{_ME_ONLY}</getManagedElementResponse>"
 
 
+@pytest.mark.obligation("TAB13")
 @pytest.mark.parametrize(
     ("header", "body", "release", "warning"),
     [
