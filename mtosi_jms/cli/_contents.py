@@ -9,6 +9,7 @@ from typing import Final
 from lxml import etree
 
 from mtosi_jms.binding.events import events_of, logical_name
+from mtosi_jms.binding.release1 import fields_of
 from mtosi_jms.inventory import Hit, Routes, find_objects, given_name, is_object, label_of, name_text
 from mtosi_jms.namespaces import split_clark
 from mtosi_jms.xmlbind import RawXml
@@ -114,11 +115,8 @@ def _object(hit: Hit) -> tuple[str, str]:
 
 
 def _event(event: etree._Element) -> tuple[str, str]:
-    kind, name = _local(event), ""
-    for child in event:
-        if _local(child) == "objectName":
-            name = name_text(child)
-    return logical_name(kind), name
+    name = fields_of(event).get("objectName")
+    return logical_name(_local(event)), "" if name is None else name_text(name)
 
 
 def _groups(items: Iterable[tuple[str, str]], names: int) -> list[Group]:

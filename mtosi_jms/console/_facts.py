@@ -14,6 +14,7 @@ from lxml import etree
 from mtosi_jms.binding import BindingProfile
 from mtosi_jms.binding.events import SEVERITIES, event_values, events_of
 from mtosi_jms.binding.profile import EVENT_CATEGORIES
+from mtosi_jms.binding.release1 import word
 from mtosi_jms.bounds import BOUNDS
 from mtosi_jms.errors import MtosiError
 from mtosi_jms.header import BY_TAG
@@ -121,7 +122,7 @@ def _event(message: JmsMessage) -> tuple[str, str, str, str, str]:
     if "EventType" not in values:
         values = _from_body(message.body)
     event = str(values.get("EventType", ""))[:_LONGEST]
-    severity = str(values.get("perceivedSeverity", ""))
+    severity = word("perceivedSeverity", str(values.get("perceivedSeverity", "")))
     if severity.isdigit() and int(severity) < len(SEVERITIES):
         severity = SEVERITIES[int(severity)]
     category = EVENT_CATEGORIES.get(event)

@@ -40,7 +40,7 @@ from mtosi_jms.inventory._place import (
     Place,
     place_of,
 )
-from mtosi_jms.inventory._release1 import RENAMED, is_release1
+from mtosi_jms.inventory._release1 import RENAMED, converted_content, is_release1
 
 __all__ = [
     "ALL",
@@ -56,6 +56,7 @@ __all__ = [
     "above_of",
     "actual_table",
     "class_for",
+    "converted_content",
     "escaped",
     "find_objects",
     "given_name",

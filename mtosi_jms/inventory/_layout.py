@@ -275,10 +275,10 @@ def find_objects(body: etree._Element, routes: Routes, unread: list[etree._Eleme
         for element, table in converted(body):
             if table is None:
                 search.unread.append(element)
-            elif not is_object(table):
-                search.below(element, routes.route(table), Above())
             elif routes.wanted(table):
                 search.found.append(Hit(table, element, element))
+            elif not is_object(table):
+                search.below(element, routes.route(table), Above())
     if unread is not None:
         unread += search.unread
     return search.found

@@ -1,7 +1,7 @@
-"""Objects of MTOSI 1.x as objects of 2.x: the same elements under the names of the stubs' classes, in their order.
+"""Objects and alarms of MTOSI 1.x as those of 2.x: the same elements under the names of the stubs' classes, in order.
 
 The class of 2.x leads: each child element of 1.x gets the name of the field that has its meaning. What has no
-counterpart keeps its name and comes last, where readers report it. Values need no change: both releases have the same.
+counterpart keeps its name and comes last, where readers report it. Values need no change, but for times and some words.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from typing import Final
 
 from lxml import etree
 
+from mtosi_jms import xmlbind
+from mtosi_jms.binding.release1 import EVENT_INFO, FIELDS, word
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.inventory._objects import OBJECT_TYPES, class_for
 from mtosi_jms.namespaces import TMF854, XSI, clark, split_clark
@@ -75,15 +77,19 @@ OBJECTS: Final[Mapping[str, str]] = MappingProxyType(
         "tmd": "TMD",
         "snc": "SNC",
         "mlsn": "MLSN",
+        "alarm": "nra.alm:AlarmType",
+        "activealarm": "nra.alm:AlarmType",
     }
 )
-"""Object types by the lower-case names of the elements in lists of 1.x."""
+"""Object types by the lower-case names of the elements in lists and events of 1.x."""
 
 _DATA: Final = ("inventoryData", "MTOSI_InventoryData")
 _LINKS: Final = ("topLevelTlList/topLevelTopLink", ".//mlsnInv/tlList/tlInv")
 """Where a tree has links that trees of 2.x do not have there."""
 _REPLY: Final = clark("http://www.tmforum.org/mtop/mri/xsd/rir/v1", "getInventoryResponse")
 _ENDS: Final = ("aEndTP", "zEndTP")
+_CAUSE: Final = ("type", "probableCause")
+_NE_TIME: Final = clark(TMF854, "neTime")
 _NIL: Final = clark(XSI, "nil")
 
 
@@ -110,6 +116,13 @@ def converted(body: etree._Element) -> Iterator[_Found]:
     if reply is not None:
         targets.update(dict.fromkeys(_DATA, _below(reply.__xml__, "inventoryData")))
     yield from () if top is None else _search(top, targets)
+
+
+def converted_content(element: etree._Element, table: ClassTable) -> etree._Element:
+    """Return a copy of an element with fields of an object of 1.x, with those of its class of 2.x."""
+    made = deepcopy(element)
+    _convert(made, table)
+    return made
 
 
 def classes() -> set[ClassTable]:
@@ -183,7 +196,8 @@ def _below(table: ClassTable, *steps: str) -> ClassTable | None:
 def _slot(table: ClassTable, local: str) -> Slot | None:
     """Return the field of a class for a child element of 1.x."""
     slots = plan_of(table).slots.values()
-    for name in RENAMED.get(local, (local,)):
+    names = _CAUSE if local == _CAUSE[0] else RENAMED.get(local) or (FIELDS.get(local, local),)
+    for name in names:
         for slot in slots:
             if slot.field.local.lower() == name.lower():
                 return slot
@@ -195,11 +209,15 @@ def _convert(element: etree._Element, table: ClassTable) -> None:
     if issubclass(table.cls, DistinguishedNameMixin):
         _convert_name(element, table)
         return
+    for info in element.findall(clark(TMF854, EVENT_INFO)):
+        element.extend(info)
+        element.remove(info)
     orders: dict[etree._Element, int] = {}
     for child in list(element):
         if not is_release1(str(child.tag)):
             continue
-        if child.get(_NIL) in ("true", "1"):
+        no_time = child.tag == _NE_TIME and not (child.text or "").strip()  # its way to say that the NE has none
+        if no_time or child.get(_NIL) in ("true", "1"):
             element.remove(child)
             continue
         slot = _slot(table, split_clark(str(child.tag))[1]) or _only_name(table)
@@ -208,10 +226,22 @@ def _convert(element: etree._Element, table: ClassTable) -> None:
         orders[child] = slot.order
         if slot.kind == OBJECT:
             _convert_content(child, slot.target)
+        elif child.text:
+            child.text = _converted_text(slot, child.text)
         child.tag = slot.field.tag
     if orders:
         last = max(orders.values()) + 1
         element[:] = sorted(element, key=lambda child: orders.get(child, last))
+
+
+def _converted_text(slot: Slot, text: str) -> str:
+    """Return the text of a value in 2.x: a word of its own, or a time in the form of xsd:dateTime."""
+    if getattr(slot.field.type, "arrow", "") != "timestamp":
+        return word(slot.field.local, text)
+    try:
+        return xmlbind.DATE_TIME.format(xmlbind.ITU_TIME.exact(text))
+    except ValueError:  # the reader warns of what is no time
+        return text
 
 
 def _only_name(table: ClassTable) -> Slot | None:

@@ -13,7 +13,7 @@ The file of the message is in `source_file`.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -22,8 +22,18 @@ from lxml import etree
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from mtosi_jms.binding.events import logical_name
+from mtosi_jms.binding.release1 import fields_of, word
 from mtosi_jms.errors import EnvelopeError, XmlError
-from mtosi_jms.inventory import Hit, Routes, class_for, find_objects, load_stubs, name_text
+from mtosi_jms.inventory import (
+    Hit,
+    Routes,
+    class_for,
+    converted_content,
+    find_objects,
+    is_release1,
+    load_stubs,
+    name_text,
+)
 from mtosi_jms.namespaces import split_clark
 from mtosi_jms.tables.columns import OF_MESSAGE, Message, column_names, row_schema, values_of
 from mtosi_jms.tables.envelope import envelope_facts, reject_of, soap_body
@@ -127,7 +137,9 @@ class _EventParser:
                     builder.add(Hit(class_for(self._types[0]), None, event))
                     facts.append(_Fact(REJECTED, str(reject_of(error, source).reason), None))
                     continue
-                sent = time_of(_text(event, "sourceTime") or _text(event, "osTime") or header.header.get("timestamp"))
+                fields = fields_of(event)
+                times = (_text(fields, "sourceTime"), _text(fields, "osTime"), header.header.get("timestamp"))
+                sent = time_of(next(filter(None, times), None))
                 for kind, columns, hit in found:
                     builder.add(hit)
                     facts.append(_Fact(kind, hit.name or "", sent, columns))
@@ -143,14 +155,14 @@ class _EventParser:
         Raises:
             EnvelopeError: a deletion or a change names no object, or a creation contains none.
         """
-        kind = _KINDS[logical_name(split_clark(str(event.tag))[1])]
-        named = _child(event, "objectName")
+        kind, fields = _KINDS[logical_name(split_clark(str(event.tag))[1])], fields_of(event)
+        named = fields.get("objectName")
         name = "" if named is None else name_text(named)
         if kind == GONE:
             if not name:
                 raise EnvelopeError("a deletion that names no object", line=event.sourceline)
             return [(GONE, None, Hit(class_for(self._types[0]), None, event, name=name))]
-        holder = _child(event, "object" if kind == FULL else "attributeList")
+        holder = fields.get("object" if kind == FULL else "attributeList")
         hits = [] if holder is None else find_objects(holder, routes)
         if kind == FULL:
             if holder is None or not len(holder):
@@ -164,11 +176,13 @@ class _EventParser:
 
     def _alone(self, event: etree._Element, holder: etree._Element, name: str) -> list[Hit]:
         """Return attributes that no object element encloses as an object; the event or the name says its type."""
-        label = _text(event, "objectType") or name.rpartition("/")[2].partition("=")[0]
+        label = word("objectType", _text(fields_of(event), "objectType")) or name.rpartition("/")[2].partition("=")[0]
         if label not in self._types:
             return []
         table = class_for(label)
         slots = plan_of(table).slots
+        if any(is_release1(str(child.tag)) for child in holder):
+            holder = converted_content(holder, table)
         if not any(str(child.tag) in slots for child in holder):
             return []
         return [Hit(table, holder, event)]
@@ -194,10 +208,6 @@ def _named(hit: Hit, name: str) -> Hit:
     return replace(hit, name=name) if name else hit
 
 
-def _child(element: etree._Element, local: str) -> etree._Element | None:
-    return next((child for child in element if split_clark(str(child.tag))[1] == local), None)
-
-
-def _text(element: etree._Element, local: str) -> str:
-    child = _child(element, local)
+def _text(fields: Mapping[str, etree._Element], name: str) -> str:
+    child = fields.get(name)
     return "" if child is None else (child.text or "").strip()
