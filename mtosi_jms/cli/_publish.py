@@ -25,15 +25,14 @@ from mtosi_jms.cli.providers import add_provider, open_connection
 from mtosi_jms.errors import EnvelopeError, MtosiError
 from mtosi_jms.exchange.messages import moment, stamped
 from mtosi_jms.jms import Destination, JmsMessage
-from mtosi_jms.namespaces import NOTMSG, SOAP11, SOAP12, clark, split_clark
-from mtosi_jms.soap import Envelope, Header, header_text, parse
+from mtosi_jms.namespaces import NOTMSG, SOAP11, SOAP12, TMF854, clark, split_clark
+from mtosi_jms.soap import Envelope, Header, as_dialect, header_text, parse, stubs_header
 from mtosi_jms.stubs.fmw.hdr import CommunicationPatternType, CommunicationStyleType, MessageTypeType
-from mtosi_jms.stubs.fmw.notmsg import Notify
 from mtosi_jms.transport import Connection
 from mtosi_jms.xmlbind import RawXml, XmlWarning, decode, find_element, parse_xml, read_document
 
 _ENVELOPES: Final = (clark(SOAP11, "Envelope"), clark(SOAP12, "Envelope"))
-_NOTIFY: Final = clark(NOTMSG, "notify")
+_NOTIFY: Final = (clark(NOTMSG, "notify"), clark(TMF854, "notify"))
 _EVENT_TYPE: Final = "CommonEventInformationType"
 _SENDER: Final = "mtosi-jms"
 _NONE: Final = "none"
@@ -88,10 +87,10 @@ def read_notification(file: str, *, new_header: bool = False) -> Notification:
         envelope = parse(data, source=file)
         _report(file, envelope.warnings)
         body = next((child for part in root if str(part.tag).endswith("}Body") for child in part), None)
-        if body is None or body.tag != _NOTIFY:
+        if body is None or body.tag not in _NOTIFY:
             raise EnvelopeError("an envelope without a notify body", source=file, line=root.sourceline)
         return Notification(file, body, None if new_header else _checked(envelope, file))
-    if root.tag != _NOTIFY and not _is_event(str(root.tag)):
+    if root.tag not in _NOTIFY and not _is_event(str(root.tag)):
         raise EnvelopeError(f"{split_clark(str(root.tag))[1]} is neither an event nor a notify", source=file)
     warnings: list[XmlWarning] = []
     decode(root, warnings=warnings, source=file)
@@ -149,21 +148,23 @@ def publish(connection: Connection, args: argparse.Namespace, found: list[Notifi
 
 def _envelope(one: Notification, uri: str, sender: str) -> Envelope:
     """An envelope with a header of our own."""
-    header = Header(
-        activity_name="notify",
-        msg_name="notify",
-        msg_type=MessageTypeType.NOTIFICATION,
-        sender_uri=sender,
-        destination_uri=uri,
-        communication_pattern=CommunicationPatternType.Notification,
-        communication_style=CommunicationStyleType.MSG,
-        timestamp=moment(),
-    )
+    fields = {
+        "activity_name": "notify",
+        "msg_name": "notify",
+        "msg_type": MessageTypeType.NOTIFICATION,
+        "sender_uri": sender,
+        "destination_uri": uri,
+        "communication_pattern": CommunicationPatternType.Notification,
+        "communication_style": CommunicationStyleType.MSG,
+        "timestamp": moment(),
+    }
     body = one.body
-    if body.tag != _NOTIFY:
-        body = etree.Element(_NOTIFY)
-        etree.SubElement(body, Notify.__xml__.field("topic").tag).text = uri
-        etree.SubElement(body, Notify.__xml__.field("message").tag).append(copy.deepcopy(one.body))
+    namespace = TMF854 if split_clark(str(body.tag))[0] == TMF854 else NOTMSG
+    if body.tag not in _NOTIFY:
+        body = etree.Element(clark(namespace, "notify"))
+        etree.SubElement(body, clark(namespace, "topic")).text = uri
+        etree.SubElement(body, clark(namespace, "message")).append(copy.deepcopy(one.body))
+    header = as_dialect(stubs_header("", namespace, ""), fields)
     return Envelope(header=header, body=RawXml.from_element(body))
 
 

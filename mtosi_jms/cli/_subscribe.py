@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any, Final
 
-from mtosi_jms.binding.events import logical_name
+from mtosi_jms.binding.release1 import value_of, word
 from mtosi_jms.cli import terminal
 from mtosi_jms.cli._objects import plain
 from mtosi_jms.cli.arguments import (
@@ -27,17 +27,21 @@ from mtosi_jms.cli.messages import shown_properties
 from mtosi_jms.cli.monitoring import add_monitor, monitored, reached
 from mtosi_jms.cli.providers import add_provider, open_connection
 from mtosi_jms.cli.stopping import Stop, closing_at, until_signalled
-from mtosi_jms.errors import IllegalStateError, TransportError
+from mtosi_jms.errors import ConfigError, IllegalStateError, TransportError
 from mtosi_jms.inventory import load_stubs
 from mtosi_jms.jms.selector import composite
-from mtosi_jms.namespaces import split_clark
-from mtosi_jms.notifications import Received, Subscriber
+from mtosi_jms.notifications import Event, Received, Subscriber, event_name
 from mtosi_jms.soap import header_text
 from mtosi_jms.spool import DurableLanding
 from mtosi_jms.transport import Connection
-from mtosi_jms.xmlbind import RawXml, XmlObject
 
-_SHOWN: Final = ("object_type", "object_name", "perceived_severity", "notification_id")
+_SHOWN: Final = {
+    "object_type": "objectType",
+    "object_name": "objectName",
+    "perceived_severity": "perceivedSeverity",
+    "notification_id": "notificationId",
+}
+_TIME: Final = "sourceTime"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -142,8 +146,8 @@ def _show(received: Received, *, as_json: bool) -> None:
         terminal.print_json(_to_json(received))
         return
     event = received.event
-    moment = getattr(event, "source_time", None) or getattr(event, "os_time", None)
-    facts = [plain(moment), _name_of(event), *(plain(getattr(event, name, None)) for name in _SHOWN)]
+    moment = value_of(event, _TIME) or value_of(event, "osTime")
+    facts = [plain(moment), _name_of(event), *(_shown(event, field) for field in _SHOWN.values())]
     terminal.say(" ".join(str(fact) for fact in facts if fact is not None))
     terminal.flush()
 
@@ -152,7 +156,8 @@ def _to_json(received: Received) -> dict[str, Any]:
     event, envelope, message = received
     return {
         "event": _name_of(event),
-        **{name: plain(getattr(event, name, None)) for name in (*_SHOWN, "source_time")},
+        **{name: _shown(event, field) for name, field in _SHOWN.items()},
+        "source_time": plain(value_of(event, _TIME)),
         "message_id": message.message_id,
         "redelivered": message.redelivered,
         "properties": shown_properties(message.properties),
@@ -161,8 +166,14 @@ def _to_json(received: Received) -> dict[str, Any]:
     }
 
 
-def _name_of(event: Any) -> str:
-    """An event's logical name; of what is not an event the name of its element."""
-    if isinstance(event, RawXml):
-        return logical_name(split_clark(event.tag)[1])
-    return logical_name(event.__xml__.element or "") if isinstance(event, XmlObject) else type(event).__name__
+def _shown(event: Event, field: str) -> Any:
+    value = plain(value_of(event, field))
+    return word(field, value) if isinstance(value, str) else value
+
+
+def _name_of(event: Event) -> str:
+    """An event's logical name; of what is not an event the name of its element, or of its class."""
+    try:
+        return event_name(event)
+    except ConfigError:
+        return type(event).__name__

@@ -80,6 +80,27 @@ def test_events_in_any_form(url: str, files: list[str], heard: Heard, capsys: Ca
     assert all(event["event"] == event["properties"]["MTOSI_EventType"] for event in events)
 
 
+def test_events_of_mtosi_1x(url: str, heard: Heard, tmp_path: Path) -> None:
+    """An event alone and a notify body: a header of 1.x, and the words of 2.x."""
+    event = (
+        "<Alarm{}><eventInfo><notificationId>n</notificationId><objectName><meNm>7</meNm></objectName>"
+        "<objectType>OT_MANAGED_ELEMENT</objectType></eventInfo><perceivedSeverity>PS_MAJOR</perceivedSeverity></Alarm>"
+    )
+    space = ' xmlns="tmf854.v1"'
+    body = f"<notify{space}><topic>T</topic><message>{event.format('')}</message></notify>"
+    for number, text in enumerate((event.format(space), body)):
+        (tmp_path / f"{number}.xml").write_text(text)
+    assert main(["publish", str(tmp_path), "--url", url, "--topic", "topic:T"]) == 0
+    events = heard("--landing", str(tmp_path / "landing"))
+    told = ("event", "object_type", "object_name", "perceived_severity", "notification_id")
+    assert [[event[name] for name in told] for event in events] == [
+        ["AlarmInformation", "ME", "ME=7", "MAJOR", "n"]
+    ] * 2
+    assert [event["properties"]["MTOSI_perceivedSeverity"] for event in events] == ["MAJOR"] * 2
+    landed = [path.read_bytes() for path in (tmp_path / "landing").rglob("*.xml")]
+    assert [b"<tmf854:header" in body or b'header xmlns="tmf854.v1"' in body for body in landed] == [True] * 2
+
+
 def test_an_envelope_goes_out_as_it_is(url: str, files: list[str]) -> None:
     with mtosi.connect(url) as connection, connection.session() as session:
         consumer = session.consumer(Topic("T"))
