@@ -21,7 +21,7 @@ import logging
 import threading
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import Any, NoReturn, TypeVar
+from typing import Any, Final, NoReturn, TypeVar
 
 from mtosi_jms.bulk import BulkTerms
 from mtosi_jms.closing import Closeable
@@ -43,7 +43,6 @@ from mtosi_jms.stubs.fmw.msg import (
 )
 from mtosi_jms.stubs.fmw.notification_producer import NotificationProducer
 from mtosi_jms.stubs.fmw.notmsg import (
-    Notify,
     SubscribeRequest,
     SubscribeResponse,
     UnsubscribeRequest,
@@ -65,20 +64,24 @@ def expression_of(selector: str | Selector | Condition) -> QueryExpressionType:
     return QueryExpressionType(dialect=QueryDialectEnumType.ANSI_92.value, content=[parse(str(selector)).text])
 
 
-def selector_of(expression: QueryExpressionType | None) -> Selector:
+def selector_of(expression: XmlObject | None) -> Selector:
     """Return the selector that a subscribe request carries; without an expression, one that accepts everything.
+
+    Args:
+        expression: of MTOSI 2.x, or of 1.x, where its text is in `query`.
 
     Raises:
         InvalidFilterDefinitionFault: another language than SQL92, or not a selector.
     """
     if expression is None:
         return parse("")
-    if expression.dialect != QueryDialectEnumType.ANSI_92.value:
+    if str(getattr(expression, "dialect", "")) != QueryDialectEnumType.ANSI_92.value:
         raise InvalidFilterDefinitionFault(f"selectors are in {QueryDialectEnumType.ANSI_92.value}")
-    if not all(isinstance(part, str) for part in expression.content):
+    content = getattr(getattr(expression, "query", expression), "content", [])
+    if not all(isinstance(part, str) for part in content):
         raise InvalidFilterDefinitionFault("a selector is text, not XML")
     try:
-        return parse("".join(map(str, expression.content)))
+        return parse("".join(content))
     except SelectorError as error:
         raise InvalidFilterDefinitionFault(str(error)) from error
 
@@ -125,15 +128,15 @@ class LocalBroker(Closeable):
             TransportError: the provider failed.
         """
         call.check()
-        request = call.request
-        if isinstance(request, SubscribeRequest):
-            return self._subscribe(request)
-        if isinstance(request, UnsubscribeRequest):
-            return self._unsubscribe(request)
-        if isinstance(request, Notify):
-            self._notify(request)
+        request: Any = call.request
+        act = _ACTS.get(call.operation.name)
+        if act is None or not isinstance(request, XmlObject):
+            raise NotImplementedFault(f"a notification broker has no {call.operation.name}")
+        told = act(self, request)
+        if not call.operation.response:
             return None
-        raise NotImplementedFault(f"a notification broker has no {call.operation.name}")
+        cls: Callable[..., XmlObject] = call.service.load(call.operation.response)
+        return cls(**told)
 
     def call_batches(self, call: Call, batch_size: int) -> NoReturn:
         """Refused: a broker answers with one response at most."""
@@ -157,7 +160,9 @@ class LocalBroker(Closeable):
         with self._lock:
             return dict(_known(self._subscriptions, subscription_id))
 
-    def _subscribe(self, request: SubscribeRequest) -> SubscribeResponse:
+    # One method for each operation, for the requests of any release. It returns the fields of the response.
+
+    def _subscribe(self, request: Any) -> dict[str, str]:
         selector = selector_of(request.selector)
         wanted = [request.topic] if request.topic is not None else list(self._topics)
         places = {topic: self._destination(topic) for topic in wanted}
@@ -172,9 +177,9 @@ class LocalBroker(Closeable):
         with self._lock:
             identifier = self._new_id()
             self._subscriptions[identifier] = found
-        return SubscribeResponse(subscription_id=identifier)
+        return {"subscription_id": identifier}
 
-    def _unsubscribe(self, request: UnsubscribeRequest) -> UnsubscribeResponse:
+    def _unsubscribe(self, request: Any) -> dict[str, str]:
         with self._lock:
             found = _known(self._subscriptions, request.subscription_id)
             ended = [found.pop(topic) for topic in _ended(found, request.topic, request.topic)]
@@ -182,9 +187,9 @@ class LocalBroker(Closeable):
                 del self._subscriptions[request.subscription_id]
         for subscriber in ended:
             subscriber.close()
-        return UnsubscribeResponse()
+        return {}
 
-    def _notify(self, request: Notify) -> None:
+    def _notify(self, request: Any) -> dict[str, str]:
         if self._publisher is None:
             raise NotImplementedFault("the broker has no publisher: nothing can be notified")
         place = self._destination(request.topic)
@@ -192,6 +197,7 @@ class LocalBroker(Closeable):
         if category is None:
             raise InvalidTopicFault(f"nothing is published on {request.topic}")
         self._publisher.publish_message(request.message, category=category)
+        return {}
 
     def _destination(self, topic: str) -> Destination:
         try:
@@ -206,6 +212,13 @@ class LocalBroker(Closeable):
             self._subscriptions.clear()
         for subscriber in subscribers:
             subscriber.close()
+
+
+_ACTS: Final[Mapping[str, Callable[[LocalBroker, Any], dict[str, str]]]] = {
+    "subscribe": LocalBroker._subscribe,
+    "unsubscribe": LocalBroker._unsubscribe,
+    "notify": LocalBroker._notify,
+}
 
 
 @dataclass(slots=True)

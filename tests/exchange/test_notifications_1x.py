@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -17,6 +18,7 @@ from mtosi_jms.errors import ConfigError
 from mtosi_jms.jms import JmsMessage, Topic
 from mtosi_jms.notifications import (
     Heartbeats,
+    LocalBroker,
     Loss,
     LossCause,
     Publisher,
@@ -27,6 +29,7 @@ from mtosi_jms.notifications import (
     event_name,
 )
 from mtosi_jms.soap import dialect_of
+from mtosi_jms.stubs.fmw.msg import InvalidInputFault
 from mtosi_jms.stubs.fmw.nam import name as name20
 from mtosi_jms.stubs.nra.alm import Alarm
 from mtosi_jms.stubs.nra.prc import ProbableCauseEnumType, ProbableCauseType
@@ -249,6 +252,26 @@ def test_an_alarm_has_one_identity_in_both_releases(stubs: Any) -> None:
         probable_cause=ProbableCauseType(probable_cause=ProbableCauseEnumType("LOS"), qualifier="q"),
     )
     assert alarm_key(alarm(stubs)) == alarm_key(new)
+
+
+def test_a_local_broker_carries_out_the_operations(stubs: Any, connection: Any) -> None:
+    made = importlib.import_module("old11.ns_tmf854_v1_ws.notification_broker").NotificationBroker
+    expression = stubs.QueryExpressionT(
+        dialect="ANSI-92", query=stubs.QueryExpressionTQuery(content=["MTOSI_perceivedSeverity = 'MAJOR'"])
+    )
+    with (
+        publishing(connection) as publisher,
+        LocalBroker(connection, {"Fault": TOPIC}, publisher=publisher, timeout=0) as broker,
+    ):
+        stub = made(broker, "")
+        told = stub.subscribe(consumer_epr="jms/Noc", topic="Fault", selector=expression)
+        assert type(told) is stubs.SubscribeResponse
+        for severity in ("PS_MINOR", "PS_MAJOR"):
+            stub.notify(topic="Fault", message=stubs.EventT(alarm=alarm(stubs, severity)))
+        assert [one.event for one in broker.subscribers(told.subscription_id)["Fault"]] == [alarm(stubs)]
+        assert stub.unsubscribe(subscription_id=told.subscription_id) == stubs.UnsubscribeResponse()
+        with pytest.raises(InvalidInputFault):
+            stub.unsubscribe(subscription_id=told.subscription_id)
 
 
 HEADER: Final = "".join(
