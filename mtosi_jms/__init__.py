@@ -16,7 +16,6 @@ A requestor in five lines:
 from __future__ import annotations
 
 import importlib
-from importlib import metadata
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -38,6 +37,8 @@ if TYPE_CHECKING:
     from mtosi_jms.service import CallOptions, RequestContext
     from mtosi_jms.spool import DurableLanding, Inbox, Outbox
     from mtosi_jms.transport import connect
+
+    __version__: str
 
 __all__ = [
     "BindingProfile",
@@ -98,13 +99,19 @@ _HOMES: Final = {
 }
 _MODULES: Final = ("errors", "spark", "stubs")
 
-try:
-    __version__ = metadata.version("mtosi-jms")
-except metadata.PackageNotFoundError:  # a checkout on the path, not installed
-    __version__ = "0+unknown"
+
+def _version() -> str:
+    from importlib import metadata  # 70 ms, which only those pay who ask
+
+    try:
+        return metadata.version("mtosi-jms")
+    except metadata.PackageNotFoundError:  # a checkout on the path, not installed
+        return "0+unknown"
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        return _version()
     if name in _MODULES:
         return importlib.import_module(f"{__name__}.{name}")
     if name in _HOMES:
