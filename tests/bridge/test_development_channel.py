@@ -159,8 +159,10 @@ def test_a_channel_that_dies(service: BrokerProcess, jacorb_jars: list[Path], tm
 @pytest.mark.obligation("ENC8")
 @pytest.mark.parametrize("scheme", ["IOR:", "ior:", "Ior:"])
 @pytest.mark.parametrize("newline", ["", "\n", "\r\n", "\n  "])
-def test_a_reference_as_people_write_it(channel_ior: Path, orb: Any, tmp_path: Path, scheme: str, newline: str) -> None:
-    digits = channel_ior.read_text().strip().partition(":")[2]
+def test_a_reference_as_people_write_it(
+    jacorb: BrokerProcess, orb: Any, tmp_path: Path, scheme: str, newline: str
+) -> None:
+    digits = jacorb.log.with_name("channel.ior").read_text().strip().partition(":")[2]
     text = scheme + newline + newline.join(digits[at : at + 64] for at in range(0, len(digits), 64)) + newline
     file = tmp_path / "wrapped.ior"
     file.write_bytes(text.encode())
