@@ -33,10 +33,14 @@ def test_a_misspelt_command_is_suggested(capsys: pytest.CaptureFixture[str]) -> 
 def test_operations(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["operations", "ACTIVEALARMS", "--json"]) == 0
     found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [(one["operation"], one["mep"], one["batches"]) for one in found] == [
-        ("getActiveAlarms", "request-response", True),
-        ("getActiveAlarmsCount", "request-response", False),
+    assert [(one["operation"], one["batches"], one["stubs"]) for one in found] == [
+        ("getActiveAlarms", True, "mtosi_jms.stubs"),
+        ("getActiveAlarmsCount", False, "mtosi_jms.stubs"),
+        ("getActiveAlarms", True, "mtosi_jms.stubs11"),
+        ("getActiveAlarmsIterator", True, "mtosi_jms.stubs11"),
+        ("getActiveAlarmsCount", False, "mtosi_jms.stubs11"),
     ]
+    assert {one["mep"] for one in found} == {"request-response"}
     assert main(["operations", "notificationconsumer"]) == 0
     assert "notify" in capsys.readouterr().out
     assert main(["operations", "nothing-of-the-kind"]) == 1
