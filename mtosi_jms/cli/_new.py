@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from mtosi_jms.cli import terminal
-from mtosi_jms.cli.arguments import local
+from mtosi_jms.cli.arguments import add_release, local
 from mtosi_jms.errors import ConfigError, MissingExtraError
 
 
@@ -34,6 +34,7 @@ _SHARED: Final = {"pyproject.toml": "pyproject.toml", "mtosi-jms.toml": "mtosi-j
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("kind", choices=tuple(KINDS), help="what to make")
     parser.add_argument("folder", type=local, metavar="DIR", help="folder to write to; the project gets its name")
+    add_release(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -45,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ConfigError(f"{folder} is there and not empty: choose a new folder")
     kind = KINDS[args.kind]
-    texts = _render(kind, name)
+    texts = _render(kind, name, args.release)
     folder.mkdir(parents=True, exist_ok=True)
     for file, text in texts.items():
         (folder / file).write_text(text, encoding="utf-8")
@@ -54,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _render(kind: _Kind, name: str) -> dict[str, str]:
+def _render(kind: _Kind, name: str, release: str) -> dict[str, str]:
     """The files of a project, by name."""
     try:
         import jinja2
@@ -66,6 +67,7 @@ def _render(kind: _Kind, name: str) -> dict[str, str]:
         loader=jinja2.FileSystemLoader(folder),
         undefined=jinja2.StrictUndefined,
         keep_trailing_newline=True,
+        trim_blocks=True,
         autoescape=False,  # noqa: S701
     )
     files = {
@@ -74,5 +76,5 @@ def _render(kind: _Kind, name: str) -> dict[str, str]:
         f"{kind.module}.py": f"{kind.module}.py",
         f"test_{kind.module}.py": f"test_{kind.module}.py",
     }
-    values = {**kind._asdict(), "name": name}
+    values = {**kind._asdict(), "name": name, "older": release == "1.1"}
     return {file: maker.get_template(f"{template}.j2").render(values) for file, template in files.items()}

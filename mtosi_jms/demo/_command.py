@@ -24,20 +24,22 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from mtosi_jms.binding.profile import TopicCategory
 from mtosi_jms.cli import terminal
-from mtosi_jms.cli.arguments import add_json, local, positive
+from mtosi_jms.cli.arguments import add_json, add_release, local, positive
 from mtosi_jms.cli.providers import mask_url
 from mtosi_jms.errors import ConfigError, ReplyTimeoutError
 from mtosi_jms.exchange import Requestor, Supplier
 from mtosi_jms.masking import without_login
 from mtosi_jms.notifications import Publisher, Subscriber
 from mtosi_jms.report import Event, Fact, Report, write_report
-from mtosi_jms.simulator import ManagedElementEms, Network
+from mtosi_jms.simulator import ManagedElementEms, Network, event_in_release1, in_release1
 from mtosi_jms.spool import DurableLanding
 from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
 from mtosi_jms.stubs.nra.alm import Alarm
 from mtosi_jms.stubs.nra.com import PerceivedSeverityType
 from mtosi_jms.stubs.nrb.rscavc import ResourceAttributeValueChange
 from mtosi_jms.stubs.nrb.rscoc import ResourceObjectCreation
+from mtosi_jms.stubs11.ns_tmf854_v1.types import name as name11
+from mtosi_jms.stubs11.ns_tmf854_v1_ws.managed_element_mgr import ManagedElementMgr
 from mtosi_jms.transport import Connection, connect, login
 
 if TYPE_CHECKING:
@@ -86,6 +88,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"JMS provider (memory:); a broker's login comes from {login.USER} and {login.PASSWORD}, or from the file "
         f"that {login.PASSWORD_FILE} names",
     )
+    add_release(parser)
     parser.add_argument("--out", type=local, default=Path("out/demo"), help="folder for all results (out/demo)")
     parser.add_argument("--ack-log", type=local, help="file to log each acknowledged message in, one synced line each")
     add_json(parser, "the summary as one JSON document")
@@ -103,7 +106,10 @@ def run(args: argparse.Namespace) -> int:
         with _timed(seconds, "exchange"):
             exchange = _exchange(connection, network, args, out / "landing")
         with _timed(seconds, "notifications"):
-            notifications = _notifications(connection, network, out / "notifications")
+            changes = _changes(network)
+            if args.release == "1.1":
+                changes = [event_in_release1(event) for event in changes]
+            notifications = _notifications(connection, changes, out / "notifications")
     with _timed(seconds, "ingest"):
         result = run_ingest(IngestOptions(landing=out / "landing", out=out / "inventory", object_type="ME"))
     return _finish(args, exchange, notifications, result, seconds)
@@ -137,15 +143,23 @@ def _connect(url: str) -> Connection:
 def _exchange(connection: Connection, network: Network, args: argparse.Namespace, landing: Path) -> Exchange:
     """Ask for all elements, in batches, and land each reply."""
     received: list[tuple[float, int]] = []
+    ems = ManagedElementEms(network)
+    is_older = args.release == "1.1"
     with (
         DurableLanding(landing, ack_log=args.ack_log) as kept,
-        Supplier(connection, "jms/EmsOS", [ManagedElementEms(network)]),
+        Supplier(connection, "jms/EmsOS", [in_release1(ems) if is_older else ems]),
         Requestor(connection, sender_uri="jms/InventoryOS", landing=kept) as requestor,
         terminal.progress("elements", network.elements) as advance,
     ):
-        retrieval = ManagedElementRetrieval(requestor, "jms/EmsOS")
         started = time.perf_counter()
-        batches = retrieval.get_all_managed_elements.batches(batch_size=args.batch_size)
+        batches: Any
+        if is_older:
+            domain = name11(str(network.domain_name()))
+            manager = ManagedElementMgr(requestor, "jms/EmsOS")
+            batches = manager.get_all_managed_elements.batches(md_name=domain, batch_size=args.batch_size)
+        else:
+            retrieval = ManagedElementRetrieval(requestor, "jms/EmsOS")
+            batches = retrieval.get_all_managed_elements.batches(batch_size=args.batch_size)
         for batch in batches:
             count = len(batch.me_list.me) if batch.me_list else 0
             received.append((round(time.perf_counter() - started, 4), count))
@@ -153,10 +167,9 @@ def _exchange(connection: Connection, network: Network, args: argparse.Namespace
     return Exchange(batches.correlation_id, received)
 
 
-def _notifications(connection: Connection, network: Network, landing: Path) -> int:
-    """Publish a few changes of the network, land what two subscribers get, and count it."""
+def _notifications(connection: Connection, events: list[Any], landing: Path) -> int:
+    """Publish a few changes, land what two subscribers get, and count it."""
     topics = {TopicCategory.INVENTORY: "jms/InventoryTopic", TopicCategory.FAULT: "jms/FaultTopic"}
-    events = _changes(network)
     with (
         DurableLanding(landing) as kept,
         Subscriber(connection, "jms/InventoryTopic", timeout=10, landing=kept) as inventory,

@@ -6,7 +6,7 @@ from mtosi_jms.simulator._events import alarm_key, standing_alarms
 from mtosi_jms.simulator._inventory import InventoryEms, RecordedInventoryEms
 from mtosi_jms.simulator._network import Network
 from mtosi_jms.simulator._recording import Recording
-from mtosi_jms.simulator._release1 import in_release1
+from mtosi_jms.simulator._release1 import event_in_release1, in_release1
 from mtosi_jms.simulator._services import AlarmEms, EquipmentEms, ManagedElementEms
 from mtosi_jms.simulator._technologies import TECHNOLOGIES, Technology
 
@@ -21,6 +21,7 @@ __all__ = [
     "Recording",
     "Technology",
     "alarm_key",
+    "event_in_release1",
     "in_release1",
     "standing_alarms",
 ]

@@ -9,14 +9,18 @@ import datetime as dt
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, TypeVar, cast
 
+from lxml import etree
+
 from mtosi_jms import xmlbind
 from mtosi_jms.binding.release1 import EVENT_INFO
 from mtosi_jms.binding.release1 import FIELDS as EVENT_FIELDS
 from mtosi_jms.binding.release1 import WORDS as EVENT_WORDS
 from mtosi_jms.inventory import RENAMED
+from mtosi_jms.notifications import event_name
 from mtosi_jms.service import RequestContext, SupplierBase
 from mtosi_jms.simulator._inventory import InventoryEms, RecordedInventoryEms
 from mtosi_jms.simulator._services import AlarmEms, EquipmentEms, ManagedElementEms
+from mtosi_jms.stubs.fmw.cei import CommonEventInformationType
 from mtosi_jms.stubs.fmw.nam import NamingAttributeListType, NamingAttributeType
 from mtosi_jms.stubs.mri import eir, mer, rir
 from mtosi_jms.stubs.nra.com import (
@@ -31,7 +35,7 @@ from mtosi_jms.stubs11.ns_tmf854_v1_ws.alarm_retrieval import AlarmRetrieval
 from mtosi_jms.stubs11.ns_tmf854_v1_ws.equipment_inventory_mgr import EquipmentInventoryMgr
 from mtosi_jms.stubs11.ns_tmf854_v1_ws.inventory_retrieval import InventoryRetrieval
 from mtosi_jms.stubs11.ns_tmf854_v1_ws.managed_element_mgr import ManagedElementMgr
-from mtosi_jms.xmlbind import NIL, DistinguishedNameMixin, XmlEnum, XmlObject
+from mtosi_jms.xmlbind import NIL, DistinguishedNameMixin, RawXml, XmlEnum, XmlObject
 from mtosi_jms.xmlbind.columns import OBJECT, STRING, Slot, plan_of
 
 T = TypeVar("T", bound=XmlObject)
@@ -279,3 +283,46 @@ def in_release1(ems: ManagedElementEms | InventoryEms | RecordedInventoryEms | E
         ems: a service of this module, of the very class.
     """
     return _SERVICES[type(ems)](ems)
+
+
+_EVENTS: Final[Mapping[str, type[XmlObject]]] = {
+    "AlarmInformation": types.AlarmT,
+    "AttributeValueChange": types.AttributeValueChangeT,
+    "EventLossCleared": types.EventLossClearedT,
+    "EventLossOccurred": types.EventLossOccuredT,
+    "Heartbeat": types.HeartbeatT,
+    "ObjectCreation": types.ObjectCreationT,
+    "ObjectDeletion": types.ObjectDeletionT,
+    "StateChange": types.StateChangeT,
+}
+_OBJECTS: Final[Mapping[str, type[XmlObject]]] = {
+    "ME": types.ManagedElementT,
+    "EQ": types.EquipmentT,
+    "EH": types.EquipmentHolderT,
+    "PTP": types.PhysicalTerminationPointT,
+    "TL": types.TopologicalLinkT,
+}
+
+
+def event_in_release1(event: CommonEventInformationType) -> XmlObject:
+    """Return an event of a network as one of MTOSI 1.1, whose attributes stand alone, not in an object.
+
+    Args:
+        event: of `Network.events`.
+    """
+    made = _release1(event, _EVENTS[event_name(event)])
+    if isinstance(made, types.AttributeValueChangeT | types.StateChangeT):
+        changed: Any = event
+        kind = _OBJECTS[changed.object_type]
+        made.attribute_list.any_ = [raw for one in changed.attribute_list.any_ for raw in _attributes(one, kind)]
+    return made
+
+
+def _attributes(changed: Any, cls: type[XmlObject]) -> Iterator[RawXml]:
+    made = _release1(changed, cls)
+    for slot in plan_of(cls.__xml__).slots.values():
+        text = _text(getattr(made, slot.name))
+        if text is not None:
+            element = etree.Element(slot.field.tag)
+            element.text = str(text).lower() if isinstance(text, bool) else str(text)
+            yield RawXml.from_element(element)

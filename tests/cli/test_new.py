@@ -8,6 +8,7 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -42,11 +43,14 @@ def run(folder: Path, *words: str) -> str:
     return done.stdout
 
 
+@pytest.mark.parametrize("release", ["2.0", "1.1"])
 @pytest.mark.parametrize("kind", [*SHORT, pytest.param("spark-job", marks=pytest.mark.endurance)])
-def test_a_project_runs_and_its_tests_pass(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_project_runs_and_its_tests_pass(
+    kind: str, release: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("MTOSI_JMS_URL", raising=False)
     folder = tmp_path / "My project"
-    assert main(["new", kind, str(folder)]) == 0
+    assert main(["new", kind, str(folder), "--release", release]) == 0
     assert 'name = "my-project"' in (folder / "pyproject.toml").read_text(encoding="utf-8")
     if kind != "supplier":  # it answers until a signal comes
         assert run(folder, f"{KINDS[kind].module}.py")
@@ -95,9 +99,10 @@ def test_an_error_is_one_line(kind: str, tmp_path: Path) -> None:
 
 
 def test_projects_are_valid_python_in_good_form(tmp_path: Path) -> None:
-    for kind in KINDS:
-        assert main(["new", kind, str(tmp_path / kind)]) == 0
-        run(tmp_path / kind, "-m", "ruff", "check", "--isolated", "--line-length=120", "--select=E,F,I,UP,B", ".")
+    for kind, release in product(KINDS, ("2.0", "1.1")):
+        folder = tmp_path / f"{kind}-{release}"
+        assert main(["new", kind, str(folder), "--release", release]) == 0
+        run(folder, "-m", "ruff", "check", "--isolated", "--line-length=120", "--select=E,F,I,UP,B", ".")
     run(tmp_path, "-m", "ruff", "format", "--isolated", "--line-length=120", "--check", ".")
 
 

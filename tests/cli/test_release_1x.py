@@ -11,6 +11,9 @@ import pytest
 from lxml import etree
 
 from mtosi_jms.cli import main
+from mtosi_jms.simulator import Network, event_in_release1
+from mtosi_jms.stubs11.ns_tmf854_v1 import types
+from mtosi_jms.xmlbind import to_element
 
 Capture = pytest.CaptureFixture[str]
 Call = Callable[..., tuple[int, str, str]]
@@ -96,3 +99,16 @@ def test_what_a_release_does_not_have(words: str, text: str, url: str, capsys: C
     where = "--to" if words.startswith("request") else "--destination"
     assert main([*words.split(), "--url", url, where, "queue:EMS"]) == 2
     assert text in capsys.readouterr().err
+
+
+def test_events_of_the_network_are_valid(root: Path) -> None:
+    schema = etree.XMLSchema(file=str(root / "mtosi-1.1" / "xsd" / "messages.xsd"))
+    kinds = {field.table().cls: field.name for field in types.EventT.__xml__.fields if field.kind == "element"}
+    kind: Any = types.EventT
+    found = set()
+    for event in Network(elements=20).events(300):
+        made = event_in_release1(event)
+        message = kind(**{kinds[type(made)]: made})
+        assert schema.validate(to_element(types.Notify(topic="Inventory", message=message))), schema.error_log
+        found.add(type(made))
+    assert {types.AlarmT, types.AttributeValueChangeT, types.ObjectCreationT, types.StateChangeT} <= found
