@@ -1,4 +1,7 @@
-"""The ingest job and its command: tables, ledger, rejects, report, exit codes."""
+"""The ingest job and its command: tables, ledger, rejects, report, exit codes.
+
+Most of it by the engine of this process: `test_engines.py` holds that Spark's engine makes the same.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +23,7 @@ from mtosi_jms.cli import main
 from mtosi_jms.errors import ConfigError, ExchangeError, MtosiError, SpoolError
 from mtosi_jms.spark import local_session
 from mtosi_jms.spark.jobs import IngestOptions, IngestResult, run_ingest
+from mtosi_jms.tables import write
 
 pytestmark = [
     pytest.mark.spark,
@@ -32,9 +36,9 @@ OFFICIAL = SHARED / "samples/official-2.0/ManageResourceInventory"
 
 
 @pytest.fixture
-def run(spark: Any, landing: Path, tmp_path: Path) -> Callable[..., IngestResult]:
+def run(landing: Path, tmp_path: Path) -> Callable[..., IngestResult]:
     def call(folder: Path = landing, **options: Any) -> IngestResult:
-        return run_ingest(IngestOptions(landing=folder, out=tmp_path / "out", **options), spark=spark)
+        return write(folder, tmp_path / "out", **options)
 
     return call
 
@@ -200,22 +204,29 @@ def test_folders_of_others_are_left_alone(run: Any, put: Put, tmp_path: Path, en
         run()
 
 
-def test_wrong_use_is_told_before_spark_starts(run: Any, landing: Path) -> None:
-    with pytest.raises(SpoolError, match="no such file or folder"):
-        run(landing / "nothing")
-    with pytest.raises(ConfigError, match="no such class"):
-        run(object_type="Nonsense")
-    with pytest.raises(ConfigError, match="tables of objects"):
-        run(object_type="MESSAGE")
-    with pytest.raises(ConfigError, match="cannot be imported"):
-        run(stubs="no_such_package")
+@pytest.mark.parametrize(
+    ("given", "error", "said"),
+    [
+        ({"landing": "nothing"}, SpoolError, "no such file or folder"),
+        ({"object_type": "Nonsense"}, ConfigError, "no such class"),
+        ({"object_type": "MESSAGE"}, ConfigError, "tables of objects"),
+        ({"stubs": "no_such_package"}, ConfigError, "cannot be imported"),
+    ],
+)
+def test_wrong_use_is_told_before_spark_starts(
+    landing: Path, tmp_path: Path, given: dict[str, Any], error: type[MtosiError], said: str
+) -> None:
+    with pytest.raises(error, match=said):
+        run_ingest(IngestOptions(**{"landing": landing, "out": tmp_path / "out", **given}))
 
 
-def test_error_inside_spark_is_one_line(run: Any, put: Put, envelopes: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_error_inside_spark_is_one_line(
+    spark: Any, put: Put, landing: Path, envelopes: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     put("1.xml", envelopes.batch("c", 1, True, envelopes.me("a")))
     monkeypatch.setattr("mtosi_jms.tables.landing.Plan.save", lambda self, path: Path(path).write_text("{}"))
     with pytest.raises(MtosiError, match=r"^Spark: planFile .*plan\.json") as caught:
-        run()
+        run_ingest(IngestOptions(landing=landing, out=tmp_path / "out"), spark=spark)
     assert "\n" not in str(caught.value)
 
 
@@ -245,17 +256,9 @@ def test_official_samples_that_are_damaged_are_listed(run: Any) -> None:
     assert {reject.line for reject in damaged} == {32}
 
 
-def use(monkeypatch: pytest.MonkeyPatch, spark: Any) -> None:
-    """Let the command use the session of the tests in place of a new one."""
-    from contextlib import nullcontext
-
-    monkeypatch.setattr("mtosi_jms.spark._session.local_session", lambda *args, **options: nullcontext(spark))
-
-
 def test_command_prints_json_and_nothing_else(
-    spark: Any, put: Put, landing: Path, envelopes: Any, monkeypatch: pytest.MonkeyPatch, capsys: Any
+    put: Put, landing: Path, envelopes: Any, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
-    use(monkeypatch, spark)
     put("1.xml", envelopes.batch("c", 1, False, envelopes.me("a")))
     put("2.xml", "<x/>")
     monkeypatch.chdir(landing.parent)
@@ -270,9 +273,8 @@ def test_command_prints_json_and_nothing_else(
 
 
 def test_command_prints_tables(
-    spark: Any, put: Put, landing: Path, envelopes: Any, monkeypatch: pytest.MonkeyPatch, capsys: Any
+    put: Put, landing: Path, envelopes: Any, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
-    use(monkeypatch, spark)
     maker = "<me:manufacturer>Acme</me:manufacturer>"
     put("1.xml", envelopes.batch("c", 2, False, envelopes.me("a", maker) + envelopes.me("b")))
     put("2.xml", "<x/>")
@@ -309,9 +311,8 @@ def test_the_page_has_what_the_command_prints(run: Any, put: Put, envelopes: Any
 
 
 def test_command_exit_codes(
-    spark: Any, put: Put, landing: Path, envelopes: Any, monkeypatch: pytest.MonkeyPatch, capsys: Any
+    put: Put, landing: Path, envelopes: Any, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
-    use(monkeypatch, spark)
     put("1.xml", envelopes.batch("c", 2, True, envelopes.me("a")))
     put("2.xml", "<x/>")
     put("3.xml", "<y/>")

@@ -15,6 +15,7 @@ pytest.importorskip("pyspark")
 from mtosi_jms.cli import main
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.spark.jobs import DiffOptions, IngestOptions, TopologyOptions, run_diff, run_ingest, run_topology
+from mtosi_jms.tables import write
 
 pytestmark = [
     pytest.mark.spark,
@@ -28,52 +29,55 @@ def lines(folder: Path, kind: str) -> list[str]:
     return [line for file in sorted(folder.glob(f"*.{kind}")) for line in file.read_text().splitlines()]
 
 
-def test_jobs_write_some_rows_in_other_formats(
-    spark: Any, put: Any, landing: Path, envelopes: Any, tmp_path: Path
-) -> None:
+def test_an_ingest_and_a_diff_of_some_rows(spark: Any, put: Any, landing: Path, envelopes: Any, tmp_path: Path) -> None:
     makers = {"a": "Acme", "b": "Acme", "c": "Kilo"}
     elements = [envelopes.me(name, f"<me:manufacturer>{maker}</me:manufacturer>") for name, maker in makers.items()]
     put("1.xml", envelopes.batch("c", 1, True, "".join(elements)))
-    put(f"{EVIL.replace('/', '')}.xml", "<x/>")
+    evil = put(f"{EVIL.replace('/', '')}.xml", "<x/>")
     told: list[tuple[str, int, int]] = []
-    options = IngestOptions(landing=landing, out=tmp_path / "all", where="manufacturer = 'Acme'")
+    options = IngestOptions(landing=landing, out=tmp_path / "old", where="manufacturer = 'Acme'")
     result = run_ingest(options, spark=spark, progress=lambda *step: told.append(step))
     assert (result.rows, result.summary()["where"]) == ({"ME": 2}, "manufacturer = 'Acme'")
     begun = [stage for stage, _, tasks in told if not tasks]
     assert begun == ["plan", "read and write", "count"]
-    page = (tmp_path / "all/_report/report.html").read_text(encoding="utf-8")
+    page = (tmp_path / "old/_report/report.html").read_text(encoding="utf-8")
     assert "Only rows where manufacturer = &#39;Acme&#39; are in the tables." in page
     assert "<script" not in page
     assert "&lt;script&gt;alert(1)" in page
 
-    put("1.xml", envelopes.batch("c", 1, True, elements[2] + envelopes.me("d")))
-    run_ingest(IngestOptions(landing=landing, out=tmp_path / "new"), spark=spark)
-    run_diff(DiffOptions(old=tmp_path / "all", new=tmp_path / "new", out=tmp_path / "diff", format="csv"), spark=spark)
-    head, *rows = csv.reader(lines(tmp_path / "diff/changes/objectType=ME", "csv"))
-    assert head[:3] == ["object_type", "name_text", "change"]
-    assert sorted(row[2] for row in rows if row[:3] != head[:3]) == ["created", "created", "deleted", "deleted"]
-    assert "Changes by kind" in (tmp_path / "diff/_report/diff.html").read_text(encoding="utf-8")
-
-    network = TopologyOptions(snapshot=tmp_path / "new", out=tmp_path / "net", format="json", where="type = 'ME'")
-    assert run_topology(network, spark=spark).edges == {}, "the domain is not among the nodes"
-    names = sorted(json.loads(line)["id"] for line in lines(tmp_path / "net/nodes", "json"))
-    assert names == ["MD=M/ME=c", "MD=M/ME=d"]
-    page = (tmp_path / "net/_report/topology.html").read_text(encoding="utf-8")
-    assert re.findall(r'<text class="label"[^>]*>(\w)</text>', page) == ["c", "d"]
+    moved = elements[0].replace("<me:manufacturer>", "<me:location>x</me:location><me:manufacturer>")
+    evil.unlink()
+    put("1.xml", envelopes.batch("d", 1, True, moved + elements[2] + envelopes.me("d")))
+    write(landing, tmp_path / "new")
+    old, new, out = (tmp_path / name for name in ("old", "new", "out"))
+    compared = DiffOptions(old=old, new=new, out=out, format="json", where="change <> 'deleted'")
+    differences = run_diff(compared, spark=spark)
+    counts = [differences.count(kind) for kind in ("created", "deleted", "changed")]
+    assert (counts, differences.attributes) == ([2, 0, 1], {"ME": {"location": 1}})
+    assert (differences.old_complete, differences.new_complete) == (False, True)
+    rows = [json.loads(line) for line in lines(out / "changes/objectType=ME", "json")]
+    assert {row["name_text"][-1]: row["change"] for row in rows} == {"a": "changed", "c": "created", "d": "created"}
+    summary = json.loads((out / "_report/diff.json").read_text())
+    assert summary == json.loads(json.dumps(differences.summary()))
+    assert sorted(path.name for path in out.iterdir()) == ["_report", "changes"]
+    assert "Changes by kind" in (out / "_report/diff.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.obligation("TAB11")
 def test_no_text_of_a_csv_table_is_a_formula(
-    spark: Any, put: Any, landing: Path, envelopes: Any, tmp_path: Path
+    put: Any, landing: Path, envelopes: Any, tmp_path: Path, in_session: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
     texts = ['=HYPERLINK("http://e.example","x")', "+1", "-1", "@a", " =1", "a=1", "\u00e9"]
     put("1.xml", envelopes.batch("c", 1, True, "".join(map(envelopes.me, texts))))
-    run_ingest(IngestOptions(landing=landing, out=tmp_path / "all"), spark=spark)
-    options = TopologyOptions(snapshot=tmp_path / "all", out=tmp_path / "net", format="csv")
-    run_topology(options, spark=spark)
+    write(landing, tmp_path / "in")
+    command = ["topology", str(tmp_path / "in"), "--out", str(tmp_path / "net")]
+    assert main([*command, "--format", "csv", "--where", "type = 'ME'"]) == 0
+    assert "7 nodes, 0 edges" in capsys.readouterr().out, "the domain is not among the nodes"
     rows = csv.DictReader(lines(tmp_path / "net/nodes", "csv"))
     shown = {row["label"] for row in rows if row["type"] == "ME"}
     assert shown == {"a=1", "\u00e9", *(f"'{text}" for text in texts[:5])}
+    page = (tmp_path / "net/_report/topology.html").read_text(encoding="utf-8")
+    assert {"+1", "-1", "\u00e9"} <= set(re.findall(r'<text class="label"[^>]*>([^<]*)</text>', page))
 
 
 @pytest.mark.parametrize("condition", ["colour = 'red'", "manufacturer = = 1", "manufacturer"])

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 pytest.importorskip("pyspark")
@@ -14,13 +15,12 @@ pytest.importorskip("pyspark")
 from mtosi_jms.cli import main
 from mtosi_jms.errors import ConfigError, SpoolError
 from mtosi_jms.spark.jobs import (
-    IngestOptions,
     TopologyOptions,
-    run_ingest,
     run_topology,
     snapshot_topology,
     topology_tables,
 )
+from mtosi_jms.tables import write
 from mtosi_jms.tables.columns import row_schema
 
 pytestmark = [
@@ -34,8 +34,6 @@ Edge = tuple[str, str, str]
 
 def table(spark: Any, object_type: str, *rows: Row) -> Any:
     """Rows with the columns that one of them fills: planning all of them takes longer than the test."""
-    import pyarrow as pa
-
     filled = {"name_text"}.union(*rows)
     schema = pa.schema([field for field in row_schema((object_type,)) if field.name in filled])
     return spark.createDataFrame(pa.Table.from_pylist(list(rows), schema=schema))
@@ -50,24 +48,37 @@ def names(*texts: str) -> Row:
     return {"name": [name(text) for text in texts]}
 
 
-def edges(found: Any) -> set[Edge]:
-    rows = found.edges.collect()
-    assert len(rows) == len({(row.src, row.dst, row.relationship, row.via) for row in rows})
-    return {(row.src, row.relationship, row.dst) for row in rows}
+def edges(rows: list[Row]) -> set[Edge]:
+    assert len(rows) == len({(row["src"], row["dst"], row["relationship"], row["via"]) for row in rows})
+    return {(row["src"], row["relationship"], row["dst"]) for row in rows}
 
 
-def test_links_go_from_each_a_end_to_each_z_end(spark: Any) -> None:
-    tl = {
-        "name_text": "MD=M/TL=1",
-        "direction": "CD_BI",
-        "a_end_tp_ref_list": names("MD=M/ME=a/PTP=1", "MD=M/ME=a/PTP=2"),
-        "z_end_tp_ref_list": names("MD=M/ME=b/PTP=1"),
-        "asap_ref": name("ASAP=x"),
+HOLDER = "ME=50%25%2Fa%3Db/EH=%2Frack%3D1"
+
+
+def test_links_and_references_are_edges_and_their_ends_nodes(spark: Any) -> None:
+    """A link goes from each A end to each Z end; one that is open on one side keeps its other end."""
+    links = [
+        {
+            "name_text": "MD=M/TL=1",
+            "direction": "CD_BI",
+            "a_end_tp_ref_list": names("MD=M/ME=a/PTP=1", "MD=M/ME=a/PTP=2"),
+            "z_end_tp_ref_list": names("MD=M/ME=b/PTP=1"),
+            "asap_ref": name("ASAP=x"),
+        },
+        {"name_text": "TL=1", "a_end_tp_ref_list": names("PTP=1")},
+        {"name_text": "TL=2", "z_end_tp_ref_list": names("PTP=2"), "a_end_tp_ref_list": {"name": [None]}},
+        {"name_text": "TL=3"},
+    ]
+    inside = {"rdn": [{"type": "ME", "value": "50%/a=b"}, {"type": "EQ", "value": "1"}]}
+    tables = {
+        "TL": links,
+        "PTP": [{"name_text": f"MD=M/ME={ends}"} for ends in ("a/PTP=1", "b/PTP=1")],
+        "EH": [{"name_text": HOLDER, "expected_or_installed_equipment_ref": inside}],
     }
-    ports = [{"name_text": f"MD=M/ME={ends}"} for ends in ("a/PTP=1", "b/PTP=1")]
-    found = topology_tables({"TL": table(spark, "TL", tl), "PTP": table(spark, "PTP", *ports)})
-    links = found.edges.where("kind = 'link'").orderBy("src").collect()
-    assert [row.asDict() for row in links] == [
+    network = topology_tables({kind: table(spark, kind, *rows) for kind, rows in tables.items()})
+    found = [row.asDict() for row in network.edges.collect()]
+    assert sorted((row for row in found if row["relationship"] == "link"), key=lambda row: row["src"]) == [
         {
             "src": f"MD=M/ME=a/PTP={port}",
             "dst": "MD=M/ME=b/PTP=1",
@@ -87,8 +98,13 @@ def test_links_go_from_each_a_end_to_each_z_end(spark: Any) -> None:
         ("MD=M", "contains", "MD=M/TL=1"),
         ("MD=M/ME=a", "contains", "MD=M/ME=a/PTP=1"),
         ("MD=M/ME=b", "contains", "MD=M/ME=b/PTP=1"),
+        ("PTP=1", "open_link", "TL=1"),
+        ("TL=2", "open_link", "PTP=2"),
+        ("ME=50%25%2Fa%3Db", "contains", HOLDER),
+        (HOLDER, "expected_or_installed_equipment", "ME=50%25%2Fa%3Db/EQ=1"),
     }
-    nodes = {row.id: (row.type, row.label, row.known, row.copies) for row in found.nodes.collect()}
+    assert {row["kind"] for row in found if row["relationship"] == "open_link"} == {"link"}
+    nodes = {row.id: (row.type, row.label, row.known, row.copies) for row in network.nodes.collect()}
     assert nodes == {
         "MD=M/TL=1": ("TL", "1", True, 1),
         "MD=M/ME=a/PTP=1": ("PTP", "1", True, 1),
@@ -98,38 +114,23 @@ def test_links_go_from_each_a_end_to_each_z_end(spark: Any) -> None:
         "MD=M/ME=b": ("ME", "b", False, 0),
         "MD=M": ("MD", "M", False, 0),
         "ASAP=x": ("ASAP", "x", False, 0),
+        **{f"TL={number}": ("TL", f"{number}", True, 1) for number in (1, 2, 3)},
+        **{f"PTP={number}": ("PTP", f"{number}", False, 0) for number in (1, 2)},
+        HOLDER: ("EH", "/rack=1", True, 1),
+        "ME=50%25%2Fa%3Db": ("ME", "50%/a=b", False, 0),
+        "ME=50%25%2Fa%3Db/EQ=1": ("EQ", "1", False, 0),
     }
-
-
-def test_a_link_that_is_open_on_one_side_keeps_its_other_end(spark: Any) -> None:
-    open_z = {"name_text": "TL=1", "a_end_tp_ref_list": names("PTP=1")}
-    open_a = {"name_text": "TL=2", "z_end_tp_ref_list": names("PTP=2"), "a_end_tp_ref_list": {"name": [None]}}
-    no_end = {"name_text": "TL=3"}
-    found = topology_tables({"TL": table(spark, "TL", open_z, open_a, no_end)})
-    assert edges(found) == {("PTP=1", "open_link", "TL=1"), ("TL=2", "open_link", "PTP=2")}
-
-
-def test_names_are_written_as_name_text_is(spark: Any) -> None:
-    inside = {"rdn": [{"type": "ME", "value": "50%/a=b"}, {"type": "EQ", "value": "1"}]}
-    holder = {"name_text": "ME=50%25%2Fa%3Db/EH=%2Frack=1".replace("rack=", "rack%3D")}
-    holder["expected_or_installed_equipment_ref"] = inside
-    found = topology_tables({"EH": table(spark, "EH", holder)})
-    assert edges(found) == {
-        ("ME=50%25%2Fa%3Db", "contains", holder["name_text"]),
-        (holder["name_text"], "expected_or_installed_equipment", "ME=50%25%2Fa%3Db/EQ=1"),
-    }
-    labels = {row.id: row.label for row in found.nodes.collect()}
-    assert labels[holder["name_text"]] == "/rack=1"
-    assert labels["ME=50%25%2Fa%3Db"] == "50%/a=b"
 
 
 def test_names_that_occur_twice_and_objects_without_one(spark: Any, tmp_path: Path) -> None:
-    rows = table(spark, "ME", {"name_text": "ME=a"}, {"name_text": "ME=a"}, {"location": "x"})
-    found = topology_tables({"ME": rows})
-    assert [(row.id, row.copies) for row in found.nodes.collect()] == [("ME=a", 2)]
-    rows.write.parquet(str(tmp_path / "in/objectType=ME"))
+    schema = pa.schema([field for field in row_schema(("ME",)) if field.name in ("name_text", "location")])
+    (tmp_path / "in/objectType=ME").mkdir(parents=True)
+    rows = [{"name_text": "ME=a"}, {"name_text": "ME=a"}, {"location": "x"}]
+    pq.write_table(pa.Table.from_pylist(rows, schema=schema), tmp_path / "in/objectType=ME/part.parquet")
     result = run_topology(TopologyOptions(snapshot=tmp_path / "in", out=tmp_path / "out"), spark=spark)
     assert (result.duplicates, result.unnamed, result.edges) == (1, 1, {})
+    nodes = pq.read_table(tmp_path / "out/nodes").to_pylist()
+    assert [(row["id"], row["copies"]) for row in nodes] == [("ME=a", 2)]
 
 
 def inventory(envelopes: Any) -> str:
@@ -147,12 +148,25 @@ RACK = "MD=D/ME=N/EH=%2Frack%3D1"
 SHELF = "MD=D/ME=N/EH=%2Frack%3D1%2Fshelf%3D1"
 
 
-def test_the_nested_layout_tells_what_contains_what(
-    spark: Any, put: Any, landing: Path, envelopes: Any, tmp_path: Path
+def test_the_command_tells_what_contains_what_in_the_nested_layout(
+    put: Any,
+    landing: Path,
+    envelopes: Any,
+    in_session: None,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
+    monkeypatch.chdir(landing.parent)
     put("i.xml", inventory(envelopes))
-    run_ingest(IngestOptions(landing=landing, out=tmp_path / "in", object_type="ALL"), spark=spark)
-    found = snapshot_topology(spark, tmp_path / "in")
+    write("landing", "in", object_type="ALL")
+    assert main(["topology", "in", "--out", "out", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["nodes"] == {"EH": 2, "EQ": 1, "MD": 1, "ME": 1}
+    assert document["unknown"] == {"PTP": 1}
+    assert document["edges"] == {"contains": 4, "supported_ptp": 1}
+    assert document["dangling"] == {"supported_ptp": 1}
+    assert sorted(path.name for path in Path("out").iterdir()) == ["_report", "edges", "nodes"]
+    found = pq.read_table("out/edges").to_pylist()
     assert edges(found) == {
         ("MD=D", "contains", "MD=D/ME=N"),
         ("MD=D/ME=N", "contains", RACK),
@@ -160,30 +174,8 @@ def test_the_nested_layout_tells_what_contains_what(
         (SHELF, "contains", f"{SHELF}/EQ=1"),
         (f"{SHELF}/EQ=1", "supported_ptp", "MD=D/ME=N/PTP=9"),
     }
-    unknown = found.edges.where("not dst_known").collect()
-    assert [(row.dst, row.kind, row.src_known) for row in unknown] == [("MD=D/ME=N/PTP=9", "reference", True)]
-
-
-def test_the_command(
-    spark: Any,
-    put: Any,
-    landing: Path,
-    envelopes: Any,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.setattr("mtosi_jms.spark._session.local_session", lambda *args, **options: nullcontext(spark))
-    monkeypatch.chdir(landing.parent)
-    put("1.xml", envelopes.batch("c", 1, True, envelopes.me("a") + envelopes.me("b")))
-    run_ingest(IngestOptions(landing=landing, out="in"), spark=spark)
-    assert main(["topology", "in", "--out", "out", "--json"]) == 0
-    document = json.loads(capsys.readouterr().out)
-    assert document["nodes"] == {"ME": 2}
-    assert document["unknown"] == {"MD": 1}
-    assert document["edges"] == document["dangling"] == {"contains": 2}
-    assert sorted(path.name for path in Path("out").iterdir()) == ["_report", "edges", "nodes"]
-    assert main(["topology", "in", "--out", "out"]) == 0
-    assert "2 nodes, 2 edges" in capsys.readouterr().out
+    unknown = [(row["dst"], row["kind"], row["src_known"]) for row in found if not row["dst_known"]]
+    assert unknown == [("MD=D/ME=N/PTP=9", "reference", True)]
     assert main(["topology", "no", "--out", "out"]) == 1
     assert main(["topology"]) == 2
 
