@@ -21,6 +21,7 @@ from mtosi_jms.stubs.mri import mer
 from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
 from mtosi_jms.stubs.nrf.me import ManagedElementType
 from mtosi_jms.testing import Step
+from mtosi_jms.xmlbind import modules_of, register_package
 
 PATIENCE = 60.0
 """Seconds after which what should have happened is taken to have failed; no test waits for it to pass."""
@@ -164,7 +165,7 @@ def fault_of() -> Callable[[Callable[[], Any]], MtosiFault]:
 
 
 @pytest.fixture(scope="session")
-def stubs(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+def stubs_of_the_session(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """The types of a package made of MTOSI 1.1, `old11`; `Mgr` is a service of it."""
     release, out = shared / "mtosi" / "1.1", tmp_path_factory.mktemp("mtosi11")
     if not release.is_dir():
@@ -176,6 +177,15 @@ def stubs(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[An
     try:
         types: Any = importlib.import_module("old11.ns_tmf854_v1.types")
         types.Mgr = importlib.import_module("old11.ns_tmf854_v1_ws.managed_element_mgr").ManagedElementMgr
+        types.modules = modules_of("old11")
+        importlib.import_module("mtosi_jms.xmlbind._registry")._packages.pop("old11")
         yield types
     finally:
         sys.path.remove(str(out))
+
+
+@pytest.fixture(scope="module")
+def stubs(stubs_of_the_session: Any) -> Any:
+    """The same, registered for the tests of a module alone."""
+    register_package("old11", stubs_of_the_session.modules)
+    return stubs_of_the_session
