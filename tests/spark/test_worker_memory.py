@@ -129,13 +129,13 @@ def test_one_large_file(root: Path, envelopes: Any, tmp_path: Path, *, nested: b
     """Streamed: what is in the tree does not grow with the file."""
     land_large(envelopes, tmp_path / "less.xml", 9 * MEGABYTE, nested=nested)
     less = read(root, tmp_path / "less.xml")["peak_mb"]
-    count, last = land_large(envelopes, tmp_path / "1.xml", 15 * MEGABYTE, nested=nested)
+    count, last = land_large(envelopes, tmp_path / "1.xml", 20 * MEGABYTE, nested=nested)
     found = read(root, tmp_path / "1.xml")
     assert (found["rows"], found["rejects"]) == (count, 0)
     assert found["first"] == ["MD=M/ME=00000000", 1]
     assert found["last"] == [last, count]
     assert found["peak_mb"] < MOST_MB
-    assert found["peak_mb"] - less < 15
+    assert found["peak_mb"] - less < 30, "eleven megabytes of a tree take more"
 
 
 @pytest.mark.endurance
