@@ -80,11 +80,11 @@ def test_a_zero_of_an_earlier_ingest(spark: Any, tmp_path: Path) -> None:
     landing.mkdir()
     growing = IngestOptions(landing=landing, out=tmp_path / "out", write="append", on_incomplete="wait")
     complete = []
-    for name, numbers in (("first", (0, 1)), ("second", (1, 2)), ("third", (0, 1, 2))):
+    for name, numbers in (("first", (0, 1)), ("second", (1, 2))):
         for number in numbers:
             words = {"batchSequenceNumber": f"{number}", "batchSequenceEndOfReply": f"{number == numbers[-1]}".lower()}
             said = Said(f"NE-{number}", Words(texts=tuple(words.items())))
             (landing / f"{name}-{number}.xml").write_bytes(message(said, name, "jms/Ems").body)
         (found,) = run_ingest(growing, spark=spark).sequences
         complete.append((found.correlation_id, found.complete, found.missing))
-    assert complete == [("first", True, ()), ("second", False, (0,)), ("third", True, ())]
+    assert complete == [("first", True, ()), ("second", False, (0,))]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +28,8 @@ SPACES = " ".join(f'xmlns:{name}="{MTOP}{part}/xsd/{name}/v1"' for name, part in
 
 
 def alarm(element: str, me: str | None, cause: str, severity: str, time: str) -> str:
-    """An alarm as text; the time of day of 2024-01-01."""
+    """An alarm as text; the time of day of 2024-01-01, with its zone or in UTC."""
+    zone = "" if "+" in time else "Z"
     name = ""
     if me is not None:
         steps = "".join(
@@ -38,7 +38,7 @@ def alarm(element: str, me: str | None, cause: str, severity: str, time: str) ->
         )
         name = f"<ei:objectName>{steps}</ei:objectName>"
     return (
-        f"<{element}><cei:notificationId>{time}</cei:notificationId><cei:sourceTime>2024-01-01T{time}Z</cei:sourceTime>"
+        f"<{element}><cei:notificationId>{time}</cei:notificationId><cei:sourceTime>2024-01-01T{time}{zone}</cei:sourceTime>"
         f"<ei:objectType>ME</ei:objectType>{name}<alm:probableCause extension='own'>"
         f"<prc:probableCause>{cause}</prc:probableCause></alm:probableCause>"
         f"<alm:perceivedSeverity>{severity}</alm:perceivedSeverity></{element}>"
@@ -63,7 +63,7 @@ def answer(envelopes: Any, *alarms: str) -> str:
 @pytest.fixture
 def landed(put: Any, envelopes: Any, landing: Path) -> Path:
     """One alarm of `a` that ends, one of `a` with another cause, one of `b` that was asked for and told again."""
-    put("1.xml", notification(envelopes, alarm("alm:alarm", "a", "LOS", "MAJOR", "10:00:00")))
+    put("1.xml", notification(envelopes, alarm("alm:alarm", "a", "LOS", "MAJOR", "12:00:00+02:00")))
     put("2.xml", notification(envelopes, alarm("alm:alarm", "a", "LOS", "CLEARED", "12:00:00")))
     put("3.xml", notification(envelopes, alarm("alm:alarm", "a", "VENDOR_EXT", "MINOR", "11:00:00")))
     put("4.xml", answer(envelopes, alarm("alm:alarm", "b", "LOS", "CRITICAL", "09:00:00")))
@@ -72,30 +72,34 @@ def landed(put: Any, envelopes: Any, landing: Path) -> Path:
     return landing
 
 
-def facts(row: Any) -> tuple[str, str, str, bool]:
-    return row.object_name_text, row.cause, row.perceived_severity, row.active
+FACTS = ("object_name_text", "cause", "perceived_severity", "active")
 
 
-def test_alarms_that_were_notified_and_asked_for(spark: Any, landed: Path) -> None:
-    rows = read_alarms(spark, landed).orderBy("source_file").collect()
+def facts(row: Any) -> tuple[Any, ...]:
+    return tuple(row[name] for name in FACTS)
+
+
+def test_alarms_that_were_notified_and_asked_for_and_their_last_states(
+    spark: Any, landed: Path, put: Any, envelopes: Any
+) -> None:
+    for number in (7, 8):
+        put(f"{number}.xml", notification(envelopes, alarm("alm:alarm", None, "LOS", "MAJOR", f"0{number}:00:00")))
+    alarms = read_alarms(spark, landed)
+    rows = sorted(alarms.collect(), key=lambda row: row.source_file)
     assert [facts(row) for row in rows] == [
         ("MD=M/ME=a", "LOS", "MAJOR", True),
         ("MD=M/ME=a", "LOS", "CLEARED", False),
         ("MD=M/ME=a", "own", "MINOR", True),
         ("MD=M/ME=b", "LOS", "CRITICAL", True),
         ("MD=M/ME=b", "LOS", "WARNING", True),
+        *[(None, "LOS", "MAJOR", True)] * 2,
     ]
-    assert [row.header_msg_type for row in rows].count("NOTIFICATION") == 4
+    assert [row.header_msg_type for row in rows].count("NOTIFICATION") == 6
     assert rows[0].alarm_key == rows[1].alarm_key == '["MD=M/ME=a","","","LOS","own","","false","false"]'
     assert rows[0].source_time.astimezone(dt.UTC) == dt.datetime(2024, 1, 1, 10, tzinfo=dt.UTC)
     assert rows[0].object_type == "ME"
     assert not {"name_text", "parent_names", "related", "quality"} & set(rows[0].asDict())
-
-
-def test_the_last_state_of_each_alarm(spark: Any, landed: Path, put: Any, envelopes: Any) -> None:
-    for number in (7, 8):
-        put(f"{number}.xml", notification(envelopes, alarm("alm:alarm", None, "LOS", "MAJOR", f"0{number}:00:00")))
-    rows = latest_alarms(read_alarms(spark, landed)).collect()
+    rows = latest_alarms(alarms).select("alarm_key", *FACTS).collect()
     assert sorted(facts(row) for row in rows if row.alarm_key) == [
         ("MD=M/ME=a", "LOS", "CLEARED", False),
         ("MD=M/ME=a", "own", "MINOR", True),
@@ -133,11 +137,20 @@ PARTS = {
 
 
 @pytest.mark.obligation("NOT3")
-def test_the_table_and_a_snapshot_tell_alarms_apart_alike(spark: Any, put: Any, envelopes: Any, landing: Path) -> None:
+def test_a_frame_and_a_snapshot_tell_alarms_apart_alike(spark: Any, envelopes: Any) -> None:
     documents = [notification(envelopes, one.format(**PARTS)) for one in ALARMS]
-    for number, document in enumerate(documents):
-        put(f"{number:02}.xml", document)
-    rows = read_alarms(spark, landing).orderBy("source_file").collect()
+    times = [("a", "MAJOR", "12:00:00+02:00"), ("b", "CLEARED", "10:00:01")]
+    both = notification(envelopes, *(alarm("alm:alarm", me, "LOS", severity, time) for me, severity, time in times))
+    frame = spark.createDataFrame(enumerate([*documents, both]), "offset int, value string")
+    rows = parse_alarms(frame, "value", keep=("offset",))
+    rows = rows.selectExpr("offset", "alarm_key", "cast(source_time as string) as time", *FACTS).collect()
+    rows = sorted(rows, key=lambda row: (row.offset, str(row.object_name_text)))
+    assert [(row.offset, *facts(row)) for row in rows[-2:]] == [
+        (len(ALARMS), "MD=M/ME=a", "LOS", "MAJOR", True),
+        (len(ALARMS), "MD=M/ME=b", "LOS", "CLEARED", False),
+    ]
+    assert rows[-2].time == "2024-01-01 10:00:00"
+    del rows[-2:]
     bodies: list[Any] = [parse(one.encode()).body for one in documents]
     keys = [alarm_key(event) for body in bodies for event in body.message.common_event_information]
     assert len(rows) == len(keys) == len(ALARMS)
@@ -145,6 +158,8 @@ def test_the_table_and_a_snapshot_tell_alarms_apart_alike(spark: Any, put: Any, 
     same = [[one == other for other in keys] for one in keys]
     assert [[one.alarm_key == other.alarm_key for other in rows] for one in rows] == same
     assert [keys.index(key) for key in keys] == [0, 1, 1, 3, 1, 1, 6, 7, 0, 9, 10, 11, 11]
+    with pytest.raises(ConfigError, match="these are not alarms"):
+        alarm_table(frame)
 
 
 @pytest.mark.endurance
@@ -180,26 +195,9 @@ def test_the_last_states_of_a_stream(spark: Any, put: Any, envelopes: Any, landi
         spark.catalog.dropTempView("states")
 
 
-def test_alarms_of_envelopes_in_a_frame(spark: Any, envelopes: Any) -> None:
-    text = notification(
-        envelopes,
-        alarm("alm:alarm", "a", "LOS", "MAJOR", "10:00:00"),
-        alarm("alm:alarm", "b", "LOS", "CLEARED", "10:00:01"),
-    )
-    frame = spark.createDataFrame([(5, text)], "offset int, value string")
-    rows = parse_alarms(frame, "value", keep=("offset",)).orderBy("object_name_text").collect()
-    assert [(row.offset, *facts(row)) for row in rows] == [
-        (5, "MD=M/ME=a", "LOS", "MAJOR", True),
-        (5, "MD=M/ME=b", "LOS", "CLEARED", False),
-    ]
-    with pytest.raises(ConfigError, match="these are not alarms"):
-        alarm_table(frame)
-
-
 def test_the_command(
-    spark: Any, landed: Path, put: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    in_session: None, landed: Path, put: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("mtosi_jms.spark._session.local_session", lambda *args, **options: nullcontext(spark))
     monkeypatch.chdir(landed.parent)
     put("9.xml", "<x/>")
     assert main(["alarms", "landing", "--out", "out", "--latest", "--json"]) == 0

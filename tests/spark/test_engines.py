@@ -17,7 +17,7 @@ from mtosi_jms.errors import ConfigError, MtosiError, SpoolError
 from mtosi_jms.tables import ingest, write
 from mtosi_jms.tables.ingest import IngestOptions, choose, run_local
 
-from .troubles import troubled_landing
+from .troubles import repeating, troubled_landing
 
 Put = Callable[[str, "str | bytes"], Path]
 OTHER = {"seconds", "stages", "out", "submit"}
@@ -28,6 +28,7 @@ OTHER = {"seconds", "stages", "out", "submit"}
 def troubled(put: Put, landing: Path, envelopes: Any, other_prefixes: Any) -> Path:
     """Everything that a plan must see; objects that come again in other batches; damage in the middle of a file."""
     troubled_landing(put, envelopes, other_prefixes)
+    repeating(put, envelopes)
     batch, me = envelopes.batch, envelopes.me
     more = "<me:location>here</me:location>"
     put("again/1.xml", batch("again", 1, False, me("a") + me("b") + me("c", more)))
@@ -61,7 +62,7 @@ def made(out: Path) -> dict[str, Any]:
     "options",
     [
         {"object_type": "ME", "on_incomplete": "filter"},
-        {"object_type": "ME,EH"},
+        pytest.param({"object_type": "ME,EH"}, marks=pytest.mark.endurance),
         {"object_type": "ALL"},
         {"object_type": "ALL", "landing": "samples"},
     ],

@@ -50,8 +50,15 @@ class Running:
 
 
 @pytest.fixture
-def run(spark: Any, tmp_path: Path) -> Iterator[Callable[[Any], Running]]:
+def one_task(spark: Any) -> Iterator[None]:
+    """Queries whose state one task holds."""
     spark.conf.set("spark.sql.shuffle.partitions", "1")
+    yield
+    spark.conf.set("spark.sql.shuffle.partitions", "2")
+
+
+@pytest.fixture
+def run(spark: Any, tmp_path: Path, one_task: None) -> Iterator[Callable[[Any], Running]]:
     started: list[Running] = []
 
     def start(frame: Any) -> Running:
@@ -61,7 +68,6 @@ def run(spark: Any, tmp_path: Path) -> Iterator[Callable[[Any], Running]]:
     yield start
     for running in started:
         running.stop()
-    spark.conf.set("spark.sql.shuffle.partitions", "2")
 
 
 @pytest.fixture
@@ -115,7 +121,7 @@ def test_a_sequence_is_released_when_it_is_complete_or_silent_and_told_again_whe
     assert running.rows() == []
 
 
-def test_by_the_clock_of_the_machine(stream: Any, put: Put, envelopes: Any, tmp_path: Path) -> None:
+def test_by_the_clock_of_the_machine(one_task: None, stream: Any, put: Put, envelopes: Any, tmp_path: Path) -> None:
     """Without a watermark Spark runs a batch whenever it can, until the time has come."""
     put("1.xml", envelopes.batch("a", 2, True, envelopes.me("x")))
     released: queue.Queue[list[Any]] = queue.Queue()

@@ -35,7 +35,7 @@ def by_place(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     "options",
     [
         {"objectType": "ME", "columnNameOfCorruptRecord": "why"},
-        {"objectType": "ME,EH", "onIncomplete": "filter"},
+        pytest.param({"objectType": "ME,EH", "onIncomplete": "filter"}, marks=pytest.mark.endurance),
         {"objectType": "ALL", "mode": "DROPMALFORMED", "columns": "xml,source_file,complete,attributes"},
         {"objectType": "MESSAGE", "verify": "full"},
     ],

@@ -7,6 +7,7 @@ import shutil
 import socket
 import zipfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +23,14 @@ from mtosi_jms.spark import SourceOptions
 from mtosi_jms.spark.jobs import IngestOptions, run_ingest
 from mtosi_jms.spark.jobs._snapshots import Snapshot
 from mtosi_jms.spool import Spool
+from mtosi_jms.tables import write
 from mtosi_jms.tables.columns import full_schema
 from mtosi_jms.tables.files import find_files
+from mtosi_jms.tables.ingest import run_local
 from mtosi_jms.tables.landing import Plan, plan_landing
 from mtosi_jms.tables.reader import reader_for
+
+from .troubles import repeating
 
 pytestmark = [
     pytest.mark.spark,
@@ -190,7 +195,7 @@ def test_rows_that_executors_write_elsewhere_replace_nothing(
     put("1.xml", envelopes.batch("c", 1, True, envelopes.me("a")))
     out, elsewhere = tmp_path / "out", tmp_path / "elsewhere"
     options = IngestOptions(landing=landing, out=out, object_type=kind)
-    run_ingest(options, spark=spark)
+    run_local(options)
     before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
     elsewhere.mkdir()
     # The tasks, and they alone, see another folder under the name of OUT.
@@ -209,29 +214,19 @@ def test_rows_that_executors_write_elsewhere_replace_nothing(
     assert list(Snapshot(out).tables) == ["ME"]
 
 
-def inventory(envelopes: Any, number: int, *domains: str) -> str:
-    """A batch of an inventory; a domain is its name and the names of the elements in it, with a space between."""
-    made = ""
-    for domain in domains:
-        name, *elements = domain.split()
-        given = f"<inv:mdAttrs>{envelopes.name(f'MD={name}')}</inv:mdAttrs>" if number == 2 else ""
-        inside = "".join(f"<inv:meInv><inv:meNm>{element}</inv:meNm></inv:meInv>" for element in elements)
-        made += f"<inv:md><inv:mdNm>{name}</inv:mdNm>{given}<inv:meList>{inside}</inv:meList></inv:md>"
-    text: str = envelopes.inventory(f"<inv:mdList>{made}</inv:mdList>")
-    end = "true" if number == 3 else "false"
-    text = text.replace("<hdr:batchSequenceNumber>1<", f"<hdr:batchSequenceNumber>{number}<")
-    return text.replace("<hdr:batchSequenceEndOfReply>true<", f"<hdr:batchSequenceEndOfReply>{end}<")
-
-
 @pytest.mark.obligation("TAB7")
-@pytest.mark.parametrize("write", ["replace", "append"])
+@pytest.mark.parametrize("engine", ["local", "spark"])
 def test_an_object_that_each_batch_repeats_has_one_row(
-    spark: Any, put: Put, landing: Path, envelopes: Any, tmp_path: Path, write: str
+    request: pytest.FixtureRequest, put: Put, landing: Path, envelopes: Any, tmp_path: Path, engine: str
 ) -> None:
-    for number, domains in enumerate((["M a b"], ["M b c", "N"], ["M d", "N e"]), start=1):
-        put(f"{number}.xml", inventory(envelopes, number, *domains))
-    options = IngestOptions(landing=landing, out=tmp_path / "out", object_type="ALL", write=write, on_incomplete="wait")
-    result = run_ingest(options, spark=spark)
+    """This process replaces the table, Spark adds to it; `test_engines.py` holds that both replace alike."""
+    repeating(put, envelopes)
+    options = IngestOptions(landing=landing, out=tmp_path / "out", object_type="ALL")
+    if engine == "local":
+        result = run_local(options)
+    else:
+        adding = replace(options, write="append", on_incomplete="wait")
+        result = run_ingest(adding, spark=request.getfixturevalue("spark"))
     assert (result.rows, result.copies) == ({"ME": 5, "MD": 2}, {"ME": 1, "MD": 3})
     rows = pq.read_table(tmp_path / "out/objectType=MD", columns=["name_text", "batch_number"], partitioning=None)
     assert sorted((row["name_text"], row["batch_number"]) for row in rows.to_pylist()) == [("MD=M", 2), ("MD=N", 2)]
@@ -242,7 +237,7 @@ def test_an_object_that_each_batch_repeats_has_one_row(
 
 @pytest.mark.obligation("TAB7")
 def test_two_answers_and_batches_in_conflict_keep_their_rows(
-    spark: Any, put: Put, landing: Path, envelopes: Any, tmp_path: Path
+    put: Put, landing: Path, envelopes: Any, tmp_path: Path
 ) -> None:
     put("1.xml", envelopes.batch("one", 1, True, envelopes.me("a")))
     put("2.xml", envelopes.batch("two", 1, True, envelopes.me("a") + envelopes.me("a")))
@@ -252,7 +247,7 @@ def test_two_answers_and_batches_in_conflict_keep_their_rows(
     label = "<coi:userLabel>x</coi:userLabel>"
     put("6.xml", envelopes.batch("six", 1, False, envelopes.me("a", f"{label}<me:location>here</me:location>")))
     put("7.xml", envelopes.batch("six", 2, True, envelopes.me("a", label)))
-    result = run_ingest(IngestOptions(landing=landing, out=tmp_path / "out"), spark=spark)
+    result = write(landing, tmp_path / "out")
     assert (result.rows, result.copies, result.differing) == ({"ME": 6}, {"ME": 2}, {"ME": 1})
     rows = pq.read_table(tmp_path / "out/objectType=ME", columns=["correlation_id", "location"], partitioning=None)
     assert [row["location"] for row in rows.to_pylist() if row["correlation_id"] == "six"] == ["here"]

@@ -67,6 +67,26 @@ def troubled_landing(put: Put, envelopes: Any, other_prefixes: Any) -> None:
     put("archives/more.tgz", held.getvalue())
 
 
+def repeating(put: Put, envelopes: Any) -> None:
+    """Add an inventory of three batches, each of which has domains and elements of the others."""
+    for number, domains in enumerate((["M a b"], ["M b c", "N"], ["M d", "N e"]), start=1):
+        put(f"repeating/{number}.xml", _inventory(envelopes, number, *domains))
+
+
+def _inventory(envelopes: Any, number: int, *domains: str) -> str:
+    """A batch of an inventory; a domain is its name and the names of the elements in it, with a space between."""
+    made = ""
+    for domain in domains:
+        name, *elements = domain.split()
+        given = f"<inv:mdAttrs>{envelopes.name(f'MD={name}')}</inv:mdAttrs>" if number == 2 else ""
+        inside = "".join(f"<inv:meInv><inv:meNm>{element}</inv:meNm></inv:meInv>" for element in elements)
+        made += f"<inv:md><inv:mdNm>{name}</inv:mdNm>{given}<inv:meList>{inside}</inv:meList></inv:md>"
+    text: str = envelopes.inventory(f"<inv:mdList>{made}</inv:mdList>")
+    end = "true" if number == 3 else "false"
+    text = text.replace("<hdr:batchSequenceNumber>1<", f"<hdr:batchSequenceNumber>{number}<")
+    return text.replace("<hdr:batchSequenceEndOfReply>true<", f"<hdr:batchSequenceEndOfReply>{end}<")
+
+
 def content(out: Path, landing: str) -> dict[str, Any]:
     """What an ingest wrote, as if the landing was at `/`."""
     report = {name: (out / "_report" / name).read_text() for name in ("ledger.jsonl", "rejects.jsonl", "summary.json")}
