@@ -520,7 +520,7 @@ class JvmSession(BufferedSession[Entry, Feed]):
 
     def _browse(self, spec: ConsumerSpec) -> Generator[list[JmsMessage], None, None]:
         self._check_open()
-        # The time-out begins again with each fetch: a large queue takes long, and is no lost provider.
+        # The time-out begins again with each fetch of messages: a large queue takes long, and is no lost provider.
         deadline = self.channel.deadline()
         link = self.channel.link(deadline)
         self._check_reader(link, spec.destination)
@@ -544,7 +544,8 @@ class JvmSession(BufferedSession[Entry, Feed]):
                     time.sleep(_PAUSE)
                 now = time.time() * 1_000  # Qpid's client returns what has expired too
                 yield [message for message in found if not 0 < message.expiration_ms <= now]
-                deadline = self.channel.deadline()
+                if found:
+                    deadline = self.channel.deadline()
         finally:
             closed_by = max(deadline, time.monotonic() + _ANSWER)  # whoever took the messages may have taken long
             with suppress(MtosiError), self.channel.watched(closed_by, link), translated():
