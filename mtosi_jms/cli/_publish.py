@@ -23,11 +23,12 @@ from mtosi_jms.cli.log import log_in_lines
 from mtosi_jms.cli.messages import shown_properties
 from mtosi_jms.cli.providers import add_provider, open_connection
 from mtosi_jms.errors import EnvelopeError, MtosiError
-from mtosi_jms.exchange.messages import moment, stamped
+from mtosi_jms.exchange.messages import stamped
+from mtosi_jms.inventory import is_release1
 from mtosi_jms.jms import Destination, JmsMessage
 from mtosi_jms.namespaces import NOTMSG, SOAP11, SOAP12, TMF854, clark, split_clark
-from mtosi_jms.soap import Envelope, Header, as_dialect, header_text, parse, stubs_header
-from mtosi_jms.stubs.fmw.hdr import CommunicationPatternType, CommunicationStyleType, MessageTypeType
+from mtosi_jms.notifications import notification_header
+from mtosi_jms.soap import Envelope, Header, header_text, parse, stubs_header
 from mtosi_jms.transport import Connection
 from mtosi_jms.xmlbind import RawXml, XmlWarning, decode, find_element, parse_xml, read_document
 
@@ -148,23 +149,13 @@ def publish(connection: Connection, args: argparse.Namespace, found: list[Notifi
 
 def _envelope(one: Notification, uri: str, sender: str) -> Envelope:
     """An envelope with a header of our own."""
-    fields = {
-        "activity_name": "notify",
-        "msg_name": "notify",
-        "msg_type": MessageTypeType.NOTIFICATION,
-        "sender_uri": sender,
-        "destination_uri": uri,
-        "communication_pattern": CommunicationPatternType.Notification,
-        "communication_style": CommunicationStyleType.MSG,
-        "timestamp": moment(),
-    }
     body = one.body
-    namespace = TMF854 if split_clark(str(body.tag))[0] == TMF854 else NOTMSG
+    namespace = TMF854 if is_release1(str(body.tag)) else NOTMSG
     if body.tag not in _NOTIFY:
         body = etree.Element(clark(namespace, "notify"))
         etree.SubElement(body, clark(namespace, "topic")).text = uri
         etree.SubElement(body, clark(namespace, "message")).append(copy.deepcopy(one.body))
-    header = as_dialect(stubs_header("", namespace, ""), fields)
+    header = notification_header(stubs_header("", namespace, ""), sender, uri)
     return Envelope(header=header, body=RawXml.from_element(body))
 
 

@@ -267,11 +267,11 @@ def find_objects(body: etree._Element, routes: Routes, unread: list[etree._Eleme
         routes: to the wanted objects.
         unread: elements that are objects for which no stub has a class are added to it.
     """
-    search = _Search(routes)
+    search = _Search(routes, tells_unread=unread is not None)
     for child in body:
         search.visit(child, Above())
     if not search.found and any(is_release1(str(child.tag)) for child in body):
-        search = _Search(routes)
+        search.unread.clear()
         for element, table in converted(body):
             if table is None:
                 search.unread.append(element)
@@ -295,15 +295,20 @@ class Above:
 class _Search:
     """Finds the objects below elements.
 
+    Args:
+        routes: to the wanted objects.
+        tells_unread: whether to look for objects for which no stub has a class.
+
     Attributes:
         found: the wanted objects.
         unread: elements that are objects for which no stub has a class.
     """
 
-    def __init__(self, routes: Routes) -> None:
+    def __init__(self, routes: Routes, *, tells_unread: bool) -> None:
         self.found: list[Hit] = []
         self.unread: list[etree._Element] = []
         self._routes = routes
+        self._tells_unread = tells_unread
         self._scopes = Scopes()
 
     def visit(self, element: etree._Element, above: Above) -> None:
@@ -312,7 +317,7 @@ class _Search:
         if table is not None and self._routes.wanted(table):
             self.found.append(Hit(actual_table(element, table, self._scopes), element, element))
         elif table is None or not is_object(table):
-            if table is None and looks_like_object(element):
+            if self._tells_unread and table is None and looks_like_object(element):
                 self.unread.append(element)
             self.below(element, route, above)
 

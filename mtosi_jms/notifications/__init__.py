@@ -14,7 +14,7 @@ from mtosi_jms.notifications._events import Event, Received, event_name, events_
 from mtosi_jms.notifications._heartbeats import Heartbeats, ThreadTimer, Timer
 from mtosi_jms.notifications._losses import Loss, LossCause
 from mtosi_jms.notifications._operations import LocalBroker, ProducerService, expression_of, selector_of
-from mtosi_jms.notifications._publisher import Publisher, SystemProfile
+from mtosi_jms.notifications._publisher import Publisher, SystemProfile, notification_header
 from mtosi_jms.notifications._snapshot import (
     AlarmKey,
     Applied,
@@ -51,5 +51,6 @@ __all__ = [
     "event_name",
     "events_in",
     "expression_of",
+    "notification_header",
     "selector_of",
 ]

@@ -138,20 +138,25 @@ def _notify_of_1x(topic: str, events: Sequence[Event], root: str) -> XmlObject:
     if len(events) > 1:
         raise ConfigError("a message of MTOSI 1.x has one event: publish each by itself")
     event = events[0]
-    name, found = name_of(event), _notify_1x(root)
-    field = _kind(found[1], name) if found is not None else None
-    if found is None or field is None:
-        raise ConfigError(f"no generated package that is loaded has the event {name} of MTOSI 1.x")
-    notify, table = found
+    notify, table, field = _place_1x(root, name_of(event))
     if isinstance(event, RawXml):
         event = decode(event.xml, field.table().cls)
     made: XmlObject = notify(topic=topic, message=table.cls(**{field.name: event}))  # type: ignore[call-arg]
     return made
 
 
-def _kind(table: ClassTable, name: str) -> Field | None:
-    """Return the field of a message of MTOSI 1.x for the logical name of an event; None if it has none."""
-    return next((field for field in _kinds(table) if logical_name(field.local) == name), None)
+def _place_1x(root: str, name: str) -> tuple[type[XmlObject], ClassTable, Field]:
+    """Return where MTOSI 1.x has the event of a logical name: the class of `notify`, the table of what it holds, and
+    the field there.
+
+    Raises:
+        ConfigError: no class of a loaded package describes the event.
+    """
+    found = _notify_1x(root)
+    for field in [] if found is None else _kinds(found[1]):
+        if found is not None and logical_name(field.local) == name:
+            return *found, field
+    raise ConfigError(f"no generated package that is loaded has the event {name} of MTOSI 1.x")
 
 
 def own_event(cls: type[XmlObject], object_name: XmlObject | None, **values: Any) -> XmlObject:
@@ -168,10 +173,7 @@ def own_event(cls: type[XmlObject], object_name: XmlObject | None, **values: Any
     given = {name: value for name, value in values.items() if value is not None}
     if object_name is None or not is_release1(object_name):
         return cls(**given, object_name=object_name)  # type: ignore[call-arg]
-    name, found = logical_name(cls.__xml__.element or ""), _notify_1x(object_name.__xml__.module.root)
-    kind = _kind(found[1], name) if found is not None else None
-    if kind is None:
-        raise ConfigError(f"no generated package that is loaded has the event {name} of MTOSI 1.x")
+    *_, kind = _place_1x(object_name.__xml__.module.root, logical_name(cls.__xml__.element or ""))
     texts = {cls.__xml__.field(one).local: value for one, value in given.items()}
     texts |= {_OBJECT: object_name, "notificationId": random_id(), "objectType": "OT_OS"}
     fields = {FIELDS.get(field.local, field.local): field for field in _kinds(kind.table())}

@@ -33,7 +33,7 @@ from mtosi_jms.notifications._events import (
     sole_event,
 )
 from mtosi_jms.service import CallOptions, check_seconds
-from mtosi_jms.soap import as_dialect, stubs_header
+from mtosi_jms.soap import Header, as_dialect, stubs_header
 from mtosi_jms.spool import OutgoingJournal, watch_outbox
 from mtosi_jms.stubs.fmw.elc import EventLossCleared
 from mtosi_jms.stubs.fmw.elo import EventLossOccured
@@ -344,20 +344,11 @@ class Publisher(Closeable):
             EncodeError: an event cannot become valid XML.
         """
         target = self._targets.get(topic) or Target(topic, self._names.uri_of(topic), CallOptions())
-        fields = {
-            "activity_name": "notify",
-            "msg_name": "notify",
-            "msg_type": MessageTypeType.NOTIFICATION,
-            "sender_uri": self.sender_uri,
-            "destination_uri": to or target.uri,
-            "communication_pattern": CommunicationPatternType.Notification,
-            "communication_style": CommunicationStyleType.MSG,
-            "timestamp": moment(),
-        }
         filters = sorted(self.system.shared(map(event_name, events)))
         body = notify_of(str(topic.name), events)
         module = body.__xml__.module
-        header = as_dialect(stubs_header(module.root, module.namespace, self.profile.header), fields)
+        cls = stubs_header(module.root, module.namespace, self.profile.header)
+        header = notification_header(cls, self.sender_uri, to or target.uri)
         message = to_jms(header, body, self.profile, names=self._names, filters=filters, one_way=True)
         options = target.options
         return stamped(
@@ -422,3 +413,24 @@ def _category(category: Category) -> TopicCategory:
     except ValueError:
         there = ", ".join(one.value for one in TopicCategory)
         raise ConfigError(f"there is no category {category!r}; there are {there}") from None
+
+
+def notification_header(cls: type[Header], sender_uri: str, destination_uri: str) -> Header:
+    """Return the header of a notification that is made now.
+
+    Args:
+        cls: the class of the header; `mtosi_jms.soap.stubs_header` gives that of a release.
+        sender_uri: of the publisher.
+        destination_uri: of the topic.
+    """
+    fields = {
+        "activity_name": "notify",
+        "msg_name": "notify",
+        "msg_type": MessageTypeType.NOTIFICATION,
+        "sender_uri": sender_uri,
+        "destination_uri": destination_uri,
+        "communication_pattern": CommunicationPatternType.Notification,
+        "communication_style": CommunicationStyleType.MSG,
+        "timestamp": moment(),
+    }
+    return as_dialect(cls, fields)

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar, cast
 from lxml import etree
 
 from mtosi_jms import xmlbind
-from mtosi_jms.binding.release1 import EVENT_INFO
+from mtosi_jms.binding.release1 import EVENT_INFO, word
 from mtosi_jms.binding.release1 import FIELDS as EVENT_FIELDS
 from mtosi_jms.binding.release1 import WORDS as EVENT_WORDS
 from mtosi_jms.inventory import RENAMED
@@ -258,8 +258,7 @@ def _filter(wanted: types.ActiveAlarmFilterT | None) -> ar.ActiveAlarmFilterType
 
 
 def _known(found: Iterable[object], name: str, kind: type[E]) -> list[E]:
-    words = {new: old for old, new in _WORDS.get(name, {}).items()}
-    texts = (words.get(text, text) for text in map(str, found))
+    texts = (word(name, str(text)) for text in found)
     known = {str(one.value) for one in kind}
     return [kind(text) for text in texts if text in known]
 

@@ -44,7 +44,9 @@ from mtosi_jms.tables.swap import REPORT, Staging, staging
 from mtosi_jms.tables.writer import TableWriter, Written, weight
 
 __all__ = [
+    "APPEND",
     "CHECKPOINT",
+    "MERGE",
     "REPLACE",
     "TABLES",
     "Engine",
@@ -63,7 +65,9 @@ __all__ = [
 
 TABLES: Final = ("objectType=*",)
 REPLACE: Final = "replace"
-WRITES: Final = (REPLACE, "merge", "append")
+MERGE: Final = "merge"
+APPEND: Final = "append"
+WRITES: Final = (REPLACE, MERGE, APPEND)
 CHECKPOINT: Final = "checkpoint.parquet"
 """The file of the report that only tables that grow have."""
 LOCAL_BYTES: Final = 4 * 1024**3
@@ -272,8 +276,8 @@ def check_write(options: IngestOptions) -> None:
         raise ConfigError(f"write is {options.write!r}; there are {', '.join(WRITES)}")
     if options.format != PARQUET or options.write == REPLACE:
         return
-    if options.write == "merge" or options.snapshot:
-        what = "write merge (--write merge)" if options.write == "merge" else "snapshot (--snapshot)"
+    if options.write == MERGE or options.snapshot:
+        what = "write merge (--write merge)" if options.write == MERGE else "snapshot (--snapshot)"
         raise ConfigError(
             f"{what} needs tables of Delta or Iceberg: --format delta or --format iceberg; plain Parquet tables are "
             "replaced (--write replace), or get new rows (--write append)"

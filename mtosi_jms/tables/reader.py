@@ -207,11 +207,11 @@ class ObjectReader(Reader):
         self._builder.paths = ElementPaths()
         body = soap_body(root)
         if body is not None and self.options.reads(facts.kind):
-            unread: list[etree._Element] = []
+            unread: list[etree._Element] | None = [] if ALL in self.options.object_types else None
             for hit in find_objects(body, self._routes, unread):
                 self._builder.add(hit)
                 yield
-            if ALL in self.options.object_types:
+            if unread is not None:
                 path = file.path if file else ""
                 self.unread += [Reject(path, found.line, found.message) for found in without_class(unread)]
 

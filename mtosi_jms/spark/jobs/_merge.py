@@ -21,12 +21,11 @@ from mtosi_jms.spark.jobs._checkpoint import Closing
 from mtosi_jms.spark.jobs._events import FULL
 from mtosi_jms.spark.jobs._expressions import comparable
 from mtosi_jms.tables.columns import PROVENANCE, own_columns
+from mtosi_jms.tables.ingest import APPEND, MERGE
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-MERGE: Final = "merge"
-APPEND: Final = "append"
 REMOVED: Final = "_removed"
 REPLACES: Final = "_replaces"
 DIFFERS: Final = "_differs"
