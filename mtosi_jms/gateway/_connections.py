@@ -134,6 +134,7 @@ class Connection(asyncio.BufferedProtocol):
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
         self._gone = asyncio.Event()
+        self._is_paused = False
         self._requests = 0
         self._came = 0
         """Octets since a request began, or since one was answered."""
@@ -180,9 +181,11 @@ class Connection(asyncio.BufferedProtocol):
         self._http.eof_received()
 
     def pause_writing(self) -> None:
+        self._is_paused = True
         self._http.pause_writing()
 
     def resume_writing(self) -> None:
+        self._is_paused = False
         self._http.resume_writing()
 
     def abort(self) -> None:
@@ -232,7 +235,8 @@ class Connection(asyncio.BufferedProtocol):
                 if len(body) > PIECE:
                     more = message.get("more_body", False) or at + PIECE < len(body)
                     part = {**message, "body": body[at : at + PIECE], "more_body": more}
-                self._watch(self._all.patience)
+                if self._is_paused:  # otherwise nothing waits for the client
+                    self._watch(self._all.patience)
                 try:
                     await send(part)
                 except LocalProtocolError:  # what the client sent last is not HTTP: it has had its 400 already

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import re
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 _HEAD: Final = 1024
@@ -45,6 +46,7 @@ class _Said(NamedTuple):
     is_true: bool
 
 
+@lru_cache(maxsize=64)
 def codec_named(name: str) -> str | None:
     """Return Python's name of an encoding that an XML document may have; None if there is no such encoding."""
     try:
@@ -100,13 +102,20 @@ def declared_name(data: bytes) -> str:
 
 
 def _said_of(data: bytes) -> _Said:
+    head = data[:_HEAD]
+    end = head.find(b"?>") if head.startswith(b"<?xml") else -1
+    return _said_in(head if end < 0 else head[:end])
+
+
+@lru_cache(maxsize=64)  # nearly all documents begin with one of a few declarations
+def _said_in(head: bytes) -> _Said:
     for mark, codec in _MARKS:
-        if data.startswith(mark):
-            match = _DECLARED_IN_TEXT.match(data[:_HEAD].decode(codec, "ignore").removeprefix("\ufeff"))
+        if head.startswith(mark):
+            match = _DECLARED_IN_TEXT.match(head.decode(codec, "ignore").removeprefix("\ufeff"))
             name = match[1] if match is not None else ""
             is_true = _agree(str(codec_named(name)), codec) if name else mark not in _WITHOUT_MARK
             return _Said(codec, name, True, is_true)
-    found = _DECLARED.match(data[:_HEAD])
+    found = _DECLARED.match(head)
     if found is None:
         return _Said("utf-8", "", False, True)
     name = found[1].decode("latin-1")
