@@ -39,11 +39,7 @@ _PARAMETER: Final = re.compile(r"([?&;]([^=?&;\s]+)=)[^&;\s,()]*")
 
 
 class Hidden(Generic[T]):
-    """Holds a value that its `repr` does not show: error trackers record the local variables of frames.
-
-    Attributes:
-        value: the value.
-    """
+    """Holds a value that its `repr` does not show: error trackers record the local variables of frames."""
 
     __slots__ = ("value",)
 
@@ -86,11 +82,7 @@ def without(text: str, secret: str) -> str:
 
 
 def shown_half_made(show: Callable[[T], str]) -> Callable[[T], str]:
-    """Makes a `__repr__` work for objects whose `__init__` raised an error: tools show these with the local variables.
-
-    Args:
-        show: the method.
-    """
+    """Makes a `__repr__` work for objects whose `__init__` raised: tools show these with the local variables."""
 
     @wraps(show)
     def shown(self: T) -> str:

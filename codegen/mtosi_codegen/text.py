@@ -63,9 +63,3 @@ def fallbacks(name: str, preferred: str, *more: str) -> Iterator[str]:
     while True:
         plain += "_"
         yield plain
-
-
-def doc_text(text: str) -> str:
-    """Documentation as plain text: runs of blanks become one, an empty line separates paragraphs."""
-    paragraphs = (" ".join(paragraph.split()) for paragraph in re.split(r"\n\s*\n", text))
-    return "\n\n".join(paragraph for paragraph in paragraphs if paragraph)

@@ -20,9 +20,6 @@ class BodyCheck(Protocol):
     def check(self, document: bytes | str) -> list[XmlWarning]:
         """Return what is wrong with the body of an envelope.
 
-        Args:
-            document: the envelope; if it is text, its encoding declaration is ignored.
-
         Raises:
             DecodeError: the message must be refused.
         """

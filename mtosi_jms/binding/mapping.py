@@ -72,9 +72,6 @@ class HeaderMapping:
 
     Attributes:
         properties: Table 2 properties in the order of the table.
-        reply_to_uri: the URI whose destination goes into JMSReplyTo; None: no JMSReplyTo.
-        priority: JMSPriority.
-        time_to_live_ms: milliseconds to live.
         warnings: breaches of the rules, if the mapping was lenient.
     """
 
@@ -113,9 +110,7 @@ def map_header(
 
     Args:
         header: the MTOSI header.
-        profile: the switches.
         body: the message's body; only notifications need it, for their time to live and the attributes of Table 4.
-        strict: raise at the first breach, as a sender must.
         filters: attributes of Table 4 to map (R19, R20).
         has_reply_to: a reply destination is given separately from the header (C15).
         one_way: the operation has no response, so no reply address is needed (C14).
@@ -154,10 +149,6 @@ def is_notification(message_type: str | None, pattern: str | None) -> bool:
     """Whether a header belongs to a notification.
 
     Several of TM Forum's own samples say so only in communicationPattern, and have msgType REQUEST.
-
-    Args:
-        message_type: the header's msgType.
-        pattern: the header's communicationPattern.
     """
     return message_type == "NOTIFICATION" or pattern == "Notification"
 
@@ -288,15 +279,12 @@ def to_jms(
     """Return the JMS message of a header and a body, ready to be sent.
 
     Args:
-        header: the MTOSI header.
         body: the object of the body's element, `RawXml`, or a whole `Envelope`. With msgType ERROR the object is the
             operation's exception and becomes the detail of a fault.
-        profile: the switches.
         names: resolves replyToURI or senderURI (R16c). Without it a URI must state its kind, as in `queue:X`.
         reply_to: the destination of JMSReplyTo, such as a temporary queue, in place of the URIs (C15).
         correlation_id: JMSCorrelationID (O13).
         filters: attributes of Table 4 to map (R19).
-        one_way: the operation has no response.
 
     Raises:
         HeaderError: the header must not be sent (R3b, R4a, R5a, C14, C25).
@@ -338,16 +326,7 @@ def _message_of(
     reply_to: Destination | None,
     correlation_id: str | None,
 ) -> JmsMessage:
-    """Return the message of a header that was mapped.
-
-    Args:
-        mapping: the JMS headers of the message.
-        properties: the mapping's properties.
-        document: the envelope.
-        profile: the switches.
-        reply_to: the destination of JMSReplyTo.
-        correlation_id: JMSCorrelationID.
-    """
+    """Return the message of a header that was mapped."""
     return JmsMessage(
         body=document,
         properties=properties,
@@ -372,8 +351,6 @@ def from_jms(message: JmsMessage, *, strict: bool = False, package: str | None =
     warnings. The XML header counts.
 
     Args:
-        message: the received message.
-        strict: raise the first warning about the XML as an error.
         package: generated package whose classes come before those of all others.
         header: the profile's `header`: a vendor's header element is read beside those of MTOSI.
 
@@ -398,11 +375,6 @@ def from_jms(message: JmsMessage, *, strict: bool = False, package: str | None =
 
 def judge_body(check: BodyCheck | None, message: JmsMessage, envelope: Envelope) -> None:
     """Check the body of an envelope against schemas, and add what is wrong to the envelope's warnings (001-S12).
-
-    Args:
-        check: checks the body; None: nothing is checked.
-        message: the message that the envelope came in.
-        envelope: what `from_jms` returned for the message.
 
     Raises:
         DecodeError: the check refuses the body.
@@ -455,12 +427,6 @@ class HeaderTemplates:
 
     For headers that differ only in correlationId and timestamp, the properties and the XML around the two are made
     once. The messages equal those of `to_jms`.
-
-    Args:
-        profile: the switches.
-
-    Attributes:
-        profile: see Args.
     """
 
     def __init__(self, profile: BindingProfile) -> None:

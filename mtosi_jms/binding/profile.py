@@ -272,7 +272,6 @@ class BindingProfile:
         return self.event_names.get(event, event)
 
     def topic_category(self, event: str) -> TopicCategory | None:
-        """Return the category of the topic for an event; None if the caller chooses the topic (C29)."""
         if isinstance(self.topic_routing, str):
             return _ROUTINGS[self.topic_routing].get(event)
         return self.topic_routing.get(event, EVENT_CATEGORIES.get(event))

@@ -87,12 +87,7 @@ def fields_of(event: etree._Element) -> dict[str, etree._Element]:
 
 
 def value_of(event: object, field: str) -> Any:
-    """Return the value of a field of an event of any release; None for one that it lacks, and for anything else.
-
-    Args:
-        event: an object of a generated class.
-        field: the XML name of the field in 2.x.
-    """
+    """Return the value of a field of an event of any release; None for one that it lacks, and for anything else."""
     found: Any = event
     for name in _path(event.__xml__, field) if isinstance(event, XmlObject) else ("",):
         found = getattr(found, name, None)

@@ -87,7 +87,6 @@ class Finding:
     """One mistake in a selector.
 
     Attributes:
-        identifier: the name in the selector.
         position: offset of the name in the text, from 0.
         reason: what is wrong.
         near: the name or value that was probably meant; empty if none is similar.
@@ -111,7 +110,6 @@ def lint(
     """Return the mistakes in a selector, in the order of its text.
 
     Args:
-        selector: the parsed selector, or its text.
         mode: `lenient`: names of Table 4, of Table 2 and the six JMS headers are allowed (C34); `strict`: only names of
             Table 4.
         filters: the attributes of Table 4 that publishers map, without prefix (R9). Or a profile, which also tells

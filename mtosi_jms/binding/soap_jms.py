@@ -52,12 +52,7 @@ _DECLARED: Final = re.compile(rb"""^(?:\xef\xbb\xbf)?<\?xml\s[^>]*encoding\s*=\s
 
 
 def chooses(profile: BindingProfile, transport: str) -> bool:
-    """Whether a service uses W3C's binding.
-
-    Args:
-        profile: the switches.
-        transport: the transport in the service's WSDL, `ServiceInfo.transport`.
-    """
+    """Whether a service uses W3C's binding."""
     return profile.soap_jms == "w3c" or (profile.soap_jms == "wsdl" and transport == TRANSPORT_JMS_W3C)
 
 
@@ -65,10 +60,7 @@ def speaks(profile: BindingProfile, transports: Collection[str], message: JmsMes
     """Whether a request for one of several services must follow W3C's binding. If only some of the services use it, the
     request's own properties decide.
 
-    Args:
-        profile: the switches.
         transports: the transports in the services' WSDLs.
-        message: the request.
     """
     chosen = {chooses(profile, transport) for transport in transports}
     return chosen == {True} or (True in chosen and is_soap_jms(message))
@@ -85,11 +77,8 @@ def as_request(
     """Return a request with the properties of W3C's binding.
 
     Args:
-        message: as MTOSI's binding makes it.
-        address: the address that the caller gave.
         destination: the destination of that address.
         action: the SOAP action of the WSDL; empty if it has none.
-        version: SOAP version of the envelope.
     """
     uri = _uri_of(address, destination)
     properties: dict[str, PropertyValue] = {_URI: _sent(uri), **_common(version)}
@@ -101,14 +90,7 @@ def as_request(
 
 
 def as_reply(message: JmsMessage, request: JmsMessage, *, is_fault: bool, version: str) -> JmsMessage:
-    """Return an answer with the properties of W3C's binding, as the same kind of message as its request.
-
-    Args:
-        message: as MTOSI's binding makes it.
-        request: the request.
-        is_fault: whether the answer is a fault.
-        version: SOAP version of the envelope.
-    """
+    """Return an answer with the properties of W3C's binding, as the same kind of message as its request."""
     properties = {**_common(version), _FAULT: is_fault}
     uri = request.properties.get(_URI)
     if isinstance(uri, str):  # requestors of CXF want it back
@@ -118,12 +100,7 @@ def as_reply(message: JmsMessage, request: JmsMessage, *, is_fault: bool, versio
 
 
 def breach(message: JmsMessage, envelope: Envelope | None) -> SoapJmsFault | None:
-    """Return the fault that W3C's binding defines for a wrong request; None if nothing is wrong.
-
-    Args:
-        message: the request.
-        envelope: the request's envelope; None if it cannot be read.
-    """
+    """Return the fault that W3C's binding defines for a wrong request; None if nothing is wrong."""
     code, words = _content(message, envelope) or _address(message) or _version(message) or ("", "")
     return SoapJmsFault(words, fault_code=code) if code else None
 
@@ -243,7 +220,6 @@ def _version(message: JmsMessage) -> tuple[str, str] | None:
 
 
 def _text(message: JmsMessage, name: str) -> str:
-    """Return a property as text; empty if it is not set."""
     return str(message.properties.get(name, "")).strip()
 
 

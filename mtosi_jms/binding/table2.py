@@ -30,9 +30,6 @@ class Row:
     """One row of Table 2, for a field that becomes a property.
 
     Attributes:
-        field: XML name of the header field.
-        name: name of the property (R14).
-        kind: type of its value (R15).
         mandatory: whether a present field must be mapped (R13a) or may be (R13b).
     """
 

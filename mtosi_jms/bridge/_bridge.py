@@ -38,10 +38,6 @@ class Bridge:
 
     Threads may share it. It keeps no persistent state (000-T4).
 
-    Attributes:
-        bridge_id: its id at its factory.
-        end_point_receiver: the source.
-        end_point_sender: the sink.
     """
 
     def __init__(
@@ -63,7 +59,6 @@ class Bridge:
 
     @property
     def bridge_id(self) -> int:
-        """Its id at its factory."""
         return self._id
 
     @property
@@ -132,8 +127,7 @@ class Bridge:
     def tell_loss(self, loss: EventLoss) -> None:
         """Reports a loss that somebody else noticed, as the bridge does its own: to `on_loss`, and to JMS as the sink.
 
-        Args:
-            loss: the loss, or its end. JMS gets an end when all that reported a loss have reported its end.
+        JMS gets the end of a loss when all that reported one have reported its end.
         """
         self._way.report_loss(loss)
 
@@ -145,7 +139,6 @@ class Bridge:
         until they are acknowledged.
 
         Args:
-            events: number of events or sequences in a transaction.
             timeout: seconds after which an incomplete transaction is rolled back; 0: never.
 
         Raises:
@@ -253,7 +246,6 @@ class BridgeFactory(Closeable):
         return made, bridge_id
 
     def get_all_bridges(self) -> list[int]:
-        """The ids of all bridges that were made and not destroyed (000-B11)."""
         with self._lock:
             return sorted(self._bridges)
 
@@ -270,7 +262,6 @@ class BridgeFactory(Closeable):
         return found
 
     def close(self) -> None:
-        """Destroys all bridges."""
         for bridge_id in self.get_all_bridges():
             with self._lock:
                 found = self._bridges.get(bridge_id)

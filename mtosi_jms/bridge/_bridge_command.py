@@ -141,7 +141,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Forward until a signal comes; 1 where something was left out."""
     from mtosi_jms.bridge.corba import Orb, OrbOptions
     from mtosi_jms.bridge.mtnm_session import MtnmSession
     from mtosi_jms.bridge.reopening import ReopeningChannel

@@ -65,7 +65,6 @@ class Java:
         _forbid_values(self)
 
     def cls(self, name: str) -> Any:
-        """A class by its full name: Java's own, or JacORB's."""
         if name not in self._classes:
             found = machine.find_class(name, self.loader)
             if found is None:
@@ -74,7 +73,6 @@ class Java:
         return self._classes[name]
 
     def omg(self, name: str) -> Any:
-        """A class of the package `org.omg`."""
         return self.cls(f"org.omg.{name}")
 
 
@@ -112,11 +110,6 @@ class JavaOrb:
         charset: charset of texts, one of `CHARSETS`.
         allowed: hosts to which it may connect, a Java set; None: a new set.
         name: name of the server, part of the keys of objects that outlive it; empty if no object does.
-
-    Attributes:
-        java: the classes.
-        orb: the ORB itself.
-        charset, allowed: as given.
 
     Raises:
         MissingExtraError, ConfigError: see `Java`.
@@ -198,7 +191,6 @@ class JavaOrb:
         """A context for calls of the ORB: sets its class loader and turns Java exceptions into errors of the SDK.
 
         Args:
-            what: text before the error's own text.
             sending: whether the outcome of a call is unknown if its connection is lost.
 
         Raises:
@@ -302,8 +294,6 @@ class JavaOrb:
         """Turns Java events into events.
 
         Args:
-            events: an event, or an array of them.
-            grouped: whether it is an array.
             keep_refused: whether a `RefusedEvent` replaces an event that is refused.
 
         Raises:
@@ -427,9 +417,6 @@ def error_of(java: Java, error: Any, what: str, *, sending: bool = False) -> Mto
     """Returns the SDK's error for a Java exception.
 
     Args:
-        java: the classes.
-        error: the exception.
-        what: text before Java's own text.
         sending: whether the outcome of the call matters.
     """
     name, description = str(error.getClass().getSimpleName()), said_by(error)
@@ -447,7 +434,6 @@ def error_of(java: Java, error: Any, what: str, *, sending: bool = False) -> Mto
 
 
 def said_by(error: Any) -> str:
-    """The name of an exception's class, and the first line of its message."""
     name, message = str(error.getClass().getSimpleName()), error.getMessage()
     return name if message is None or not str(message) else f"{name}: {str(message).splitlines()[0]}"
 

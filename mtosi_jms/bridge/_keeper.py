@@ -23,10 +23,6 @@ End = TypeVar("End", EventSource, EventSink)
 class Keeper(ABC, Generic[End]):
     """One direction of a bridge. Its own thread does the work and keeps the connection to the channel.
 
-    Args:
-        channel: the channel to connect to.
-        options: options of the bridge.
-
     Attributes:
         forwarded: number of messages that JMS got, or of events that the channel got.
     """
@@ -44,16 +40,13 @@ class Keeper(ABC, Generic[End]):
         self._end: End = self._proxy()
 
     @abstractmethod
-    def _proxy(self) -> End:
-        """Makes a new proxy of the channel."""
+    def _proxy(self) -> End: ...
 
     @abstractmethod
-    def _connect_end(self, end: End, on_lost: OnDisconnected) -> None:
-        """Connects to a proxy."""
+    def _connect_end(self, end: End, on_lost: OnDisconnected) -> None: ...
 
     @abstractmethod
-    def _open(self) -> None:
-        """Connects to JMS."""
+    def _open(self) -> None: ...
 
     @abstractmethod
     def _has_work(self) -> bool:
@@ -89,11 +82,9 @@ class Keeper(ABC, Generic[End]):
 
     @property
     @abstractmethod
-    def is_reached(self) -> bool:
-        """Whether JMS is reached now."""
+    def is_reached(self) -> bool: ...
 
     def start(self) -> None:
-        """Connects, or resumes."""
         with self._changed:
             self._open()
             if not self._joined:
@@ -113,7 +104,6 @@ class Keeper(ABC, Generic[End]):
         self._joined = True
 
     def stop(self) -> None:
-        """Stops delivery on both sides until `start`."""
         with self._changed:
             self._running = False
             self._changed.notify_all()

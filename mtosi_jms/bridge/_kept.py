@@ -18,7 +18,6 @@ class KeptProxy:
     """A proxy supplier of a channel that pushes to an object of ours.
 
     Attributes:
-        proxy: reference of the proxy.
         object_id: id of our object, hexadecimal.
         filter: reference of its filter; empty for none.
     """
@@ -38,9 +37,6 @@ class KeptConnections:
         name: name of the ORB, part of the keys of its objects.
         port: port at which it listened; 0 if not known yet.
         left: whether the connections are left to the next process.
-
-    Raises:
-        ConfigError: the file cannot be read or written, or another process has it.
     """
 
     def __init__(self, path: Path) -> None:

@@ -62,58 +62,47 @@ class Table:
 
 
 def a_text(reading: Reading, name: str, path: str, value: Any) -> object:
-    """Read a text; an empty one as None."""
     return reading.text(path, value) or None
 
 
 def a_boolean(reading: Reading, name: str, path: str, value: Any) -> object:
-    """Read a boolean."""
     return reading.boolean(path, value)
 
 
 def a_time(reading: Reading, name: str, path: str, value: Any) -> object:
-    """Read a time."""
     return reading.moment(path, value)
 
 
 def a_name(reading: Reading, name: str, path: str, value: Any) -> object:
-    """Read a name."""
     return reading.name(path, value)
 
 
 def name_list(reading: Reading, name: str, path: str, value: Any) -> object:
-    """Read a list of names."""
     return reading.names(path, value)
 
 
 def one_name(reading: Reading, name: str, path: str, value: Any) -> object:
-    """Read a name, as a list of one."""
     found = reading.name(path, value)
     return None if found is None else NamingAttributeListType(name=[found])
 
 
 def a_rate(reading: Reading, name: str, path: str, value: Any) -> object:
-    """Read a layer rate."""
     return reading.rate(name, path, value)
 
 
 def rate_list(reading: Reading, name: str, path: str, value: Any) -> object:
-    """Read a list of layer rates."""
     return reading.rates(name, path, value)
 
 
 def a_number(reading: Reading, name: str, path: str, value: Any) -> object:
-    """Read a number."""
     return reading.number(path, value)
 
 
 def a_count(reading: Reading, name: str, path: str, value: Any) -> object:
-    """Read a whole number."""
     return reading.count(path, value)
 
 
 def native_name(reading: Reading, name: str, path: str, value: Any) -> object:
-    """Read the native name of an object, as an alias."""
     found = reading.text(path, value)
     return (
         AliasNameListType(alias=[AliasNameListTypeAlias(alias_name=NATIVE_NAME, alias_value=found)]) if found else None
@@ -121,7 +110,6 @@ def native_name(reading: Reading, name: str, path: str, value: Any) -> object:
 
 
 def object_type(reading: Reading, name: str, path: str, value: Any) -> object:
-    """Read the type of an object, by its name or number, as MTOSI's type."""
     it = value.value
     if isinstance(it, str):
         found = OBJECT_TYPES.get(it)
@@ -161,7 +149,6 @@ def extended(choices: Choices, cls: Callable[..., XmlObject], other: XmlEnum) ->
     """Return a reader for a member of an enumeration that can be extended.
 
     Args:
-        choices: the members.
         cls: the class of the stubs, with a value and an extension.
         other: its value for members that are not listed.
     """
@@ -190,10 +177,7 @@ def fields(reading: Reading, path: str, parts: Iterable[tuple[str, Any]], table:
     values that their field cannot take.
 
     Args:
-        reading: collects the findings and the kept values.
         path: where the properties are.
-        parts: their names and values.
-        table: their fields.
 
     Raises:
         EventError: a value that the notification needs cannot be read, or with a strict reading a time.

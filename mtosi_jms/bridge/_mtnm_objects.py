@@ -176,10 +176,8 @@ def object_of(reading: Reading, kind: str | None, path: str, parts: Iterable[tup
     """Return an object of a type with these attributes; its vendor extensions hold those that MTOSI does not have.
 
     Args:
-        reading: collects the findings.
         kind: MTOSI's type; one without a class is a vendor object.
         path: where the attributes are.
-        parts: their names and values.
     """
     cls, table = OBJECTS.get(kind or "", _OTHER)
     inner = Reading(reading.charset, reading.findings)

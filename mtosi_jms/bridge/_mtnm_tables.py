@@ -230,7 +230,6 @@ class Choices:
     """An enumeration of MTNM.
 
     Attributes:
-        name: its name in MTNM.
         members: maps MTNM's members, in the order of their numbers, to MTOSI's values.
         numbered: whether the numbers are known; otherwise only names are read.
         boolean: the values for the booleans False and True; None if a boolean cannot be read.
@@ -389,29 +388,3 @@ ASSOCIATION: Final = _same("TPProtectionAssociation_T", TerminationPointProtecti
 HOLDER_STATE: Final = _same("HolderState_T", HolderStateType)
 HOLDER: Final = _same("EquipmentHolderType_T", EquipmentHolderEnumType)
 SERVICE_STATE: Final = _same("ServiceState_T", ResourceFulfillmentStateEnumType)
-
-ALL_CHOICES: Final = (
-    SEVERITY,
-    SERVICE_AFFECTING,
-    ACKNOWLEDGE,
-    ALERT_ACKNOWLEDGE,
-    TRANSFER,
-    PROTECTION,
-    SWITCH_REASON,
-    EQUIPMENT_PROTECTION,
-    EQUIPMENT_REASON,
-    BACKUP,
-    THRESHOLD,
-    GRANULARITY,
-    LOCATION,
-    COMMUNICATION,
-    DIRECTION,
-    SHAPE,
-    DIRECTIONALITY,
-    CONNECTION_STATE,
-    MAPPING_MODE,
-    ASSOCIATION,
-    HOLDER_STATE,
-    HOLDER,
-    SERVICE_STATE,
-)

@@ -48,7 +48,6 @@ class Finding:
     """A finding about an event.
 
     Attributes:
-        kind: kind of the finding.
         path: path in the event, as `filterable_data.perceivedSeverity`; empty for the whole event.
         text: a sentence that describes it.
     """
@@ -80,8 +79,6 @@ class Reading:
 
     Attributes:
         charset: charset of texts that are not ASCII; None: UTF-8 if a text is valid UTF-8, else as it is.
-        findings: the findings so far.
-        kept: names and texts for the vendor extensions.
         strict: whether a time that cannot be read refuses the event.
     """
 
@@ -91,7 +88,6 @@ class Reading:
     strict: bool = False
 
     def note(self, kind: FindingKind, path: str, text: str) -> None:
-        """Add a finding."""
         self.findings.append(Finding(kind, path, text))
 
     def keep(self, name: str, path: str, value: Any, reason: str) -> None:

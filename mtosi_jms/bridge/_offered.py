@@ -27,12 +27,7 @@ class OfferedFactory:
     """A factory of bridges that CORBA clients call.
 
     Args:
-        orb: the ORB that offers it.
-        factory: the factory that makes the bridges.
         answer_timeout: seconds until a client gets TRANSIENT.
-
-    Attributes:
-        ior: its reference.
     """
 
     def __init__(self, orb: JavaOrb, factory: BridgeFactory, answer_timeout: float) -> None:

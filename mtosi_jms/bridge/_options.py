@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import datetime as dt
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from mtosi_jms.bridge.endpoints import QoS
-from mtosi_jms.bridge.events import Any, StructuredEvent
+from mtosi_jms.bridge.events import StructuredEvent
 from mtosi_jms.bridge.omg import BridgeRules, message_of
 from mtosi_jms.errors import ConfigError, MtosiError
 from mtosi_jms.jms.message import JmsMessage
@@ -51,8 +51,6 @@ OnFailed: TypeAlias = Callable[[str], object]
 OnLoss: TypeAlias = Callable[[str, str], object]
 Mapper: TypeAlias = Callable[[StructuredEvent], Sequence[JmsMessage]]
 LossMapper: TypeAlias = Callable[[EventLoss], Sequence[JmsMessage]]
-
-NO_QOS: Final[Mapping[str, Any]] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +117,6 @@ class BridgeOptions:
         return () if message is None else (message,)
 
     def park(self, what: StructuredEvent | JmsMessage, error: MtosiError) -> None:
-        """Reports an event or message that cannot be forwarded."""
         if self.on_parked is not None:
             self.on_parked(what, error)
         else:

@@ -81,11 +81,7 @@ def set_qos(orb: JavaOrb, target: Any, qos: QoS | None) -> dict[str, Any]:
 
 
 class _End:
-    """The common part of sources and sinks.
-
-    Attributes:
-        style, grouping, qos: see `mtosi_jms.bridge.endpoints`.
-    """
+    """The common part of sources and sinks."""
 
     _channel_calls: FlowStyle
     """The style in which the channel calls us."""
@@ -406,7 +402,6 @@ class CorbaSource(_End):
             proxy.acknowledge(self._orb.java.jpype.JArray(self._orb.java.jpype.JInt)(list(numbers)))
 
     def disconnect(self) -> None:
-        """Ends the connection, from any thread, more than once; returns when no consumer is running any more."""
         if self._end(f"disconnect_{self._word}_{self.style.value.lower()}_supplier"):
             return
         if self._kept is not None and self._kept[2] is not None:
@@ -502,5 +497,4 @@ class CorbaSink(_End):
                     self._proxy.push_structured_event(event)
 
     def disconnect(self) -> None:
-        """Ends the connection, from any thread, more than once; returns when no supplier is running any more."""
         self._end(f"disconnect_{self._word}_{self.style.value.lower()}_consumer")

@@ -25,13 +25,7 @@ class Raised(Exception):
 
 
 class Remote:
-    """An object behind an ORB.
-
-    Attributes:
-        orb: the ORB.
-        reference: what is called.
-        name: text before errors.
-    """
+    """An object behind an ORB."""
 
     def __init__(self, orb: JavaOrb, reference: Any, name: str) -> None:
         self.orb = orb
@@ -40,7 +34,6 @@ class Remote:
 
     @property
     def ior(self) -> str:
-        """The reference as text."""
         with self.orb.calling(self.name):
             return str(self.orb.orb.object_to_string(self.reference))
 
@@ -48,10 +41,8 @@ class Remote:
         """Calls an operation.
 
         Args:
-            operation: its name.
             arguments: a str is a string, anything else a reference.
             gives: whether it answers with a reference.
-            waits: False for what is oneway.
 
         Returns:
             The reference; None where it is the nil reference.

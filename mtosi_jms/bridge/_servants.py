@@ -29,7 +29,6 @@ class Servant:
     """Our object that the ORB offers to peers.
 
     Args:
-        orb: the ORB that offers it.
         interface: its IDL interface, below `org.omg`, or the repository ids of interfaces without classes in Java.
         handlers: handlers by the name of the operation, called with the Java arguments. Operations without a handler do
             nothing. If a handler raises, the peer gets TRANSIENT. The handler `UNREAD` gets the requests that JacORB
@@ -40,9 +39,6 @@ class Servant:
         object_id: id of an object that has the same reference in the next process; None: it ends with this process.
         on_late: called with the name of an operation that finished after its peer had got TRANSIENT.
         lacking: handlers of operations that the classes in Java lack, called as if there were no classes.
-
-    Attributes:
-        reference: the reference that peers call.
     """
 
     def __init__(
@@ -110,7 +106,6 @@ class Servant:
                     call.get(2).complete(self._transient)
 
     def _work(self, call: Any) -> tuple[str, tuple[Any, ...]]:
-        """The name of the operation, and its arguments."""
         arguments = call.get(1)
         return str(call.get(0).getName()), tuple(arguments) if arguments is not None else ()
 
@@ -168,10 +163,8 @@ def call_handle(java: Java, queue: Any, too_late: Any, milliseconds: int) -> Any
     """A method handle that takes a method and its arguments, waits for the answer, and returns or throws it.
 
     Args:
-        java: the classes.
         queue: gets a list of the method, its arguments and a CompletableFuture for the answer.
         too_late: completes the future after the time.
-        milliseconds: the time.
     """
     jpype = java.jpype
     handles, method_type = java.cls("java.lang.invoke.MethodHandles"), java.cls("java.lang.invoke.MethodType")

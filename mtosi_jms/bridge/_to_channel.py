@@ -88,7 +88,6 @@ class JmsToChannel(Keeper[EventSink]):
             self._ready()
 
     def start(self) -> None:
-        """Connects, or resumes."""
         super().start()
         with self._changed:
             if self._connection is not None:
@@ -339,12 +338,10 @@ class JmsToChannel(Keeper[EventSink]):
 
     @property
     def has_transaction(self) -> bool:
-        """Whether there are forwarded messages that are not committed."""
         with self._pulling:
             return self._per_transaction > 0 and (self._in_transaction > 0 or bool(self._given or self._unsettled))
 
     def enable(self, events: int, timeout: float) -> None:
-        """Enables transactions of so many events, or sequences."""
         with self._pulling, self._changed:
             self._per_transaction = events
             self._drop()
@@ -352,7 +349,6 @@ class JmsToChannel(Keeper[EventSink]):
                 self._ready()
 
     def disable(self) -> None:
-        """Disables transactions after the one in progress."""
         with self._pulling, self._changed:
             if self._session is not None and self._in_transaction:
                 self._session.commit()

@@ -62,12 +62,10 @@ class JmsSink:
 
     @property
     def is_ready(self) -> bool:
-        """Whether it can take messages."""
         return self._options.outbox is not None or (self._session is not None and not self._session.is_closed)
 
     @property
     def is_reached(self) -> bool:
-        """Whether the provider is reached now; with an outbox that does not matter."""
         connection = self._connection
         return self._options.outbox is not None or (connection is not None and connection.is_up)
 
@@ -112,7 +110,6 @@ class JmsSink:
         return (message.destination if self._options.mapper is not None else None) or self._destination
 
     def commit(self) -> None:
-        """Commits the sent messages; rolls back if that fails."""
         with self._lock:
             if self._session is None:
                 raise TransportError("the connection was lost, and with it the transaction")
@@ -123,7 +120,6 @@ class JmsSink:
                 raise TransportError(str(error)) from error
 
     def rollback(self) -> None:
-        """Rolls back the sent messages."""
         with self._lock:
             self._lose()
 
@@ -152,7 +148,6 @@ class JmsSink:
                 log.debug("closing a lost connection: %s: %s", type(error).__name__, error)
 
     def close(self) -> None:
-        """Closes; the outbox keeps its messages."""
         if self._pump is not None:
             self._pump.close()
         with self._lock:
@@ -204,7 +199,6 @@ class ChannelToJms(Keeper[EventSource]):
 
     @property
     def is_ready(self) -> bool:
-        """Whether JMS can take messages."""
         return self._sink.is_ready
 
     @property
@@ -216,7 +210,6 @@ class ChannelToJms(Keeper[EventSource]):
             pass
 
     def close(self) -> None:
-        """Closes both connections, and ends the transaction in progress."""
         super().close()
         self._cancel()
         self._report_losses()
@@ -233,7 +226,6 @@ class ChannelToJms(Keeper[EventSource]):
         self._sink.close()
 
     def report_loss(self, loss: EventLoss) -> None:
-        """Reports a loss, also to JMS. JMS gets the end when no source loses events any longer."""
         super().report_loss(loss)
         with self._changed:
             (self._losing.discard if loss.over else self._losing.add)(loss.source)
@@ -458,18 +450,15 @@ class ChannelToJms(Keeper[EventSource]):
 
     @property
     def has_transaction(self) -> bool:
-        """Whether there are sent messages that are not committed."""
         with self._taking:
             return bool(self._uncommitted)
 
     def enable(self, events: int, timeout: float) -> None:
-        """Enables transactions of so many events, or sequences."""
         with self._taking:
             self._sink.transacted(True)
             self._per_transaction, self._lifetime = events, timeout
 
     def disable(self) -> None:
-        """Disables transactions after the one in progress."""
         with self._taking:
             self._cancel()
             if self._uncommitted:

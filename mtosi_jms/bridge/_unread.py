@@ -22,7 +22,6 @@ def interceptor(orb: JavaOrb, oid: Any, forward: Any) -> Any:
 
     Args:
         orb: the ORB that gets the requests.
-        oid: the object's id.
         forward: method handle that passes a request on; see `_servants.call_handle`.
     """
     java = orb.java
@@ -69,7 +68,6 @@ class UnreadRequest:
     """A request that JacORB could not read.
 
     Attributes:
-        operation: its name.
         message: all of its bytes.
     """
 

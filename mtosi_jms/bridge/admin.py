@@ -77,7 +77,6 @@ class JMSDestination:
 
     @property
     def destination(self) -> Destination:
-        """The destination itself."""
         made = Queue if self.destination_type is JMSDestinationType.QUEUE else Topic
         return made(self.destination_name)
 
@@ -87,7 +86,6 @@ class ExternalEndpoint:
     """One side of a bridge.
 
     Attributes:
-        role: SOURCE or SINK.
         connector: a JMSDestination, or the id of a channel.
         style: who calls whom: a source of the style PUSH calls the bridge.
         type: JMS_MESSAGE goes with a JMSDestination, the others with a channel (000-B8).

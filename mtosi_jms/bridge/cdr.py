@@ -74,7 +74,6 @@ def encode_events(events: Sequence[StructuredEvent], charset: str = UTF_8) -> by
     """Encode events as a `CosNotification::EventBatch` in big-endian CDR.
 
     Args:
-        events: in order.
         charset: charset of the texts that are not wide.
 
     Raises:
@@ -91,7 +90,6 @@ def decode_events(data: bytes, charset: str = UTF_8) -> list[StructuredEvent]:
     """Decode the events of a `CosNotification::EventBatch` in big-endian CDR.
 
     Args:
-        data: the bytes.
         charset: charset of the texts that are not wide.
 
     Raises:
@@ -235,9 +233,6 @@ def decode_typecode(data: bytes) -> TypeCode:
 def addresses_of(ior: str) -> list[tuple[str, int]]:
     """Hosts and ports to which an ORB may connect for a reference, including alternate addresses.
 
-    Args:
-        ior: `IOR:...`.
-
     Raises:
         EventError: this is not a reference, or it has a profile other than IIOP, whose address cannot be read.
     """
@@ -254,9 +249,6 @@ def addresses_of(ior: str) -> list[tuple[str, int]]:
 
 def code_set_of(ior: str) -> int | None:
     """The charset of texts that a reference states, as its number in OSF's registry; None if it states none.
-
-    Args:
-        ior: `IOR:...`.
 
     Raises:
         EventError: see `addresses_of`.

@@ -109,9 +109,6 @@ class OrbOptions:
 class Orb(Closeable):
     """An ORB in this process, in the same Java machine as `jvm:` connections. May be used by several threads.
 
-    Args:
-        options: options of the ORB.
-
     Raises:
         MissingExtraError: JPype is not installed.
         ConfigError: there is no Java, or JacORB's jars cannot be fetched.
@@ -193,7 +190,6 @@ class Orb(Closeable):
         return Remote(orb, found, shown)
 
     def _read(self, address: str, name: str = "") -> str:
-        """The address for the ORB; the hosts in it are allowed from now on."""
         text, hosts = _read_address(address, name)
         for host in hosts:
             self._orb.allow(host)
@@ -306,7 +302,6 @@ class Orb(Closeable):
                 orb.leave()
 
     def close(self) -> None:
-        """Closes its channels and ends the ORB; may be called more than once."""
         for channel in list(self._channels):
             channel.close()
         while self._offered:
@@ -336,7 +331,6 @@ class CorbaChannel:
 
     @property
     def ior(self) -> str:
-        """Its reference, `IOR:...`."""
         with self._orb.calling(self.name):
             return str(self._orb.orb.object_to_string(self._channel))
 
@@ -435,7 +429,6 @@ class CorbaChannel:
 
     @property
     def options(self) -> OrbOptions:
-        """The options of the ORB."""
         return self._owner.options
 
     def _checked(self, reference: Any) -> Any:
@@ -468,7 +461,6 @@ class CorbaChannel:
             self._ends.remove(end)
 
     def is_alive(self) -> bool:
-        """Whether the channel answers."""
         try:
             with self._orb.calling(self.name):
                 return not self._channel._non_existent()

@@ -192,8 +192,6 @@ class Channel(Protocol):
         """A new proxy supplier, not yet connected.
 
         Args:
-            style: who calls whom.
-            grouping: one event a call, or a sequence.
             qos: set at the proxy and read back.
             constraint: a filter in Extended TCL; empty: all events.
 
@@ -212,16 +210,13 @@ class Channel(Protocol):
         """A new proxy consumer, not yet connected.
 
         Args:
-            style: who calls whom.
-            grouping: one event a call, or a sequence.
             qos: set at the proxy and read back.
 
         Raises:
             UnsupportedQoS: the channel refuses one, or accepts it and does not keep it.
         """
 
-    def is_alive(self) -> bool:
-        """Whether the channel answers."""
+    def is_alive(self) -> bool: ...
 
     def close(self) -> None:
         """Disconnects what was connected through this object, and lets the channel be; more than once."""

@@ -106,7 +106,6 @@ class Member:
     """A member of a struct, an exception, a union or an enumeration.
 
     Attributes:
-        name: its name.
         type: its TypeCode, None for a member of an enumeration.
         label: the discriminator's value that selects it; None outside unions and for a union's default member.
     """
@@ -200,24 +199,12 @@ class TypeCode:
 
     @staticmethod
     def struct(repository_id: str, name: str, members: tuple[tuple[str, TypeCode], ...]) -> TypeCode:
-        """The TypeCode of a struct.
-
-        Args:
-            repository_id: `IDL:...:1.0`.
-            name: its name.
-            members: names and types, in order.
-        """
+        """The TypeCode of a struct."""
         return TypeCode(TCKind.struct, repository_id, name, tuple(Member(*one) for one in members))
 
     @staticmethod
     def alias(repository_id: str, name: str, content: TypeCode) -> TypeCode:
-        """The TypeCode of a typedef.
-
-        Args:
-            repository_id: `IDL:...:1.0`.
-            name: its name.
-            content: the type that it names.
-        """
+        """The TypeCode of a typedef."""
         return TypeCode(TCKind.alias, repository_id, name, content=content)
 
     @property
@@ -265,7 +252,6 @@ class Any:
     """A value with its type.
 
     Attributes:
-        type: the TypeCode.
         value: a value of that type; it is checked only when it is encoded.
     """
 
@@ -315,12 +301,7 @@ PROPERTY_SEQ: Final = TypeCode.alias(
 
 @dataclass(frozen=True, slots=True)
 class Property:
-    """A name and a value, in the header or the filterable data of an event.
-
-    Attributes:
-        name: the name; CosNotification gives it no syntax.
-        value: the value.
-    """
+    """A name and a value, in the header or the filterable data of an event."""
 
     name: str
     value: Any

@@ -39,8 +39,6 @@ def accepts_event(selector: Selector, event: StructuredEvent, rules: BridgeRules
 
     Args:
         selector: names properties, headers or fields.
-        event: an event from the channel, or one made from a message.
-        rules: rules of the mapping.
 
     Raises:
         EventError: a value that the selector names does not match its TypeCode.

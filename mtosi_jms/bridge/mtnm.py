@@ -173,10 +173,6 @@ class Mapped:
 def notification_of(event: StructuredEvent, rules: MtnmRules | None = None) -> Mapped:
     """Make a notification of MTOSI from an event of MTNM. It is always valid by MTOSI's schemas.
 
-    Args:
-        event: the event.
-        rules: rules for reading it; None: the defaults.
-
     Raises:
         EventError: with `strict`: the name, severity, time or another required value is missing; with the path.
     """
@@ -235,8 +231,6 @@ def publish(publisher: Publisher, mapped: Mapped, *, timeout: float | None = Non
     """Publish a notification on the topic of its event, or of its category, or else on all topics.
 
     Args:
-        publisher: publisher with the topics.
-        mapped: result of `notification_of`.
         timeout: seconds for each message.
 
     Returns:
@@ -647,9 +641,7 @@ class _Kind(typing.NamedTuple):
     """A type of MTNM's events.
 
     Attributes:
-        table: its properties.
         make: makes the notification from the fields that were read.
-        cls: the class of the notification.
         category: category of the topic for a VendorNotification of such an event; None: all topics.
     """
 

@@ -130,7 +130,6 @@ class MtnmSession(Closeable):
 
     @property
     def name(self) -> str:
-        """The element manager's address, for people."""
         shown = self._address if not self._address.upper().startswith("IOR:") else "IOR:..."
         return f"{shown}#{self._at}" if self._at else shown
 

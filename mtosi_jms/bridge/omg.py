@@ -166,8 +166,6 @@ def event_of(message: JmsMessage, rules: BridgeRules = _RULES, *, now_ms: int | 
     """Turn a message into an event.
 
     Args:
-        message: a received message, or one to be sent.
-        rules: the switches.
         now_ms: the time, milliseconds since 1970 UTC; None: now.
 
     Returns:
@@ -272,8 +270,6 @@ def message_of(event: StructuredEvent, rules: BridgeRules = _RULES, *, now_ms: i
     """Turn an event into a message; the provider that sends it sets the other headers (000-EJ9).
 
     Args:
-        event: an event from the channel.
-        rules: the switches.
         now_ms: the time, milliseconds since 1970 UTC; None: now.
 
     Returns:
@@ -415,10 +411,6 @@ def _put(found: dict[str, PropertyValue], prefix: str, one: Property, rules: Bri
 
 def event_value(value: Any, rules: BridgeRules = _RULES) -> PropertyValue | None:
     """The value of a field as a property; None if Java has no primitive for it.
-
-    Args:
-        value: value of the field.
-        rules: the switches.
 
     Raises:
         EventError: the value does not match its TypeCode.

@@ -67,7 +67,6 @@ class SequenceNumbers:
     next: int = 0
 
     def take(self) -> int:
-        """Take the next number."""
         number, self.next = self.next, 0 if self.next == _LAST else self.next + 1
         return number
 
@@ -83,7 +82,6 @@ class Duplicates:
         return number is None or number not in self._seen
 
     def store(self, number: int | None) -> None:
-        """Stores a number."""
         if number is None:
             return
         self._seen[number] = None
@@ -113,7 +111,6 @@ class Retries:
         return now + self.interval
 
     def reset(self) -> None:
-        """Reset the count, after a success or an explicit disconnection."""
         self.made = 0
 
 

@@ -14,9 +14,6 @@ __all__ = ["ReopeningChannel"]
 class ReopeningChannel:
     """A channel by its address, not by a reference: it is looked up again when it does not answer.
 
-    Args:
-        find: looks the channel up.
-
     Attributes:
         channel_id, name, qos: those of the channel that was found last.
 

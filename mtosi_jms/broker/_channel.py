@@ -56,13 +56,7 @@ def default_channel_folder() -> Path:
 
 @dataclass(frozen=True, slots=True)
 class DevelopmentChannel:
-    """A notification service that was started in a folder, and may still run.
-
-    Attributes:
-        folder: folder of its files.
-        pid: its process id.
-        port: its port on loopback.
-    """
+    """A notification service that was started in a folder, and may still run."""
 
     folder: Path
     pid: int
@@ -75,7 +69,6 @@ class DevelopmentChannel:
 
     @property
     def corbaloc(self) -> str:
-        """The URL of its event channel factory."""
         return f"corbaloc::{HOST}:{self.port}/{_SHORTCUT}"
 
     def is_running(self) -> bool:
@@ -83,7 +76,6 @@ class DevelopmentChannel:
         return is_ours(self.pid, self.folder) and listening([self.port])
 
     def to_json(self) -> dict[str, Any]:
-        """The values that `mtosi-jms channel` prints."""
         return {
             "running": self.is_running(),
             "service": "JacORB's notification service",
@@ -103,7 +95,6 @@ def start_channel_process(
     """Starts a notification service with one channel, for tests: the caller ends it. It listens when this returns.
 
     Args:
-        folder: folder for its log, and for the reference in `channel.ior`.
         port: port on loopback; None: a free one.
         settings: Java properties that are added, or replace ours.
         arguments: arguments for JacORB's `ConsoleMain`, besides ours.

@@ -25,7 +25,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Start, stop or show the broker; 1 where `status` finds none that runs."""
     if args.action == "up":
         _show(start_broker(args.dir, args.kind), as_json=args.json)
         return 0

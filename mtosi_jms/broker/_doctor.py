@@ -14,7 +14,6 @@ JAVA_MINIMUM: Final = 17
 
 
 def check() -> Check:
-    """Java, for Spark and for brokers."""
     fix = f"install a JDK {JAVA_MINIMUM} or later and put it on PATH, or set JAVA_HOME"
     try:
         java = find_java()

@@ -103,7 +103,6 @@ class Endpoints:
 
     Attributes:
         ports: port by protocol: `stomp`, `stomp+ssl`, `amqp`, `openwire`, `mqtt`; only those that are offered.
-        user: user of the login.
         password: of the login; never shown by `repr`.
     """
 
@@ -147,11 +146,6 @@ class BrokerProcess:
         endpoints: ports at which it will listen, and the login.
         ready: texts in its log that show that it answers.
         writes: a file that it writes before it answers; one of an earlier start is removed.
-
-    Attributes:
-        endpoints: as given.
-        log: path of its log.
-        pid: its process id.
 
     Raises:
         ConfigError: the command cannot be run.
@@ -252,7 +246,6 @@ class BrokerProcess:
             self.kill()
 
     def kill(self) -> None:
-        """Ends it at once, like a power cut."""
         self._process.kill()
         self._process.wait()
         self._bound.close()
@@ -272,7 +265,6 @@ class BrokerProcess:
             os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
 
     def resume(self) -> None:
-        """Resumes it after `pause`."""
         if hasattr(signal, "SIGCONT"):
             self._process.send_signal(signal.SIGCONT)
 
@@ -289,8 +281,6 @@ def start_on_free_ports(
     Args:
         start: starts it.
         protocols: the protocols to offer, each at its own port.
-        user: user of the login.
-        password: of the login.
 
     Raises:
         ConfigError: it is not available.

@@ -34,7 +34,6 @@ class Kind:
     """A broker that can be started here.
 
     Attributes:
-        title: its name.
         version: the version that is fetched.
         protocols: that it offers.
         start: starts it in a folder, without waiting until it listens; takes `settings`, `tls` and `memory_mb` too.
@@ -91,9 +90,6 @@ class DevelopmentBroker:
     """A broker that was started in a folder, and may still run.
 
     Attributes:
-        folder: folder of its instance.
-        pid: its process id.
-        endpoints: its ports and login.
         kind: which broker it is, one of `KINDS`.
     """
 
@@ -156,7 +152,6 @@ def start_broker(folder: Path, kind: str | None = None) -> DevelopmentBroker:
     A restarted broker has its messages, its password and, if they are still free, its ports.
 
     Args:
-        folder: folder of the broker.
         kind: one of `KINDS`; None: the kind of the folder, else Artemis.
 
     Raises:

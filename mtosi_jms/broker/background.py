@@ -23,7 +23,6 @@ def down_or_status(
 
     Args:
         args: the command's: `action`, `command`, `dir` and `json`.
-        name: name of the service, for people.
         stop: stops it, and returns whether one ran.
         find: returns it; None: none was started there.
         show: shows it, by a keyword as JSON.

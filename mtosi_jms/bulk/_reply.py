@@ -24,7 +24,6 @@ class BulkReply(Generic[Response]):
     bytes show how they are packed.
 
     Attributes:
-        response: the response in the reply; usually empty, since the data is in the files.
         envelope: the reply.
         file_location_uri: the reply's fileLocationURI, or else the request's.
         compression: compressionType as text, the reply's or else the request's.
@@ -52,7 +51,6 @@ class BulkReply(Generic[Response]):
         """The documents in the files, unpacked, one open at a time.
 
         Args:
-            allowed: as for `files`.
             bounds: limits on what each file may unpack to.
 
         Raises:
@@ -76,7 +74,6 @@ class BulkReply(Generic[Response]):
 
         Args:
             cls: class of the objects, or a tuple of classes.
-            allowed, bounds: as for `documents`.
             strict: whether to raise at the first error against the schema.
 
         Raises:

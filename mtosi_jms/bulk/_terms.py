@@ -30,8 +30,6 @@ class BulkTerms:
 
     Attributes:
         file_location_uri: fileLocationURI: the file to write.
-        compression: compressionType.
-        packing: packingType.
         batch_size: requestedBatchSize: most objects in one document of the file; None or 0: all in one.
     """
 

@@ -34,11 +34,7 @@ class BulkFile:
 
     Args:
         path: path of the file; the folder must exist.
-        compression: how to compress.
         packing: how to pack; without packing the file can hold only one document.
-
-    Attributes:
-        documents: number of documents added.
 
     Raises:
         SpoolError: the file cannot be written.

@@ -46,11 +46,6 @@ class _Facts(NamedTuple):
 def check_headers(archive: zipfile.ZipFile, file: IO[bytes], path: str) -> None:
     """Checks that the directory of an archive and the headers of its members agree.
 
-    Args:
-        archive: the archive, its directory read.
-        file: the file from which it is read.
-        path: its name, for errors.
-
     Raises:
         ArchiveError: they do not agree, or bytes belong to no member or to two.
         struct.error, LookupError: a header ends early.
@@ -75,8 +70,6 @@ def _check_member(info: zipfile.ZipInfo, file: IO[bytes], end: int) -> int | Non
     """The end of a member; None if it does not match the directory.
 
     Args:
-        info: the directory entry.
-        file: the archive.
         end: the beginning of the next member, or of the directory.
     """
     file.seek(info.header_offset)
@@ -138,9 +131,7 @@ def _end_64(file: IO[bytes], at: int, values: tuple[int, int, int, int]) -> tupl
     """The 64-bit end record of a large archive: where it begins, and the values in it.
 
     Args:
-        file: the archive.
         at: where the plain end record begins.
-        values: the values in the plain end record.
     """
     if at < _LOCATOR_64.size + _END_64.size:
         return at, *values

@@ -39,7 +39,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the script."""
     from mtosi_jms.cli import COMMANDS
 
     words = {name: _words(name) for name in COMMANDS}

@@ -36,7 +36,6 @@ class Group:
     names: list[str] = field(default_factory=list)
 
     def to_json(self) -> dict[str, object]:
-        """The group as plain values."""
         return {"type": self.type, "count": self.count, "names": self.names}
 
 
@@ -44,7 +43,6 @@ def objects_in(body: etree._Element, names: int) -> list[Group]:
     """The inventory objects among the descendants of an element, by type.
 
     Args:
-        body: a SOAP Body, or any element around messages.
         names: how many names to keep of each type.
     """
     return _groups(map(_object, find_objects(body, Routes(is_object))), names)
@@ -56,7 +54,6 @@ def listed_in(response: etree._Element, depth: int, names: int) -> list[Group]:
     Args:
         response: the response; it gets a parent for the time of the call.
         depth: how many elements lead from it to an item of its list; 0 if that is not known.
-        names: how many names to keep of each type.
     """
     around = etree.Element("body")
     around.append(response)

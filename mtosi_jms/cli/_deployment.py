@@ -27,7 +27,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Show the sheet; 1 if the deployment has a problem."""
     for package in args.stubs:
         services_of(package)
     deployment = read_deployment(args.file)

@@ -67,7 +67,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Show the checks; 1 if something that is needed does not work."""
     if args.url is not None:
         mask_url(args.url)
     found, configuration = check_configuration(args.url, args.environment)
@@ -90,7 +89,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def all_checks() -> list[Check]:
-    """Every check of what is installed."""
     checks = [check_python(), check_lxml(), check_core(), check_schemas(), check_stubs()]
     unknown = Check(
         "extras", "missing", "not known: mtosi-jms is on the path and not installed", "pip install mtosi-jms"
@@ -113,7 +111,6 @@ def check_configuration(url: str | None, environment: str | None) -> tuple[setti
 
 
 def check_python() -> Check:
-    """Python itself."""
     detail = f"{platform.python_version()} ({sys.executable})"
     if sys.version_info < PYTHON_MINIMUM:
         return Check("python", "fault", detail, "install Python 3.11 or later")
@@ -121,7 +118,6 @@ def check_python() -> Check:
 
 
 def check_lxml() -> Check:
-    """lxml and the libxml2 below it."""
     from lxml import etree
 
     libxml2 = ".".join(map(str, etree.LIBXML_VERSION))
@@ -247,12 +243,7 @@ def _version(distribution: str) -> str:
 
 
 def check_broker(url: str, options: Mapping[str, Any] = MappingProxyType({})) -> list[Check]:
-    """A broker's URL: which transport serves it, and whether each of its hosts answers.
-
-    Args:
-        url: of the broker.
-        options: of the connection.
-    """
+    """A broker's URL: which transport serves it, and whether each of its hosts answers."""
     scheme = url.partition(":")[0].lower()
     transport = registered("transports").get(scheme, {})
     if transport and "extra" not in transport:

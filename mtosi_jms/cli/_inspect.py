@@ -62,7 +62,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Inspect each file; 1 if any is not an MTOSI envelope."""
     code = 0
     for file in files_in(args.files):
         try:
@@ -84,8 +83,6 @@ def facts_of(document: Document, *, names: int, secrets: bool) -> dict[str, Any]
     """What an envelope holds, by the keys of the JSON; objects and events as groups, warnings as objects.
 
     Args:
-        document: the envelope.
-        names: how many names to keep of each type.
         secrets: whether credentials in the header are shown.
     """
     envelope = document.envelope

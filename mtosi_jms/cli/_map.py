@@ -56,7 +56,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Map each file; 1 if any is not an MTOSI envelope."""
     profile = _profile(args.profile, args.optional)
     code = 0
     for file in files_in(args.files):

@@ -38,7 +38,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write the project."""
     folder: Path = args.folder
     name = re.sub(r"[^A-Za-z0-9]+", "-", folder.absolute().name).strip("-").lower()
     if not name:

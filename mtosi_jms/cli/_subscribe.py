@@ -90,9 +90,6 @@ def subscribe(
     """Show the events that arrive over a connection, until the stop is set or enough of them arrived.
 
     Args:
-        connection: to the provider.
-        args: of the command line.
-        stop: ends the command.
         listens: called once events are received.
     """
     unreadable: list[Exception] = []

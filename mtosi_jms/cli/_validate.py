@@ -31,7 +31,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Validate the files; 1 if any of them is invalid."""
     files = files_in(args.files)
     schemas = SchemaSet.load(args.schemas)
     for item in schemas.notes:

@@ -171,7 +171,6 @@ def add_validation(parser: argparse.ArgumentParser, what: str) -> None:
     """Add `--validate` and `--schemas`.
 
     Args:
-        parser: the command's.
         what: bodies of what are judged.
     """
     parser.add_argument(

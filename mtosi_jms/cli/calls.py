@@ -26,7 +26,6 @@ class PreparedCall(Protocol):
     """An operation with its request.
 
     Attributes:
-        service, operation: names.
         depth: how many elements lead from a response to an item of its list; 0 if that is not known.
     """
 

@@ -74,7 +74,6 @@ class Document:
 
     @cached_property
     def body(self) -> etree._Element:
-        """The SOAP Body."""
         return next(child for child in self.root if child.tag in _BODIES)
 
     @cached_property

@@ -76,7 +76,6 @@ class _Draft:
     """An object that is being filled.
 
     Attributes:
-        shape: what it is.
         values: what its fields hold: drafts and values, by their place in the list; a single one has the place 0.
     """
 
@@ -88,7 +87,6 @@ def fill_shape(shape: Shape, assignments: Iterable[str]) -> Any:
     """An object with the fields that are assigned.
 
     Args:
-        shape: what it is.
         assignments: `path=value` each. A value is the text that XML would have; a name's is `MD=EMS1/ME=NE-7`.
 
     Raises:

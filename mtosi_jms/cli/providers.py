@@ -40,7 +40,6 @@ def add_provider(parser: argparse.ArgumentParser, *, required: bool = True) -> N
     """Add the options that say which provider, who we are to it, and what is logged.
 
     Args:
-        parser: the command's.
         required: whether nothing works without a provider.
     """
     group = parser.add_argument_group("provider")

@@ -200,10 +200,8 @@ class _Work:
 
     Args:
         session: transacted; what is sent goes through it.
-        args: of the command line.
         queue: where messages come from.
         target: where they go; None: nowhere.
-        most: messages in a batch.
     """
 
     def __init__(

@@ -41,7 +41,6 @@ class Stop(Closeable):
             self._write.send(b"!")
 
     def is_set(self) -> bool:
-        """Whether the command is to end."""
         self.in_order = not self._is_prompt
         return self._is_set
 
@@ -53,7 +52,6 @@ class Stop(Closeable):
         return self._is_set
 
     def close(self) -> None:
-        """Close the sockets."""
         self._read.close()
         self._write.close()
 

@@ -55,7 +55,6 @@ class DeadLetters:
     """A queue of dead letters.
 
     Attributes:
-        name: name of the queue as given.
         waiting: returns the messages that wait there.
         redrive: moves one of them; None if that is not possible.
         changed: called after a message was moved.
@@ -87,7 +86,6 @@ class Console:
             print(server.url)
 
     Args:
-        traffic: the traffic to show.
         title: name of what is watched, for the heading.
         landings: folders of envelopes whose ledger and topology are shown.
         spools: folders of outboxes and inboxes.
@@ -100,7 +98,6 @@ class Console:
 
     Attributes:
         options: options for the server.
-        public_url: URL of the console.
     """
 
     def __init__(
@@ -151,7 +148,6 @@ class Console:
         self._guard = Guard(app, access=Access(tokens=tokens), hosts=host_names)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """What an ASGI server calls."""
         await self._guard(scope, receive, send)
 
     @contextlib.asynccontextmanager

@@ -93,7 +93,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Serve the pages until a signal comes; 0 then."""
     named = [*args.watch, *args.dead_letters]
     if not any((named, args.landing, args.spool, args.topology)):
         raise argparse.ArgumentError(None, "nothing to watch: give --watch, --landing, --spool or --dead-letters")

@@ -77,15 +77,12 @@ class Exchange:
     Attributes:
         key: correlationId, or without one the message id of the request.
         number: unique number, in the order in which exchanges began.
-        operation: name of the operation.
         first_ms, last_ms: when its first and its last message were seen, milliseconds since 1970 UTC.
-        destination: where the request went, or the replies came.
         asked: whether the request was seen.
         replies: number of responses, without faults.
         size: octets of all its messages.
         numbers: batch numbers that came.
         end: the number with the end-of-reply mark; None if it was not seen.
-        answered: whether a response without a number came that is the whole answer.
         unplaced: number of responses that are one of several and have no number: with one the answer is not complete.
         duplicates: number of replies that came again under another message id.
         again: the first hundred numbers that came again.
@@ -122,9 +119,7 @@ class Exchange:
         """Adds a message of the exchange that was not seen before.
 
         Args:
-            facts: its decoded facts.
             at_ms: when it was seen, milliseconds since 1970 UTC.
-            size: its octets.
             from_first: whether its observer has seen all earlier messages.
         """
         self.first_ms, self.last_ms = min(self.first_ms, at_ms), max(self.last_ms, at_ms)
@@ -160,7 +155,6 @@ class Exchange:
 
     @property
     def first_number(self) -> int:
-        """The first batch number of the reply."""
         return 0 if self.numbers and self.numbers.low == 0 else 1
 
     @property
@@ -170,7 +164,6 @@ class Exchange:
 
     @property
     def expected(self) -> int | None:
-        """The total number of batches; None while unknown."""
         return None if self.end is None else self.end - self.first_number + 1
 
     def gaps(self) -> list[tuple[int, int]]:
@@ -179,7 +172,6 @@ class Exchange:
 
     @property
     def missing(self) -> int:
-        """How many batches are missing."""
         return sum(high - low + 1 for low, high in self.gaps())
 
     @property

@@ -55,7 +55,6 @@ class Facts(NamedTuple):
         correlation_id: correlationId of the MTOSI header; empty if there is none.
         batch: batchSequenceNumber; None if there is none.
         standing: what a reply is by its own words.
-        sender: senderURI.
         event: logical name of the event. This and the following fields are set only for notifications.
         category: category of the event: Inventory, Fault, Protection or Other.
         severity: perceivedSeverity by its name, or `none`.

@@ -58,13 +58,7 @@ _HEADERS: Final = {
 
 
 class Guard:
-    """Passes on allowed requests, and adds security headers to every answer.
-
-    Args:
-        app: the application to guard.
-        access: checks tokens; open: no client needs one.
-        hosts: allowed host names besides addresses and `localhost`.
-    """
+    """Passes on allowed requests, and adds security headers to every answer."""
 
     def __init__(self, app: ASGIApp, *, access: Access, hosts: frozenset[str]) -> None:
         self._app = app
@@ -78,7 +72,6 @@ class Guard:
         return not self._access.is_open
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """What an ASGI server calls."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -144,8 +137,6 @@ class Guard:
         """The answer to a valid token, with the cookie; None if the token is wrong.
 
         Args:
-            request: the form.
-            given: the token.
             to: the page that was wanted, `/` if it is not one of the console's.
 
         Raises:
@@ -175,7 +166,6 @@ class Guard:
         """The fields of a form from the console's pages; None if it is from elsewhere or too large.
 
         Args:
-            request: the request.
             patience: seconds within which the form must arrive.
 
         Raises:
@@ -199,7 +189,6 @@ class Guard:
 
 
 def throttled(error: Throttled) -> Response:
-    """The answer to somebody who guesses."""
     return PlainTextResponse(f"{error}.\n", 429, {"Retry-After": str(error.seconds)})
 
 

@@ -109,14 +109,7 @@ def _stamp(folder: Path) -> int:
 
 
 class Landed:
-    """A landing.
-
-    Args:
-        folder: a spool, or any folder of envelopes.
-
-    Attributes:
-        folder: as given.
-    """
+    """A landing."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

@@ -41,10 +41,7 @@ class Node(NamedTuple):
     """An element of a body.
 
     Attributes:
-        name: its local name.
-        attributes: its attributes as `name="value"`.
         text: its text, cut if it is long.
-        children: its child elements.
         left_out: number of elements below it that are not shown.
     """
 
@@ -59,10 +56,8 @@ class Shown(NamedTuple):
     """A message as it is shown.
 
     Attributes:
-        headers: names and values of its JMS headers.
         properties: names, JMS types and values.
         fields: names and texts of the fields of its MTOSI header.
-        tree: the elements of its body.
         left_out: number of elements of the body that are not shown.
         envelope: the document, indented; empty if there is none.
         cut: number of its characters that are not shown.

@@ -51,7 +51,6 @@ def octets(size: float) -> str:
 
 
 def per_second(rate: float) -> str:
-    """A rate for people."""
     return number(rate) if rate >= 10 or rate == 0 else f"{rate:.1f}"
 
 

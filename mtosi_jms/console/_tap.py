@@ -17,7 +17,6 @@ class Tap(Telemetry):
         connection = mtosi.connect(url, telemetry=Tap(traffic))
 
     Args:
-        traffic: takes the messages; connections may share one.
         source: name of the observer, in a word or two.
     """
 

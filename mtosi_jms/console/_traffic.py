@@ -115,13 +115,10 @@ class Seen(NamedTuple):
     """A message that is kept.
 
     Attributes:
-        number: unique number, in the order in which messages were seen.
         at_ms: when it was seen, milliseconds since 1970 UTC.
         way: how it was observed.
         source: who observed it.
-        destination: where it was seen, as `queue:EMS.OS`; empty if unknown.
         facts: its decoded facts.
-        message: the message; without body if that is too large to keep.
         size: octets of its body.
     """
 
@@ -183,12 +180,7 @@ class Overview(NamedTuple):
 
 
 class Traffic:
-    """The messages, exchanges, destinations and notifications seen lately. Any thread may use it.
-
-    Args:
-        bounds: limits on what is kept.
-        clock: returns the seconds since 1970 UTC.
-    """
+    """The messages, exchanges, destinations and notifications seen lately. Any thread may use it."""
 
     def __init__(self, bounds: Bounds | None = None, *, clock: Callable[[], float] = time.time) -> None:
         self.bounds = bounds or Bounds()
@@ -398,7 +390,6 @@ class Traffic:
             _keep(self._gone, gone.key, 0, _IDS)
 
     def overview(self) -> Overview:
-        """The numbers at the top."""
         self.digest()
         with self._lock:
             now = int(self._clock())
@@ -451,7 +442,6 @@ class Traffic:
             return list(islice(found, most))
 
     def message(self, number: int) -> Seen | None:
-        """One message by its number; None if it is no longer kept."""
         self.digest()
         with self._lock:
             return self._seen.get(number)

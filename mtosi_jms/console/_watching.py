@@ -40,7 +40,6 @@ class BrokerWatch(Closeable):
     Args:
         connect: opens a connection.
         names: destinations to watch: `queue:X`, `topic:X` or names of the naming context.
-        traffic: takes the messages.
         interval: least seconds between two looks at a queue.
 
     Attributes:
@@ -94,7 +93,6 @@ class BrokerWatch(Closeable):
         self._wake.set()
 
     def close(self) -> None:
-        """Ends the watch."""
         self._end.set()
         self._wake.set()
         self._thread.join()
@@ -184,7 +182,6 @@ class LandingWatch(Closeable):
 
     Args:
         folder: a spool, or any folder of envelopes (`*.xml`).
-        traffic: takes the messages.
         interval: least seconds between two looks.
 
     Raises:
@@ -202,7 +199,6 @@ class LandingWatch(Closeable):
         self._thread.start()
 
     def close(self) -> None:
-        """Ends it."""
         self._end.set()
         self._thread.join()
 

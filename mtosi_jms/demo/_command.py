@@ -73,7 +73,6 @@ class Exchange(NamedTuple):
 
     @property
     def elements(self) -> int:
-        """How many managed elements arrived."""
         return sum(count for _, count in self.batches)
 
 

@@ -139,7 +139,6 @@ class Deployment:
         """Make one supplier for each destination, with all its services; they are not started.
 
         Args:
-            connection: whose naming context has the names.
             services: an instance for each service of `suppliers`.
             options: further arguments of `Supplier`.
 
@@ -161,10 +160,6 @@ class Deployment:
     def open_requestors(self, connection: Connection, **options: Any) -> Requestors:
         """One requestor for each reply destination, and the stubs on them.
 
-        Args:
-            connection: whose naming context has the names.
-            options: further arguments of `Requestor`.
-
         Raises:
             ConfigError: the deployment has a problem.
             TransportError: the provider failed.
@@ -176,7 +171,6 @@ class Deployment:
         """The publisher of the OS's topics.
 
         Args:
-            connection: whose naming context has the names.
             options: further arguments of `Publisher`, such as the `system` that the OS belongs to.
 
         Raises:
@@ -190,9 +184,6 @@ class Deployment:
 
         It lists the destinations with their kind and purpose; the attributes of events that become properties for
         selectors, with type and form of their values (C26, C27, C31, C33); and how long messages live (O7).
-
-        Args:
-            names: in place of the deployment's own.
 
         Raises:
             ConfigError: the deployment has a problem.
@@ -217,11 +208,6 @@ class Deployment:
 
 class Requestors(Closeable):
     """The open requestors of a deployment, one for each reply destination; `Deployment.open_requestors` makes it.
-
-    Args:
-        deployment: a verified deployment.
-        connection: an open connection, which stays open.
-        options: further arguments of `Requestor`.
 
     Raises:
         TransportError: the provider failed.

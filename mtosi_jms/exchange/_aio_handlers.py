@@ -29,7 +29,6 @@ class LoopHandlers:
     """The handlers that one loop runs for a supplier.
 
     Args:
-        loop: the loop.
         eager: whether a batch is sent before the handler yields the object after it; see `Supplier`.
         ending: returns whether `cancel` is about to be called. A loop that ends cancels all its tasks, handlers too.
     """
@@ -43,7 +42,6 @@ class LoopHandlers:
         self._stopped = False
 
     def over(self, service: SupplierBase) -> SupplierBase:
-        """Return the service for use in threads: each handler blocks until the loop has its result."""
         return _BlockingService(service, self)
 
     def resolve(self, result: Any, service: SupplierBase, context: RequestContext) -> Any:
@@ -134,10 +132,8 @@ class _Run:
     """A handler's task.
 
     Attributes:
-        answer: the future that a thread waits for.
         wanted: how many objects the thread wants; 0: no more.
         again: set when the thread wants more.
-        over: the task has ended.
     """
 
     def __init__(self) -> None:
@@ -161,7 +157,6 @@ class _Feed(_Run):
     """The task of an asynchronous generator.
 
     Args:
-        source: the generator.
         whole: class of the operation's responses. Such an object is a reply by itself, so it is handed over at once.
     """
 

@@ -37,13 +37,7 @@ _GRACE: Final = 0.2
 
 
 class AsyncRequestor(Closing, AsyncCaller):
-    """A requestor as coroutines see it; made by `Requestor.aio`, and called by `stub.aio`.
-
-    Args:
-        receiver: the requestor's receiver.
-        writer: makes and sends the requests.
-        close: closes the requestor; it blocks.
-    """
+    """A requestor as coroutines see it; made by `Requestor.aio`, and called by `stub.aio`."""
 
     def __init__(self, receiver: Receiver, writer: RequestWriter, close: Callable[[], None]) -> None:
         super().__init__(close, "the requestor")
@@ -82,7 +76,6 @@ class AsyncRequestor(Closing, AsyncCaller):
         return await self._only_reply(prepared), self._writer.time_left(prepared)
 
     async def _only_reply(self, prepared: PreparedRequest) -> Envelope:
-        """Send a request and wait for its one reply."""
         pending = prepared.pending
         try:
             sending = self.begin(prepared)
@@ -135,7 +128,6 @@ class AsyncRequestor(Closing, AsyncCaller):
         """Return the next reply of an exchange when its turn has come, None at the end; see `Receiver.next`.
 
         Args:
-            pending: the exchange.
             only: whether the caller wants no other reply, and drops the exchange afterwards.
         """
         receiver, event = self._receiver, _LoopEvent()
@@ -153,7 +145,6 @@ class AsyncRequestor(Closing, AsyncCaller):
 
     @property
     def receiver(self) -> Receiver:
-        """The requestor's receiver."""
         return self._receiver
 
     async def close(self) -> None:
@@ -161,7 +152,6 @@ class AsyncRequestor(Closing, AsyncCaller):
         await super().close()
 
     def stop_sending(self) -> None:
-        """Close the sending thread, because the requestor is closed."""
         self._sender.close()
 
 
@@ -203,7 +193,6 @@ class AsyncBatches(BatchCall, AsyncIterator[XmlObject]):
         return (None, None) if envelope is None else (envelope, self._receiver.time_left(self._prepared.pending))
 
     async def _sent(self) -> None:
-        """Wait until the request is sent."""
         if self._sending is None or self._ended:
             return
         await self._requestor.wait_sent(self._prepared, self._sending)
@@ -236,7 +225,6 @@ class _LoopWaker:
         self._called = False
 
     def wake(self, event: weakref.ref[_LoopEvent]) -> None:
-        """Have the loop set an event soon."""
         self._due.append(event)
         loop = self._loop()
         if self._called or loop is None:
@@ -271,7 +259,6 @@ class _LoopEvent:
         return partial(waker.wake, weakref.ref(self))
 
     def over(self) -> None:
-        """End the waiting."""
         if self._done is not None and not self._done.done():
             self._done.set_result(None)
 

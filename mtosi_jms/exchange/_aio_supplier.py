@@ -47,7 +47,6 @@ class AsyncSupplier:
     Args:
         with_services: returns the blocking supplier with changed services. Its arguments are the change of each
             service and a function to call when a thread ends.
-        eager: the supplier's `eager`.
     """
 
     def __init__(self, with_services: _WithServices, *, eager: bool) -> None:

@@ -20,8 +20,6 @@ class BulkSupplier:
     """One BulkResponse request that may be carried out.
 
     Args:
-        service, operation: the interface and the operation of the request.
-        header: the request's header.
         folders: folders in which files may be written. If there are none, this supplier refuses BulkResponse.
 
     Attributes:
@@ -53,7 +51,6 @@ class BulkSupplier:
 
     @property
     def header_fields(self) -> Mapping[str, Any]:
-        """The fields of the reply's header that describe the file, by Python name."""
         return {
             "file_location_uri": self.terms.file_location_uri,
             "compression_type": CompressionTypeType(value=CompressionEnumType(self.terms.compression)),
@@ -69,11 +66,6 @@ class BulkSupplier:
         self, batches: Iterable[Batch[Any]], maker: ResponseMaker, document: Callable[[Any, BatchPosition], bytes]
     ) -> None:
         """Write a handler's objects into the file, one document per batch.
-
-        Args:
-            batches: the objects, cut into batches.
-            maker: puts a batch into a response.
-            document: encodes a response as a document.
 
         Raises:
             SpoolError: the file cannot be written.

@@ -110,8 +110,6 @@ class Failures:
         """Report one failure.
 
         Args:
-            what: what happened, for the log.
-            error: the failure.
             message: the JMS message of the request; None if the request did not come by JMS.
             trace: whether the traceback is logged too.
         """
@@ -134,7 +132,6 @@ class Dispatcher:
     Args:
         services: instances of generated supplier classes, any number for one destination (O9). If several threads
             answer requests, they call the methods of these instances at the same time.
-        profile: the switches of the binding.
         sender_uri: senderURI in the headers of replies.
         eager: yield each batch as soon as it is full. Otherwise a full batch waits for the next object, which shows
             that the batch is not the last. When `eager` is set and the number of objects is a multiple of the batch
@@ -172,7 +169,6 @@ class Dispatcher:
         self.understands = names_of(understands)
 
     def over(self, change: Callable[[SupplierBase], SupplierBase]) -> Dispatcher:
-        """Return a copy of this dispatcher with changed services."""
         other = copy.copy(self)
         other._operations = {
             tag: tuple((change(one), operation) for one, operation in served)
@@ -184,7 +180,6 @@ class Dispatcher:
         """Return the name of the operation that a request asks for; empty if no service here has it.
 
         Args:
-            envelope: the request.
             message: its JMS message; None if it did not come by JMS.
         """
         found = self._served(envelope, message, "")
@@ -236,7 +231,6 @@ class Dispatcher:
         If a reply cannot be sent, throw the error into the iterator: a fault replaces the reply, as in `send_all`.
 
         Args:
-            envelope: the request.
             message: the JMS message of the request, for handlers; None if the request did not come by JMS.
             address: decides whether a response has a receiver, and completes the headers of replies.
             action: the SOAP action sent with the request; empty: that of `message`.
@@ -288,8 +282,6 @@ class Dispatcher:
         """Yield the reply to a request that is refused: a bare SOAP fault with the fault code Client.
 
         Args:
-            why: the faultstring, or the fault itself.
-            request: the request's header, if it is known.
             version: SOAP version of the request (C52).
             address: completes the header of the reply, as in `dispatch`.
         """
@@ -349,11 +341,6 @@ class _Call:
     """One request for one operation.
 
     Args:
-        dispatcher: the dispatcher that answers the request.
-        supplier, operation: the service and the operation that the request asks for.
-        request: the request's header.
-        version: the request's SOAP version.
-        address: as in `Dispatcher.dispatch`.
         blocks: the request's header blocks beside the MTOSI header.
     """
 
@@ -459,13 +446,7 @@ class _Call:
         return self._dispatcher._header(self._request, operation, name, self._address, failed=False)
 
     def _response(self, body: Any, position: BatchPosition | None, fields: Mapping[str, Any]) -> Envelope:
-        """Return one response.
-
-        Args:
-            body: the response object.
-            position: its number among the batches; None for a single response.
-            fields: header fields to add, by Python name.
-        """
+        """Return one response, with its number among the batches if it has one, and with further header fields."""
         header = self._response_header()
         if position is not None:
             header.communication_pattern = CommunicationPatternType.MultipleBatchResponse
@@ -522,7 +503,6 @@ def send_all(replies: Generator[Envelope, None, None], send: Callable[[Envelope]
     """Send the replies of `Dispatcher.dispatch`. A fault replaces a reply that cannot be sent.
 
     Args:
-        replies: the replies. The generator is closed at the end.
         send: sends one reply. It may raise `Abandoned` to end the request.
 
     Raises:

@@ -25,13 +25,8 @@ _LEAST = 0.001
 class Iteration:
     """Where the answer to one call stands, if its supplier hands it out by iterator.
 
-    Args:
-        call: the call.
-        batch_size: requested objects in a batch.
-
     Attributes:
         next: the request for the next batch; None: there is none, or the supplier does not use an iterator.
-        is_used: whether the supplier uses an iterator.
     """
 
     def __init__(self, call: Call, batch_size: int) -> None:
@@ -47,8 +42,6 @@ class Iteration:
         """Note a reply, and decide on `next`.
 
         Args:
-            envelope: the reply.
-            response: its response.
             left: seconds that are left for the whole call; None: no limit.
 
         Raises:

@@ -50,5 +50,4 @@ def bulk_pattern(operation: OperationInfo, terms: BulkTerms) -> Mapping[str, obj
 
 
 def has_batches(pattern: Mapping[str, object]) -> bool:
-    """Whether several responses will come."""
     return pattern["communication_pattern"] is CommunicationPatternType.MultipleBatchResponse

@@ -25,8 +25,6 @@ class RequestInfo(NamedTuple):
     """The operation and the destinations of a request, for its time-out error.
 
     Attributes:
-        operation: name of the operation.
-        destination: where the request goes.
         replies: where replies are received.
         consumers: returns how many consumers a destination has; None if the provider does not say.
         soap_jms: whether the request follows W3C's SOAP over JMS, so that the reply needs no MTOSI header.
@@ -66,9 +64,6 @@ class PendingExchange:
     """One exchange, with what was received for its caller and not taken yet.
 
     Attributes:
-        state: the state machine.
-        request: operation and destinations of the request.
-        package: package whose classes the replies are read with.
         inbox: actions that the caller has not taken yet.
         awaits_id: whether the provider's message id of the request will be known once it is sent.
         held: envelopes that had arrived out of turn when the exchange failed, by batch number.
@@ -109,7 +104,6 @@ class PendingExchange:
 
     @property
     def correlation_id(self) -> str:
-        """The request's correlationId."""
         return self.state.correlation_id
 
     def enter(self, now: float, wake: Callable[[], object]) -> None:
@@ -129,12 +123,10 @@ class PendingExchange:
         self._wake = wake
 
     def leave(self, now: float) -> None:
-        """Note that the caller does not wait from now on: the exchange's time stops."""
         self._left = now
         self._wake = None
 
     def wake(self) -> None:
-        """Wake the caller if it waits."""
         if self._wake is not None:
             self._wake()
 
@@ -159,7 +151,6 @@ class PendingExchange:
         self.leave(now)
 
     def note(self, action: Any, now: float) -> None:
-        """Count a response that the caller is given; report the end of the exchange if `action` ends it."""
         if isinstance(action, Release):
             self._batches += 1
         elif isinstance(action, Fault):

@@ -92,20 +92,15 @@ class Receiver:
 
     Args:
         session: session that only receives, with CLIENT acknowledgement.
-        destinations: where replies are received.
         strategy: how replies are matched with exchanges.
         landing: stores each message before it is acknowledged; None: none is stored.
         on_orphan: called with each reply that belongs to no exchange, outside all locks. A waiting blocking caller
             calls it; once there were asynchronous callers, a separate thread calls it.
         clock: returns monotonic seconds.
         strict: whether replies must fit the schema.
-        vendors: the profile's `header`.
-        check: checks the SOAP bodies.
         linger: seconds that the receiving thread goes on after the last asynchronous caller.
-        telemetry: receives reports of the exchanges, if given.
 
     Attributes:
-        linger: see Args.
         from_zero: the destinations of requests to which a batch 0 has come: their suppliers count from 0 (C23).
     """
 
@@ -156,12 +151,10 @@ class Receiver:
 
     @property
     def orphans(self) -> int:
-        """How many replies belonged to no exchange."""
         return sum(self._exchanges.orphans.values())
 
     @property
     def pending(self) -> int:
-        """How many exchanges wait for replies."""
         with self._lock:
             self._forget_dropped()
             return len(self._exchanges)
@@ -184,8 +177,6 @@ class Receiver:
         """Register an exchange before its request is sent. Its time runs until the request is sent.
 
         Args:
-            exchange: the state machine, started at `now`.
-            request: operation and destinations of the request.
             package: package whose classes the replies are read with.
             now: seconds by the receiver's clock.
             own_id: an id that a reply may carry as JMSCorrelationID in place of the request's message id; for
@@ -239,7 +230,6 @@ class Receiver:
         self._dropped.append(pending)
 
     def sweep(self) -> None:
-        """Forget the exchanges that were dropped."""
         with self._lock:
             self._forget_dropped()
         self._report_orphans()
@@ -287,11 +277,7 @@ class Receiver:
         From now on a separate thread calls the orphan hook, never a thread that a loop depends on.
 
         Args:
-            pending: the exchange.
             wake: called by any thread, with the receiver's lock held, when the caller should call `taken`.
-
-        Returns:
-            What `taken` returns.
 
         Raises:
             IllegalStateError: another caller waits for the same exchange, or the requestor is closed.
@@ -328,7 +314,6 @@ class Receiver:
             dropped("a Requestor", self.close)
 
     def close(self) -> None:
-        """Close the session. Callers that wait get an IllegalStateError."""
         with self._lock:
             self._closed = True
             for pending in (*self._waiting, *self._listening):
@@ -538,7 +523,6 @@ class Receiver:
                 self._telemetry.receive(message, self._where(message), since_ns, publication, error)
 
     def _where(self, message: JmsMessage) -> Destination:
-        """Return where a message was received: its own destination if it has one."""
         return message.destination or self._consumers[0].destination
 
     def _read(self, message: JmsMessage) -> Reply[Any]:

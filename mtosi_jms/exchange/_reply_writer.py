@@ -67,15 +67,12 @@ class ReplyRules:
     """The settings for all replies of a supplier.
 
     Attributes:
-        profile: the switches of the binding.
-        names: resolves failureReplytoURI.
         policy: decides where replies may be sent. None: if a naming context has names, to the destinations that it
             knows and to temporary ones; if not, to any queue.
         send_window: how many partial responses to a request the provider may leave unconfirmed.
         together: whether a reply that is not a batch may be sent together with others, unconfirmed
             (`Session.send_soon`). That is safe if the request's acknowledgement follows it on the same connection.
         echo: what goes into JMSCorrelationID, by the profile.
-        templates: header templates of the responses.
         is_gone: whether a temporary destination is known to have ended with its connection.
 
     Raises:
@@ -122,14 +119,10 @@ class ReplyWriter:
     """Sends the replies to one request.
 
     Args:
-        rules: the settings for all replies.
-        session: the session that sends them.
-        message: the request.
         soap_jms: whether the replies also follow W3C's SOAP over JMS.
 
     Attributes:
         request: the request's header; None until it is known.
-        operation: name of the operation; empty until it is known.
         replies: how many replies were sent.
         failed: whether the last reply was a fault.
     """
@@ -208,7 +201,6 @@ class ReplyWriter:
     def send(self, reply: Envelope) -> None:
         """Send one reply. While the send window has room, do not wait for the confirmation of a partial response.
 
-        Args:
             reply: the dispatcher's reply.
 
         Raises:

@@ -40,19 +40,9 @@ class RequestWriter:
     """Makes the requests of one requestor and sends them, one at a time.
 
     Args:
-        connection: the requestor's connection.
-        session: the session that sends.
         receiver: the receiver; each exchange is registered there before its request is sent.
-        replies: destinations where replies are received.
-        temporary: the temporary one of them, if any.
-        sender_uri: the header's senderURI.
-        reply_to_uri, failure_reply_to_uri: the header's replyToURI and failureReplytoURI.
-        profile: the switches of the binding.
-        timeouts: time-outs of exchanges, unless the call sets its own.
-        rules: rules for batches, unless the call sets its own.
         persistent: whether the provider must store requests, unless the call or its address says.
         outbox: stores one-way requests before they are sent.
-        new_id: makes correlation ids.
         clock: returns monotonic seconds.
     """
 
@@ -100,8 +90,6 @@ class RequestWriter:
         """Make a request and open its exchange, without waiting for anything.
 
         Args:
-            call: the call.
-            pattern: the header fields for the communication pattern.
             of_iterator: whether the one reply may say that there are more.
 
         Raises:
@@ -313,10 +301,6 @@ class RequestWriter:
         """Return the message of a request, and its header after the call's `on_request` hook.
 
         Args:
-            header: the header.
-            call: the call.
-            target: where it goes.
-            own_id: JMSCorrelationID.
             one_way: whether nobody answers.
             wanted: seconds after which nobody waits for the answer any more.
         """

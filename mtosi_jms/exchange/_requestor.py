@@ -164,12 +164,10 @@ class Requestor(Closeable):
 
     @property
     def orphans(self) -> int:
-        """How many replies belonged to no exchange."""
         return self._receiver.orphans
 
     @property
     def pending(self) -> int:
-        """How many exchanges wait for replies."""
         return self._receiver.pending
 
     @property
@@ -216,7 +214,6 @@ class Requestor(Closeable):
         return bulk_reply(envelope, decode_response(envelope, call), terms)
 
     def _only_reply(self, prepared: PreparedRequest) -> Envelope:
-        """Send a request and wait for its one reply."""
         pending = self._writer.send(prepared)
         try:
             envelope = self._receiver.next(pending)

@@ -12,19 +12,13 @@ from mtosi_jms.xmlbind import XmlObject
 
 
 class ResponseMaker:
-    """Puts the objects of a batch into an operation's response.
-
-    Args:
-        service: the interface of the operation.
-        operation: the operation.
-    """
+    """Puts the objects of a batch into an operation's response."""
 
     def __init__(self, service: ServiceInfo, operation: OperationInfo) -> None:
         self._operation = operation
         self._cls = service.load(operation.response)
 
     def is_response(self, item: object) -> bool:
-        """Whether an object from a handler is a whole response."""
         return isinstance(item, self._cls)
 
     def response(self, batch: Batch[Any]) -> Any:

@@ -42,7 +42,6 @@ class BatchCall:
         self._turn = threading.Lock()
 
     def _opened(self, pending: PendingExchange) -> None:
-        """Note the exchange of the request."""
         self._exchange = pending
         self._end = weakref.finalize(self, self._receiver.drop, pending)
         self._end.atexit = False
@@ -74,7 +73,6 @@ class BatchCall:
         """Return the response of a reply. If it is the first of an iterator, the exchange is over: no more are sent.
 
         Args:
-            envelope: the reply.
             left: seconds that are left for the whole call; None: no limit.
         """
         response = decode_response(envelope, self._call)
@@ -86,7 +84,6 @@ class BatchCall:
 
     @property
     def correlation_id(self) -> str:
-        """The request's correlationId."""
         return self._exchange.correlation_id if self._exchange is not None else ""
 
     @property
@@ -111,7 +108,6 @@ class BatchCall:
         return exchange.counts if isinstance(exchange, BatchAssembler) else BatchCounts()
 
     def close(self) -> None:
-        """Give up the exchange; replies that come later are orphans."""
         self._give_up()
         self._iteration.next = None
         self._receiver.sweep()

@@ -391,7 +391,6 @@ class Supplier:
             log.warning("%s still runs a handler", thread.name)
 
     def close(self) -> None:
-        """Stop, under the name that other roles use; see `stop`."""
         self.stop()
 
     def _close(self) -> None:

@@ -12,10 +12,6 @@ __all__ = ["check_connection"]
 def check_connection(role: str, given: object) -> None:
     """Check that a role gets a connection.
 
-    Args:
-        role: name of the role's class.
-        given: the argument.
-
     Raises:
         ConfigError: the argument is not a connection; the error says what to write.
     """

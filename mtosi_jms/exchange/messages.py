@@ -43,7 +43,6 @@ class Target(NamedTuple):
     """Where a call goes, and its options, completed from its address.
 
     Attributes:
-        destination: where the request goes.
         uri: the header's destinationURI.
         options: the call's options; delivery mode, time to live and priority come from the address if they are unset.
         reply_to: the name that the address gives for replies; None if it gives none.
@@ -118,7 +117,6 @@ def read_reply(
     """Return the reply in a message, as correlation and the patterns need it.
 
     Args:
-        message: the received message.
         strict: whether the reply must fit the schema.
         package: generated package whose classes come before those of all others.
         check: checks the SOAP body.

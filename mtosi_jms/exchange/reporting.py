@@ -17,12 +17,7 @@ _WAY = {Role.REQUESTOR: "to", Role.SUPPLIER: "at"}
 
 
 class Asked(NamedTuple):
-    """What an exchange is about.
-
-    Attributes:
-        operation: name of the operation; empty if it is not known.
-        destination: where the request goes.
-    """
+    """What an exchange is about."""
 
     operation: str
     destination: Destination
@@ -44,10 +39,6 @@ def report(
     """Report the end of an exchange, to the log at INFO and to the telemetry.
 
     Args:
-        log: the role's logger.
-        role: the role that reports.
-        telemetry: the telemetry, if any.
-        asked: the operation and the destination of its request.
         correlation_id: the exchange's correlation id.
         outcome: `answered`, `fault`, `done` (one-way), `abandoned`, or the name of an error's class.
         seconds: duration of the exchange.
@@ -96,11 +87,7 @@ def published(
     """Report that the block sends a message that nobody answers: a line at INFO or WARNING, and the telemetry.
 
     Args:
-        log: the role's logger.
-        telemetry: the telemetry, if any.
-        asked: the operation or event, and the destination of the message.
         message: the message. The block sends `Publication.message` instead, and ends the publication with its id.
-        correlation_id: the message's correlation id.
     """
     began = time.monotonic()
     if telemetry is not None:

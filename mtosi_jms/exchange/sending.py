@@ -26,7 +26,6 @@ class TimedSender:
             sender.send(destination, message)
 
     Args:
-        session: the session that sends.
         lock: the lock that a thread holds while it sends.
         seconds: the time limit; None: no limit.
     """
@@ -41,7 +40,6 @@ class TimedSender:
         return None if self._end is None else max(0.0, self._end - time.monotonic())
 
     def is_over(self) -> bool:
-        """Whether the time is over."""
         return self._end is not None and time.monotonic() >= self._end - _TICK
 
     def send(self, destination: Destination, message: JmsMessage) -> JmsMessage:
@@ -60,11 +58,7 @@ class TimedSender:
 
     @contextmanager
     def in_time(self, what: str) -> Iterator[None]:
-        """Do what `with` does; if the block fails because its time is over, the error says so.
-
-        Args:
-            what: describes what is sent, for the error.
-        """
+        """Do what `with` does; if the block fails because its time is over, the error says so."""
         try:
             with self:
                 yield

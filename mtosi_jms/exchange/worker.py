@@ -23,7 +23,6 @@ class Worker:
     bound it. A caller that finds the worker idle may do the work itself without overtaking a job.
 
     Args:
-        name: name of the thread.
         owner: subject of error texts, such as `the requestor`.
         linger: seconds that the thread waits for more work before it ends.
     """
@@ -119,7 +118,6 @@ class Closing:
     """Base of asyncio classes whose blocking `close` runs in a thread of its own. `async with` closes them too.
 
     Args:
-        close: the blocking close.
         owner: subject of error texts, such as `the requestor`.
     """
 

@@ -25,12 +25,7 @@ PIECE: Final = BOUNDS.http_piece
 
 
 class Refused(Exception):
-    """A request that is answered with a status, without a fault; or an answer that would be, were it a request.
-
-    Attributes:
-        status: the status.
-        headers: headers of the answer.
-    """
+    """A request that is answered with a status, without a fault; or an answer that would be, were it a request."""
 
     def __init__(self, status: int, why: str, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(why)
@@ -122,7 +117,6 @@ def document_in(data: bytes, charset: str, most_elements: int, what: str) -> byt
     """Return the document in a body, in UTF-8; log what was wrong with what is said of its encoding.
 
     Args:
-        data: the body.
         charset: the encoding that its content type gives; empty for none.
         most_elements: most elements and attributes that it may have.
         what: what the body is, for the log.
@@ -158,8 +152,6 @@ def judge(check: BodyCheck | None, data: bytes, what: str) -> None:
 
     Args:
         check: the check; None for no check.
-        data: the envelope.
-        what: what the envelope is, for the log.
 
     Raises:
         DecodeError: the body is not valid, and `check` requires that it is.

@@ -45,7 +45,6 @@ class CallsTransport(httpx.HTTPTransport):
         """Begin a call of this thread.
 
         Args:
-            seconds: how long it may take.
             octets: how long the content of its answer may be, as it comes.
         """
         self._bounds.until = time.monotonic() + seconds

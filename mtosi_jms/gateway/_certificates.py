@@ -12,7 +12,6 @@ def load_certificate(context: ssl.SSLContext, certificate: str, key: str | None)
 
     Args:
         context: TLS context of that side.
-        certificate: file of the certificate (PEM).
         key: file of its key; None: the key is in the certificate's file.
 
     Raises:

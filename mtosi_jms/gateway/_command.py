@@ -89,7 +89,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Pass on until a signal comes; 0 then."""
     if (args.forward is None) is not (args.destination is None):
         raise argparse.ArgumentError(None, "--forward and --destination go together")
     if args.durable is not None and args.client_id is None:

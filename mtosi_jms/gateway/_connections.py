@@ -46,7 +46,6 @@ class Connections:
 
     Args:
         most: how many there may be; twice as many for a moment. A further one takes the place of the one that has asked
-            nothing for longest. If so many wait for answers, a further request gets 503.
         patience: seconds that a connection may be without a request, or take for a piece of its answer.
     """
 
@@ -92,7 +91,6 @@ class Connections:
             self.tell(f"more than {self.most} connections: one without a request was closed")
 
     def forget(self, connection: Connection) -> None:
-        """No longer count a connection."""
         self.open.discard(connection)
         self.waiting.pop(connection, None)
 
@@ -123,8 +121,6 @@ class Connection(asyncio.BufferedProtocol):
 
     Args:
         all_: the connections of the server.
-        app_state: what the application keeps for each request.
-        server: what the server gives its protocol.
     """
 
     def __init__(self, all_: Connections, *, app_state: Mapping[str, Any], **server: Any) -> None:
@@ -147,7 +143,6 @@ class Connection(asyncio.BufferedProtocol):
         self._wait()
 
     def ended(self) -> None:
-        """Count it no longer; called again, nothing happens."""
         self._all.forget(self)
         self._unwatch()
         self._gone.set()
@@ -265,13 +260,7 @@ class Connection(asyncio.BufferedProtocol):
 
 
 class SecureConnection(SSLProtocol):
-    """TLS around a connection, which counts and is closed in time also while nobody completes the handshake.
-
-    Args:
-        all_: the connections of the server.
-        tls: certificate and key.
-        server: what the server gives its protocol.
-    """
+    """TLS around a connection, which counts and is closed in time also while nobody completes the handshake."""
 
     def __init__(self, all_: Connections, tls: ssl.SSLContext, **server: Any) -> None:
         self._counted = Connection(all_, **server)

@@ -157,8 +157,6 @@ class Endpoint:
     """An ASGI application that answers SOAP requests.
 
     Args:
-        source: what answers the requests.
-        options: limits, time-outs and access.
         wsdl: called with a path and the endpoint's URL; returns the WSDL of the path, or None. See `WsdlFiles`.
         is_ready: tells whether requests can be answered, for `/ready` and `/readyz`.
         validate: whether the bodies of requests are checked against the schemas (001-S12): `ignore`, `warn` or `fail`;
@@ -206,7 +204,6 @@ class Endpoint:
         await self.iterators.close_all()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """What an ASGI server calls."""
         app: ASGIApp = self._pages
         if scope["type"] == "http":
             names = {name for name, _ in scope["headers"]}
@@ -537,7 +534,6 @@ class _Watch:
         return self._is_gone
 
     def end(self) -> None:
-        """End the watch."""
         self._timer.cancel()
         if self._looks is not None:
             self._looks.cancel()

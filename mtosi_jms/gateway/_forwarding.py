@@ -106,7 +106,6 @@ class HttpPeer(Closeable):
     """One URL to which SOAP envelopes are posted. Threads may share it. It never uses another URL.
 
     Args:
-        url: URL of the peer.
         timeout: seconds for a call: to connect, to send the request, and for the whole answer.
         login: user and password for basic authentication.
         token: for bearer authentication.
@@ -189,7 +188,6 @@ class HttpPeer(Closeable):
             raise TransportError(f"{self.url}: {type(error).__name__}: {error}") from None
 
     def close(self) -> None:
-        """Closes its connections."""
         self._client.close()
 
 
@@ -223,8 +221,6 @@ class Forwarder(Dispatcher):
         with Supplier(connection, "queue:EMS.OS", Forwarder(HttpPeer("http://ems:8080/mtosi"))).start(8): ...
 
     Args:
-        peer: the peer to ask.
-        profile: the binding profile.
         sender_uri: senderURI in the header of replies; empty: the peer's.
         iterators: iterator operations by operation, for operations that `iterator_operation` does not know.
         on_error: called with each failure that no requestor gets to know.

@@ -50,7 +50,6 @@ class Store:
         return data
 
     def drop(self, kept: bytes | Path) -> None:
-        """Forgets a reply."""
         if isinstance(kept, bytes):
             self._left += len(kept)
         else:
@@ -132,7 +131,6 @@ class Iterators:
         self._reserved += 1
 
     def release(self) -> None:
-        """Gives a place back."""
         self._reserved -= 1
 
     def open(self, replies: Replies, owner: str) -> str:
@@ -173,13 +171,11 @@ class Iterators:
         return envelope
 
     async def close(self, name: str) -> None:
-        """Closes an iterator and drops replies that were not fetched."""
         found = self._open.pop(name, None)
         if found is not None:
             await found.replies.aclose()
 
     async def close_all(self) -> None:
-        """Closes all iterators."""
         if self._watch is not None:
             self._watch.cancel()
             self._watch = None

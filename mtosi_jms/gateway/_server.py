@@ -35,22 +35,19 @@ class Application(Protocol):
     """What a server serves: an ASGI application, such as an `Endpoint`.
 
     Attributes:
-        options: options; the server uses only `read_timeout` and `connections`.
         public_url: its URL; if that is empty, the server sets it, unless it listens at all addresses.
     """
 
     options: HttpOptions
     public_url: str
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """What an ASGI server calls."""
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None: ...
 
 
 class HttpServer:
     """Serves an endpoint, or another application, over HTTP/1.1.
 
     Args:
-        endpoint: the application that answers.
         host, port: address at which it listens; port 0: a free port.
         certificate, key: files of TLS; None: plain HTTP.
 
@@ -148,7 +145,6 @@ class HttpServer:
 
     @property
     def is_running(self) -> bool:
-        """Whether it serves."""
         return self._thread.is_alive()
 
     def stop(self, wait: float = 10.0) -> None:

@@ -36,7 +36,6 @@ class Request:
     """A request as an HTTP client sent it.
 
     Attributes:
-        envelope: its envelope.
         operation: name of the operation; empty if nothing says which of several with one request element.
         action: the SOAP action sent with it; empty if there was none.
         timeout: seconds for which the client waits for the first response; None: no limit.
@@ -158,7 +157,6 @@ class ByRequestor:
         """Make the call for a request.
 
         Args:
-            request: the client's request.
             envelopes: gets the envelope of each reply.
         """
         body = request.envelope.body
@@ -205,7 +203,6 @@ class ByDispatcher:
     """Answers requests with services in this process.
 
     Args:
-        dispatcher: dispatcher of the services.
         threads: how many methods of the services may run at the same time.
     """
 

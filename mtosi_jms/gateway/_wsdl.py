@@ -49,12 +49,7 @@ class WsdlFiles:
         self._folder = Path(os.path.commonpath([file.parent for file in self._served]))
 
     def __call__(self, path: str, base: str) -> bytes | None:
-        """Return the document of a path; None if there is none.
-
-        Args:
-            path: path of the request.
-            base: URL of the endpoint.
-        """
+        """Return the document of a path; None if there is none."""
         if not path.startswith(_BELOW):
             wanted = path.strip("/").rpartition("/")[2]
             found = next((file for file in self._files if file.stem.startswith(wanted)), self._files[0])

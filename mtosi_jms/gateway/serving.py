@@ -156,8 +156,6 @@ def serve_endpoint(
 
     Args:
         endpoint: what answers.
-        listen: host and port.
-        args: with what `add_http` adds.
         stop: ends the command.
         suffix: what the line that begins with `ready` says behind the URL.
 

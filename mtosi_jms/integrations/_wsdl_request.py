@@ -34,9 +34,7 @@ class ByWsdl:
     """An operation of a WSDL.
 
     Args:
-        document: zeep's document of the WSDL.
         requestor: the requestor that makes the call.
-        to: destination at which the supplier listens.
         name: name of the operation, or `Service.operation` if several services of the WSDL have it.
         request: the request as XML, or assignments, `path=value` each.
 
@@ -63,7 +61,6 @@ class ByWsdl:
             raise ConfigError(f"{self.operation}: {error}") from None
 
     def replies(self, options: CallOptions, batch_size: int | None) -> Iterator[Reply | None]:
-        """Make the call; None for an operation without reply."""
         latest: list[Envelope] = []
         hook = options.on_reply
 

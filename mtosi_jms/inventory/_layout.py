@@ -47,7 +47,6 @@ class Node:
         rdn_type: the type in a full name, from the element of the short name (`meNm`: ME).
         name_tag: Clark name of the element of the short name; empty if there is none.
         attrs_tag: Clark name of the element of the attributes.
-        attrs: class of the attributes.
         references: Python names of the lists of references, by Clark name.
         quality_tag: Clark name of the indicator of quality; empty if there is none.
     """
@@ -65,7 +64,6 @@ class Hit:
     """An object that was found.
 
     Attributes:
-        table: its class.
         element: the element of its attributes; None for a node without attributes.
         start: the first element of the object, which has its line number.
         name: full name as text; None if it is unknown, or for a flat object, which has its name among its attributes.
@@ -246,8 +244,6 @@ def actual_table(element: etree._Element, table: ClassTable, scopes: Scopes) -> 
     """Return the class of an element: the declared class, or a derived class that its xsi:type names.
 
     Args:
-        element: the element.
-        table: its declared class.
         scopes: of its document.
     """
     text = element.get(XSI_TYPE)
@@ -263,8 +259,6 @@ def find_objects(body: etree._Element, routes: Routes, unread: list[etree._Eleme
     """Return the wanted objects of a SOAP body, in document order, an object before those inside it.
 
     Args:
-        body: of the envelope.
-        routes: to the wanted objects.
         unread: elements that are objects for which no stub has a class are added to it.
     """
     search = _Search(routes, tells_unread=unread is not None)
@@ -296,12 +290,7 @@ class _Search:
     """Finds the objects below elements.
 
     Args:
-        routes: to the wanted objects.
         tells_unread: whether to look for objects for which no stub has a class.
-
-    Attributes:
-        found: the wanted objects.
-        unread: elements that are objects for which no stub has a class.
     """
 
     def __init__(self, routes: Routes, *, tells_unread: bool) -> None:

@@ -73,9 +73,6 @@ def _inside(value: XmlObject, node: Node, above: Above, attributes: XmlObject | 
     """Return what is above the objects inside a node.
 
     Args:
-        value: the node.
-        node: the facts about its class.
-        above: what is above the node.
         attributes: its attributes, if the node itself does not have them yet.
     """
     slots = plan_of(value.__xml__).slots

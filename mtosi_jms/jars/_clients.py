@@ -20,7 +20,6 @@ class Client:
     """The Java client of a provider.
 
     Attributes:
-        title: its name.
         version: which version is fetched unless another is asked for; its jars are pinned.
         licences: under which the jars are.
     """
@@ -51,7 +50,6 @@ class Fetched:
 
     @property
     def paths(self) -> list[Path]:
-        """The jars."""
         return list(self.jars)
 
     @property

@@ -28,7 +28,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Fetch the jars of a client."""
     fetched = fetch_client(args.kind, args.version, unpinned=args.unpinned)
     if args.json:
         terminal.print_json(fetched.to_json())

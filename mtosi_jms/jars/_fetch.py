@@ -187,8 +187,6 @@ def _download(pin: str, digest: str, target: Path, places: Iterable[Repository],
     """Returns why a file cannot be had, or an empty text: it is there.
 
     Args:
-        pin: of the file.
-        digest: its SHA-256.
         target: where to put it.
         places: where it may be, in this order.
         lost: hosts that cannot be reached, and why; they are not asked again.
@@ -229,7 +227,6 @@ def _by_maven(artifacts: Iterable[str], scratch: Path, *, alone: bool) -> str:
 
     Args:
         artifacts: `group:name:version` or `group:name:version:classifier`.
-        scratch: the folder.
         alone: whether what they depend on is left out.
     """
     maven = shutil.which("mvn")

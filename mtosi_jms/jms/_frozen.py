@@ -40,15 +40,12 @@ class FrozenMap(Mapping[K, V_co]):
         return key in self._items
 
     def keys(self) -> KeysView[K]:
-        """The keys, in the order given."""
         return self._items.keys()
 
     def values(self) -> ValuesView[V_co]:
-        """The values, in the order given."""
         return self._items.values()
 
     def items(self) -> ItemsView[K, V_co]:
-        """The pairs, in the order given."""
         return self._items.items()
 
     def __iter__(self) -> Iterator[K]:

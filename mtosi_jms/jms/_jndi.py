@@ -44,7 +44,6 @@ class JndiEntries:
     Attributes:
         destinations: line, name and destination of each entry, in the order of the file; a name may come twice.
         options: ActiveMQ's destination options by name, such as `consumer.prefetchSize`; not part of the physical name.
-        factories: connection URLs by name.
         environment: every other entry.
     """
 

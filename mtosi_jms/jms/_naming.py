@@ -36,9 +36,7 @@ NamesSource: TypeAlias = "NamingContext | NameTable | str | os.PathLike[str] | N
 class NameBackend(Protocol):
     """A further place where a context looks names up: an LDAP directory, a file system of bindings, a database."""
 
-    def lookup(self, name: str) -> Destination | None:
-        """Return the administered destination of a name; None if the name is not known here."""
-        ...
+    def lookup(self, name: str) -> Destination | None: ...
 
     def names(self) -> Mapping[str, Destination]:
         """Return all names with their destinations; empty if they cannot be listed."""
@@ -206,7 +204,6 @@ class NamingContext:
         return next((name for name, bound in self.names().items() if bound == destination), None)
 
     def names(self) -> dict[str, Destination]:
-        """Return all names with their destinations, as a copy. It includes the names that the back-ends list."""
         found: dict[str, Destination] = {}
         for backend in reversed(self._backends):
             found.update(backend.names())
@@ -241,7 +238,6 @@ class NamingContext:
         return f"NamingContext({len(self._names)} names, {len(self._factories)} factories)"
 
     def _registered(self, name: str) -> Destination | None:
-        """Return the destination of an exact name, from here or from a back-end."""
         if name in self._names:
             return self._names[name]
         for backend in self._backends:

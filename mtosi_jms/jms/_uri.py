@@ -104,7 +104,6 @@ class JmsUri:
 
     @property
     def address(self) -> str:
-        """The URI without its parameters, safe to show."""
         name = quote(self.name, safe=_NAME_SAFE)
         return f"jms:{self.variant}:{'%2F' + name[1:] if name.startswith('/') else name}"
 
@@ -120,7 +119,6 @@ class JmsUri:
 
     @property
     def delivery_mode(self) -> DeliveryMode | None:
-        """The parameter `deliveryMode`."""
         mode = self.parameters.get("deliveryMode")
         return None if mode is None else DeliveryMode[mode]
 
@@ -132,7 +130,6 @@ class JmsUri:
 
     @property
     def priority(self) -> int | None:
-        """The parameter `priority`, 0 to 9."""
         priority = self.parameters.get("priority")
         return None if priority is None else int(priority)
 

@@ -373,7 +373,6 @@ class JmsMessage:
 
         Args:
             destination: where the message goes.
-            message_id: the provider's id; None if the transport does not learn it.
             timestamp_ms: milliseconds since 1970 UTC; the expiration is computed from it (T1.5).
         """
         return self._with(

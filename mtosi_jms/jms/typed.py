@@ -75,9 +75,6 @@ _TYPES: Final[Mapping[type, str]] = {Byte: "i1", Short: "i2", int: "i4", Long: "
 def write_value(value: BodyValue) -> tuple[str, str]:
     """Return the `dt` of a value, which is empty for a String, and its text.
 
-    Args:
-        value: any value but None, which has no text.
-
     Raises:
         EncodeError: a floating-point number is out of the range of its `dt`: infinite, NaN, or too small.
     """
@@ -104,10 +101,7 @@ def read_value(dt: str, text: str, *, on_invalid: OnInvalid = "fail", name: str 
     """Return the value of a text.
 
     Args:
-        dt: the type, in any letter case; empty or `string`: a String.
-        text: the value.
         on_invalid: what to do if `dt` is unknown or the text is invalid for it.
-        name: name of the value, for the warning.
 
     Raises:
         DecodeError: `dt` is unknown or the text is invalid for it, and `on_invalid` is `fail`.
@@ -213,7 +207,6 @@ def read_content(document: bytes, *, on_invalid: OnInvalid = "fail") -> Content:
     """Return the content of a `<map>` or `<stream>`.
 
     Args:
-        document: the whole document.
         on_invalid: what to do with a value whose text is invalid for its type.
 
     Raises:

@@ -44,7 +44,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def show(result: DiffResult) -> None:
-    """Print what differs, as tables, and what to know about it."""
     from mtosi_jms.spark.jobs import KINDS
 
     rows = [(name, *(f"{counts[key]:,}" for key in ("old", "new", *KINDS))) for name, counts in result.types.items()]

@@ -26,7 +26,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the query; errors are those of `mtosi_jms.tables.query`."""
     from mtosi_jms.tables import query
 
     with query(args.source, args.sql, stubs=args.stubs, memory=args.memory) as answer:

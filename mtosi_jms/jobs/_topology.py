@@ -24,7 +24,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Make the tables; errors are those of `mtosi_jms.spark.jobs.run_topology`."""
     from mtosi_jms.spark.jobs import TopologyOptions, run_topology
 
     options = TopologyOptions(snapshot=args.snapshot, at=args.at, **shared(args))
@@ -32,7 +31,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def show(result: TopologyResult) -> None:
-    """Print the network in numbers."""
     types = dict.fromkeys((*result.nodes, *result.unknown))
     nodes = [(name, f"{result.nodes.get(name, 0):,}", f"{result.unknown.get(name, 0):,}") for name in types]
     terminal.table("nodes", ("type", "in the snapshot", "only referred to"), nodes)

@@ -303,8 +303,6 @@ def write_mq(
     """A message as octets: an MQMD or none, an MQRFH2, the body.
 
     Args:
-        message: the message.
-        with_mqmd: whether an MQMD stands before.
         byte_order: of numbers.
         ccsid: the character set of a text: 1208 UTF-8, 1200 UTF-16, 819 Latin-1. Folders are UTF-8.
 

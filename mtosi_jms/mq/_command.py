@@ -66,7 +66,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Read or write; 1 where a message could not be."""
     with log_in_lines():
         return _run(args)
 

@@ -223,8 +223,6 @@ class Rfh2:
         """The MQRFH2 at an offset, and where it ends.
 
         Args:
-            data: the message.
-            start: where the structure begins.
             order: the byte order that the structure before named; None: none came before.
 
         Raises:
@@ -313,8 +311,6 @@ class Header:
         """The header at an offset, and where it ends.
 
         Args:
-            data: the message.
-            start: where the structure begins.
             name: the format that the structure before names, one of `HEADERS`.
             order: the byte order that the structure before named; None: none came before.
 

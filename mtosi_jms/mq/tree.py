@@ -54,7 +54,6 @@ class _Field(NamedTuple):
     """A value of a message that becomes an element.
 
     Attributes:
-        name: name of the element.
         attribute: attribute of `JmsMessage`.
         dt: type by which the text is read, or `destination`.
         unset: the value for which the element is left out; the ten headers are always written.

@@ -67,10 +67,6 @@ class AsyncSubscriber(Closing, AsyncIterator[Received]):
     is for one task at a time, and not for use beside the blocking iteration.
 
     Args:
-        receive: waits for a message, at most the given number of seconds; blocks.
-        take: lands, acknowledges and reads a message; blocks.
-        events: events that were read and not yet handed out.
-        close: ends the subscription; blocks.
         timeout: seconds to wait for an event before iteration ends; None waits for ever.
     """
 

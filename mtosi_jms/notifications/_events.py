@@ -48,9 +48,7 @@ class Received(NamedTuple):
     """An event with its delivery.
 
     Attributes:
-        event: the event; for a message that is not a notification, its body.
         envelope: the envelope that it came in.
-        message: the JMS message that it came in; the events of one message share it.
     """
 
     event: Event
@@ -72,7 +70,6 @@ def _notify_1x(root: str | None) -> tuple[type[XmlObject], ClassTable] | None:
 
 
 def _kinds(table: ClassTable) -> list[Field]:
-    """Return the fields for the kinds of events of a message of MTOSI 1.x."""
     return [field for field in table.fields if field.kind == "element"]
 
 
@@ -163,8 +160,6 @@ def own_event(cls: type[XmlObject], object_name: XmlObject | None, **values: Any
     """Return an event about the sender itself, in the release of the object's name.
 
     Args:
-        cls: the class of the event in MTOSI 2.x.
-        object_name: name of the object.
         values: other fields, by the Python names of that class; those with None are left out.
 
     Raises:

@@ -43,15 +43,11 @@ class Heartbeats:
     A heartbeat that cannot be published is logged; the next one is tried at its time.
 
     Args:
-        publisher: publishes the heartbeats on all its topics; `Heartbeats` does not close it.
         interval: seconds between two heartbeats. Subscribers should watch for a little more.
         object_type: type of the object whose sign of life it is.
         object_name: its name; the heartbeats are those of its release.
         timer: schedules the next heartbeat.
         on_error: called with the error of a heartbeat that could not be published.
-
-    Attributes:
-        published: number of heartbeats published.
 
     Raises:
         ConfigError: the interval is not positive.

@@ -66,8 +66,6 @@ class LossWatch:
     """The losses of one subscriber; for one thread at a time.
 
     Args:
-        hook: called at each change.
-        clock: returns monotonic seconds.
         heartbeat: seconds within which each sender promised a heartbeat; None if it promised none.
 
     Attributes:
@@ -89,7 +87,6 @@ class LossWatch:
         return tuple(self._open.values())
 
     def due(self) -> float | None:
-        """Seconds until the next heartbeat is overdue; None if none is expected."""
         times = [time for sender, time in self._seen_at.items() if (LossCause.HEARTBEAT, sender, "") not in self._open]
         if self._heartbeat is None or not times:
             return None

@@ -67,9 +67,6 @@ def expression_of(selector: str | Selector | Condition) -> QueryExpressionType:
 def selector_of(expression: XmlObject | None) -> Selector:
     """Return the selector that a subscribe request carries; without an expression, one that accepts everything.
 
-    Args:
-        expression: of MTOSI 2.x, or of 1.x, where its text is in `query`.
-
     Raises:
         InvalidFilterDefinitionFault: another language than SQL92, or not a selector.
     """
@@ -93,11 +90,9 @@ class LocalBroker(Closeable):
     broker; each subscriber is for one thread at a time.
 
     Args:
-        connection: an open connection; the broker does not close it.
         topics: maps the name of a topic in requests to the name of its destination, or the destination. A request
             without a topic gets all of them. Other names are looked up in the naming context.
         publisher: carries out `notify`; without one that operation is not implemented.
-        new_id: makes subscription ids.
         options: further arguments of each `Subscriber`.
     """
 
@@ -139,11 +134,9 @@ class LocalBroker(Closeable):
         return cls(**told)
 
     def call_batches(self, call: Call, batch_size: int) -> NoReturn:
-        """Refused: a broker answers with one response at most."""
         raise ConfigError("the operations of a notification broker have one answer at most")
 
     def call_bulk(self, call: Call, terms: BulkTerms) -> NoReturn:
-        """Refused as well."""
         self.call_batches(call, 0)
 
     @property
@@ -226,10 +219,7 @@ class Subscription:
     """What one subscriber requested from a producer.
 
     Attributes:
-        consumer: destination of its notifications.
         uri: the same destination as the subscriber wrote it.
-        selector: selects its notifications.
-        topics: names of its topics.
     """
 
     consumer: Destination
@@ -242,13 +232,11 @@ class ProducerService(NotificationProducer.Supplier):
     """Serves `subscribe` and `unsubscribe`, and sends what is published to the subscribers. Threads may share it.
 
     Args:
-        connection: an open connection; the service does not close it.
         publisher: makes the messages, and has the topics: a request names a topic by its category (`Fault`), or by its
             name. The service sends the messages itself.
         allows: returns whether notifications may be sent to a destination. Default: only to administered destinations
             that the naming context knows (C43), so that a subscriber cannot have messages sent anywhere else.
         on_error: called with the error if a message cannot be sent to one subscriber; the others get theirs.
-        new_id: makes subscription ids.
     """
 
     def __init__(
@@ -276,7 +264,6 @@ class ProducerService(NotificationProducer.Supplier):
 
     @property
     def subscriptions(self) -> Mapping[str, Subscription]:
-        """The subscriptions by their ids."""
         with self._lock:
             return dict(self._subscriptions)
 
@@ -335,13 +322,6 @@ class ProducerService(NotificationProducer.Supplier):
     def publish(self, event: Event, *, category: Category | None = None) -> list[JmsMessage]:
         """Send an event to every subscriber whose topic and filter it meets.
 
-        Args:
-            event: as for `Publisher.publish`.
-            category: its category; without it, an event that belongs to no category goes to every subscriber.
-
-        Returns:
-            The messages as sent.
-
         Raises:
             ConfigError: not an event, or no topic for it.
             EncodeError: the event cannot become valid XML.
@@ -370,7 +350,6 @@ class ProducerService(NotificationProducer.Supplier):
             return []
 
     def close(self) -> None:
-        """End all subscriptions and the session."""
         with self._lock:
             self._subscriptions.clear()
         self._session.close()

@@ -195,7 +195,6 @@ class Publisher(Closeable):
 
     @property
     def aio(self) -> AsyncPublisher:
-        """The same publisher for coroutines."""
         from mtosi_jms.notifications._aio import AsyncPublisher  # asyncio is imported only if it is used
 
         with self._making:
@@ -205,7 +204,6 @@ class Publisher(Closeable):
 
     @property
     def topics(self) -> Mapping[TopicCategory, Destination]:
-        """The destination of each category."""
         return dict(self._topics)
 
     def publish(self, event: Event, *, category: Category | None = None, timeout: float | None = None) -> JmsMessage:
@@ -280,11 +278,7 @@ class Publisher(Closeable):
         return self._send(topics.pop(), events, self._sender(timeout))
 
     def broadcast(self, event: Event, *, timeout: float | None = None) -> list[JmsMessage]:
-        """Publish one event on every topic of the publisher, for all of its subscribers (C29).
-
-        Raises:
-            As `publish`.
-        """
+        """Publish one event on every topic of the publisher, for all of its subscribers (C29)."""
         sender, event = self._sender(timeout), sole_event(event)
         return [self._send(topic, [event], sender) for topic in dict.fromkeys(self._topics.values())]
 
@@ -300,9 +294,6 @@ class Publisher(Closeable):
         """Tell all subscribers that events are being lost from now on, or from `start_time`; see `EventLossOccured`.
 
         The event is one of the release of `object_name`.
-
-        Raises:
-            As `publish`.
         """
         event = own_event(
             EventLossOccured,
@@ -324,9 +315,6 @@ class Publisher(Closeable):
         """Tell all subscribers that no more events are lost, so that they may ask for what they missed.
 
         Type and name of the object are those of `event_loss_occurred`.
-
-        Raises:
-            As `publish`.
         """
         event = own_event(EventLossCleared, object_name, object_type=object_type, end_time=end_time or moment())
         return self.broadcast(event, timeout=timeout)
@@ -336,7 +324,6 @@ class Publisher(Closeable):
 
         Args:
             topic: the topic of the events, which the body names.
-            events: one or more.
             to: the header's destinationURI; None: the topic's name in the naming context (C53).
 
         Raises:
@@ -400,7 +387,6 @@ class Publisher(Closeable):
             dropped("a Publisher")  # its session lives on until the connection is closed
 
     def close(self) -> None:
-        """End the session."""
         self._session.close()
         with self._making:
             if self._aio is not None:
@@ -420,8 +406,6 @@ def notification_header(cls: type[Header], sender_uri: str, destination_uri: str
 
     Args:
         cls: the class of the header; `mtosi_jms.soap.stubs_header` gives that of a release.
-        sender_uri: of the publisher.
-        destination_uri: of the topic.
     """
     fields = {
         "activity_name": "notify",

@@ -133,8 +133,6 @@ class Change:
     Attributes:
         effect: what happened.
         name: full name of the object, or the name under which one was discovered.
-        before: the object or alarm as it was; None if it was not there.
-        after: as it is now; None if it is gone.
         fields: Python names of the attributes with new values, if an object has changed.
         alarm: the identity of the alarm, for effects on alarms.
     """
@@ -152,7 +150,6 @@ class Applied:
     """The result of applying one event.
 
     Attributes:
-        event: the event.
         changes: what has changed; also empty if the event has no news.
         refused: why it, or a part of it, was not applied; None if all of it was.
         detail: the part that was not applied.
@@ -388,7 +385,6 @@ def apply_notification(snapshot: Snapshot, event: Event) -> Applied:
     """Keep a snapshot current with one event; see the table of the module.
 
     Args:
-        snapshot: what is known.
         event: what a `Subscriber` hands out: an event of any generated package, or anything else.
 
     Returns:

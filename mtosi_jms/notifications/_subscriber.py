@@ -52,8 +52,6 @@ class Subscriber(Iterator[Received]):
     not a notification is handed out as it is.
 
     Args:
-        connection: an open connection; the subscriber starts it.
-        destination: topic or queue, or its name.
         selector: condition on headers and properties (R10): text, a `Selector`, or an expression of the builder `P`. A
             part of it that no notification can meet is logged (R20c).
         durable: name of a durable subscription, which keeps notifications while nobody receives (P8); for a topic, and
@@ -155,7 +153,6 @@ class Subscriber(Iterator[Received]):
 
     @property
     def destination(self) -> Destination:
-        """Where the notifications come from."""
         return self._destination
 
     @property
@@ -189,7 +186,6 @@ class Subscriber(Iterator[Received]):
             raise
 
     def _leave_in_doubt(self) -> None:
-        """Note, in the inbox, that the outcome of the message in hand is unknown."""
         if isinstance(self._in_hand, InboxDelivery):
             self._events.clear()
             with suppress(SpoolError):  # then it is in doubt when the inbox is opened again
@@ -293,7 +289,6 @@ class Subscriber(Iterator[Received]):
             self._landing.acknowledged(landed, correlation_id=found, batch_number=None)
 
     def _note(self, received: Received) -> None:
-        """Note heartbeats and losses that senders report."""
         event, envelope, message = received
         name = name_of(event)
         if name != "Heartbeat" and name not in _LOSS_IS_OVER:
@@ -308,9 +303,6 @@ class Subscriber(Iterator[Received]):
         """Report that messages may have been missed because the connection was lost, or made again.
 
         The loss is over with the next message. Call it from the thread that receives.
-
-        Args:
-            reason: for the hook and the log; no credential.
         """
         self._watch.interrupted(reason)
 

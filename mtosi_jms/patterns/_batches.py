@@ -117,16 +117,9 @@ class BatchAssembler(Generic[P]):
     """One MultipleBatchResponse exchange, from the moment before its request is sent.
 
     Args:
-        correlation_id: the request's correlationId, named in errors.
-        started: now, in seconds.
         timeouts: the time-outs; which one fired is in the error's `clock`.
-        rules: how replies are read.
         supplier: names who answers, for `from_zero`.
         from_zero: the suppliers of which a batch 0 was seen; all exchanges of a requestor share it (C23).
-
-    Attributes:
-        state: where the exchange stands.
-        counts: what came so far.
     """
 
     __slots__ = (
@@ -166,7 +159,6 @@ class BatchAssembler(Generic[P]):
 
     @property
     def finished(self) -> bool:
-        """Whether the exchange has ended, well or not."""
         return self.state in FINAL
 
     @property
@@ -189,7 +181,6 @@ class BatchAssembler(Generic[P]):
 
     @property
     def deadline(self) -> tuple[float, Clock] | None:
-        """When `tick` will end the exchange, and by which clock; None: never."""
         if self.finished:
             return None
         total = (self._started, self.timeouts.total, Clock.TOTAL)
@@ -200,7 +191,6 @@ class BatchAssembler(Generic[P]):
         return earliest(total, gap, (grace, self.timeouts.grace, Clock.GRACE))
 
     def sent(self, now: float) -> None:
-        """The request was sent `now`, in seconds; the first reply is waited for from then on."""
         self._sent = now
 
     def receive(self, reply: Reply[P], now: float) -> Actions[P]:
@@ -208,10 +198,6 @@ class BatchAssembler(Generic[P]):
 
         Every reply is used before the clocks are looked at, so none that arrived is lost to a time-out; but replies
         that keep coming do not stop the `total` clock.
-
-        Args:
-            reply: the reply.
-            now: in seconds.
 
         Returns:
             What to do, in this order: Flags, Releases, then what ended the exchange if it has ended. At most one of

@@ -43,8 +43,6 @@ class Matched(Generic[E, P]):
     """A reply and its exchange.
 
     Attributes:
-        exchange: what was given to `open`.
-        reply: the reply.
         irregular: the header's correlationId is another one, or absent from a RESPONSE: the peer did not copy it
             (R3c); matched by JMSCorrelationID alone.
     """
@@ -59,8 +57,6 @@ class OrphanReply(Generic[P]):
     """A reply without an exchange, and why.
 
     Attributes:
-        reply: the reply.
-        reason: why.
         supplier: what `open` was told of the exchange that has ended; empty if it is not known.
     """
 
@@ -178,7 +174,6 @@ class PendingExchanges(Generic[E, P]):
         """The provider took the request.
 
         Args:
-            correlation_id: of the request.
             message_id: JMSMessageID that the provider gave it; None where the wire does not tell (C62).
 
         Returns:

@@ -151,7 +151,6 @@ class Fail(Generic[P]):
     """The exchange ended without a usable end: raise `error`.
 
     Attributes:
-        error: ReplyTimeoutError, IncompleteBatchError or ProtocolError.
         held: batches that arrived but whose turn never came, by number.
     """
 
@@ -179,7 +178,6 @@ class Stray(Generic[P]):
     """A reply of this exchange that has no place in the sequence; not released, never silently lost.
 
     Attributes:
-        reply: the reply.
         rule: the rule that it breaks, such as R5a.
         reason: what is wrong, as a sentence part.
     """

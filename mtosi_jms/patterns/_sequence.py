@@ -148,7 +148,6 @@ class BatchSequence(Generic[P]):
 
     @property
     def started(self) -> bool:
-        """Whether any batch has come."""
         return self.highest >= 0
 
     @property

@@ -77,8 +77,6 @@ class SimpleExchange(Generic[P]):
     """One SimpleResponse exchange, from the moment before its request is sent.
 
     Args:
-        correlation_id: the request's correlationId, named in errors.
-        started: now, in seconds.
         timeouts: `first_reply` and `total` apply; after an acknowledgement `gap` takes the place of `first_reply`.
         expect_ack: take a reply without body and batch fields for an acknowledgement, not for the answer (C61).
         of_iterator: the reply may announce further ones, for which there are requests of their own.
@@ -114,12 +112,10 @@ class SimpleExchange(Generic[P]):
 
     @property
     def finished(self) -> bool:
-        """Whether the exchange has ended, well or not."""
         return self.state in FINAL
 
     @property
     def deadline(self) -> tuple[float, Clock] | None:
-        """When `tick` will end the exchange, and by which clock; None: never."""
         if self.finished:
             return None
         if self._acknowledged is None:
@@ -129,7 +125,6 @@ class SimpleExchange(Generic[P]):
         return earliest((self._started, self.timeouts.total, Clock.TOTAL), waiting)
 
     def sent(self, now: float) -> None:
-        """The request was sent `now`, in seconds; the first reply is waited for from then on."""
         self._sent = now
 
     def receive(self, reply: Reply[P], now: float) -> Actions[P]:
@@ -137,7 +132,6 @@ class SimpleExchange(Generic[P]):
 
         Args:
             reply: the reply; a second one, of any kind, is an orphan (C58).
-            now: in seconds.
 
         Returns:
             Release and Complete for a response, Fault for an ERROR, Orphan after the end, Flags before them.

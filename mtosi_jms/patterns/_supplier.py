@@ -107,7 +107,6 @@ class ReplyIds:
 
     Attributes:
         correlation_id: correlationId of the header, in a fault of the header in its detail (C17).
-        jms_correlation_id: JMSCorrelationID.
     """
 
     correlation_id: str | None

@@ -65,7 +65,6 @@ class Drawing:
 
 
 def draw(graph: Graph) -> Drawing:
-    """Lay a graph out."""
     nodes = sorted(sorted(graph.nodes, key=lambda node: (-node.size, node.id))[:GRAPH_NODES], key=lambda node: node.id)
     index = {node.id: number for number, node in enumerate(nodes)}
     edges = [(index[edge.a], index[edge.z], edge.count) for edge in graph.edges if {edge.a, edge.z} <= index.keys()]

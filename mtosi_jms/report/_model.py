@@ -15,7 +15,6 @@ class Fact:
     """One number of the summary.
 
     Attributes:
-        label: what it counts.
         value: the number or word, as shown.
         tone: whether it is good or bad news, shown by a mark and a colour.
     """
@@ -73,9 +72,7 @@ class RejectLine:
     """A file that was rejected.
 
     Attributes:
-        file: its path.
         line: line of the error, from 1, or None.
-        reason: what is wrong.
     """
 
     file: str
@@ -88,7 +85,6 @@ class Table:
     """A table of the page.
 
     Attributes:
-        title: heading above it.
         columns: heading of each column.
         rows: cells by row; numbers are aligned and grouped, times are in UTC, None is an empty cell.
     """
@@ -104,7 +100,6 @@ class GraphNode:
 
     Attributes:
         id: id, used by edges.
-        label: text beside it.
         size: number of things that it represents; larger nodes represent more.
         known: whether it was seen itself; a node that was only referred to is drawn hollow.
     """
@@ -134,8 +129,6 @@ class Graph:
     """A network as a picture. The same graph is always drawn the same way.
 
     Attributes:
-        nodes: its nodes; only the largest `GRAPH_NODES` are drawn.
-        edges: its edges.
         caption: a sentence that says what nodes and edges are.
     """
 
@@ -149,7 +142,6 @@ class Report:
     """The content of a page; empty parts are left out.
 
     Attributes:
-        title: heading of the page.
         subtitle: one line below it: what was read, and where results are.
         made: when the report was made, in UTC.
         facts: the summary.
@@ -158,8 +150,6 @@ class Report:
         graph: the network.
         charts: by title, the counts by name.
         tables: further tables, samples of rows for example.
-        sequences: the ledger.
-        rejects: rejected files.
         seconds: duration of each stage, in order.
         links: files near the page, relative to it, by their content.
         steps: command lines for next steps, by what they do.

@@ -44,9 +44,6 @@ class ConsumerRuntime:
             lost, and is made again. What was sent meanwhile to a topic without `durable` is lost.
         clock: seconds, not running backwards: for deadlines, retries and `health`.
 
-    Attributes:
-        rules: the same.
-
     Raises:
         ConfigError: `parking` is where the messages come from.
     """
@@ -83,7 +80,6 @@ class ConsumerRuntime:
 
     @property
     def health(self) -> Health:
-        """Its state and its counts; for any thread."""
         return self._work.health
 
     def run(self) -> None:

@@ -52,9 +52,6 @@ def answering(supplier: Supplier) -> Handler:
 
     What is wrong with a request is answered, so an attempt fails only where the provider does. The supplier itself is
     not started.
-
-    Args:
-        supplier: with its services.
     """
 
     def handle(message: JmsMessage, context: HandlingContext) -> None:

@@ -43,8 +43,6 @@ class Health:
     """A runtime at one moment. Times are seconds by its clock.
 
     Attributes:
-        state: its state.
-        now: the time.
         last_progress: when a message was last done with, or the provider last reached; None: never.
         in_flight: messages that a handler has at the moment.
         backlog: messages that wait for their turn or for another attempt.
@@ -88,7 +86,6 @@ class Record:
 
     @property
     def settled(self) -> int:
-        """How many messages are done with."""
         return self._handled + self._parked
 
     def health(self, state: State, counts: tuple[int, int, int]) -> Health:

@@ -20,11 +20,9 @@ class Task:
     """A message that is held.
 
     Attributes:
-        delivery: the message, to be acknowledged.
         key: whose order it keeps; None: nobody's.
         generation: the number of the connection that it came by.
         failures: how many attempts failed.
-        error: what the last attempt failed with.
         due: when the running attempt must be over; None: no attempt runs, or it has any time.
     """
 

@@ -31,11 +31,8 @@ class Link:
         owned: whether closing the link closes the connection.
         generation: the number of the connection.
         destination: where messages come from, or its name.
-        selector, durable: of the consumer.
         parking: where messages are parked, or its name; None: the provider's dead-letter queue.
         inbox: stores messages before they are acknowledged; None: they are acknowledged when they are done with.
-        on_interrupted: of the consumer.
-
     Raises:
         ConfigError: there is nowhere to park.
         TransportError: the provider failed.
@@ -84,8 +81,6 @@ class Link:
         """Sends a message to the dead-letter destination: persistent, without expiration, else unchanged.
 
         Args:
-            message: as it was received.
-            error: what the last attempt failed with.
             attempts: how many there were.
         """
         properties = {

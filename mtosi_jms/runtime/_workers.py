@@ -70,7 +70,6 @@ class _Worker:
 
     @property
     def is_cancelled(self) -> bool:
-        """Whether its attempt was cancelled."""
         return self._fenced.is_set()
 
     def close_session(self) -> None:
@@ -98,10 +97,7 @@ class Workers:
     """The threads that handle what is in the lanes; its lock guards the lanes.
 
     Args:
-        handler: what they run.
         rules: how many threads, how many stuck ones, and the deadline.
-        clock: seconds, for deadlines.
-        opener: makes sessions for handlers.
         generation: the number of the current connection.
     """
 

@@ -95,8 +95,6 @@ class OperationInfo:
     """One operation of a service interface, as its WSDL binding declares it.
 
     Attributes:
-        name: WSDL name (`getAllManagedElements`).
-        python_name: name of the method.
         mep: message exchange pattern; `one-way` if there is no output (P26).
         request, response, fault: paths of the element classes below the service's root; empty if there is none. For a
             service without classes, the Clark names of the elements; then an empty response means any.
@@ -152,7 +150,6 @@ class ServiceInfo:
 
     @cached_property
     def by_name(self) -> Mapping[str, OperationInfo]:
-        """Operations by WSDL name."""
         return {operation.name: operation for operation in self.operations}
 
     def load(self, path: str) -> type[XmlObject]:
@@ -257,9 +254,7 @@ class Batches(Iterator[Response_co], Protocol[Response_co]):
     """
 
     @property
-    def correlation_id(self) -> str:
-        """The request's correlationId."""
-        ...
+    def correlation_id(self) -> str: ...
 
     @property
     def held(self) -> Mapping[int, Response_co]:
@@ -282,18 +277,12 @@ class AsyncBatches(Protocol[Response_co]):
     """
 
     @property
-    def correlation_id(self) -> str:
-        """The request's correlationId."""
-        ...
+    def correlation_id(self) -> str: ...
 
     @property
-    def held(self) -> Mapping[int, Response_co]:
-        """What had arrived by the time that the exchange ended badly and never had its turn, by batch number."""
-        ...
+    def held(self) -> Mapping[int, Response_co]: ...
 
-    def close(self) -> None:
-        """Give up what has not come; its replies will be orphans."""
-        ...
+    def close(self) -> None: ...
 
     def __aiter__(self) -> Self: ...
 
@@ -308,7 +297,6 @@ class Objects(Iterator[Item], Closeable, Generic[Item]):
     """The objects of all batches of one call, one after another: complete, or an error at the end.
 
     Args:
-        batches: the responses.
         path: Python names from a response down to its list of objects.
     """
 
@@ -324,18 +312,12 @@ class Objects(Iterator[Item], Closeable, Generic[Item]):
             self._left = iter(objects_in(next(self.batches), self._path))
 
     def close(self) -> None:
-        """Give up what was not handed out; replies that have not come will be orphans."""
         self._left = iter(())
         self.batches.close()
 
 
 def objects_in(response: object, path: tuple[str, ...]) -> list[Any]:
-    """The objects of one response; empty where it has no list, or a nil one.
-
-    Args:
-        response: the response object.
-        path: Python names down to the list.
-    """
+    """The objects of one response; empty where it has no list, or a nil one. The path has Python names."""
     found: object = response
     for name in path:
         found = getattr(found, name, None)
@@ -343,14 +325,7 @@ def objects_in(response: object, path: tuple[str, ...]) -> list[Any]:
 
 
 class Call(NamedTuple):
-    """One call as a stub hands it to a caller.
-
-    Attributes:
-        service, operation: what is called.
-        destination: where its supplier listens.
-        request: the request object.
-        options: what the call sets.
-    """
+    """One call as a stub hands it to a caller."""
 
     service: ServiceInfo
     operation: OperationInfo
@@ -400,17 +375,11 @@ class Caller(Protocol):
 class AsyncCaller(Protocol):
     """Carries out calls for coroutines: `Requestor.aio`."""
 
-    async def call(self, call: Call) -> XmlObject | RawXml | None:
-        """See `Caller.call`."""
-        ...
+    async def call(self, call: Call) -> XmlObject | RawXml | None: ...
 
-    def call_batches(self, call: Call, batch_size: int) -> AsyncBatches[XmlObject]:
-        """See `Caller.call_batches`."""
-        ...
+    def call_batches(self, call: Call, batch_size: int) -> AsyncBatches[XmlObject]: ...
 
-    async def call_bulk(self, call: Call, terms: BulkTerms) -> BulkReply[XmlObject]:
-        """See `Caller.call_bulk`."""
-        ...
+    async def call_bulk(self, call: Call, terms: BulkTerms) -> BulkReply[XmlObject]: ...
 
 
 class BoundOperation(Generic[Request, Response]):
@@ -504,7 +473,6 @@ class BoundOperation(Generic[Request, Response]):
             file_location_uri: the file that the supplier is to write.
             compression, packing: values of `Compression` and `Packing`.
             batch_size: objects in one document of a packed file at most; None or 0: all in one.
-            options: what this call sets.
             timeout: seconds for the whole call.
             **fields: of the request; one that is named like an argument above gets a `_` at its end.
 
@@ -563,8 +531,6 @@ class RequestContext:
     """Facts about a request for a supplier's handler.
 
     Attributes:
-        operation: the operation called.
-        header: the request's MTOSI header.
         message: the JMS message of the request; None if it did not come by JMS.
         batch_size: requested objects per response; 0: all in one response (C24).
         bulk: in the pattern BulkResponse, the requested properties of the file, which the supplier writes from the
@@ -583,7 +549,6 @@ class RequestContext:
 
     @property
     def correlation_id(self) -> str | None:
-        """The request's correlationId as it came."""
         return correlation_id(self.header)
 
 
@@ -612,11 +577,9 @@ class SupplierBase:
                 _refuse_misspelt(cls.__name__, name, info)
 
     def not_implemented(self, operation: str) -> MtosiFault:
-        """The fault of an operation that a supplier does not offer."""
         return MtosiFault(f"{operation} is not implemented by this supplier", kind="notImplemented")
 
     def handler(self, operation: OperationInfo) -> Handler:
-        """The method that answers an operation."""
         method: Handler = getattr(self, operation.python_name)
         return method
 

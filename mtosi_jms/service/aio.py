@@ -55,12 +55,7 @@ Done: TypeAlias = Awaitable[None] | None
 
 
 class AsyncObjects(AsyncIterator[Item], Generic[Item]):
-    """The objects of all batches of one call, one after another: complete, or an error at the end.
-
-    Args:
-        batches: the responses.
-        path: Python names from a response down to its list of objects.
-    """
+    """The objects of all batches of one call, one after another: complete, or an error at the end."""
 
     def __init__(self, batches: AsyncBatches[Any], path: tuple[str, ...]) -> None:
         self.batches = batches
@@ -74,7 +69,6 @@ class AsyncObjects(AsyncIterator[Item], Generic[Item]):
             self._left = iter(objects_in(await anext(self.batches), self._path))
 
     def close(self) -> None:
-        """Give up what was not handed out; replies that have not come will be orphans."""
         self._left = iter(())
         self.batches.close()
 
@@ -86,11 +80,7 @@ class AsyncObjects(AsyncIterator[Item], Generic[Item]):
 
 
 class AsyncView:
-    """Base of what generated service stubs have as `aio`.
-
-    Args:
-        stub: the service stub.
-    """
+    """Base of what generated service stubs have as `aio`."""
 
     __service__: ClassVar[ServiceInfo]
 
@@ -100,7 +90,6 @@ class AsyncView:
 
     @property
     def caller(self) -> AsyncCaller:
-        """Who carries the calls."""
         return self._caller.aio
 
     @shown_half_made

@@ -24,8 +24,6 @@ class Usage:
     """The use of an element by an operation.
 
     Attributes:
-        service: the service interface.
-        operation: the operation of it.
         role: whether the element is its request, its response or its fault.
     """
 

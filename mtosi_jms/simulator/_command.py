@@ -102,7 +102,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Serve until a signal comes; 0 then."""
     if args.http is None and (args.url is None or args.destination is None):
         raise argparse.ArgumentError(None, "give --url and --destination, or --http")
     if args.http is not None:
@@ -177,10 +176,6 @@ def serve(
     """Answer requests over a connection until the stop is set, then those in hand; 0.
 
     Args:
-        connection: to the provider.
-        args: of the command line.
-        services: what answers.
-        stop: ends the command.
         announce: gets the line that begins with `ready`, once requests are received.
         monitoring: is told when it is ready.
     """

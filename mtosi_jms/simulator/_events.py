@@ -40,7 +40,6 @@ def creation(found: Resource) -> ResourceObjectCreation:
 
 
 def element_class(found: Resource) -> type[Resource]:
-    """The class of an object's element."""
     return _ELEMENTS[type(found)][1]
 
 

@@ -35,8 +35,6 @@ class InventoryEms(ResourceInventoryRetrieval.Supplier):
     It applies only the base instances of a filter, which may be the domain or managed elements. It ignores object types
     and granularity, and returns complete objects.
 
-    Args:
-        network: source of the objects.
     """
 
     def __init__(self, network: Network) -> None:

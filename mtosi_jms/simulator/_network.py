@@ -74,7 +74,6 @@ class Network:
     Attributes:
         elements: number of managed elements.
         seed: seed of attribute values and of the chords of a mesh.
-        domain: name of the management domain.
         ports: physical termination points in each element, distributed over its cards.
         channels: connection termination points below each port.
         technology: SDH, OTN, ETHERNET or MICROWAVE; MIXED: elements of all kinds, each with one flat shelf.
@@ -120,26 +119,21 @@ class Network:
 
     @property
     def made_of(self) -> Technology:
-        """The technology of its elements."""
         return TECHNOLOGIES[self.technology]
 
     @property
     def frame(self) -> Frame:
-        """The layout of holders, cards and ports in its elements."""
         return FLAT if self.made_of.is_mixed else Frame(self.racks, self.shelves, self.slots, self.sub_slots)
 
     @property
     def circle(self) -> Circle:
-        """The links between its elements."""
         shape = self.topology or ("none" if self.made_of.is_mixed else "ring")
         return circle(shape, self.elements, self.ports, self.seed)
 
     def domain_name(self) -> NamingAttributeType:
-        """The name of the management domain."""
         return below(None, "MD", self.domain)
 
     def element_name(self, index: int) -> NamingAttributeType:
-        """The name of an element, counted from 0."""
         return below(self.domain_name(), "ME", f"NE-{index + 1}")
 
     def index_of(self, wanted: NamingAttributeType) -> int | None:
@@ -258,7 +252,6 @@ class Network:
         return below(None, "OS", self.domain)
 
     def operations_system(self) -> OperationsSystemType:
-        """The management system of the network."""
         return OperationsSystemType(
             name=self.system_name(),
             software_version="5.2",
@@ -273,7 +266,6 @@ class Network:
             yield parts.descriptor(self.descriptor_name(), self.made_of)
 
     def descriptor_name(self) -> NamingAttributeType:
-        """The name of the transmission descriptor of the ports."""
         return below(self.domain_name(), "TMD", f"{self.technology} port")
 
     def objects_of(self, index: int) -> Iterator[Resource]:
@@ -341,8 +333,6 @@ class Network:
         object, a new value differs from the old one, and an element is deleted only after its alarms and links.
 
         Args:
-            count: number of events.
-            seed: seed of the events.
             start: time of the first event, with a time zone.
 
         Raises:
@@ -399,7 +389,6 @@ class _EventHistory:
     """The history of the events so far; it stores mostly numbers of objects.
 
     Attributes:
-        chance: makes the random choices.
         created: existing elements that did not exist at the start.
         gone: elements of the start that no longer exist.
         cut: links that do not exist now.

@@ -106,7 +106,6 @@ def steps_of(name: object) -> Steps:
 
 
 def layer(rate: str) -> LayerRateType:
-    """A layer rate."""
     return LayerRateType(value=LayerRateEnumType(rate))
 
 
@@ -174,8 +173,6 @@ def port(
     """A port with its layers; a port of a mixed network does not state them.
 
     Args:
-        called: its name.
-        technology: technology of the network.
         edge: whether it is at the edge of the network.
         descriptors: names of the transmission descriptors for incoming and outgoing traffic.
     """
@@ -188,7 +185,6 @@ def port(
 
 
 def channel(base: NamingAttributeType, technology: Technology, number: int) -> ConnectionTerminationPointType:
-    """A channel of a port."""
     path, rate = technology.channel(number)
     return ConnectionTerminationPointType(
         name=below(base, "CTP", path),
@@ -198,7 +194,6 @@ def channel(base: NamingAttributeType, technology: Technology, number: int) -> C
 
 
 def floating(base: NamingAttributeType, technology: Technology, number: int) -> FloatingTerminationPointType:
-    """A floating termination point of an element."""
     return FloatingTerminationPointType(
         name=below(base, "FTP", f"/ftp={number + 1}"),
         direction=DirectionalityType.D_BIDIRECTIONAL,

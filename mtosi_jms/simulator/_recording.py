@@ -41,7 +41,6 @@ class Recording:
 
     Attributes:
         objects: objects by full name, in the order in which they first came.
-        alarms: the active alarms.
     """
 
     def __init__(self, objects: Iterable[CommonObjectInfoType], alarms: Iterable[AlarmType] = ()) -> None:
@@ -84,7 +83,6 @@ class Recording:
         return cls(objects, standing_alarms(alarms).values())
 
     def elements(self) -> Iterator[ManagedElementType]:
-        """All managed elements."""
         return (found for found in self.objects.values() if isinstance(found, ManagedElementType))
 
     def elements_in(self, domain: NamingAttributeType | None) -> Iterable[ManagedElementType] | None:
@@ -110,7 +108,6 @@ class Recording:
         return self._inside.get(str(element), [])
 
     def find(self, wanted: NamingAttributeType) -> Resource | None:
-        """The object of a name; None if there is none."""
         return self.objects.get(str(wanted))
 
 

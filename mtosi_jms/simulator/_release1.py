@@ -153,21 +153,18 @@ class _ManagedElementMgr(ManagedElementMgr.Supplier):
     def get_all_managed_elements(
         self, request: types.GetAllManagedElements, context: RequestContext
     ) -> Iterator[types.ManagedElementT]:
-        """All elements of a management domain."""
         asked = mer.GetAllManagedElementsRequest(md_or_mlsn_ref=_release2(request.md_name))
         return (_release1(found, types.ManagedElementT) for found in self._ems.get_all_managed_elements(asked, context))
 
     def get_all_managed_element_names(
         self, request: types.GetAllManagedElementNames, context: RequestContext
     ) -> Iterator[types.NamingAttributesT]:
-        """The names of these elements."""
         asked = mer.GetAllManagedElementsRequest(md_or_mlsn_ref=_release2(request.md_name))
         return (types.name(str(found.name)) for found in self._ems.get_all_managed_elements(asked, context))
 
     def get_managed_element(
         self, request: types.GetManagedElement, context: RequestContext
     ) -> types.GetManagedElementResponse:
-        """One element by its name."""
         asked = mer.GetManagedElementRequest(me_ref=_release2(request.me_name))
         return _release1(self._ems.get_managed_element(asked, context), types.GetManagedElementResponse)
 
@@ -181,20 +178,17 @@ class _EquipmentInventoryMgr(EquipmentInventoryMgr.Supplier):
     def get_all_equipment(
         self, request: types.GetAllEquipment, context: RequestContext
     ) -> Iterator[types.EquipmentOrHolderT]:
-        """All holders and cards in an element or in a holder, at any depth."""
         asked = eir.GetAllEquipmentRequest(me_or_eh_ref=_release2(request.me_or_holder_name))
         return (_release1(found, types.EquipmentOrHolderT) for found in self._ems.get_all_equipment(asked, context))
 
     def get_contained_equipment(
         self, request: types.GetContainedEquipment, context: RequestContext
     ) -> types.GetContainedEquipmentResponse:
-        """The holders and the card directly in a holder."""
         asked = eir.GetContainedEquipmentRequest(eh_ref=_release2(request.equipment_holder_name))
         found = [_release1(one, types.EquipmentOrHolderT) for one in self._ems.get_contained_equipment(asked, context)]
         return types.GetContainedEquipmentResponse(eq_list=types.EquipmentOrHolderListT(eoh=found))
 
     def get_equipment(self, request: types.GetEquipment, context: RequestContext) -> types.GetEquipmentResponse:
-        """One holder or card by its name."""
         asked = eir.GetEquipmentRequest(equipment_or_eh_ref=_release2(request.equipment_or_holder_name))
         return _release1(self._ems.get_equipment(asked, context), types.GetEquipmentResponse)
 
@@ -208,7 +202,6 @@ class _InventoryRetrieval(InventoryRetrieval.Supplier):
     def get_inventory(
         self, request: types.GetInventory, context: RequestContext
     ) -> Iterator[types.GetInventoryResponse]:
-        """The network below its management domain; a batch size counts managed elements."""
         bases = request.filter.base_instance if request.filter is not None else []
         asked = rir.GetInventoryRequest()
         if bases:
@@ -223,14 +216,12 @@ class _AlarmRetrieval(AlarmRetrieval.Supplier):
         self._ems = ems
 
     def get_active_alarms(self, request: types.GetActiveAlarms, context: RequestContext) -> Iterator[types.AlarmT]:
-        """The alarms that a filter accepts."""
         asked = ar.GetActiveAlarmsRequest(filter=_filter(request.filter))
         return (_release1(found, types.AlarmT) for found in self._ems.get_active_alarms(asked, context))
 
     def get_active_alarms_count(
         self, request: types.GetActiveAlarmsCount, context: RequestContext
     ) -> types.GetActiveAlarmsCountResponse:
-        """How many alarms a filter accepts."""
         asked = ar.GetActiveAlarmsRequest(filter=_filter(request.filter))
         count = sum(1 for _ in self._ems.get_active_alarms(asked, context))
         return types.GetActiveAlarmsCountResponse(active_alarm_count=count)

@@ -42,11 +42,7 @@ class Source(Protocol):
 
 
 class ManagedElementEms(ManagedElementRetrieval.Supplier):
-    """ManagedElementRetrieval over a generated or a recorded network.
-
-    Args:
-        network: source of the elements.
-    """
+    """ManagedElementRetrieval over a generated or a recorded network."""
 
     def __init__(self, network: Source) -> None:
         self.network = network
@@ -60,7 +56,6 @@ class ManagedElementEms(ManagedElementRetrieval.Supplier):
     def get_all_managed_elements_passing_filter(
         self, request: mer.GetAllManagedElementsPassingFilterRequest, context: RequestContext
     ) -> Iterator[ManagedElementType]:
-        """The elements whose attributes equal all attributes in the filter."""
         wanted = request.filter
         for element in self._elements_in(request.md_ref):
             if wanted is None or _element_passes(element, wanted):
@@ -93,11 +88,7 @@ class ManagedElementEms(ManagedElementRetrieval.Supplier):
 
 
 class EquipmentEms(EquipmentInventoryRetrieval.Supplier):
-    """EquipmentInventoryRetrieval: the content of an element or a holder. It does not know what a card supports.
-
-    Args:
-        network: source of the equipment.
-    """
+    """EquipmentInventoryRetrieval: the content of an element or a holder. It does not know what a card supports."""
 
     def __init__(self, network: Source) -> None:
         self.network = network
@@ -105,7 +96,6 @@ class EquipmentEms(EquipmentInventoryRetrieval.Supplier):
     def get_all_equipment(
         self, request: eir.GetAllEquipmentRequest, context: RequestContext
     ) -> Iterator[EquipmentOrEquipmentHolderType]:
-        """All holders and cards in an element or in a holder, at any depth."""
         outer = _needed(request.me_or_eh_ref, "meOrEhRef")
         below, base = self._below(outer), steps_of(outer)
         return (_either(found) for found in below if _is_inside(steps_of(found.name), base))
@@ -113,13 +103,11 @@ class EquipmentEms(EquipmentInventoryRetrieval.Supplier):
     def get_contained_equipment(
         self, request: eir.GetContainedEquipmentRequest, context: RequestContext
     ) -> Iterator[EquipmentOrEquipmentHolderType]:
-        """The holders and the card directly in a holder."""
         outer = _needed(request.eh_ref, "ehRef")
         below, base = self._below(outer), steps_of(outer)
         return (_either(found) for found in below if _is_directly_inside(steps_of(found.name), base))
 
     def get_equipment(self, request: eir.GetEquipmentRequest, context: RequestContext) -> eir.GetEquipmentResponse:
-        """One holder or card by its name."""
         wanted = _needed(request.equipment_or_eh_ref, "equipmentOrEhRef")
         found = self.network.find(wanted)
         if not isinstance(found, EquipmentHolderType | EquipmentType):
@@ -146,13 +134,11 @@ class AlarmEms(AlarmRetrieval.Supplier):
         self.alarms = tuple(alarms)
 
     def get_active_alarms(self, request: ar.GetActiveAlarmsRequest, context: RequestContext) -> Iterator[AlarmType]:
-        """The alarms that a filter accepts."""
         return self._passing(request.filter)
 
     def get_active_alarms_count(
         self, request: ar.GetActiveAlarmsCountRequest, context: RequestContext
     ) -> ar.GetActiveAlarmsCountResponse:
-        """The number of alarms that a filter accepts."""
         return ar.GetActiveAlarmsCountResponse(active_alarm_count=sum(1 for _ in self._passing(request.filter)))
 
     def _passing(self, wanted: ar.ActiveAlarmFilterType | None) -> Iterator[AlarmType]:

@@ -83,7 +83,6 @@ def circle(shape: str, elements: int, ports: int, seed: int) -> Circle:
         shape: none, ring or mesh.
         elements: number of elements; a single one has no links.
         ports: number of ports of each element; a stride takes two of them.
-        seed: seed of the chords.
     """
     if shape == "none" or elements < 2 or ports < 2:
         return Circle(elements, ())

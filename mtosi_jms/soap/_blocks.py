@@ -46,7 +46,6 @@ def not_understood(envelope: Envelope, understood: Collection[str]) -> list[str]
     Any value of mustUnderstand but 0 and false counts as 1. A block for the actor or role of others is not meant.
 
     Args:
-        envelope: what was received.
         understood: Clark names of the blocks that are understood; the MTOSI header always is.
     """
     found = []
@@ -87,12 +86,7 @@ def not_understood_blocks(names: list[str]) -> list[RawXml]:
 
 
 def typed_blocks(envelope: Envelope, package: str | None) -> tuple[XmlObject | RawXml, ...]:
-    """Return the header blocks beside the MTOSI header, as objects where a class is known.
-
-    Args:
-        envelope: what was received; gets the warnings about the blocks.
-        package: package whose classes come before those of all others.
-    """
+    """Return the header blocks beside the MTOSI header, as objects where a class is known."""
     issues = Issues(found=envelope.warnings, source=envelope.source)
     found: list[XmlObject | RawXml] = []
     for block in envelope.blocks:

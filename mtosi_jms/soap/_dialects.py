@@ -31,7 +31,6 @@ _PYTHON_NAMES: Final = {field.local: field.name for field in Header.__xml__.fiel
 
 @lru_cache(64)
 def header_class(dialect: HeaderDialect) -> type[Header]:
-    """Return the class of the headers of a dialect."""
     if dialect.tag == Header.__xml__.tag:
         return Header
     namespace, local = split_clark(dialect.tag)
@@ -114,7 +113,6 @@ def as_dialect(cls: type[Header], values: Mapping[str, Any]) -> Header:
     """Return a header of a class.
 
     Args:
-        cls: the class.
         values: values of fields by Python name; objects in them may be of another dialect.
 
     Raises:
@@ -188,7 +186,6 @@ def header_classes(vendors: str) -> Mapping[str, type[Header]]:
 
 
 def dialect_of(header: Header | type[Header]) -> HeaderDialect:
-    """Return the dialect of a header, or of a class of headers."""
     return dialect_named(str(header.__xml__.tag))
 
 

@@ -26,7 +26,6 @@ def start_tag(version: str, names: Names, attributes: str = "") -> str:
     """Return the start tag of an envelope.
 
     Args:
-        version: SOAP version.
         names: the namespaces that its content needs.
         attributes: attributes as XML text, a blank before each.
     """
@@ -42,7 +41,6 @@ class Origin(NamedTuple):
         wire: the document that was read; it tells its encoding itself.
         package: generated package whose classes came before those of all others.
         header_at: index of the MTOSI header among the blocks of the SOAP header; None if it was in a fault.
-        version: SOAP version.
         cuts: where header and name of the body's element can be replaced, see `Enveloped`; None if the whole envelope
             must be encoded again.
         vendors: Clark name of a vendor's header element with which it was read; empty: none.
@@ -72,7 +70,6 @@ class Envelope:
         attributes: attributes of the SOAP elements by their local names (`Envelope`, `Header`, `Body`), Clark name to
             text.
         version: SOAP version, `1.1` or `1.2`.
-        source: name of the document, for messages.
         origin: where it was read from; None where it was made.
     """
 

@@ -47,7 +47,6 @@ def fault_of(element: etree._Element, issues: Issues, package: str | None = None
     Args:
         element: the Fault element, SOAP 1.1 or 1.2.
         issues: takes warnings about the detail.
-        package: package whose classes come before those of all others.
 
     Returns:
         An instance of the generated fault class of the exception kind, or of `MtosiFault` if none is known.
@@ -211,7 +210,6 @@ def write_fault(writer: Writer, fault: MtosiFault, body: Any, version: str) -> N
         writer: receives the Fault element; the caller declares the prefix of the SOAP namespace.
         fault: has the fault code and the fault string.
         body: the operation's exception for the detail; None for a fault without detail.
-        version: SOAP version.
 
     Raises:
         EncodeError: the exception cannot become valid XML.
@@ -263,8 +261,6 @@ def amended(
     The exception kind holds the reason. If it has no field for it, the fault string is the reason.
 
     Args:
-        raw: the Fault element as received.
-        fault, body, header: their present values.
         package, vendors: with which it was read.
 
     Returns:

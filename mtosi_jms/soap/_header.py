@@ -26,7 +26,6 @@ def header_text(header: XmlObject, field: str) -> str | None:
     """The text of a header field of a simple type, spelled as in the document, for example `1` or `true`.
 
     Args:
-        header: the header object.
         field: XML name of the field.
 
     Returns:
@@ -62,7 +61,6 @@ def header_texts(header: XmlObject, fields: Iterable[str] = FIELD_NAMES) -> dict
     """Maps XML names of header fields to their texts, as `header_text` returns them. Omits fields without a text.
 
     Args:
-        header: the header object.
         fields: XML names of the fields to read; default: all.
     """
     plain = header.extras is None

@@ -42,10 +42,6 @@ def code_of_kind(kind: str) -> str:
 def coded_class(base: type[MtosiFault], kind: str) -> type[MtosiFault]:
     """Return the fault class for a code of MTOSI 1.x: the class of the exception, and that of the kind in 2.0 if our
     stubs have it.
-
-    Args:
-        base: fault class of the exception.
-        kind: exception kind of 2.0.
     """
     module = module_of(MSG, Header.__xml__.module.root)
     name = getattr(module, "__faults__", {}).get(kind)
@@ -85,11 +81,7 @@ def generated_class(owner: Any, kind: str | None) -> type[MtosiFault] | None:
 
 
 def fault_kinds(exception: type[XmlObject]) -> dict[str, type[XmlObject]]:
-    """Map the XML local name of each exception kind that an operation declares to its class.
-
-    Args:
-        exception: class of the operation's exception element (`GetManagedElementException`).
-    """
+    """Map the XML local name of each exception kind that an operation declares to its class."""
     elements = [field for field in exception.__xml__.fields if field.kind == "element" and field.type is not RAW]
     fields = [field for field in elements if field.simple() is None]
     model = exception.__xml__.model
@@ -106,9 +98,7 @@ def exception_for(
     failure of a handler.
 
     Args:
-        fault: what a handler raised.
         exception: class of the operation's exception element.
-        header: the reply's header, msgType ERROR.
         levels: how deep to look for a kind inside a kind: activateException holds basicFailureEvent, which is a choice.
 
     Returns:

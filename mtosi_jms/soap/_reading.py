@@ -126,7 +126,6 @@ class _Reader:
     """Reads the parts of one envelope.
 
     Attributes:
-        envelope: the envelope that `read` fills.
         header_at: index of the MTOSI header among the blocks of the SOAP header; None if it was in a fault.
     """
 

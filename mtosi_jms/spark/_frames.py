@@ -61,7 +61,6 @@ def parse_messages(
     """Return the objects in a column of whole envelopes as rows. The envelopes may come from Kafka, a table or files.
 
     Args:
-        df: the messages.
         object_type: as the option `objectType` of the source.
         column: string or binary column with the envelopes.
         mode: as the option of the source; a rejected message gives a row only with `corrupt_column`.
@@ -138,7 +137,6 @@ class _Parser:
 
 
 def envelope_bytes(value: str | bytes | bytearray | None) -> bytes:
-    """Return an envelope of a column as bytes; null gives empty bytes."""
     return value.encode("utf-8", "surrogatepass") if isinstance(value, str) else bytes(value or b"")
 
 

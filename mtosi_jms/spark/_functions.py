@@ -109,7 +109,6 @@ class Objects:
             return _analyzed(type, columns)
 
     def eval(self, body: Body, type: str, columns: str | None = None) -> Iterator[tuple[Any, ...]]:
-        """Yield the rows of one envelope; none if `body` is not an envelope."""
         try:
             self._reader.message(envelope_bytes(body))
         except XmlError:

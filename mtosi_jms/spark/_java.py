@@ -17,8 +17,6 @@ class Java:
 
     Attributes:
         packages: its root package, such as in `packages.java.util.ArrayList()`.
-        context: the JavaSparkContext.
-        session: the SparkSession of Java.
     """
 
     packages: Any

@@ -76,10 +76,6 @@ class Receiver:
 
     They reconnect a lost connection without end. All threads stop if a first connection fails, a login is refused,
     options do not fit, or the spool cannot be written; `check` then raises the error.
-
-    Args:
-        options: the source of messages.
-        landing: writes them into the spool.
     """
 
     def __init__(self, options: ReceiverOptions, landing: DurableLanding) -> None:

@@ -72,7 +72,6 @@ def selector_column(selector: Selector | str, rows: DataFrame | t.StructType, co
 
     Args:
         selector: a parsed selector, or its text.
-        rows: the rows to select from, or their schema.
         columns: a mapping or a function from an identifier to the column with its value; `struct.field` and `map.key`
             are allowed. If it gives None, the value is taken from the first of these that exists: a column with the
             name of the identifier; the column of messages, objects or alarms for this property; a key or field of a
@@ -120,9 +119,7 @@ class _Value:
     """An operand. Whole numbers are bigint columns, whatever their type in Java.
 
     Attributes:
-        kind: its type.
         column: its value; for UNLIKE it only matters whether the value is null.
-        literal: the value of a literal.
         size: number of parts of the column expression; a part that occurs several times counts each time.
     """
 
@@ -140,7 +137,6 @@ class _Names:
         self._columns = columns
 
     def value(self, name: str) -> _Value:
-        """Return the column of an identifier, with the type of the property."""
         column, kind = self._found(name)
         row = BY_PROPERTY.get(name)
         if row is None or row.kind is str:

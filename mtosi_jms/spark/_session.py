@@ -68,8 +68,6 @@ def local_session(
     Spark and its workers goes to one of these files; if Java does not start, the error has the last line of it.
 
     Args:
-        name: of the application.
-        cores: number of processors; by default all.
         settings: further settings of Spark; `spark.driver.extraJavaOptions` is added to the options of the session.
 
     Raises:
@@ -240,7 +238,6 @@ def _utf8_locale() -> dict[str, str]:
 
 @contextmanager
 def _environment(**variables: str) -> Iterator[None]:
-    """Set environment variables for processes that the block starts."""
     before = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
     try:

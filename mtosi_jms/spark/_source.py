@@ -59,7 +59,6 @@ class InventorySource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """The name of the format."""
         return "mtosi"
 
     def schema(self) -> StructType:
@@ -152,7 +151,6 @@ class InventoryReader(DataSourceReader):
         return made
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of one partition as Arrow batches."""
         if not isinstance(partition, FilesPartition):
             return
         with error_first():

@@ -142,8 +142,7 @@ class _Aging(StatefulProcessor):
         self._handle = handle
         self._timer = handle.getValueState("timer", "at long")
 
-    def close(self) -> None:
-        """Do nothing: Spark owns the state."""
+    def close(self) -> None: ...
 
     def handleInputRows(  # noqa: N802
         self,

@@ -137,13 +137,7 @@ class StreamPartition(InputPartition):
 
 
 class FileStream(DataSourceStreamReader, ABC):
-    """Plans batches of files on the driver, and reads them on the workers.
-
-    Args:
-        settings: of the load.
-        options: of the stream.
-        schema: the columns to read.
-    """
+    """Plans batches of files on the driver, and reads them on the workers."""
 
     def __init__(self, settings: SourceOptions, options: StreamOptions, schema: pa.Schema) -> None:
         self.options = options

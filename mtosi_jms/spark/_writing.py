@@ -22,8 +22,6 @@ def write_parquet(rows: DataFrame, folder: Path, *, by: Sequence[str] = ()) -> i
     Executors on other machines write into a folder of their own if they do not share this one.
 
     Args:
-        rows: of the table.
-        folder: for its files.
         by: columns that become folders.
 
     Returns:

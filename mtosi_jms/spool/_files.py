@@ -43,13 +43,11 @@ def write_synced(path: Path, data: bytes, *, new: bool) -> None:
 
 
 def remove(path: Path) -> None:
-    """Removes a useless file. If that fails, it stays, and a reader reports it as left over."""
     with suppress(OSError):
         path.unlink(missing_ok=True)
 
 
 def write_all(descriptor: int, data: bytes) -> None:
-    """Writes every byte; a single `write` may take fewer."""
     view = memoryview(data)
     while view:
         view = view[os.write(descriptor, view) :]

@@ -33,12 +33,7 @@ _PATIENCE: Final = 30.0
 class PrivateFolder:
     """The folder of an outbox or inbox; see the module.
 
-    Args:
-        path: the folder.
-        make: whether to create a missing folder.
-
     Attributes:
-        path: see Args.
         room: size of the reserve in bytes.
 
     Raises:
@@ -73,7 +68,6 @@ class PrivateFolder:
         self.lock(f"owner-{owner}.lock", wait=False)
 
     def lives(self, owner: str) -> bool:
-        """Whether the inbox `owner` is open."""
         path = self.path / f"owner-{owner}.lock"
         with suppress(OSError, ValueError), FileLock(path) as lock:
             if path.exists():
@@ -83,7 +77,6 @@ class PrivateFolder:
         return False
 
     def free(self) -> int:
-        """Returns the free bytes on the file system."""
         with reporting(self.path):
             return shutil.disk_usage(self.path).free
 

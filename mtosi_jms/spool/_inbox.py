@@ -52,7 +52,6 @@ class Inbox(Closeable):
         limit_bytes: maximum size of unsettled messages; None: no limit.
         limit_messages: maximum number of unsettled messages; None: no limit.
         limit_age: seconds after which the log reports an unsettled message; None: never.
-        clock: seconds since 1970 UTC.
 
     Attributes:
         duplicates: how many messages were recognised as copies and dropped.
@@ -95,12 +94,10 @@ class Inbox(Closeable):
 
     @property
     def folder(self) -> Path:
-        """The inbox's folder."""
         return self._store.folder
 
     @property
     def dead_count(self) -> int:
-        """Returns the number of dead messages, without reading them."""
         return self._store.count(DEAD)
 
     @property
@@ -282,7 +279,6 @@ class Inbox(Closeable):
         return True
 
     def close(self) -> None:
-        """Close the inbox. Unsettled messages stay in the folder."""
         self._store.close()
 
     def _report_doubt(self, number: int, key: str) -> None:

@@ -22,9 +22,6 @@ _DOUBT: Final = "doubt"
 class SpoolFolder(Closeable):
     """The folder of an outbox or inbox. Every method may raise SpoolError: the folder cannot be read or written.
 
-    Args:
-        folder: the folder.
-
     Attributes:
         kind: "outbox" or "inbox".
 
@@ -58,12 +55,7 @@ class SpoolFolder(Closeable):
         return _as_it_is(found, self._store.place.lives)
 
     def message(self, key: str) -> JmsMessage:
-        """A message.
-
-        Raises:
-            JournalDamageError: it is not as it was stored.
-            ConfigError: no message of this key is there.
-        """
+        """A message."""
         message = self._store.message(self.find(key).number, key)
         if message is None:
             raise ConfigError(f"{key}: no message of this key is here any more")
@@ -103,8 +95,6 @@ class SpoolFolder(Closeable):
             return next((one for one in self._store.messages() if one.key == key), None)
 
     def _change(self, found: StoredMessage, statement: str) -> None:
-        """Changes a message if it did not change since it was found."""
-
         def work() -> bool:
             now = self._find(found.key)
             if now is None or _as_it_is(now, self._store.place.lives) != found:
@@ -116,7 +106,6 @@ class SpoolFolder(Closeable):
             raise ConfigError(f"{found.key}: another process has changed it just now; look at it again")
 
     def close(self) -> None:
-        """Close the folder."""
         self._store.close()
 
 

@@ -36,14 +36,7 @@ _KINDS: Final = ((str,), (str, type(None)), (int, type(None)), (str,))
 
 
 class Acknowledgement(NamedTuple):
-    """One line of the log.
-
-    Attributes:
-        entry: name of the spool's entry.
-        correlation_id: the header's correlationId, if any.
-        batch_number: the header's batchSequenceNumber, if any.
-        sha256: SHA-256 of the body, in hexadecimal.
-    """
+    """One line of the log."""
 
     entry: str
     correlation_id: str | None
@@ -53,12 +46,6 @@ class Acknowledgement(NamedTuple):
 
 class AckLog(Closeable):
     """Appends to an acknowledgement log. Threads may share one, processes must not.
-
-    Args:
-        path: the file. If it is missing, it is created, with its folder.
-
-    Attributes:
-        path: the same.
 
     Raises:
         SpoolError: the file cannot be made or written.
@@ -91,7 +78,6 @@ class AckLog(Closeable):
             os.fsync(self._file.fileno())
 
     def close(self) -> None:
-        """Closes the file. May be called again."""
         with self._lock:
             self._file.close()
 
@@ -152,7 +138,6 @@ class SpoolEntry:
     """One message of a spool, without its body: `read_body` and `message` read that from the disk each time.
 
     Attributes:
-        path: the envelope's file.
         facts: the message without its body; None if the sidecar is missing or damaged.
         received_ms: when it was received, milliseconds since 1970 UTC; None if neither sidecar nor name has it.
         sha256: SHA-256 of the received body, in hexadecimal; None if the sidecar does not have it.
@@ -167,7 +152,6 @@ class SpoolEntry:
 
     @property
     def name(self) -> str:
-        """The name that the files of the entry share, without suffix."""
         return self.path.name.removesuffix(_ENVELOPE)
 
     def read_body(self) -> bytes:
@@ -204,7 +188,6 @@ class Leftover:
 
     Attributes:
         path: the file.
-        reason: describes the file.
     """
 
     path: Path
@@ -328,7 +311,6 @@ class Spool:
         """Writes and syncs a message. When this returns, the message survives a crash of process and machine.
 
         Args:
-            message: the received message.
             received_ms: when it was received, milliseconds since 1970 UTC.
 
         Raises:
@@ -429,7 +411,6 @@ class DurableLanding(Closeable):
             self._ack_log.append(Acknowledgement(landed.name, correlation_id, batch_number, landed.sha256 or ""))
 
     def close(self) -> None:
-        """Close the log."""
         if self._ack_log is not None:
             self._ack_log.close()
 

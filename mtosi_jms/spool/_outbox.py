@@ -60,7 +60,6 @@ class Outbox(Closeable):
         attempts: how often a refused message is sent before it is dead.
         retry: pauses between these attempts.
         on_refused: called with a message that has become dead, and the error.
-        clock: seconds since 1970 UTC.
 
     Attributes:
         sent: how many messages were sent and confirmed.
@@ -113,12 +112,10 @@ class Outbox(Closeable):
 
     @property
     def folder(self) -> Path:
-        """The outbox's folder."""
         return self._store.folder
 
     @property
     def dead_count(self) -> int:
-        """Returns the number of dead messages, without reading them."""
         return self._store.count(DEAD)
 
     @property
@@ -128,10 +125,6 @@ class Outbox(Closeable):
 
     def put(self, message: JmsMessage, destination: Destination) -> JmsMessage:
         """Store a message to be sent. When this returns, it survives a crash of process and machine.
-
-        Args:
-            message: the message; it will be sent PERSISTENT.
-            destination: where the message goes; not a temporary destination.
 
         Returns:
             The message as it will be sent, with its MTOSIX_messageId.

@@ -62,7 +62,6 @@ class OutboxPump(Closeable):
             self._over.wait(self._backoff.seconds(failures))
 
     def close(self) -> None:
-        """End the thread, after the message that is being sent. The outbox keeps the others."""
         self._over.set()
         self._stored.set()
         self._thread.join()

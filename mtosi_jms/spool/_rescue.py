@@ -51,8 +51,6 @@ class Verification(NamedTuple):
     """The result of `verify_folder`.
 
     Attributes:
-        kind: "outbox" or "inbox".
-        messages: number of unsettled messages.
         damaged: keys of messages that are not as they were stored; they are dead now.
         problems: what was wrong with the database, one line each.
         kept: the damaged database, if a new one replaces it; None: it was sound or could be repaired.
@@ -73,9 +71,6 @@ class Verification(NamedTuple):
 
 def verify_folder(folder: str | os.PathLike[str]) -> Verification:
     """Checks all messages by their checksums, makes damaged ones dead, and rescues a damaged database.
-
-    Args:
-        folder: the folder of an outbox or inbox; processes may have it open.
 
     Raises:
         SpoolInUseError: the database is damaged, and a process has it open.

@@ -31,14 +31,7 @@ T = TypeVar("T")
 
 
 class Sidecar(NamedTuple):
-    """The content of a sidecar file.
-
-    Attributes:
-        facts: the message with an empty body.
-        received_ms: when it was received, milliseconds since 1970 UTC.
-        sha256: SHA-256 of the body, in hexadecimal.
-        size: length of the body in bytes.
-    """
+    """The content of a sidecar file."""
 
     facts: JmsMessage
     received_ms: int
@@ -61,7 +54,6 @@ def decode_facts(facts: bytes, body: bytes) -> JmsMessage:
 
 
 def encode_sidecar(sidecar: Sidecar) -> bytes:
-    """The content of a sidecar file: ASCII, one object, ending in a line feed."""
     document = {
         "format": FORMAT,
         "received_ms": sidecar.received_ms,

@@ -98,10 +98,8 @@ class StoredMessage(NamedTuple):
 
     Attributes:
         number: its place in the order of arrival.
-        key: identifies it.
         state: of an outbox `waits` or `dead`; of an inbox `landed`, `handed`, `doubt` or `dead`.
         since_ms: when it was stored, milliseconds since 1970 UTC.
-        size: its bytes, headers and properties included.
         attempts: how often the provider has refused it.
         reason: why it is dead; empty if it is not.
         destination: where it goes, or where it was received, as `queue:NAME`; empty if it has none.
@@ -123,8 +121,6 @@ class DeadMessage(NamedTuple):
     """A message that is neither sent nor handed out any more: it was refused, in conflict, or damaged on disk.
 
     Attributes:
-        key: identifies it.
-        reason: why it is dead.
         message: the stored message; None if it cannot be read.
     """
 
@@ -139,9 +135,7 @@ class Store:
     Each method may raise the errors below, or SpoolFullError on a full disk.
 
     Args:
-        folder: the folder; created if it is missing, accessible only for its owner.
         kind: "outbox" or "inbox"; empty: open what exists, also while processes have it open.
-        clock: seconds since 1970 UTC.
         alone: whether this object locks the folder against all others while it is open.
         limits: maximum bytes, number and age in seconds of unsettled messages; each None: no limit.
 
@@ -241,7 +235,6 @@ class Store:
                 log.debug("%s: the database keeps its size: %s: %s", self.folder, type(error).__name__, error)
 
     def integrity(self) -> list[str]:
-        """Returns what SQLite finds wrong with the database, one line each."""
         try:
             texts = [str(text) for (text,) in self.execute("PRAGMA integrity_check")]
             lines = [line for text in texts for line in text.splitlines() if not line.startswith("***")] or texts
@@ -424,7 +417,6 @@ class Store:
         return [StoredMessage(*row) for row in self.read(f"SELECT {_COLUMNS} FROM message WHERE {where}", *values)]
 
     def dead(self) -> list[DeadMessage]:
-        """Returns the dead messages."""
         found = []
         for one in self.messages(DEAD):
             try:
@@ -436,7 +428,6 @@ class Store:
         return found
 
     def count(self, *states: str) -> int:
-        """Returns how many messages are in these states."""
         query = f"SELECT coalesce(sum(messages), 0) FROM total WHERE state IN ({marks(states)})"
         ((messages,),) = self.read(query, *states)
         return int(messages)

@@ -409,8 +409,7 @@ class Extensions(Values):
 class Skip:
     """Replaces the builder of a column that is not needed."""
 
-    def take(self, element: etree._Element, row: int) -> None:
-        """Do nothing."""
+    def take(self, element: etree._Element, row: int) -> None: ...
 
 
 SKIP: Final = Skip()

@@ -370,7 +370,6 @@ class NativeRows:
         """Add the objects of a message.
 
         Args:
-            data: the message.
             values: gives the values of the columns that are the same in all its rows; None if it has no rows.
 
         Returns:
@@ -394,7 +393,6 @@ class NativeRows:
         read a message in the nested layout, because the facts of a node come after the objects inside it.
 
         Args:
-            stream: the message.
             body_tag: the element of its body.
             same: the values of the columns that are the same in all its rows.
         """

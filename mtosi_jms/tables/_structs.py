@@ -90,11 +90,9 @@ class Struct:
     """An object: one builder for each of its fields.
 
     Attributes:
-        table: the table of its class.
         fields: builders by column name, in schema order; open content is followed by its `..._raw`.
         present: the rows in which the object is present.
         text: the builder of simple content; None if the class has none.
-        type: the struct type.
         columns: the names of columns by field.
         places: builders by field, without fields that are not needed.
         steps: what is done with a child element, by Clark name.
@@ -275,7 +273,6 @@ class Struct:
         self.type = self._type()
 
     def field(self, name: str) -> Builder | None:
-        """Return the builder of a field; None if there is none."""
         return self.places.get(name)
 
 

@@ -125,7 +125,6 @@ class RowBuilder:
         """Add one object.
 
         Args:
-            hit: the object.
             position: its number in the message, by default the next one.
             origin: its place in the message, if its element was parsed separately.
         """
@@ -165,7 +164,6 @@ class RowBuilder:
         return hit.name or name or given_name(element, hit.table) or None
 
     def struct_of(self, table: ClassTable) -> Struct | None:
-        """Return the columns for objects of a class; None if there are none."""
         if table not in self._by_table:
             fitting = (struct for struct in self.structs.values() if _fits(table, struct.table))
             self._by_table[table] = next(fitting, None)

@@ -74,8 +74,6 @@ def log_message(way: str, destination: Destination | None, message: JmsMessage) 
 
     Args:
         way: `sent to` or `received from`.
-        destination: the destination of the message.
-        message: the message.
     """
     if not _messages.isEnabledFor(logging.DEBUG):
         if _wire.isEnabledFor(logging.DEBUG):
@@ -110,7 +108,6 @@ def of_message(message: JmsMessage, destination: Destination | None = None) -> d
     """Return the fields of a log record about a message: `extra=of_message(message)`.
 
     Args:
-        message: the message.
         destination: where it was received or is sent; None: the destination in the message.
     """
     return {

@@ -111,7 +111,6 @@ METRICS: Final = (
     *(Metric(f"mtosi.{gauge.value}", "gauge", unit, ("name",), text) for gauge, (unit, text) in _GAUGES.items()),
 )
 """All metrics."""
-_METRICS: Final = {metric.name: metric for metric in METRICS}
 
 
 @lru_cache(maxsize=1024)
@@ -205,11 +204,7 @@ class Metrics(Telemetry):
             self._numbers[name][labels] += number
 
     def numbers(self, name: str) -> Iterator[tuple[Labels, float]]:
-        """Return the series of a counter or gauge, with their values.
-
-        Args:
-            name: name of a metric in `METRICS`.
-        """
+        """Return the series of a counter or gauge, with their values."""
         watched = self._watched.get(name)
         if watched is None:
             with self._lock:

@@ -46,9 +46,6 @@ class Monitor(Closeable):
         host_names: names by which clients may call it, besides addresses and `localhost`; see `is_own_host`.
         metrics: returns the text of `/metrics`, such as `Metrics.prometheus`; None: there is no such page.
 
-    Attributes:
-        url: its URL.
-
     Raises:
         TransportError: it cannot listen there.
     """
@@ -90,7 +87,6 @@ class Monitor(Closeable):
         return _json(HTTPStatus.NOT_FOUND, {"error": "no such page; there are /healthz, /readyz and /metrics"})
 
     def close(self) -> None:
-        """Stop serving; a second call does nothing."""
         self._server.shutdown()
         self._thread.join()
         self._server.server_close()

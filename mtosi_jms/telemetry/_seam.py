@@ -85,8 +85,6 @@ class Telemetry:
         """Called before a message is sent.
 
         Args:
-            message: the message to send.
-            destination: where it goes.
             operation: operation that it belongs to; empty: none.
             correlation_id: correlation id of its exchange; empty: none.
         """
@@ -103,8 +101,6 @@ class Telemetry:
         """Called when a message was received and read, without a handler.
 
         Args:
-            message: as received.
-            destination: where it was received.
             since_ns: when the work on it began, nanoseconds since 1970 UTC.
             publication: that of the request which the message answers; None if it answers none.
             error: why it cannot be read; None if it was read.
@@ -116,8 +112,6 @@ class Telemetry:
         """Return a context manager around the handler of a message. An error inside it is the handler's failure.
 
         Args:
-            message: as received.
-            destination: where it was received.
             timed: whether to measure the handler; of a supplier the exchange is measured instead.
         """
         return nullcontext()
@@ -143,7 +137,6 @@ class Telemetry:
         """Register a value that is read on demand from now on.
 
         Args:
-            gauge: the kind of value.
             name: its name among the values of this kind.
             read: returns the value; None if it is gone and must not be read again. Called in any thread.
         """

@@ -45,9 +45,6 @@ class MemoryChannel:
         qos: what it has.
         refuses: names of quality of service that it refuses.
         forgets: names that it accepts and does not keep, which is found when they are read back.
-
-    Attributes:
-        name, channel_id, qos: the same.
     """
 
     def __init__(
@@ -151,11 +148,9 @@ class MemoryChannel:
             self._down = ""
 
     def is_alive(self) -> bool:
-        """Whether the channel answers."""
         return not self._down and not self._closed
 
     def close(self) -> None:
-        """Disconnects what was connected; more than once."""
         self._closed = True
         for end in [*self._sources, *self._sinks]:
             end.disconnect()

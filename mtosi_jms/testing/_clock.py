@@ -47,7 +47,6 @@ class ManualClock:
 
     @property
     def now(self) -> float:
-        """The current time of this clock, in seconds."""
         return self._now
 
     @property

@@ -28,7 +28,6 @@ class Step:
 
     Attributes:
         action: the name of the method.
-        destination: where a message goes, or comes from, as the caller gave it.
         message: what is sent or acknowledged; None where one is received.
         timeout: seconds that it may take; None: any number.
         proceed: does it, and returns or raises what came of it.
@@ -80,7 +79,6 @@ class InterceptedConnection(Connection):
 
     @property
     def sessions(self) -> list[Session]:
-        """See above."""
         return [session for session in self._made if not session.is_closed]
 
     @property

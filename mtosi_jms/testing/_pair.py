@@ -153,7 +153,6 @@ class Asked:
 
         Args:
             services: instances of generated supplier classes.
-            profile: the supplier's switches.
             eager: as for `Supplier`.
         """
         recorder = Recorder()
@@ -180,9 +179,6 @@ class ScriptedSupplier(Closeable):
         connection: an open connection, which is started and not closed.
         destination: where requests come in.
         timer: delivers the messages that are `Late`.
-
-    Raises:
-        NamingError: the destination cannot be resolved.
     """
 
     def __init__(self, connection: Connection, destination: str | Destination, *, timer: Timer | None = None) -> None:
@@ -350,11 +346,8 @@ class Notifications:
     """A publisher and a subscriber to each category.
 
     Attributes:
-        connection: that all use.
-        provider: behind the connection.
         publisher: of the code under test, or of the test; what it publishes goes straight to the topics.
         subscribers: by category; each ends when nothing more has arrived, and may go on later.
-        profile: the switches of the publisher.
         generic: where events of no category of their own go.
     """
 
@@ -387,7 +380,6 @@ class Notifications:
         """Publish events, in this order and all at once.
 
         Args:
-            events: instances of event elements' classes.
             tamper: gets the messages and returns those that are delivered.
         """
         messages = self.messages(events)

@@ -58,7 +58,6 @@ class ReconnectPauses:
             self._attempts = 0
 
     def next(self) -> float:
-        """Return the seconds before the next attempt."""
         seconds = self._backoff.seconds(self._attempts) if self._attempts else 0.0
         self._attempts += 1
         return seconds

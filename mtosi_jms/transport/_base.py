@@ -119,8 +119,6 @@ class Consumer(_Closeable):
     """Receives from one destination.
 
     Attributes:
-        destination: what it receives from.
-        selector: the selector it was made with, or None.
         durable: name of its durable subscription, or None.
         on_interrupted: called when the connection was lost, by a transport that reconnects by itself; None: no call.
             The call comes after the messages received before the loss and before those after it, in the thread that
@@ -174,10 +172,8 @@ class Session(_Closeable):
     thread is using it.
 
     Attributes:
-        connection: the session's connection.
         ack_mode: how its deliveries are acknowledged; ignored if `transacted`.
         transacted: whether sends and receives take effect only at `commit`.
-        completions: its asynchronous sends.
     """
 
     connection: Connection
@@ -188,7 +184,6 @@ class Session(_Closeable):
 
     @property
     def is_closed(self) -> bool:
-        """Whether the session is closed, by itself or with its connection."""
         return self._closed
 
     @abstractmethod
@@ -203,8 +198,6 @@ class Session(_Closeable):
         """Sends a message, and waits for the outcome (A1).
 
         Args:
-            destination: where the message goes.
-            message: the message.
             listener: called with the outcome, and the call does not wait; None: the call waits. The listener is not
                 called with an error that this call raises.
             timeout: longest duration of the call in seconds, including waits for room, a connection or the provider;
@@ -229,8 +222,6 @@ class Session(_Closeable):
         outcome is not reported, because the provider does not confirm it.
 
         Args:
-            destination: where it goes.
-            message: what is sent.
             can_wait: the message may be held back for some milliseconds, until others or the next send follow.
 
         Returns:
@@ -379,8 +370,6 @@ class Producer(_Closeable):
     is given there, else from the producer, else from the message.
 
     Attributes:
-        session: the session that sends.
-        destination: where the messages go.
         delivery_mode: default delivery mode; None: as each message says.
         priority: default priority, 0 to 9, or None.
         time_to_live_ms: default time to live in milliseconds, or None; 0: never expires.
@@ -496,7 +485,6 @@ class Connection(_Closeable):
         id: identifies the connection at the provider, and the owner of its temporary destinations.
         client_id: identifies its durable subscriptions; empty if none was given.
         capabilities: the JMS features that it supports.
-        metadata: describes the provider (R1).
         telemetry: receives reports of what is done over the connection, if given.
     """
 

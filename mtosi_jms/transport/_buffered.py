@@ -26,9 +26,7 @@ class BufferedFeed:
     """The source of one consumer's messages.
 
     Attributes:
-        spec: what the consumer receives.
         held: how many messages were handed out and are not settled.
-        closed: whether its consumer is closed.
         buffer: messages that came and were not handed out, with interruptions between them.
     """
 
@@ -45,12 +43,7 @@ class BufferedFeed:
 
 @dataclass(slots=True, eq=False)
 class BufferedEntry(ABC):
-    """A message that came by a link, and is not acknowledged.
-
-    Attributes:
-        message: the message for the next delivery.
-        settled: whether it was acknowledged.
-    """
+    """A message that came by a link, and is not acknowledged."""
 
     message: JmsMessage
     settled: bool = field(default=False, init=False)

@@ -76,7 +76,6 @@ class Pending:
     """A send without an outcome; made by `Completions.begin`.
 
     Attributes:
-        message: the object that was sent.
         sequence: its place among the sends of the session, from 1.
         deadline: time by `time.monotonic` after which the send has failed; None: never.
         is_told: whether its listener is called, or was.
@@ -142,10 +141,6 @@ class Completions:
 
     Thread-safe. A transport may call it while it holds its own locks, because this lock is always taken last; only
     `await_told` must be called without locks, because it waits. No listener runs with a lock held.
-
-    Args:
-        rules: how the connection sends.
-        name: for the thread.
 
     Attributes:
         last: the number of the latest send; 0: none yet.
@@ -215,7 +210,6 @@ class Completions:
         listener.on_completion(sent)  # nobody has the future yet, so the order is kept without waking a thread
 
     def settle(self, pending: Pending, outcome: JmsMessage | Exception) -> bool:
-        """See `Pending.complete` and `Pending.fail`."""
         with self._lock:
             if pending.outcome is not None:
                 return False

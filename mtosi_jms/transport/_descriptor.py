@@ -98,9 +98,7 @@ class ConnectionMetadata:
     """Describes the provider (R1).
 
     Attributes:
-        provider: the provider's name.
         provider_version: its version; empty if the protocol does not transmit it.
-        jms_version: its level of the JMS API.
 
     Raises:
         ConfigError: the level is below 1.1.

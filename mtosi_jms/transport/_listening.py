@@ -86,10 +86,7 @@ class ListenerPump:
     All methods but `in_thread` are called with the lock held; `await_idle` releases it while it waits.
 
     Args:
-        source: the session.
         use: the session's `SessionUse`, entered while a listener runs.
-        lock: guards the session's messages.
-        name: name of the thread.
     """
 
     def __init__(self, source: Pumped, use: SessionUse, lock: threading.Lock, name: str) -> None:
@@ -105,11 +102,9 @@ class ListenerPump:
         self._ended = False
 
     def __bool__(self) -> bool:
-        """Whether there is a listener at all."""
         return bool(self._listeners)
 
     def __contains__(self, consumer: Consumer) -> bool:
-        """Whether the consumer has a listener."""
         return consumer in self._listeners
 
     def in_thread(self) -> bool:
@@ -132,7 +127,6 @@ class ListenerPump:
         self.signal()
 
     def remove(self, consumer: Consumer) -> None:
-        """Removes the listener of a consumer that is being closed."""
         self._listeners.pop(consumer, None)
 
     def signal(self) -> None:

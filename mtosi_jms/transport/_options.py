@@ -60,7 +60,6 @@ class ConnectOptions:
     """The options that every transport takes.
 
     Attributes:
-        client_id: identifies the durable subscriptions of the connection.
         jms_version: level of the provider's JMS API, 1.1 or later (R1).
         completion_timeout: seconds that the outcome of an asynchronous send may take; None: no limit.
         on_completion_error: called with the exception of a completion listener, and the message.
@@ -78,17 +77,11 @@ class ConnectOptions:
 
     @property
     def send_rules(self) -> SendRules:
-        """How the connection sends asynchronously."""
         return SendRules(self.completion_timeout, self.strict_2012, self.on_completion_error)
 
 
 def checked(kind: type[Any], scheme: str, given: Mapping[str, object]) -> dict[str, Any]:
     """Check and convert the given options. None means the default, unless None is a value of the option.
-
-    Args:
-        kind: an options class.
-        scheme: scheme of the URL, for errors.
-        given: values by option.
 
     Raises:
         ConfigError: an option is unknown to `kind`, or of the wrong type.

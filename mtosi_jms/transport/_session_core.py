@@ -42,12 +42,7 @@ _CLOSING: Final = 5.0
 
 
 class Entry(Protocol):
-    """A message as a transport keeps it.
-
-    Attributes:
-        message: the message for the next delivery.
-        settled: whether it was acknowledged.
-    """
+    """A message as a transport keeps it."""
 
     message: JmsMessage
     settled: bool
@@ -72,10 +67,8 @@ class ConsumerSpec(NamedTuple):
     """What a consumer receives.
 
     Attributes:
-        destination: the destination.
         text: the selector, or None.
         selector: the parsed selector, or None.
-        durable: name of the durable subscription, or None.
         shared: whether other consumers may use the subscription too.
         no_local: leave out messages that its own connection sends.
     """
@@ -129,9 +122,6 @@ class ConsumerCore(Consumer, Generic[E, S]):
     """A consumer.
 
     Attributes:
-        session: its session.
-        source: the source of its messages.
-        closed: whether it is closed.
         arrived: notified when there may be a message, or when no more will come.
     """
 
@@ -196,8 +186,7 @@ class ConsumerCore(Consumer, Generic[E, S]):
         return DeliveryCore(session, found)
 
     @abstractmethod
-    def _next(self) -> E | Interruption | None:
-        """Takes the next message or interruption; None if there is none."""
+    def _next(self) -> E | Interruption | None: ...
 
     def signal(self) -> None:
         """Wakes the receiver or listener: there may be a message, or no more will come."""
@@ -243,12 +232,9 @@ class SessionCore(Session, Generic[E, S]):
     """A session.
 
     Attributes:
-        connection: its connection.
         lock: the connection's lock, which guards this state.
         use: entered by every call but `close`.
-        pump: serves its listeners.
         blocked: whether a thread waits in it, for a message or for room.
-        consumers: the open consumers.
         unsettled: messages that were handed out and are not settled, in that order, with their sources.
         tracks_unsettled: whether messages that are handed out are kept in `unsettled`.
         must_accept: whether `accept` has to be called when a message is handed out.
@@ -293,8 +279,7 @@ class SessionCore(Session, Generic[E, S]):
     @abstractmethod
     def _send(
         self, destination: Destination, message: JmsMessage, listener: CompletionListener | None, timeout: float | None
-    ) -> JmsMessage:
-        """See `Session.send`."""
+    ) -> JmsMessage: ...
 
     def consumer(
         self,
@@ -348,8 +333,7 @@ class SessionCore(Session, Generic[E, S]):
             return self._temporary(TemporaryTopic)
 
     @abstractmethod
-    def _temporary(self, kind: type[T]) -> T:
-        """Makes a temporary destination."""
+    def _temporary(self, kind: type[T]) -> T: ...
 
     def recover(self) -> None:
         with self.use:
@@ -366,8 +350,7 @@ class SessionCore(Session, Generic[E, S]):
             self._commit()
 
     @abstractmethod
-    def _commit(self) -> None:
-        """See `Session.commit`."""
+    def _commit(self) -> None: ...
 
     def rollback(self) -> None:
         with self.use:
@@ -376,8 +359,7 @@ class SessionCore(Session, Generic[E, S]):
             self._roll_back()
 
     @abstractmethod
-    def _roll_back(self) -> None:
-        """See `Session.rollback`."""
+    def _roll_back(self) -> None: ...
 
     def close(self) -> None:
         """Closes the session and its consumers. Messages not acknowledged or committed are redelivered elsewhere."""
@@ -400,7 +382,6 @@ class SessionCore(Session, Generic[E, S]):
         return f"<{type(self).__name__} {mode}, {state}{held}>"
 
     def acknowledge(self, entry: E) -> None:
-        """See `Delivery.acknowledge`."""
         if self.transacted or self.ack_mode is not AckMode.CLIENT or entry.settled:
             return
         with self.use:
@@ -430,7 +411,6 @@ class SessionCore(Session, Generic[E, S]):
         return True
 
     def settle(self, delivery: Delivery, *, failed: bool) -> None:
-        """See `_listening.Pumped.settle`."""
         with self.lock:
             entry, self._listened = self._listened, None
             known = entry in self.unsettled
@@ -512,7 +492,6 @@ class SessionCore(Session, Generic[E, S]):
         self._forget(entries)
 
     def _forget(self, entries: Iterable[E]) -> None:
-        """Removes messages from `unsettled`."""
         with self.lock:
             for entry in entries:
                 self.remove_unsettled(entry)
@@ -536,7 +515,6 @@ class SessionCore(Session, Generic[E, S]):
     # The caller of every method below holds the lock.
 
     def poll(self) -> tuple[Consumer, Delivery | Interruption] | None:
-        """See `_listening.Pumped.poll`."""
         for consumer in list(self.consumers):
             if consumer in self.pump and (found := consumer.take(listened=True)) is not None:
                 self._listened = found.entry if isinstance(found, DeliveryCore) else None
@@ -559,7 +537,6 @@ class SessionCore(Session, Generic[E, S]):
             consumer.shut()
 
     def check_open(self) -> None:
-        """Raises IllegalStateError if the session is closed."""
         if self._closed:
             raise IllegalStateError("the session is closed")
 
@@ -586,12 +563,8 @@ class ConnectionCore(Connection):
 
     Args:
         lock: guards the state of its sessions and consumers.
-        names: its naming context.
-        client_id: identifies its durable subscriptions.
-        send_rules: how it sends asynchronously.
 
     Attributes:
-        lock, send_rules: see Args.
         started: whether it delivers.
     """
 
@@ -621,7 +594,6 @@ class ConnectionCore(Connection):
                 session.pump.await_idle()
 
     def close(self) -> None:
-        """Closes the connection and its sessions."""
         with self.lock:
             sessions = list(self._sessions)
             for session in sessions:
@@ -650,7 +622,6 @@ class ConnectionCore(Connection):
 
     @property
     def is_up(self) -> bool:
-        """See `Connection.is_up`."""
         return not self._closing and self._is_reached()
 
     def _is_reached(self) -> bool:
@@ -673,7 +644,6 @@ class ConnectionCore(Connection):
 
     @property
     def open_sessions(self) -> int:
-        """The number of open sessions."""
         return len(self._sessions)
 
     def session(self, ack_mode: AckMode = AckMode.CLIENT, *, transacted: bool = False) -> SessionCore[Any, Any]:
@@ -714,7 +684,6 @@ class ConnectionCore(Connection):
             session.wake()
 
     def forget(self, session: SessionCore[Any, Any]) -> None:
-        """Removes a closed session."""
         self._sessions.pop(session, None)
 
     def _check_open(self) -> None:

@@ -94,10 +94,6 @@ def password_in(file: str | os.PathLike[str]) -> str:
 def first_line(text: str, source: str) -> str:
     """The first line of a text, which is a password.
 
-    Args:
-        text: of a file or of standard input.
-        source: where it comes from, for the error.
-
     Raises:
         ConfigError: the text has no first line, or it is empty.
     """

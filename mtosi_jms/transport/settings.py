@@ -90,10 +90,7 @@ def provider(
     The file is read if neither the call nor MTOSI_JMS_URL gives a URL, or if an environment is given.
 
     Args:
-        url: of the call.
         environment: of the call; by default that of MTOSI_JMS_ENVIRONMENT, else the one that the file names.
-        names: of the call.
-        given: options of the call.
 
     Raises:
         ConfigError: a file that cannot be read, an environment that it does not have, an unknown or misplaced value.

@@ -31,7 +31,6 @@ def choose(
     """Choose the files of each namespace.
 
     Args:
-        files: every schema that was read and may be used.
         primary: those that the folder itself holds; others, reached by an import out of it, count only for
             namespaces that the folder lacks.
         wsdl_imports: counts how often a WSDL imports a file; called only where there are rivals.

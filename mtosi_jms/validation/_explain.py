@@ -56,7 +56,6 @@ class Explanation:
         return f"{self.reason}{wanted}{place}"
 
     def to_json(self) -> dict[str, Any]:
-        """The explanation as plain values."""
         schema = {"file": self.file, "line": self.schema_line} if self.file else None
         return {
             "path": self.path,
@@ -69,9 +68,6 @@ class Explanation:
 
 class Explainer:
     """Explains invalid documents.
-
-    Args:
-        schemas: what they are held against.
 
     Raises:
         MissingExtraError: xmlschema is not installed.

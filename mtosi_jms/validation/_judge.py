@@ -31,14 +31,7 @@ _ABOUT_PARENT: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One finding of libxml2.
-
-    Attributes:
-        message: libxml2's words.
-        element: the element that it is about.
-        line: its line in the document.
-        path: its path in the document.
-    """
+    """One finding of libxml2."""
 
     message: str
     element: etree._Element
@@ -52,10 +45,7 @@ def judge(
     """Validate one element where it stands, with the namespaces that are in scope there.
 
     Args:
-        element: the element; it is not changed.
-        schema: what it has to fit.
         limit: maximum of findings.
-        paths: names the elements of the document.
         large: number of elements from which the element is judged as a stream.
 
     Returns:

@@ -25,7 +25,6 @@ class FoundFiles:
     """What a folder holds.
 
     Attributes:
-        folder: the folder that was searched.
         schemas: its XSD files, sorted.
         wsdls: its WSDL files, sorted; their imports distinguish the schemas that count from leftovers.
         unreadable: (path, reason) of sub-folders that could not be listed, and of schemas that are not regular files.
@@ -130,10 +129,6 @@ def resolve_location(base: Path, location: str) -> tuple[Path | None, bool]:
 
     Blanks around it, backslashes, percent escapes and the wrong case are tolerated. Network addresses are never
     followed.
-
-    Args:
-        base: folder of the schema that holds the location.
-        location: value of the attribute.
     """
     plain = location.strip().replace("\\", "/")
     parts = urlsplit(plain)

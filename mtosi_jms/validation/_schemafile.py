@@ -43,8 +43,6 @@ class SchemaNote:
 
     Attributes:
         rule: `blank-name`, `schema-location`, `import-namespace`, `rival`, `unreadable` or `left-out`.
-        file: the schema file or folder.
-        line: its line, from 1, or None.
         message: what was found and what became of it.
     """
 
@@ -64,8 +62,6 @@ class SchemaLink:
 
     Attributes:
         kind: `import`, `include` or `redefine`.
-        index: position among the children of xsd:schema.
-        line: line of the element.
         namespace: the namespace attribute, empty where absent.
         location: the schemaLocation attribute unchanged, None where absent.
         target: the file that the location means, or None.
@@ -86,13 +82,8 @@ class SchemaFile:
     """One schema, repaired in memory.
 
     Attributes:
-        path: the file.
         namespace: its target namespace, empty where it has none.
-        root: its xsd:schema element.
-        links: what it imports and includes.
         symbols: (kind, name) of its global components.
-        elements: names of its global elements.
-        notes: the repairs.
     """
 
     path: Path

@@ -25,7 +25,6 @@ class SchemaSet:
     """The schemas of one folder, compiled together.
 
     Attributes:
-        folder: the folder that was searched.
         schema: the libxml2 schema over all namespaces.
         namespaces: for each target namespace its files, the main one first; included files are not listed.
         elements: for each target namespace the names of its global elements.
@@ -136,7 +135,6 @@ class SchemaSet:
         return self._wsdl_counts
 
     def _with_included(self, heads: list[SchemaFile]) -> list[SchemaFile]:
-        """Some files and all that they include."""
         paths = [head.path for head in heads]
         for path in paths:
             for link in self._files[path].links:

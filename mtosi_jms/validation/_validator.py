@@ -51,7 +51,6 @@ class Report:
     """The verdict on one document.
 
     Attributes:
-        file: name of the document.
         well_formed: whether it was read to its end as well-formed XML; False where it could not be opened or was
             refused: then it is unknown.
         issues: what is wrong, in document order.
@@ -63,7 +62,6 @@ class Report:
 
     @property
     def valid(self) -> bool:
-        """Whether nothing at all is wrong."""
         return self.well_formed and not self.issues
 
     def to_json(self) -> dict[str, Any]:
@@ -83,7 +81,6 @@ class Validator:
     """Validates documents against one schema set. Holds no state of a document.
 
     Attributes:
-        schemas: the schemas.
         limits: bounds on size and depth of a document.
         max_issues: how many issues of one document are listed; one more says that there are others.
         large: number of elements from which a part is judged as a stream (see `judge`).
@@ -109,7 +106,6 @@ class Validator:
         """Validate one document.
 
         Args:
-            data: the document.
             name: how the report calls it.
         """
         try:
@@ -140,7 +136,6 @@ class Validator:
         return self._judged(parts(root), found, paths)
 
     def _judged(self, judged: list[etree._Element], issues: list[Issue], paths: ElementPaths) -> list[Issue]:
-        """The issues, and with them those of some elements."""
         more = len(issues) > self.max_issues
         for part in judged:
             findings, cut = judge(part, self.schemas.schema, self.max_issues, paths, self.large)

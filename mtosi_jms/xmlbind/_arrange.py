@@ -57,8 +57,6 @@ def arranged(grammar: Grammar, extras: Extras | None, lists: Lists, *, excused: 
     """Return the order in which values are written: the name of a field for each.
 
     Args:
-        grammar: the content model, which allows these numbers of values.
-        extras: of the object.
         lists: the values of each field that has any.
         excused: whether the document broke the model, so that only its own order can be kept.
 

@@ -32,10 +32,6 @@ def canonical(element: etree._Element, scopes: Scopes) -> bytes:
     It needs the namespaces of its names, and those of declared prefixes that its content refers to (`xsi:type="v:T"`,
     `/me:me[1]`).
 
-    Args:
-        element: an element of any lxml parser.
-        scopes: of its document.
-
     Raises:
         ForbiddenXmlError: the element contains entity references.
     """
@@ -64,7 +60,6 @@ def _tree(apex: etree._Element, referred: set[str], own: Spaces) -> str:
     """Return an element that contains others.
 
     Args:
-        apex: the element.
         referred: prefixes that are declared inside it and that its content refers to.
         own: namespaces that it has to declare in addition to those of its names.
     """
@@ -114,13 +109,11 @@ def _tree(apex: etree._Element, referred: set[str], own: Spaces) -> str:
 
 
 def _own(node: etree._Element, referred: set[str]) -> Spaces:
-    """Return the declarations of an element for some prefixes."""
     declared = declared_by(node)
     return {prefix: space for prefix, space in declared.items() if prefix in referred} if declared else declared
 
 
 def _name(node: etree._Element) -> tuple[str, str]:
-    """Return the namespace of an element, and its name with its prefix."""
     tag, prefix = str(node.tag), node.prefix
     namespace, _, local = tag[1:].rpartition("}") if tag[0] == "{" else ("", "", tag)
     return namespace, f"{prefix}:{local}" if prefix else local
@@ -130,7 +123,6 @@ def _start(node: etree._Element, in_force: Spaces, own: Spaces) -> tuple[str, st
     """Return the name of an element, its start tag, and the prefixes that the start tag declares.
 
     Args:
-        node: the element.
         in_force: namespaces declared around it; the declarations of the element are added.
         own: namespaces that it has to declare in addition to those of its names, unless they are in force.
     """

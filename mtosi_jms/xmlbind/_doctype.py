@@ -32,9 +32,6 @@ _MOST_DEFAULTS: Final = BOUNDS.xml_defaults
 def refuse_doctype(head: bytes, source: str | None = None) -> None:
     """Refuse a document type declaration before any parser sees it.
 
-    Args:
-        head: the beginning of the document, with at least its prolog.
-
     Raises:
         ForbiddenXmlError: there is a document type declaration.
     """
@@ -49,8 +46,6 @@ def refuse_dtd(element: etree._Element, source: str | None = None, *, plain: boo
     """Refuse a document in which the parser found a document type declaration.
 
     Args:
-        element: of the document.
-        source: its name for errors.
         plain: permit what `plain_doctype` leaves.
 
     Raises:
@@ -69,10 +64,6 @@ def plain_doctype(data: bytes, source: str | None = None) -> bytes:
 
     Schemas of the W3C and others have one. What it names elsewhere is not read, and no entity is expanded: one that is
     declared must be plain text and may not be used. Lines stay where they are.
-
-    Args:
-        data: the document.
-        source: its name for errors.
 
     Returns:
         The document; `data` itself if it has no such declaration.

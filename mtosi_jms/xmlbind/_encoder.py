@@ -55,7 +55,6 @@ class Writer:
     """Writes objects into one text. The caller has to declare the namespaces on an element around it.
 
     Attributes:
-        parts: pieces so far: text, or bytes of UTF-8 that were already checked.
         names: the namespaces that the caller has to declare.
     """
 
@@ -102,7 +101,6 @@ class Writer:
         raise EncodeError(f"character {character} is not allowed in XML", place)
 
     def _own_tag(self, obj: XmlObject, table: ClassTable) -> tuple[str, str]:
-        """Return the tag of a root object, and its xsi:type if its class is that of a derived type."""
         if table.element is None:
             extras = extras_of(obj)
             if extras is None or not extras.element:
@@ -200,8 +198,6 @@ class Writer:
         """Return the element of a value, for the native core; None if the value cannot be encoded.
 
         Args:
-            out: the field of the value.
-            value: the value.
             depth: number of objects that contain it.
         """
         outer, self.parts, around, self._depth = self.parts, [], self._depth, depth

@@ -34,7 +34,6 @@ class _Said(NamedTuple):
     """What a document says of its encoding.
 
     Attributes:
-        codec: Python's name; None if it is not known.
         declared: the name in the XML declaration; empty without one.
         is_sure: whether the first octets leave no doubt.
         is_true: whether the declaration, or its absence, names this encoding.
@@ -64,7 +63,6 @@ def self_described(data: bytes, charset: str = "") -> tuple[bytes, str]:
     the last two says UTF-8, and the octets are, they are read so: other texts are hardly ever UTF-8 by chance.
 
     Args:
-        data: the document.
         charset: the encoding that its content type gives; empty for none.
 
     Returns:

@@ -80,9 +80,7 @@ class FastPlan:
     Attributes:
         slots: by Clark name: field, code, position, the position that the next element must exceed (for a list one less
             than its own), target. None until the class is first used.
-        plan: the plan of the slow path.
         able: whether the fast path can read objects of the class.
-        required: names of required fields.
     """
 
     __slots__ = ("able", "cls", "plan", "required", "slots")
@@ -95,7 +93,6 @@ class FastPlan:
         self.slots: dict[Any, tuple[str, int, int, int, Any]] | None = None
 
     def fill(self) -> dict[Any, tuple[str, int, int, int, Any]]:
-        """Make the slots."""
         slots = {tag: _fast_slot(slot) for tag, slot in self.plan.slots.items()}
         self.slots = slots
         return slots
@@ -154,10 +151,7 @@ def read_fast(  # noqa: C901, PLR0912
     long as reading its text.
 
     Args:
-        element: the element.
         elements: an iterator over all nodes that follow it in the document; those inside the element are taken from it.
-        plan: the plan of its class, which must be plain.
-        reader: reads children that the fast path does not read itself.
 
     Raises:
         NOT_PLAIN: the slow path has to read the element.

@@ -22,7 +22,6 @@ class Grammar:
     """A content model as a formal language: its words are the orders of fields that it allows.
 
     Attributes:
-        model: the content model.
         names: its fields, in the order of the model, each once.
         joins: whether values of different fields may stand together in a round of a repeated sequence, or a field has
             several places, so that it matters which value goes where.
@@ -68,21 +67,13 @@ class Grammar:
         return len(order) <= _MOST_SEARCHED and len(order) in _ends(self.model, order, 0, repeated=False)
 
     def order(self, counts: Mapping[str, int]) -> list[str]:
-        """Return the order in which values are written: one name for each value, even if the model does not allow all.
-
-        Args:
-            counts: number of values of each field.
-        """
+        """Return the order in which values are written, one name for each, even if the model does not allow all."""
         own = self._own(counts)
         order = self._found(own) or emission_order(self.model, own)
         return order + [name for name, count in counts.items() for _ in range(count - order.count(name))]
 
     def decides(self, counts: Mapping[str, int]) -> bool:
-        """Whether values stand together in one way only, in as few rounds as can be; the model allows them.
-
-        Args:
-            counts: number of values of each field.
-        """
+        """Whether values stand together in one way only, in as few rounds as can be; the model allows them."""
         if not self.joins:
             return True
         counts = self._own(counts)
@@ -101,11 +92,7 @@ class Grammar:
         return search.is_complete and bool(ways) and len(ways[min(ways)]) == 1
 
     def problem(self, counts: Mapping[str, int]) -> str | None:
-        """Return why the model does not allow these values; None if it does.
-
-        Args:
-            counts: number of values of each field.
-        """
+        """Return why the model does not allow these values; None if it does."""
         for name, count in counts.items():
             if count and name not in self._letters:
                 needed = missing(self.model, self._own(counts))
@@ -145,17 +132,14 @@ def _times(least: int, most: int | None) -> str:
 
 
 def is_group(item: Any) -> bool:
-    """Whether an item of a model is a nested group."""
     return isinstance(item, tuple) and len(item) == 4
 
 
 def item_name(item: Any) -> str:
-    """Return the field of an item that is not a group."""
     return item if isinstance(item, str) else str(item[0])
 
 
 def _alternative(item: Any) -> Any:
-    """Return an item of a choice with its occurrence."""
     return (item, 1, 1) if isinstance(item, str) else item
 
 
@@ -173,7 +157,6 @@ def _firsts(item: Any) -> set[str]:
 
 
 def names_of(item: Any) -> Iterator[str]:
-    """Yield the fields of an item, in the order of the model; a field may occur more than once."""
     if is_group(item):
         for inner in item[3]:
             yield from names_of(inner)
@@ -258,12 +241,7 @@ def _alternatives(choice: Group, counts: Mapping[str, int]) -> int:
 
 
 def emission_order(model: Group, counts: Mapping[str, int]) -> list[str]:
-    """Return the order in which values are written: one name for each value.
-
-    Args:
-        model: the content model.
-        counts: number of values of each field.
-    """
+    """Return the order in which values are written: one name for each value."""
     left = {name: count for name, count in counts.items() if count}
     order: list[str] = []
     _rounds(model, left, order, repeated=False)
@@ -321,8 +299,6 @@ def missing(group: Group, counts: Mapping[str, int], only: str = "") -> str | No
     """Return a text about a required field that has no value; None if all have one.
 
     Args:
-        group: the content model.
-        counts: number of values of each field.
         only: check only groups of this kind; empty for all.
     """
     kind, least, _, items = group

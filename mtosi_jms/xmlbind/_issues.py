@@ -25,7 +25,6 @@ class XmlWarning:
     Attributes:
         rule: short id of the kind of departure (`unknown-element`, `bad-value`, `missing-element`, or a rule such as
             `R16`).
-        message: what is wrong, and what the reader did with it.
         path: element path with local names, and positions from 1 among siblings of the same name.
         line: line in the document, from 1; None if unknown.
     """
@@ -47,8 +46,6 @@ def shown(text: str, element: etree._Element, name: str = "") -> str:
     """Return a text of a document for a warning: shortened, or masked if it may be a credential (C55).
 
     Args:
-        text: the text.
-        element: the element that contains it; its name and those of its ancestors tell whether it is a credential.
         name: name of the attribute, for the value of an attribute.
     """
     names = (split_clark(str(node.tag))[1] for node in (element, *element.iterancestors()))
@@ -72,7 +69,6 @@ class _Children:
         self._last: etree._Element | None = None
 
     def step(self, child: etree._Element) -> str:
-        """Return the path of a child."""
         tag = child.tag
         number = self._number(child, tag)
         local = split_clark(str(tag))[1]
@@ -156,9 +152,6 @@ class Issues:
 
     Attributes:
         strict: whether the first warning is raised as a `DecodeError` instead of kept.
-        found: the warnings, in the order in which the reader found them.
-        source: name of the document for error texts.
-        paths: of the elements; several readers of one document may share them.
         lines_before: number of lines of the document before the part that was parsed.
     """
 
@@ -202,7 +195,6 @@ class Once(Issues):
     _fresh: list[tuple[etree._Element, str, str]] = field(default_factory=list)
 
     def add(self, rule: str, message: str, element: etree._Element | None = None) -> None:
-        """Keep one warning about an element, or raise it, unless it was reported before."""
         if element is not None:
             if (element, rule, message) in self._reported:
                 return

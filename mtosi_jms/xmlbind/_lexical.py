@@ -187,7 +187,6 @@ def parse_integer(text: str) -> int:
 
 
 def format_integer(value: int) -> str:
-    """Canonical decimal digits."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError(f"an int is needed, not {type(value).__name__}")
     return str(int(value))
@@ -339,7 +338,6 @@ def parse_date(text: str) -> dt.date:
 
 
 def format_date(value: dt.date) -> str:
-    """ISO form."""
     if isinstance(value, dt.datetime) or not isinstance(value, dt.date):
         raise TypeError(f"a date is needed, not {type(value).__name__}")
     return value.isoformat()
@@ -379,7 +377,6 @@ def parse_duration(text: str) -> Duration:
 
 
 def format_duration(value: Duration | dt.timedelta) -> str:
-    """The canonical form; `PT0S` for an empty duration."""
     if isinstance(value, dt.timedelta):
         value = Duration(0, Decimal(value // dt.timedelta(microseconds=1)) / 1_000_000)
     if not isinstance(value, Duration):
@@ -406,7 +403,6 @@ def _check_bytes(value: object) -> None:
 
 
 def parse_base64(text: str) -> bytes:
-    """xsd:base64Binary."""
     if not _BASE64_RE.fullmatch(text):
         raise ValueError("not base64")
     return base64.b64decode("".join(text.split()), validate=True)
@@ -419,7 +415,6 @@ def format_base64(value: bytes) -> str:
 
 
 def parse_hex(text: str) -> bytes:
-    """xsd:hexBinary."""
     if not re.fullmatch(r"(?:[0-9A-Fa-f]{2})*", text):
         raise ValueError("not hexadecimal")
     return bytes.fromhex(text)
@@ -432,12 +427,10 @@ def format_hex(value: bytes) -> str:
 
 
 def parse_string(text: str) -> str:
-    """The text itself."""
     return text
 
 
 def format_string(value: str) -> str:
-    """The text itself; for an enumeration member its value."""
     if not isinstance(value, str):
         raise TypeError(f"a str is needed, not {type(value).__name__}")
     return str(value)

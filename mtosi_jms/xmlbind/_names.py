@@ -100,9 +100,6 @@ class DistinguishedNameMixin:
     def parse(cls, text: str) -> Self:
         """Return the name of a text form.
 
-        Args:
-            text: `TYPE=value` parts joined by `/`.
-
         Raises:
             EncodeError: not a text, a part without type or `=`, a `%` that does not begin an escape, or a `/` that may
                 be inside a value or not.

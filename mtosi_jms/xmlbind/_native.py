@@ -43,12 +43,7 @@ _ANY_TYPE: Final = clark(XSD, "anyType")
 
 
 class Core(NamedTuple):
-    """The core that reads documents.
-
-    Attributes:
-        name: `native` or `python`.
-        reason: why this core was chosen.
-    """
+    """The core that reads documents."""
 
     name: Literal["native", "python"]
     reason: str
@@ -105,7 +100,6 @@ class _Bridge:
         }
 
     def describe_kind(self, kind: SimpleType) -> dict[str, Any]:
-        """Return a simple type as data for writing; `Kind` of `writer.rs` describes the form."""
         members: dict[int, str] = {}
         bounds = None
         if isinstance(kind, EnumType):
@@ -260,11 +254,6 @@ class _Lines:
 class _Again:
     """Reads the odd elements of one document.
 
-    Args:
-        data: the document.
-        limits: bounds on it.
-        native: the native module.
-
     Attributes:
         warnings: the warnings, in document order.
     """
@@ -408,7 +397,6 @@ def _choose(requested: str) -> tuple[Core, _Native | None]:
 
 
 def native_writer() -> Any:
-    """Return the function that writes objects natively, `Writer.encode`; None without the native core."""
     native = _chosen()[1]
     return native.writer.encode if native is not None else None
 
@@ -419,7 +407,6 @@ def native_stream(lookup: Callable[[ClassTable | None, str], tuple[ClassTable | 
     Args:
         lookup: gets the table of the class above an element, and its name; returns the table of its class, and whether
             the caller wants it as an object.
-        limits: bounds on the document.
     """
     native = _chosen()[1]
     return native.module.Stream(native.bridge, lookup, native_bounds(limits)) if native is not None else None

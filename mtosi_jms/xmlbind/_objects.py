@@ -160,7 +160,6 @@ def _plain(value: Any, item: Field, obj: XmlObject, place: str) -> Any:
 
 
 def _plain_value(value: Any, item: Field, table: ClassTable) -> Any:
-    """One value of a field."""
     if isinstance(value, Nil):
         return {"@nil": value.text, **({"@attributes": dict(value.attributes)} if value.attributes else {})}
     if isinstance(value, RawXml):
@@ -306,7 +305,6 @@ def _value(plain: Any, item: Field, table: ClassTable, path: str) -> Any:
 
 
 def _one(plain: Any, item: Field, table: ClassTable, path: str) -> Any:
-    """One value of a field."""
     if isinstance(plain, Mapping):
         if "@nil" in plain:
             return Nil(_texts(plain.get("@attributes", {}), path), _text(plain["@nil"], path))

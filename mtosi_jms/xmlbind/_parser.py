@@ -93,7 +93,6 @@ def read_document(path: str | Path, *, limits: XmlLimits = DEFAULT_LIMITS) -> by
     """Return the bytes of a file; gzip and Zstandard are decompressed whatever the name is.
 
     Args:
-        path: the file.
         limits: at most one byte more than they allow is read. This is enough to recognize a file that is too large, and
             it also stops at devices without end.
 
@@ -122,7 +121,6 @@ def parse_xml(
     Args:
         data: the document; an encoding declaration in text is ignored.
         source: name of the document for error texts.
-        limits: bounds on the document.
         odd_prefixes: if given, unused prefixes may be declared for names that are not URIs (C09). They are added to
             this list, and the tree does not have them. Without the list, the error of libxml2 is raised.
         schema: permit the document type declarations of schemas, as `plain_doctype` reads them.
@@ -174,9 +172,7 @@ def refuse_nodes(raw: bytes, most: int, source: str | None = None) -> None:
     texts, a parser counts, which keeps nothing.
 
     Args:
-        raw: the document, without a document type declaration that declares entities.
         most: how many elements and attributes are allowed, together.
-        source: name of the document for errors.
 
     Raises:
         ForbiddenXmlError: there are more, with the line of the first one too many; or they cannot be counted, as the
@@ -213,10 +209,6 @@ def may_have_attributes(raw: bytes, root: etree._Element) -> bool:
     """Whether a document may have attributes other than namespace declarations.
 
     This is a fast check of its equals signs, as most documents have few of them.
-
-    Args:
-        raw: the document.
-        root: its root.
     """
     if _ASCII_BASED.match(root.getroottree().docinfo.encoding or "") is None:
         return True
@@ -258,9 +250,6 @@ def _declared_prefixes(root: etree._Element) -> set[str]:
 def to_bytes(data: bytes | bytearray | memoryview | str) -> bytes:
     """Return a document as bytes: text becomes UTF-8, and its XML declaration, which may name another encoding, is cut.
 
-    Args:
-        data: text, or a bytes-like object.
-
     Raises:
         ConfigError: `data` is neither of them.
     """
@@ -299,12 +288,7 @@ def _refuse_declarations(root: etree._Element, limits: XmlLimits, source: str | 
 
 
 class Declared:
-    """Counts the namespace declarations in scope, from the events of a parser or a walk.
-
-    Args:
-        limits: the largest number.
-        source: name of the document for errors.
-    """
+    """Counts the namespace declarations in scope, from the events of a parser or a walk."""
 
     __slots__ = ("_limits", "_number", "_source")
 
@@ -329,12 +313,10 @@ class Declared:
 
 
 def too_deep(limits: XmlLimits, source: str | None, line: int | None) -> ForbiddenXmlError:
-    """Return the error for a document that is nested deeper than allowed."""
     return ForbiddenXmlError(f"nested deeper than {limits.max_depth} elements", source=source, line=line)
 
 
 def too_many(most: int, source: str | None, line: int | None) -> ForbiddenXmlError:
-    """Return the error for more elements and attributes than allowed."""
     return ForbiddenXmlError(f"more than {most} elements and attributes", source=source, line=line)
 
 
@@ -369,8 +351,6 @@ def syntax_error(
     """Return our error for a syntax error of lxml, with its line.
 
     Args:
-        error: of lxml.
-        source: name of the document.
         log: the errors that the parser found. A prefix for what is not a URI, which may be passed over, is named last.
     """
     message = (error.msg or str(error)).strip()

@@ -21,12 +21,8 @@ class Slot(NamedTuple):
     """The place of a child element or attribute in an object.
 
     Attributes:
-        name: Python name of the field.
         kind: STRING (text as it is), LEAF (simple type), OBJECT (class), KEEP (raw XML).
-        many: whether the field is a list.
-        order: position in the schema.
         target: SimpleType or ClassTable.
-        field: the field.
     """
 
     name: str
@@ -52,7 +48,6 @@ class Wildcard:
         """Whether the wildcard admits an element of a namespace.
 
         Args:
-            namespace: of the element.
             target: the target namespace of the schema with the wildcard; by default that of the wildcard.
         """
         if self.namespaces == "##any":
@@ -72,19 +67,13 @@ class Plan:
     """The compiled table of one class.
 
     Attributes:
-        cls: the class; it is called once with all values.
-        slots: child elements by Clark name, members of substitution groups included.
         rivals: further slots of children that several fields admit, by Clark name.
         attributes: attributes by Clark name.
-        text: simple content; None if there is none.
-        mixed: name of the field of mixed content; None if there is none.
         wildcards: places for elements of other schemas.
         content: names of the fields for child elements.
         required: names of fields that a document must have.
         dropped: names of fields that a base class requires and a restriction removes.
         lists: names of fields of `content` that are lists.
-        bounded: lists with a smallest or largest length: name, least, most.
-        grammar: the content model; None if the content is one sequence.
         ordered: whether the content is one sequence, so that numbers are enough to check the order.
         interleaved: whether a repeated group has several fields, so that the document order must be kept.
     """

@@ -46,7 +46,6 @@ def decode_root(
     """Return the object of a root element.
 
     Args:
-        element: the root.
         cls: its class; None to find it by the name of the element. If no registered package has it, the result is
             `RawXml`.
         issues: gets the warnings.
@@ -65,9 +64,6 @@ def decode_root(
 
 def without_comments(element: etree._Element) -> etree._Element:
     """Return an element without comments and processing instructions, as our own parser gives it.
-
-    Args:
-        element: an element of any lxml parser; it is not changed.
 
     Returns:
         The element itself if it has none of them, otherwise a copy.
@@ -90,13 +86,7 @@ def without_comments(element: etree._Element) -> etree._Element:
 
 
 class Reader:
-    """Reads the objects of one document.
-
-    Attributes:
-        issues: gets the warnings.
-        attributed: whether any of the elements may have attributes.
-        scopes: the namespaces in scope.
-    """
+    """Reads the objects of one document."""
 
     __slots__ = ("_failures", "attributed", "issues", "scopes")
 
@@ -107,7 +97,6 @@ class Reader:
         self._failures: dict[FastPlan, int] = {}
 
     def root(self, element: etree._Element, cls: type[XmlObject] | None, package: str | None = None) -> Any:
-        """Return the object of a root element."""
         if cls is None:
             cls = find_element(str(element.tag), package)
             if cls is None:
@@ -117,7 +106,6 @@ class Reader:
         return self._named(value, element) if table.element is not None else value
 
     def kept(self, element: etree._Element) -> RawXml:
-        """Return an element as XML."""
         return RawXml.from_element(element, self.scopes)
 
     def _named(self, value: Any, element: etree._Element) -> Any:
@@ -131,7 +119,6 @@ class Reader:
         """Return an element of a wildcard or of mixed content: an object if its name is known, otherwise XML.
 
         Args:
-            element: the element.
             root: package that takes precedence over all others.
             skip: keep it as XML in any case.
         """
@@ -190,8 +177,6 @@ class Reader:
         """Return the object of an element, read by the slow path.
 
         Args:
-            element: the element.
-            table: the table of its class.
             attributes: its attributes, without an xsi:type that gave the class.
         """
         return Keeper(element, plan_of(table), self).read(attributes)
@@ -257,8 +242,6 @@ class Reader:
 
         Args:
             element: the element with the xsi:type.
-            text: its value.
-            table: the declared table.
             block: derivations that the field does not allow.
         """
         name = self.scopes.qname(text, element)
@@ -292,12 +275,7 @@ _MISSING: Final = object()
 
 
 class Keeper:
-    """Reads one element of a known class leniently.
-
-    Attributes:
-        values: the bound values by field.
-        kept: extras that were kept; None if there are none.
-    """
+    """Reads one element of a known class leniently."""
 
     __slots__ = ("_before", "_last", "_order", "element", "kept", "plan", "reader", "values")
 
@@ -343,13 +321,11 @@ class Keeper:
         return self.plan.cls(extras=self.kept, **self.values)
 
     def take(self, child: etree._Element) -> None:
-        """Read one child that the class has a field for."""
         slot = self.plan.slots[str(child.tag)]
         if self._in_place(child, slot):
             self._bind(child, slot)
 
     def give(self, child: etree._Element, value: Any) -> None:
-        """Store the value of a child that was already read."""
         slot = self.plan.slots[str(child.tag)]
         if self._in_place(child, slot):
             self._put(slot.name, value, many=slot.many)
@@ -580,7 +556,6 @@ class Keeper:
         self._put(wild.name, value, many=True)
 
     def _keep(self, child: etree._Element) -> None:
-        """Keep a child as XML, anchored to the value that was bound before it."""
         self.extras.elements.append(Kept(self.reader.kept(child), self._anchor()))
 
     def _anchor(self) -> Anchor:

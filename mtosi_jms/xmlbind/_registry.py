@@ -28,12 +28,7 @@ _lock = threading.Lock()
 
 
 def register_package(root: str, modules: Mapping[str, str]) -> None:
-    """Register a generated package.
-
-    Args:
-        root: dotted name of the package.
-        modules: module paths below the root, by target namespace.
-    """
+    """Register a generated package."""
     global _packages
     with _lock:  # a new dictionary: readers in other threads walk over the old one
         known = {**_packages, root: dict(modules)}
@@ -58,7 +53,6 @@ def find_class(tag: Any, table: str, root: str | None) -> Any:
     """Return the class of a Clark name; None if no registered package has it.
 
     Args:
-        tag: the name.
         table: the dictionary of a module that has it: `__elements__`, `__types__`, or `__simple__`.
         root: a package that takes precedence over all others.
     """
@@ -76,7 +70,6 @@ def find_class(tag: Any, table: str, root: str | None) -> Any:
 def import_package(name: str) -> ModuleType:
     """Import a generated package, which registers it, or a module of one.
 
-    Args:
         name: its dotted name.
 
     Raises:
@@ -129,7 +122,6 @@ def prefix_for(namespace: str, preferred: str = "") -> str:
 
 
 def known_prefix(namespace: str) -> str | None:
-    """Return the prefix with which this process writes a namespace; None if it has none yet."""
     return _prefixes.get(namespace)
 
 
@@ -145,10 +137,6 @@ XSI_TYPE = clark(XSI, "type")
 @cache
 def resolve_class(path: str, root: str) -> Any:
     """Return the class that a path names.
-
-    Args:
-        path: `module:Class`, relative to the root package.
-        root: dotted name of the root package.
 
     Raises:
         ConfigError: there is no such class, because the generated package is damaged or incomplete.

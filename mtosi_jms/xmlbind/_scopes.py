@@ -18,7 +18,6 @@ class Scope:
 
     Args:
         own: the declarations of the element; an empty namespace removes the default namespace.
-        outer: the scope of its parent.
     """
 
     __slots__ = ("_known", "_outer", "_own")
@@ -29,7 +28,6 @@ class Scope:
         self._known: dict[str, str | None] = dict(own)
 
     def find(self, prefix: str) -> str | None:
-        """Return the namespace of a prefix; None if it is not declared."""
         known = self._known
         if prefix not in known:
             scope = self._outer
@@ -63,7 +61,6 @@ class Scopes:
         self._known: dict[etree._Element, Scope] = {}
 
     def of(self, element: etree._Element) -> Scope:
-        """Return the namespaces in scope of an element of the document."""
         parent = element.getparent()
         outer = self._known.get(parent) if parent is not None else _NOTHING
         return _inside(element, outer if outer is not None else self._remembered(parent))

@@ -194,12 +194,10 @@ class SimpleType:
     """A simple type of a schema.
 
     Attributes:
-        name: XSD name, for messages.
         plain: whether every text is its own value, so that no conversion is needed.
         arrow: kind of value in columns: string, boolean, integer, long, decimal, double, timestamp, date, binary or
             list.
         collapse: whether white space around the text is removed, and runs of it inside become one blank.
-        facets: bounds; None if there are none.
         known: values of known texts, for the fast path.
     """
 
@@ -335,7 +333,6 @@ class SimpleType:
         return derived
 
     def _values_of(self, texts: Iterable[str]) -> tuple[Any, ...]:
-        """Return the values of those texts that have one."""
         values: list[Any] = []
         for text in texts:
             with suppress(ValueError):
@@ -353,7 +350,6 @@ class DateTimeType(SimpleType):
     __slots__ = ()
 
     def lenient(self, text: str) -> tuple[Any, str | None]:
-        """As for every simple type, and also with the forms of `parse_loose_date_time`."""
         try:
             return super().lenient(text)
         except ValueError:
@@ -379,7 +375,6 @@ class PartType(SimpleType):
     __slots__ = ()
 
     def restrict(self, name: str, facets: Facets) -> SimpleType:
-        """This type with more facets."""
         return super().restrict(name, facets.on_time_line(str))
 
 
@@ -390,7 +385,6 @@ class QNameType(SimpleType):
 
     @property
     def qualified(self) -> bool:
-        """Always."""
         return True
 
     def breach(self, value: Any, text: str) -> str | None:
@@ -402,7 +396,6 @@ class QNameType(SimpleType):
         return replace(self.facets, values=None).problem(value, text)
 
     def exact(self, text: str) -> Any:
-        """Always raise ValueError: text without namespaces does not give the name."""
         raise ValueError("a qualified name needs the namespaces in scope")
 
 
@@ -417,7 +410,6 @@ class EnumType(SimpleType):
         self._cls: type[XmlEnum] | None = None
 
     def bind(self, root: str) -> None:
-        """Find the class."""
         if self._cls is None:
             cls = resolve_class(self._path, root)
             members = {str(member._value_): member for member in cls}
@@ -486,12 +478,10 @@ class UnionType(SimpleType):
         self.members = members
 
     def bind(self, root: str) -> None:
-        """Bind the members."""
         for member in self.members:
             member.bind(root)
 
     def exact(self, text: str) -> Any:
-        """Return the value of valid text in the form that we would write."""
         value, problem = self.lenient(text)
         if problem or self.format(value) != text:
             raise ValueError(problem or "not the form that we write")
@@ -570,11 +560,9 @@ class ListType(SimpleType):
         self.item = item
 
     def bind(self, root: str) -> None:
-        """Bind the item type."""
         self.item.bind(root)
 
     def exact(self, text: str) -> Any:
-        """Return the items of valid text in the form that we would write."""
         if _collapsed(text) != text:
             raise ValueError("not the form that we write")
         values = [self.item.exact(part) for part in text.split(" ")] if text else []
@@ -597,13 +585,11 @@ class ListType(SimpleType):
         return [self.item.to_plain(part) for part in value]
 
     def from_plain(self, plain: Any) -> Any:
-        """Return the items."""
         if not isinstance(plain, (list, tuple)):
             raise TypeError(f"a list is needed, not {type(plain).__name__}")
         return [self.item.from_plain(part) for part in plain]
 
     def format(self, value: Any) -> str:
-        """Return the texts of the items, with one blank between them."""
         if not isinstance(value, (list, tuple)):
             raise TypeError(f"a list is needed, not {type(value).__name__}")
         parts = [self.item.format(part) for part in value]
@@ -619,12 +605,8 @@ class GivenType(SimpleType):
     """A simple type in a declaration with a default or a fixed value.
 
     Args:
-        inner: the type.
         default: the text that an empty element means; None for an empty text.
         fixed: the text of the only allowed value; None if all values are allowed.
-
-    Attributes:
-        inner: the type.
     """
 
     __slots__ = ("_default", "_fixed", "_wanted", "inner")
@@ -637,12 +619,10 @@ class GivenType(SimpleType):
         self._wanted: Any = None
 
     def bind(self, root: str) -> None:
-        """Bind the type."""
         self.inner.bind(root)
 
     @property
     def default(self) -> str:
-        """The default value."""
         return self._default or ""
 
     def exact(self, text: str) -> Any:
@@ -674,11 +654,9 @@ class GivenType(SimpleType):
         return text
 
     def to_plain(self, value: Any) -> Any:
-        """As for the inner type."""
         return self.inner.to_plain(value)
 
     def from_plain(self, plain: Any) -> Any:
-        """As for the inner type."""
         return self.inner.from_plain(plain)
 
 

@@ -39,7 +39,6 @@ class Field:
     """One field of a generated class and its place in the XML.
 
     Attributes:
-        name: Python name.
         local: XML local name; empty for wildcards, text and mixed content.
         type: simple type, path of a class, or RAW.
         kind: element, attribute, text (simple content), any (wildcard) or mixed.
@@ -68,7 +67,6 @@ class Field:
 
     @property
     def many(self) -> bool:
-        """Whether the field is a list."""
         return self.kind in ("any", "mixed") or self.max is None or self.max > 1
 
     @property
@@ -80,23 +78,19 @@ class Field:
 
     @property
     def tag(self) -> str:
-        """Clark name."""
         return clark(self.namespace, self.local)
 
     def simple(self) -> SimpleType | None:
-        """Return the simple type of the field; None if its type is complex or raw."""
         if not isinstance(self.type, SimpleType):
             return None
         self.type.bind(self._root)
         return self.type
 
     def table(self) -> ClassTable:
-        """The table of the complex type of the field."""
         table: ClassTable = resolve_class(str(self.type), self._root).__xml__
         return table
 
     def member_tables(self) -> list[ClassTable]:
-        """Return the tables of the elements that may substitute for this one."""
         return [resolve_class(path, self._root).__xml__ for path in self.members]
 
     @property
@@ -134,7 +128,6 @@ def A(  # noqa: N802
 
 
 def TEXT(name: str, type_: TypeRef) -> Field:  # noqa: N802
-    """Simple content."""
     return Field(name, "", type_, "text", 1)
 
 
@@ -146,7 +139,6 @@ def ANY(  # noqa: N802
 
 
 def MIXED(name: str) -> Field:  # noqa: N802
-    """Mixed content: strings and elements in document order."""
     return Field(name, "", RAW, "mixed", 0, None)
 
 
@@ -176,11 +168,6 @@ class ClassTable:
     """The facts about the XML of one generated class.
 
     Attributes:
-        module: the module of the class.
-        type_name: local name of the XSD type; empty for an anonymous type.
-        element: local name of the global element; None for types.
-        own: fields that the class adds.
-        cls: the class.
         abstract: whether only instances of derived types or of substitutes may be written.
         nillable: whether xsi:nil is allowed at the global element.
         substitutes: path of the class of the element that this element may replace.
@@ -235,7 +222,6 @@ class ClassTable:
 
     @cached_property
     def base(self) -> ClassTable | None:
-        """The table of the class that this one extends; None if there is none."""
         for parent in self.cls.__mro__[1:]:
             if "__xml__" in parent.__dict__:
                 table: ClassTable = parent.__dict__["__xml__"]
@@ -289,13 +275,11 @@ class ClassTable:
 
     @cached_property
     def declared(self) -> ClassTable:
-        """The table of the type: that of the named type for an element with one, otherwise this table."""
         of_named_type = self.element is not None and not self.own and self.own_model is None and not self.mixed
         return self.base if of_named_type and self.base is not None else self
 
     @property
     def tag(self) -> str | None:
-        """Clark name of the global element; None for types."""
         return clark(self.module.namespace, self.element) if self.element is not None else None
 
     @property
@@ -319,12 +303,7 @@ class ClassTable:
         return bool(simple) and any(item.kind == "text" for item in derived.fields)
 
     def blocks(self, derived: ClassTable, more: tuple[str, ...] = ()) -> bool:
-        """Whether `block` forbids that a type replaces this type, or the type of this element.
-
-        Args:
-            derived: the type.
-            more: further derivations that the field blocks.
-        """
+        """Whether `block` forbids that a type replaces this type, or the type of this element."""
         declared = self.declared
         barred = {*self.block, *declared.block, *more}
         table: ClassTable | None = derived
@@ -344,11 +323,7 @@ class ClassTable:
         return issubclass(self.cls, other.cls)
 
     def field(self, name: str) -> Field:
-        """Return the field with a Python name.
-
-        Raises:
-            KeyError: there is none.
-        """
+        """Return the field with a Python name."""
         for item in self.fields:
             if item.name == name:
                 return item
@@ -356,7 +331,6 @@ class ClassTable:
 
 
 def _content(fields: Sequence[Field]) -> list[str]:
-    """Return the names of the fields for child elements."""
     return [item.name for item in fields if item.kind in ("element", "any")]
 
 
@@ -364,9 +338,6 @@ class Module:
     """One generated module of types.
 
     Attributes:
-        name: dotted name.
-        namespace: target namespace.
-        prefix: the prefix with which this process writes the namespace.
         root: the package to which paths are relative.
     """
 

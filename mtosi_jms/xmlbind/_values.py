@@ -57,7 +57,6 @@ class RawXml:
 
     Attributes:
         xml: the element as self-contained UTF-8 XML.
-        tag: its Clark name.
     """
 
     __slots__ = ("tag", "xml")

@@ -39,9 +39,7 @@ class Around:
     """An element around an object, with what had been read of it when the object was found.
 
     Attributes:
-        tag: Clark name of the element.
         path: its path: local names, and positions for the second and later siblings of the same name.
-        line: the line on which it begins.
         value: an object of its class with the fields that had been read: attributes, simple values, and parts that
             occur once; None if no class is known. Fields that come later or are never kept are None or empty. Objects
             with the same surroundings share this value.
@@ -60,9 +58,6 @@ class Placed(Generic[T_co]):
     """An object and its place in the document.
 
     Attributes:
-        value: the object.
-        tag: Clark name of its element.
-        path: path of its element, as in warnings.
         line: the line on which the element begins.
         above: the elements around it, outermost first.
     """
@@ -129,9 +124,6 @@ class _Frame:
     """An open element.
 
     Attributes:
-        table: its class; None if unknown.
-        path: its path.
-        counts: number of children so far, by name.
         left: the wanted classes that are still searched inside it.
         begins: the wanted classes of which it is an object.
         held: whether its content stays in the tree until it ends.
@@ -159,7 +151,6 @@ class _Frame:
         self.around: Around | None = None
 
     def place(self) -> tuple[str, str, int | None]:
-        """Return its name, path and line."""
         return str(self.element.tag), self.path, self.element.sourceline
 
     def leave_out(self, name: str) -> None:
@@ -180,15 +171,8 @@ class Walker:
     """Yields the wanted objects.
 
     Args:
-        parser: a pull parser from `make_pull_parser`.
-        classes: the wanted classes.
-        issues: gets the warnings.
         limits: bounds the depth, and the elements and attributes of each object.
         placed: whether to yield objects as `Placed`, with the elements around them.
-
-    Attributes:
-        parser: the parser.
-        line: the last line on which an element outside of objects began.
     """
 
     def __init__(self, parser: Any, classes: Classes, issues: Once, limits: XmlLimits, *, placed: bool) -> None:
@@ -229,9 +213,7 @@ class Walker:
         Args:
             document: the octets of its element, inside the start tags of the elements around it.
             depth: number of elements around it.
-            path: its path.
             lines_before: number of lines by which it comes later in the real document.
-            table: the table of its class.
 
         Raises:
             MalformedXmlError, DecodeError: as for any document.

@@ -40,11 +40,7 @@ class Names:
         self._prefixes: dict[str, str] = {}
 
     def declarations(self, but: frozenset[str] = frozenset()) -> str:
-        """Return `xmlns:` attributes for the namespaces, in the order of their prefixes.
-
-        Args:
-            but: namespaces that the caller declares.
-        """
+        """Return `xmlns:` attributes for the namespaces, in the order of their prefixes."""
         key = (frozenset(self.plans), frozenset(self.namespaces), but)
         text = _declarations.get(key)
         if text is None:
@@ -109,14 +105,11 @@ class Out(NamedTuple):
     """How a field is written, with finished tags.
 
     Attributes:
-        name: Python name of the field.
         kind: PLAIN (text as it is), SIMPLE (simple type), OBJECT (class), RAW_XML (xsd:anyType), ANY (wildcard).
         many: whether the field is a list.
         required: whether it must not be None.
         tag: name as it is written; empty for wildcards.
-        start, end: the tags.
         target: SimpleType, ClassTable or Wildcard.
-        field: the field.
     """
 
     name: str
@@ -134,15 +127,10 @@ class WritePlan:
     """The compiled table of one class, for writing.
 
     Attributes:
-        outs: the fields of the content, in schema order.
-        by_name: the fields of the content by name.
-        attributes: the fields of attributes.
         text: the field of simple content; None if there is none.
         mixed: the name of the field of mixed content; None if there is none.
         barred: the name of such a field of a base class whose restriction allows no text; None if there is none.
         get: returns the values of `outs` of an object.
-        namespaces: namespaces of all names.
-        reading: the plan for reading, which has the content model.
     """
 
     def __init__(self, table: ClassTable) -> None:
@@ -228,7 +216,6 @@ def forbidden_place(value: Any, path: str = "") -> str | None:
 
     Args:
         value: an object, a list or a text.
-        path: the path of `value`.
     """
     if isinstance(value, str):
         return path if _FORBIDDEN.search(value) else None

@@ -48,9 +48,7 @@ class JmsCall:
 
     Args:
         client: that it is made with.
-        binding: of the operation.
         options: of the binding: `address`, and `destination` where that is not text.
-        name: of the operation.
         args, kwargs: as zeep's callers give them, with `_soapheaders`, and `_options` for what this call sets.
 
     Raises:
@@ -213,16 +211,13 @@ class Batches(Iterator[Any], Closeable):
 
     @property
     def correlation_id(self) -> str:
-        """The request's correlationId."""
         return self._replies.correlation_id
 
     @property
     def held(self) -> Mapping[int, Any]:
-        """What had arrived by the time that the exchange ended badly and never had its turn, by batch number."""
         return {number: self._call.value_of(held) for number, held in self._replies.held.items()}
 
     def close(self) -> None:
-        """Give up what has not come; its replies will be orphans."""
         self._replies.close()
 
 

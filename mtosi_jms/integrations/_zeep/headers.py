@@ -42,7 +42,6 @@ def blocks_of(operation: SoapOperation, given: object) -> tuple[etree._Element |
     """What a caller gives in `_soapheaders`: the MTOSI header, complete or not, and the other blocks.
 
     Args:
-        operation: that is called.
         given: as zeep takes it: header parts by name, a list of values and elements, or nothing.
 
     Raises:
@@ -79,8 +78,6 @@ def merged_header(operation: SoapOperation, header: Header, given: etree._Elemen
     It is of the dialect that the caller gives, else of the one that the WSDL declares.
 
     Args:
-        operation: that is called.
-        header: ours.
         given: the caller's, None where there is none.
     """
     tag = str(given.tag) if given is not None else declared_header(operation)

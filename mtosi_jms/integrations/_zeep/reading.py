@@ -33,13 +33,7 @@ _ODD: Final = re.compile(r"[^\w.-]")
 
 
 class _Missing(NamedTuple):
-    """A remote file that an import names.
-
-    Attributes:
-        url: of the file.
-        by: the file with the import.
-        line: of the import.
-    """
+    """A remote file that an import names."""
 
     url: str
     by: Path

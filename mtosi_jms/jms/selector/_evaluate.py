@@ -47,7 +47,6 @@ NO_VALUE: Final = _NoValue()
 
 
 def is_number(value: object) -> bool:
-    """Whether the value is a number in JMS. A bool is not."""
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
@@ -163,14 +162,12 @@ def calculation(sign: str) -> Callable[[Any, Any], Any]:
 
 
 def negative(value: Any) -> Any:
-    """The value with the other sign."""
     if value is None or not is_number(value):
         return None if value is None else NO_VALUE
     return -value if isinstance(value, float) else _whole(-value, _is_long(value))
 
 
 def positive(value: Any) -> Any:
-    """The value, if it is a number."""
     return value if value is None or is_number(value) else NO_VALUE
 
 

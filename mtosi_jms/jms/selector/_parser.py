@@ -78,7 +78,6 @@ class Token:
     Attributes:
         kind: `word` (a reserved word), `name`, `string`, `number`, `operator` or `end`.
         value: a word in capitals, a name or operator as written, the value of a literal.
-        position: offset of the first character.
         signed: whether this is the number 2**63, which is valid only after a minus.
     """
 

@@ -34,7 +34,6 @@ def render(node: Node) -> str:
 
 
 def quoted(text: str) -> str:
-    """Return a text as a literal."""
     return "'" + text.replace("'", "''") + "'"
 
 

@@ -36,8 +36,6 @@ class Selector:
     accepts everything.
 
     Attributes:
-        text: the text that was given to `parse`.
-        tree: the syntax tree; None for a selector that accepts everything.
         identifiers: the names of properties and headers in the selector.
     """
 
@@ -124,7 +122,6 @@ def identifiers_of(node: Node | None) -> Iterator[Identifier]:
 
 
 def children_of(node: Sign | Not | Arithmetic | Comparison | Between | Junction) -> tuple[Node, ...]:
-    """Return the operands of a node."""
     match node:
         case Sign(_, operand) | Not(operand):
             return (operand,)

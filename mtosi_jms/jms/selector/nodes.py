@@ -55,7 +55,6 @@ class Pattern:
     """A pattern: `%` matches any text, also an empty one; `_` matches one character. After the escape both are literal.
 
     Attributes:
-        text: the pattern as written.
         escape: the escape character, if any.
         position: offset of the pattern's literal in the selector, for errors.
         escape_position: offset of the literal after ESCAPE.

@@ -111,11 +111,9 @@ class DiffResult(JobResult):
     new_complete: bool | None
 
     def count(self, kind: str) -> int:
-        """Return the number of objects, of all types, with this kind of change."""
         return sum(counts[kind] for counts in self.types.values())
 
     def summary(self) -> dict[str, Any]:
-        """The JSON document of the command."""
         return {**{kind: self.count(kind) for kind in KINDS}, **super().summary()}
 
 
@@ -126,7 +124,6 @@ def diff_tables(old: DataFrame, new: DataFrame, object_type: str, *, ignore: Col
         old: the old rows, with the columns that the source gives; of a table of a merge or append, its last state is
             compared.
         new: the new rows.
-        object_type: value of the column `object_type` in the result.
         ignore: further columns that are not compared, such as those that `parse_messages` kept.
 
     Raises:
@@ -185,7 +182,6 @@ def diff_snapshots(
     """Return the differences of two snapshots, all object types in one DataFrame; see the module docstring.
 
     Args:
-        spark: a session.
         old, new, object_types, ignore, old_at, new_at: as in `DiffOptions`.
 
     Raises:

@@ -80,13 +80,7 @@ def event_schema(object_types: Sequence[str]) -> pa.Schema:
 
 
 def event_rows(messages: DataFrame, object_types: Sequence[str], stubs: Sequence[str]) -> DataFrame:
-    """Return the facts that notifications contain about objects of some types.
-
-    Args:
-        messages: rows of objectType MESSAGE with `body` and `source_file`.
-        object_types: types of the objects; deletions are given for all types.
-        stubs: generated packages.
-    """
+    """Return the facts that notifications contain about objects of some types."""
     parser = _EventParser(tuple(object_types), tuple(stubs))
     schema = from_arrow_schema(event_schema(object_types))
     return messages.select("body", "source_file").mapInArrow(parser, schema)

@@ -78,7 +78,6 @@ class SparkJob(Job):
 
         Args:
             spark: the session of the caller, if any.
-            cores, settings: for a new session.
         """
         from mtosi_jms.spark._session import local_session
 
@@ -95,8 +94,6 @@ class SparkJob(Job):
         """Write a table as Parquet, and return it as it was written; `finish` converts it to the format of the job.
 
         Args:
-            rows: of the table.
-            folder: of the table.
             filtered: whether to write only the rows for which the condition of the job holds.
         """
         write_parquet(where(rows, self._where) if filtered else rows, folder)

@@ -136,14 +136,7 @@ def _advice(name: str, version: str) -> str:
 class Lake:
     """The tables of an ingest, by object type.
 
-    Attributes:
-        spark: the session.
-        format: of the tables.
-
     Args:
-        spark: a session that knows the format.
-        name: the format.
-        out: the folder of tables.
         table: prefix of the names of tables in a catalog of the session; by default the tables are below `out`.
 
     Raises:
@@ -166,7 +159,6 @@ class Lake:
             spark.conf.set(f"{setting}.cache-enabled", "false")
 
     def name(self, label: str) -> str:
-        """Return the name of the table of an object type in SQL."""
         if self._table:
             suffix = re.sub(r"\W", "_", label).lower()
             return ".".join(f"`{part}`" for part in f"{self._table}_{suffix}".split("."))
@@ -175,7 +167,6 @@ class Lake:
         return f"{self.format}.`{self.folder(label)}`"
 
     def folder(self, label: str) -> Path:
-        """The folder of a table below OUT."""
         return self._out / f"{PREFIX}{label}"
 
     def folders(self, labels: Iterable[str]) -> list[str]:
@@ -192,7 +183,6 @@ class Lake:
         return sorted(path.name.removeprefix(PREFIX) for path in found)
 
     def read(self, label: str) -> DataFrame:
-        """The table of an object type."""
         if self.format == PARQUET:
             return self.spark.read.parquet(str(self.folder(label)))
         return self.spark.table(self.name(label))
@@ -223,7 +213,6 @@ class Lake:
         It is the version of Delta, the snapshot of Iceberg, or a hash of the names and sizes of Parquet files.
 
         Args:
-            label: object type.
             folder: for Parquet: the folder of the table; by default its folder below OUT.
             before: for Delta or Iceberg: whether to return the version before the last commit.
         """
@@ -253,7 +242,6 @@ class Lake:
 
         Args:
             label: object type; its table exists, and has all columns of `rows` except `removed`.
-            rows: the new rows.
             keys: columns that identify a row.
             removed: a column of `rows` that is true if the row of the table has to be deleted.
             replaces: whether `rows` replace any row of the table.

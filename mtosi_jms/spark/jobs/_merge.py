@@ -50,8 +50,6 @@ class News:
         objects: rows of responses, as the source gives them.
         times: `source_file`, `_time` and `_sequence` of each message; `_sequence` is null if it is incomplete.
         events: rows of `event_rows` of this type, without deletions; None if there are none.
-        closings: deletions and complete answers of this run.
-        remembered: closings of earlier runs.
         changed_columns: the columns that attribute changes set, in this run or an earlier one.
     """
 
@@ -95,11 +93,8 @@ class TableMerge:
     """The merge of news into one table.
 
     Args:
-        spark: the session.
         write: merge or append.
-        object_type: label of the type.
         table: the present table; None if there is none yet.
-        news: what is new about its objects.
         few: whether there is so little news that one task does everything.
 
     Raises:
@@ -143,7 +138,6 @@ class TableMerge:
 
     @property
     def exists(self) -> bool:
-        """Whether there is a table."""
         return self._table is not None
 
     @property
@@ -220,12 +214,7 @@ class TableMerge:
         return old.join(keys.distinct(), "_name", "left_semi")
 
     def _differences(self, made: DataFrame, before: DataFrame) -> DataFrame:
-        """Return the rows that differ from the present ones, and those that have to be removed.
-
-        Args:
-            made: the rows as they should be.
-            before: the present rows.
-        """
+        """Return the rows that differ from the present ones, and those that have to be removed."""
         keys = ["_name", *self.keys[1:]]
         # The content of a row of a history also depends on facts of earlier rows.
         made, before = (rows.withColumn("_print", content_digest(rows, self._content)) for rows in (made, before))

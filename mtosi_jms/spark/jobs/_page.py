@@ -23,9 +23,6 @@ def network_graph(nodes: DataFrame, edges: DataFrame) -> Graph:
     Its nodes are managed elements, and its edges are the links and references between objects in them. If there are too
     many elements, or none, its nodes are management domains. If there are too many domains, or only one, its nodes are
     object types, and its edges are all relationships.
-
-    Args:
-        nodes, edges: as the topology job makes them.
     """
     elements = _groups(nodes, _ELEMENT)
     why = (

@@ -18,7 +18,6 @@ def watching(spark: SparkSession, report: Callable[[int, int], None]) -> Iterato
     """Report the tasks of the active Spark stages while the block runs; nothing for a remote session.
 
     Args:
-        spark: the session.
         report: called with the numbers of finished tasks and of all tasks, each time that they have changed.
     """
     from pyspark import InheritableThread

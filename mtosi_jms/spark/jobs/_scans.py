@@ -51,7 +51,6 @@ class Changes:
     """Changed rows.
 
     Attributes:
-        rows: their number.
         differing: how many of them are new, have other content than the row that they replace, or are removed.
         replaces: whether any row replaces another.
         removes: whether any row is removed.
@@ -68,7 +67,6 @@ def scan_events(folder: Path, names: Sequence[str], sent: Mapping[str, dt.dateti
 
     Args:
         folder: of these rows; it need not exist.
-        names: the object types.
         sent: when each message was sent, for events without a time.
     """
     summary = EventSummary()
@@ -124,7 +122,6 @@ def is_each_once(folder: Path, column: str, events: Path, label: str | None) -> 
 
     Args:
         folder: of the table of the news; it need not exist.
-        column: its column of names.
         events: folder of the rows of `event_rows`; it need not exist.
         label: the object type; None if all events are of this type.
     """

@@ -24,12 +24,7 @@ _SUMMARY: Final = "summary.json"
 
 
 class Snapshot:
-    """The tables of one ingest.
-
-    Attributes:
-        path: the folder.
-        tables: folders of the tables by object type, MTOSI's own types first.
-    """
+    """The tables of one ingest."""
 
     def __init__(self, path: str | Path, *, allow_empty: bool = False, at: dt.datetime | None = None) -> None:
         """Find the tables. If an ingest was killed while it replaced them, finish its swap first.

@@ -107,7 +107,6 @@ class TopologyResult(JobResult):
     graph: Graph
 
     def summary(self) -> dict[str, Any]:
-        """The JSON document of the command."""
         document = super().summary()
         del document["graph"]
         return document
@@ -150,8 +149,6 @@ def snapshot_topology(spark: SparkSession, snapshot: str | Path, at: dt.datetime
     """Return nodes and edges of a snapshot that `ingest` made.
 
     Args:
-        spark: a session.
-        snapshot: the folder.
         at: as in `TopologyOptions`.
 
     Raises:

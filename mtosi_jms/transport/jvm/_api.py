@@ -37,13 +37,8 @@ _MOST_CAUSES: Final = 8
 class Api:
     """One JMS API.
 
-    Args:
-        loader: class loader of the provider.
-        factory: its connection factory, which determines the package.
-
     Attributes:
         individual: whether single messages can be acknowledged.
-        ack_mode: acknowledgement mode of sessions that receive.
 
     Raises:
         ConfigError: the factory is not a JMS connection factory.
@@ -78,7 +73,6 @@ class Api:
 
 
 def class_name(thing: Any) -> str:
-    """The name of an object's Java class."""
     return str(thing.getClass().getName())
 
 
@@ -97,8 +91,7 @@ class translated:  # noqa: N801 - used like a function
     def __init__(self, what: str = "") -> None:
         self._what = what
 
-    def __enter__(self) -> None:
-        """Do nothing."""
+    def __enter__(self) -> None: ...
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -108,12 +101,7 @@ class translated:  # noqa: N801 - used like a function
 
 
 def error_of(error: Any, what: str = "") -> MtosiError:
-    """Return the SDK's error for a Java exception, by the first of its causes whose class is known.
-
-    Args:
-        error: the exception.
-        what: text before Java's own.
-    """
+    """Return the SDK's error for a Java exception, by the first of its causes whose class is known."""
     chain = list(_causes(error))
     texts: list[str] = []
     for one in chain:

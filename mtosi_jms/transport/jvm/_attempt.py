@@ -24,8 +24,6 @@ class Attempt:
 
     Args:
         provider: identifies the provider, for the bound.
-        connection: id of the connection.
-        shown: name of the provider for people.
         open_link: opens a link, or raises; called in the thread of the attempt.
         discard: closes a link that came too late; called there too.
     """

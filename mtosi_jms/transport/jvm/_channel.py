@@ -63,9 +63,7 @@ class Owner(Protocol):
         """Whether it is being closed, so that a lost link is not replaced."""
         ...
 
-    def on_reconnected(self) -> None:
-        """A lost connection was made again."""
-        ...
+    def on_reconnected(self) -> None: ...
 
     def wake_all(self) -> None:
         """Wakes waiting threads; the lock is held."""
@@ -76,15 +74,11 @@ class Channel:
     """The links of one connection.
 
     Args:
-        name: name of the connection, for threads.
         lookup: what to look up in JNDI.
-        environment: properties of JNDI.
-        options: see `JvmOptions`.
         lock: the connection's lock, which guards this state.
         owner: notified of losses and new links; held by a weak reference.
 
     Attributes:
-        options: see Args.
         events: Java's queue of pairs: a number from `expect`, and the argument of its callback.
         durables: the readers of durable subscriptions, by name.
 
@@ -162,7 +156,6 @@ class Channel:
 
     @property
     def is_up(self) -> bool:
-        """Whether a link is up."""
         return self._link.lost is None
 
     def link(self, deadline: float) -> Link:
@@ -221,12 +214,7 @@ class Channel:
         """Checks whether the link is lost, after a call on it failed.
 
         Args:
-            link: the link.
-            error: why the call failed.
             deadline: of the call; None: it has none.
-
-        Returns:
-            Whether it is.
         """
         if link.lost is None:
             try:
@@ -260,7 +248,6 @@ class Channel:
         return number
 
     def expect_no_more(self, number: int) -> None:
-        """Removes the callback of a number."""
         self._expected.pop(number, None)
 
     def claim(self, durable: str) -> None:

@@ -19,21 +19,15 @@ from mtosi_jms.transport.jvm._session import JvmSession
 
 
 class JndiNames:
-    """The names that were looked up in JNDI, as a back-end of the naming context. It looks up no others.
-
-    Args:
-        known: the destinations by name.
-    """
+    """The names that were looked up in JNDI, as a back-end of the naming context. It looks up no others."""
 
     def __init__(self, known: Mapping[str, Destination]) -> None:
         self._known = dict(known)
 
     def lookup(self, name: str) -> Destination | None:
-        """Return the destination of a name."""
         return self._known.get(name)
 
     def names(self) -> Mapping[str, Destination]:
-        """Return all names with their destinations."""
         return dict(self._known)
 
 
@@ -42,8 +36,6 @@ class JvmConnection(ConnectionCore):
 
     Args:
         lookup: what to look up in JNDI.
-        options: see `JvmOptions`.
-        names: its naming context.
 
     Raises:
         LoginRefusedError: the login is refused.

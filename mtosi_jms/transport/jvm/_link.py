@@ -42,9 +42,6 @@ class Factory:
     """A connection factory that JNDI gave.
 
     Args:
-        name: its name.
-        environment: properties of JNDI.
-        loader: class loader of the provider's jars.
         names: names of destinations to look up as well.
 
     Attributes:
@@ -108,7 +105,6 @@ class Factory:
 
     @property
     def provider(self) -> str:
-        """Name of the factory's class."""
         return class_name(self._java)
 
     def link(self, options: JvmOptions) -> Link:
@@ -138,12 +134,7 @@ class Factory:
 class Link:
     """A Java connection, up or lost.
 
-    Args:
-        factory: the factory that made it.
-        java: the connection.
-
     Attributes:
-        api, messages: of the provider.
         modern: whether the provider has JMS 2.0.
         completes: whether its completion listeners are called only when the provider has the message.
         number: number of the event by which Java reports its loss.
@@ -183,7 +174,6 @@ class Link:
         return ours
 
     def metadata(self) -> ConnectionMetadata:
-        """Return the description of the provider."""
         with translated():
             found = self.java.getMetaData()
             name = _by_prefix(_NAMES, self._provider) or str(found.getJMSProviderName())
@@ -191,7 +181,6 @@ class Link:
             return ConnectionMetadata(name, str(found.getProviderVersion()), level)
 
     def capabilities(self) -> frozenset[Capability]:
-        """Return the JMS features that the provider supports."""
         lacking = _by_prefix(_LACKING, self._provider)
         has = ALL_CAPABILITIES - (lacking if lacking is not None else _LACKING[_CLASSIC])
         return has if self.modern else has - _MODERN
@@ -209,17 +198,12 @@ class Link:
         self._ours[name_of(java)] = ours
 
     def is_own(self, destination: Destination) -> bool:
-        """Whether a temporary destination belongs to the connection."""
         return destination in self._own
 
     def told(self, session: Any, queue: Any) -> int:
         """How many messages wait at a queue by the broker's own count; 0 where its client does not tell.
 
         A browser of Artemis may end before the queue does, while the broker reads pages from its disk.
-
-        Args:
-            session: a Java session.
-            queue: the Java destination.
         """
         core = getattr(session, "getCoreSession", None)
         return int(core().queueQuery(queue.getSimpleAddress()).getMessageCount()) if core is not None else 0
@@ -228,7 +212,6 @@ class Link:
         """Return the Java destination for one of ours.
 
         Args:
-            destination: our destination.
             session: the Java session that makes an administered one.
         """
         if destination.is_temporary:
@@ -320,7 +303,6 @@ def _check_place(name: str, environment: Mapping[str, str]) -> None:
 
 
 def name_of(java: Any) -> str:
-    """The name of a Java destination."""
     found = java.getQueueName() if hasattr(java, "getQueueName") else java.getTopicName()
     return "" if found is None else str(found)
 

@@ -247,7 +247,6 @@ def find_class(name: str, chosen: Any) -> Any:
 
 
 def current_thread() -> Any:
-    """The Java thread of the calling thread."""
     attach()
     return _attached.until_the_end.thread
 

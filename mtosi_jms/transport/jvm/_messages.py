@@ -67,7 +67,6 @@ class Messages:
     """Converts our messages to Java's and back, for one provider.
 
     Args:
-        crossing: the Java class.
         modern: whether the provider has JMS 2.0.
         damages_text: whether its client damages U+0000 in texts, and characters beyond U+FFFF in headers.
     """
@@ -145,8 +144,6 @@ class Messages:
         """Makes a message of Java's and sends it.
 
         Args:
-            session, producer: Java objects.
-            target: the Java destination.
             reply_to: the Java destination for JMSReplyTo; None: none.
             packed: the result of `packed`.
 
@@ -162,7 +159,6 @@ class Messages:
 
         Args:
             events: Java's queue, which gets a pair: the number, and the argument for `stamps` or an exception.
-            number: identifies the send.
         """
         self._crossing.send(session, producer, target, reply_to, *packed, events, number)
 
@@ -170,7 +166,6 @@ class Messages:
         """Receives a message, as an argument for `read`; None: there is none.
 
         Args:
-            consumer: the Java consumer.
             seconds: longest wait; 0: do not wait.
         """
         return self._crossing.receive(consumer, max(int(seconds * 1_000), 1) if seconds else 0, self._modern)
@@ -185,7 +180,6 @@ class Messages:
         """Convert a received message to ours.
 
         Args:
-            received: the result of `receive`.
             consumed: where it was received from.
             destination_of: returns our destination for a mark; if that is unknown, by the Java destination that the
                 second argument returns.

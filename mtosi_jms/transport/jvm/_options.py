@@ -79,7 +79,6 @@ class Lookup:
     """What is looked up in JNDI.
 
     Attributes:
-        factory: name of the connection factory.
         environment: properties that go before those of the names.
     """
 

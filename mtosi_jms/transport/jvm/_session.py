@@ -69,7 +69,6 @@ class Entry(BufferedEntry):
     """A message that was received, and is not acknowledged.
 
     Attributes:
-        java: the Java message.
         feed, link: the feed and the link that it came by.
     """
 

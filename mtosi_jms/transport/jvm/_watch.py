@@ -18,12 +18,10 @@ class Watch(machine.blocking):
     """A block around a call to Java, which is ended at a deadline.
 
     Args:
-        calls: the watched calls of the connection.
         deadline: by the monotonic clock.
         link: whose socket is closed if the call does not end by an interrupt, as a blocked write does not; None: none.
 
     Attributes:
-        deadline, link: see Args.
         fired: whether the call was interrupted.
 
     Raises:

@@ -42,7 +42,6 @@ def provider(name: str = "", *, clock: Clock | None = None, **limits: Any) -> Me
     """The provider that `memory:NAME` reaches, made at the first call; the empty name is that of `memory:`.
 
     Args:
-        name: of any form.
         clock: returns seconds since 1970, for timestamps and expiry; the first caller decides, by default the system's.
         limits: fields of `QueueLimits`; given later, they hold from then on.
 

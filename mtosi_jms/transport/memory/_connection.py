@@ -19,12 +19,6 @@ _DEFAULT_RULES: Final = SendRules()
 class MemoryConnection(ConnectionCore):
     """A connection to an embedded provider.
 
-    Args:
-        provider: what it connects to.
-        names: its naming context.
-        client_id: whose durable subscriptions it has.
-        send_rules: how it sends asynchronously.
-
     Raises:
         ConfigError: an open connection has the client id.
     """

@@ -16,9 +16,6 @@ class CompletionGate:
 
     The messages themselves arrive; only their completion is held back. At the end of a `with` block all completions are
     released. Thread-safe.
-
-    Args:
-        provider: whose completions are held.
     """
 
     def __init__(self, provider: MemoryProvider) -> None:
@@ -45,7 +42,6 @@ class CompletionGate:
         pending.complete(sent)
 
     def release_all(self) -> None:
-        """Lets go of all that is held now, in order."""
         with self._lock:
             held, self._held = self._held, []
         for pending, sent in held:
@@ -57,7 +53,6 @@ class CompletionGate:
         pending.fail(error)
 
     def hold(self, pending: Pending, sent: JmsMessage) -> None:
-        """Called by the provider in place of completing a send."""
         with self._lock:
             self._held.append((pending, sent))
             self._lock.notify_all()

@@ -44,7 +44,6 @@ class MemoryProvider:
         limits: the fields of `QueueLimits`.
 
     Attributes:
-        limits: what bounds its messages.
         lock: held for every look at, and change of, what is in here.
         gate: holds the completions of asynchronous sends, for tests.
 
@@ -91,7 +90,6 @@ class MemoryProvider:
     # The methods below are for connections and sessions, which hold the lock.
 
     def now_ms(self) -> int:
-        """The clock's time in milliseconds."""
         return int(self.clock() * 1000)
 
     def new_id(self, kind: str) -> str:
@@ -123,7 +121,6 @@ class MemoryProvider:
                 queue.delete()
 
     def own(self, destination: Destination, connection_id: str) -> None:
-        """Notes a new temporary destination."""
         self._owners[destination] = connection_id
 
     def is_gone(self, destination: Destination) -> bool:
@@ -196,11 +193,9 @@ class MemoryProvider:
         return found
 
     def known_queue(self, destination: Destination) -> MessageQueue | None:
-        """A queue, if anybody uses it."""
         return self._queues.get(destination)
 
     def readers(self, destination: Destination) -> int:
-        """How many consumers a destination has."""
         if destination.is_topic:
             return sum(one.readers for one in self._subscriptions.get(destination, ()))
         queue = self._queues.get(destination)

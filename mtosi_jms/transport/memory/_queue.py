@@ -34,7 +34,6 @@ class Entry:
 
     Attributes:
         sequence: its place in the order of arrival, unique in the provider, kept when it is delivered again.
-        message: as the next consumer will see it.
         settled: acknowledged, and not to come again.
     """
 
@@ -83,11 +82,9 @@ class MessageStore:
         return None
 
     def holds(self, priority: int, sequence: int) -> bool:
-        """Whether the entry is waiting here."""
         return sequence in self._buckets[priority]
 
     def discard(self, priority: int, sequence: int) -> None:
-        """Removes an entry, if it is here."""
         if self._buckets[priority].pop(sequence, None) is not None:
             self._size -= 1
 
@@ -104,13 +101,9 @@ class MessageStore:
 class Holder(Protocol):
     """What holds entries: a store, or a queue with all its stores."""
 
-    def holds(self, priority: int, sequence: int) -> bool:
-        """Whether the entry is waiting here."""
-        ...
+    def holds(self, priority: int, sequence: int) -> bool: ...
 
-    def discard(self, priority: int, sequence: int) -> None:
-        """Removes an entry, if it is here."""
-        ...
+    def discard(self, priority: int, sequence: int) -> None: ...
 
 
 class ExpiryIndex:
@@ -170,19 +163,15 @@ class Reader(Protocol):
         """Whether its connection is started."""
         ...
 
-    def signal(self) -> None:
-        """Wakes its thread."""
-        ...
+    def signal(self) -> None: ...
 
 
 class MessageQueue:
     """The messages of one queue, or of one subscription to a topic, and the readers that wait for them.
 
     Attributes:
-        destination: what its readers receive from.
         all: every message that nobody was handed.
         waiting: readers asleep, the longest first.
-        readers: how many consumers it has.
         held: how many messages are handed out and not acknowledged.
         deleted: it went with its connection or subscription; what comes back to it is dropped.
         room: notified when senders that wait for room should look again.
@@ -218,7 +207,6 @@ class MessageQueue:
         return view
 
     def detach(self, view: View) -> None:
-        """A reader is gone."""
         self.readers -= 1
         if view is not self.all:
             view.readers -= 1
@@ -254,11 +242,9 @@ class MessageQueue:
         return [message for message in messages if not 0 < message.expiration_ms <= now_ms]
 
     def holds(self, priority: int, sequence: int) -> bool:
-        """Whether the message is waiting here."""
         return self.all.store.holds(priority, sequence)
 
     def discard(self, priority: int, sequence: int) -> None:
-        """Removes a message, if it is here."""
         self.all.store.discard(priority, sequence)
         for view in self._views.values():
             view.store.discard(priority, sequence)
@@ -293,7 +279,6 @@ class Subscription(MessageQueue):
     """The subscription of one subscriber to a topic. It gets a copy of each message that its selector accepts.
 
     Attributes:
-        spec: what it was made for.
         durable: its client id and name; None where it ends with its consumer.
         connection_id: whose it is, or was, where `no_local`.
     """

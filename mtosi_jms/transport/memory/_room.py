@@ -41,8 +41,6 @@ def await_room(
 
     Args:
         provider: whose lock is held.
-        coming: messages with their destinations.
-        connection_id: whose they are.
         deadline: see `send_deadline`.
         waits_at: called with the queue to wait for, and with None after each wait; returns whether to wait on.
 

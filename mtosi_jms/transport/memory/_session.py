@@ -33,7 +33,6 @@ class MemoryConsumer(ConsumerCore[Entry, MessageQueue]):
         return self.source.take(self.view, self._provider.now_ms())
 
     def may_take(self) -> bool:
-        """See `Reader.may_take`."""
         return self.session.connection.started
 
     def shut(self) -> None:
@@ -57,11 +56,7 @@ class MemoryConsumer(ConsumerCore[Entry, MessageQueue]):
 
 
 class MemorySession(SessionCore[Entry, MessageQueue]):
-    """A session of an embedded provider.
-
-    Attributes:
-        provider: what it belongs to.
-    """
+    """A session of an embedded provider."""
 
     acknowledged_by_delivery = True
 

@@ -43,10 +43,8 @@ class Channel:
     """The channel to the broker for all sessions of a connection. Thread-safe.
 
     Args:
-        owner: id of the connection.
         lock: the connection's lock, which guards this state.
         addresses: addresses of the brokers, in the order in which they are tried.
-        options: see `StompOptions`.
         on_lost: called with the lock held when a link was lost.
         on_change: called with the lock held when there is another link, or no more will come.
         on_reconnected: called when there is another link.
@@ -81,7 +79,6 @@ class Channel:
 
     @property
     def address(self) -> Address:
-        """Address of the current or last broker."""
         return self._reconnector.address
 
     @property
@@ -224,7 +221,6 @@ class Channel:
         self._subscriptions.end(ended, deadline)
 
     def end_durable(self, durable: str) -> None:
-        """Deletes a durable subscription, with the messages that it kept."""
         self._unsubscribe_durable(durable)
         if self.dialect.keeps_selector:
             forget(self.address, self.options, durable)
@@ -233,7 +229,6 @@ class Channel:
         self.send(("UNSUBSCRIBE", self.dialect.unsubscribing(durable), b""), confirmed=True)
 
     def make_temporary(self, kind: type[T]) -> T:
-        """Makes a temporary destination."""
         return self._temporaries.make(kind, self._some_link())
 
     def browse(self, spec: ConsumerSpec) -> Generator[list[JmsMessage], None, None]:

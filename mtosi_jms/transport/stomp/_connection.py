@@ -21,8 +21,6 @@ class StompConnection(ConnectionCore):
 
     Args:
         addresses: of the brokers, in the order in which they are tried.
-        options: see `StompOptions`.
-        names: its naming context.
 
     Raises:
         LoginRefusedError: the login is refused.

@@ -37,9 +37,6 @@ class Dialect(ABC):
     """The base of all dialects.
 
     Attributes:
-        version: of the broker.
-        provider: its name.
-        capabilities: what of JMS a connection to it can do.
         max_headers: headers that a frame may have; None: any number.
         max_header: bytes of one header.
         references: whether text beyond the Basic Multilingual Plane goes out as character references.
@@ -89,7 +86,6 @@ class Dialect(ABC):
         """Returns the headers of a SUBSCRIBE besides destination, id and ack.
 
         Args:
-            spec: what the consumer receives.
             window: messages before an ACK.
             owner: id of the connection, as in `marking`.
         """

@@ -54,7 +54,6 @@ class FrameReader:
 
     @property
     def is_inside(self) -> bool:
-        """Whether a frame is incomplete."""
         return bool(self._data)
 
     def feed(self, piece: bytes | memoryview) -> list[Received]:

@@ -102,16 +102,12 @@ class Link:
     """One connection, from its opening to its loss.
 
     Args:
-        address: the broker's address.
-        options: time-outs and login.
         on_messages: called with the MESSAGE frames that came together, in the reading thread.
         on_lost: called once, when the link is lost.
         on_unsent: called with the frames of `send_soon` that were not written.
 
     Attributes:
-        headers: headers of the broker's CONNECTED frame.
         lost: why the link was lost; None while it is in use.
-        writer: writes its frames.
     """
 
     def __init__(
@@ -208,7 +204,6 @@ class Link:
         """Sends frames in one write, and returns when they are written.
 
         Args:
-            frames: what is sent.
             deadline: by the monotonic clock; None: the send time-out from now.
             before: frames that are sent first, without confirmation.
             confirmed: whether to wait until the broker has confirmed each of `frames`.
@@ -264,12 +259,7 @@ class Link:
         return refused
 
     def refusal_of(self, subscription: str, selector: str) -> MtosiError | None:
-        """Returns the error if the broker's last refusal that named no frame is that of a subscription.
-
-        Args:
-            subscription: its id.
-            selector: its selector as it was sent.
-        """
+        """Returns the error if the broker's last refusal that named no frame is that of a subscription."""
         refused = self._refused_last
         named = f"subscription {subscription}" in str(refused)
         # Artemis shows the selector without its prefix, or without colons.

@@ -65,7 +65,6 @@ def outgoing(
     """Build the headers and body of the SEND frame for a message.
 
     Args:
-        dialect: the broker's dialect of STOMP.
         address: value of the `destination` header.
         sent: the message. Its JMS headers, such as the expiration, are already set.
         reply_address: value of the `reply-to` header; None for no such header.

@@ -102,7 +102,6 @@ class StompOptions(ConnectOptions):
 
     @property
     def has_certificate(self) -> bool:
-        """Whether we have one to show, as far as is known."""
         return bool(self.cert_file) or self.ssl_context is not None
 
     def _load_certificate(self, context: ssl.SSLContext) -> None:
@@ -141,7 +140,6 @@ def parse_url(url: str, given: Mapping[str, Any]) -> tuple[tuple[Address, ...], 
 
     Args:
         url: `stomp://...`, `stomp+ssl://...` or `failover:(...)`.
-        given: options of the call; they win over those of the URL.
 
     Raises:
         ConfigError: an address or an option at fault.

@@ -42,25 +42,17 @@ class Owner(Protocol):
         """Restores on a new link what existed on the lost one."""
         ...
 
-    def on_messages(self, link: Link, frames: Sequence[Received]) -> None:
-        """Messages came."""
-        ...
+    def on_messages(self, link: Link, frames: Sequence[Received]) -> None: ...
 
-    def on_unsent(self, frames: Sequence[bytes]) -> None:
-        """Frames were taken by a link, and never went out."""
-        ...
+    def on_unsent(self, frames: Sequence[bytes]) -> None: ...
 
-    def on_lost(self, link: Link) -> None:
-        """A link was lost."""
-        ...
+    def on_lost(self, link: Link) -> None: ...
 
 
 class Reconnector:
     """The life of a connection's links.
 
     Args:
-        addresses: addresses of the brokers, in the order in which they are tried.
-        options: see `StompOptions`.
         owner: notified of messages, losses and new links; its lock guards this state.
     """
 
@@ -81,7 +73,6 @@ class Reconnector:
 
     @property
     def is_closed(self) -> bool:
-        """Whether it was closed."""
         return self._closed.is_set()
 
     def open(self) -> Dialect:
@@ -98,7 +89,6 @@ class Reconnector:
         return self._dialect
 
     def start(self, name: str) -> None:
-        """Starts a thread of this name that watches the link."""
         work = (weakref.ref(self), self._changed, self._closed)
         threading.Thread(target=_look_after, args=work, name=name, daemon=True).start()
 
@@ -144,11 +134,9 @@ class Reconnector:
 
     @property
     def current(self) -> Link | None:
-        """The link; None if it was lost."""
         return self._link if self._link is not None and self._link.is_up else None
 
     def notify(self) -> None:
-        """Wakes waiting threads, because the link was lost."""
         self._changed.notify_all()
 
     # The methods below run in a separate thread.
@@ -211,12 +199,10 @@ class Reconnector:
         return link
 
     def _order(self) -> list[Address]:
-        """Returns the addresses of the brokers, starting after the lost one."""
         place = self._addresses.index(self.address) + 1
         return [*self._addresses[place:], *self._addresses[:place]]
 
     def _first(self, addresses: Sequence[Address]) -> Link:
-        """Opens a link to the first broker that can be reached."""
         failures: list[MtosiError] = []
         for address in addresses:
             try:

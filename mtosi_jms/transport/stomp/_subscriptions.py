@@ -73,11 +73,9 @@ class Subscription:
         return Subscription(number, headers.pop("destination"), headers, self.feed)
 
     def frame(self) -> Frame:
-        """The frame that makes it."""
         return "SUBSCRIBE", self._headers, b""
 
     def end(self) -> Frame:
-        """The frame that ends it."""
         return "UNSUBSCRIBE", {"id": self.number}, b""
 
 
@@ -86,7 +84,6 @@ class Entry(BufferedEntry):
     """A message that came on a link by a subscription, and is not acknowledged.
 
     Attributes:
-        ack: the id for its ACK.
         uncommitted: whether the broker has its acknowledgement, in a transaction that is not committed.
     """
 
@@ -107,7 +104,6 @@ class Entry(BufferedEntry):
         return Entry(self.message.again(), self.subscription, self.link, self.ack)
 
     def acknowledgement(self) -> Frame:
-        """The frame that acknowledges it."""
         return "ACK", {"id": self.ack}, b""
 
 
@@ -277,9 +273,6 @@ class Collector:
         """Yields the messages from a subscription to an address, which ends when the caller closes this.
 
         Args:
-            link: to the broker.
-            address: of the destination.
-            headers: more of the SUBSCRIBE.
             ahead: most messages that the broker sends before they are read; 0: it sends what it has.
 
         Raises:

@@ -44,7 +44,6 @@ class Temporaries:
         return destination in self._addresses
 
     def address(self, destination: Destination) -> str | None:
-        """The header of one of ours; None for any other."""
         return self._addresses.get(destination)
 
     def destination(self, address: str) -> Destination | None:

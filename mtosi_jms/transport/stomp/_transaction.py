@@ -38,7 +38,6 @@ class Begun:
 
     @property
     def is_open(self) -> bool:
-        """Whether there is one."""
         return self._transaction is not None
 
     def acknowledge(self, entries: Sequence[Entry]) -> None:
@@ -64,7 +63,6 @@ class Begun:
                     raise
 
     def take(self) -> Transaction | None:
-        """Takes the transaction out, to commit it."""
         with self._lock:
             taken, self._transaction = self._transaction, None
             return taken
@@ -98,10 +96,7 @@ def transact(
     """Sends and acknowledges as one transaction.
 
     Args:
-        transaction: the transaction.
-        sends: SEND frames.
         entries: messages to acknowledge that were not acknowledged before.
-        deadline: by the monotonic clock.
         begun: whether the transaction was begun at the broker already.
         at_once: whether COMMIT need not wait for the confirmation of the frames before it.
 

@@ -48,8 +48,6 @@ class Wire(BaseTransport):  # type: ignore[misc]
     """One TCP connection to one broker.
 
     Args:
-        address: the broker's address.
-        tls: context for an encrypted connection.
         connect_timeout: seconds for TCP and TLS together.
         send_timeout: seconds in which a frame must be written.
         on_frames: called with the frames that came together, in the reading thread; it must not block.
@@ -59,7 +57,6 @@ class Wire(BaseTransport):  # type: ignore[misc]
 
     Attributes:
         last_read, last_written: when something was last received and sent, by the monotonic clock.
-        writing: held while something is written.
         writable: selects the socket when it has room; once it is connected.
         failure: what TLS failed with after the handshake, when TLS 1.3 reports a refused certificate.
     """
@@ -207,7 +204,6 @@ class Wire(BaseTransport):  # type: ignore[misc]
             self._on_lost()
 
     def is_connected(self) -> bool:
-        """Whether it may still be used."""
         return bool(self.running)
 
     def disconnect_socket(self) -> None:
@@ -286,13 +282,9 @@ class FrameWriter:
     all that has gathered when its turn comes.
 
     Args:
-        wire: what they are written to.
         name: for the thread, which there is once a frame has waited.
         on_unsent: called at the end of the link, outside all locks, with the messages of `send_soon` that the broker
             has surely not got.
-
-    Attributes:
-        turn: held while something is written.
     """
 
     def __init__(
