@@ -25,7 +25,16 @@ from mtosi_jms.jms import Destination, NamingContext
 from mtosi_jms.jms.ids import random_id
 from mtosi_jms.jms.message import JmsMessage, MessageType, Properties, PropertyValue
 from mtosi_jms.masking import is_secret
-from mtosi_jms.soap import Envelope, header_text, header_texts, missing_fields, parse, soap_prefix, start_tag
+from mtosi_jms.soap import (
+    FIELD_NAMES,
+    Envelope,
+    header_text,
+    header_texts,
+    missing_fields,
+    parse,
+    soap_prefix,
+    start_tag,
+)
 from mtosi_jms.stubs.fmw.hdr import (
     ActivityStatusEnumType,
     CommunicationPatternType,
@@ -386,8 +395,11 @@ def judge_body(check: BodyCheck | None, message: JmsMessage, envelope: Envelope)
 def _compare(message: JmsMessage, header: Header, warnings: list[XmlWarning]) -> None:
     for name, raw in message.properties.items():
         row = BY_PROPERTY.get(name)
-        if row is not None and raw == header_text(header, row.field):  # the usual case
-            continue
+        if row is not None:  # the usual cases: equal numbers and booleans, and equal texts
+            value = getattr(header, FIELD_NAMES[row.field])
+            is_typed = value.__class__ is int or value.__class__ is bool
+            if raw == (value if is_typed and raw.__class__ is value.__class__ else header_text(header, row.field)):
+                continue
         row = row_of(name)
         if row is None or row.field == "vendorExtensions":
             continue

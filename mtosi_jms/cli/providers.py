@@ -18,6 +18,7 @@ from mtosi_jms.cli.arguments import local
 from mtosi_jms.cli.log import add_log
 from mtosi_jms.jms import NamingContext
 from mtosi_jms.masking import passwords_in
+from mtosi_jms.registry import registered_module
 from mtosi_jms.transport import Connection, connect, login, provider_url, settings
 
 __all__ = [
@@ -108,15 +109,8 @@ def time_limits(args: argparse.Namespace, seconds: float) -> dict[str, float]:
         ConfigError, NamingError: as `open_connection`.
     """
     url, scheme = provider_url(args.url, NamingContext.of(args.names))
-    if not scheme.startswith("stomp"):
-        return {}
-    from mtosi_jms.transport.stomp import parse_url  # its library may be absent
-
-    addresses, options = parse_url(url, {})
-    return {
-        "connect_timeout": min(options.connect_timeout, seconds / len(addresses)),
-        "send_timeout": min(options.send_timeout, seconds),
-    }
+    limits = getattr(registered_module("transports", scheme), "time_limits", None)
+    return {} if limits is None else dict(limits(url, seconds))
 
 
 def mask_url(url: str) -> None:

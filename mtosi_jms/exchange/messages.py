@@ -14,7 +14,6 @@ from typing import Any, Final, NamedTuple
 
 from mtosi_jms.binding.body_check import BodyCheck
 from mtosi_jms.binding.mapping import from_jms, judge_body
-from mtosi_jms.binding.soap_jms import document_of
 from mtosi_jms.errors import DecodeError, MtosiError
 from mtosi_jms.jms import DUPLICATE_ID, RUN_ID, DeliveryMode, Destination, JmsMessage, JmsUri, NamingContext, is_jms_uri
 from mtosi_jms.jms.ids import random_id
@@ -144,7 +143,7 @@ def read_reply(
             message_type=ReplyType.ERROR,
         )
     failed = envelope.fault is not None or (header is not None and header_text(header, "msgType") == "ERROR")
-    place = _place_of(message, envelope)
+    place, wire = _place_of(message, envelope), envelope.origin.wire if envelope.origin is not None else b""
     return Reply(
         payload=envelope,
         correlation_id=correlation_id(header),
@@ -153,7 +152,7 @@ def read_reply(
         batch_number=place.number,
         end_of_reply=place.end,
         contradiction=place.contradiction,
-        body_digest=b"" if place.number is None else _body_digest(document_of(message)[0]),  # only batches are compared
+        body_digest=b"" if place.number is None else _body_digest(wire),  # only batches are compared
         has_body=envelope.body is not None or envelope.fault is not None,
         run=run if isinstance(run := message.properties.get(RUN_ID), str) else "",
     )

@@ -20,7 +20,7 @@ from mtosi_jms.jms import NamingContext
 from mtosi_jms.transport.stomp._connection import StompConnection
 from mtosi_jms.transport.stomp._options import Address, StompOptions, parse_url
 
-__all__ = ["Address", "StompConnection", "StompOptions", "connect", "parse_url"]
+__all__ = ["Address", "StompConnection", "StompOptions", "connect", "parse_url", "time_limits"]
 
 
 def connect(url: str, names: NamingContext, options: Mapping[str, Any]) -> StompConnection:
@@ -35,3 +35,12 @@ def connect(url: str, names: NamingContext, options: Mapping[str, Any]) -> Stomp
     addresses, checked = parse_url(url, options)
     del url, options  # error trackers record what stands in frames
     return StompConnection(addresses, checked, names)
+
+
+def time_limits(url: str, seconds: float) -> dict[str, float]:
+    """Return the options that bound connecting, to all brokers of a URL in turn, and sending to so many seconds."""
+    addresses, options = parse_url(url, {})
+    return {
+        "connect_timeout": min(options.connect_timeout, seconds / len(addresses)),
+        "send_timeout": min(options.send_timeout, seconds),
+    }
