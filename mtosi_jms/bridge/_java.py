@@ -278,11 +278,7 @@ class JavaOrb:
         return stream
 
     def to_java(self, events: Sequence[StructuredEvent]) -> Any:
-        """Turns events into a Java array.
-
-        Raises:
-            EventError: an event cannot be encoded.
-        """
+        """Turns events into a Java array. Raises EventError: an event cannot be encoded."""
         data = encode_events(events, self.charset)
         try:
             with machine.blocking():

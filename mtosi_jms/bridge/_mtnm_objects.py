@@ -232,11 +232,7 @@ def attributes(reading: Reading, kind: str | None, path: str, value: Any) -> Com
 
 
 def route(reading: Reading, name: str, path: str, value: Any) -> RouteType:
-    """Read a route: a list of cross connections.
-
-    Raises:
-        EventError: it is not such a list.
-    """
+    """Read a route: a list of cross connections. Raises EventError: it is not such a list."""
     found: list[CrossConnectType] = []
     for at, one in enumerate(elements(value)):
         parts = members(one)

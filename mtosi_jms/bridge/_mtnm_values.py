@@ -75,7 +75,7 @@ _MOST_LAYERS: Final = 8
 
 @dataclass(slots=True)
 class Reading:
-    """The reading of one event.
+    """The reading of one event. A method that cannot read its value raises an EventError.
 
     Attributes:
         charset: charset of texts that are not ASCII; None: UTF-8 if a text is valid UTF-8, else as it is.
@@ -129,11 +129,7 @@ class Reading:
         return read
 
     def bare(self, name: str, path: str, value: Any) -> Any:
-        """A value without enclosing Anys and aliases. An Any in an Any is a finding, and is kept as it was sent.
-
-        Raises:
-            EventError: Anys are nested too deep.
-        """
+        """A value without enclosing Anys and aliases. An Any in an Any is a finding, and is kept as it was sent."""
         kind = value.type.kind
         if kind is not TCKind.any and kind is not TCKind.alias and kind is not TCKind.wstring:
             return value
@@ -154,11 +150,7 @@ class Reading:
         return Any(plain, found.value)
 
     def text(self, path: str, value: Any) -> str:
-        """A text.
-
-        Raises:
-            EventError: it is not a text, and has no single plain text.
-        """
+        """A text."""
         kind, it = value.type.kind, value.value
         if kind is TCKind.string and isinstance(it, str):
             return self.clean(it, path)
@@ -171,11 +163,7 @@ class Reading:
         raise EventError(f"is a {kind_name(value.type)}, not a string")
 
     def boolean(self, path: str, value: Any) -> bool:
-        """A boolean.
-
-        Raises:
-            EventError: neither a boolean nor its name or number.
-        """
+        """A boolean."""
         it = value.value
         if isinstance(it, bool):
             return it
@@ -186,11 +174,7 @@ class Reading:
         raise EventError(f"is not a boolean but {clip(value)}")
 
     def moment(self, path: str, value: Any) -> dt.datetime | None:
-        """A time, `20140725140203.0+0800`; None for an empty one.
-
-        Raises:
-            EventError: it is not a time.
-        """
+        """A time, `20140725140203.0+0800`; None for an empty one."""
         text = self.text(path, value).strip()
         if not text:
             return None
@@ -219,11 +203,7 @@ class Reading:
         return when
 
     def choice(self, path: str, value: Any, choices: Choices) -> XmlEnum:
-        """A member of an enumeration, by its name, its number, or the boolean that stands for it.
-
-        Raises:
-            EventError: it is not a member.
-        """
+        """A member of an enumeration, by its name, its number, or the boolean that stands for it."""
         it, kind = value.value, value.type.kind
         if isinstance(it, str):
             found = choices.members.get(it)
@@ -248,11 +228,7 @@ class Reading:
         raise EventError(f"is not of type {choices.name}: {clip(value)}")
 
     def name(self, path: str, value: Any) -> NamingAttributeType | None:
-        """A name; None for an empty one.
-
-        Raises:
-            EventError: it is not a list of names and texts.
-        """
+        """A name; None for an empty one."""
         pairs = pairs_of(value)
         if pairs is None:
             pairs = _pairs_of_anys(value)
@@ -279,32 +255,20 @@ class Reading:
         return self.clean(step, path)
 
     def names(self, path: str, value: Any) -> NamingAttributeListType | None:
-        """A list of names; None for an empty one.
-
-        Raises:
-            EventError: it is not a list of names.
-        """
+        """A list of names; None for an empty one."""
         found = [self.name(f"{path}[{at}]", one) for at, one in enumerate(elements(value))]
         there = [one for one in found if one is not None]
         return NamingAttributeListType(name=list(there)) if there else None
 
     def texts(self, path: str, value: Any) -> list[str]:
-        """A list of texts; one text is a list of one.
-
-        Raises:
-            EventError: something else.
-        """
+        """A list of texts; one text is a list of one."""
         if isinstance(value.value, str):
             self.note(FindingKind.FORM, path, "is one string, not a list")
             return [self.text(path, value)]
         return [self.text(f"{path}[{at}]", one) for at, one in enumerate(elements(value))]
 
     def pairs(self, path: str, value: Any) -> list[NameAndStringValueType]:
-        """A list of names and texts.
-
-        Raises:
-            EventError: something else.
-        """
+        """A list of names and texts."""
         found = pairs_of(value)
         if found is None:
             raise EventError(f"is not a list of names and texts but a {kind_name(value.type)}")
@@ -314,11 +278,7 @@ class Reading:
         ]
 
     def rate(self, name: str, path: str, value: Any) -> LayerRateType:
-        """A layer rate, by its number or its name. An unknown one becomes VENDOR_EXT, and is kept.
-
-        Raises:
-            EventError: neither a number nor a name.
-        """
+        """A layer rate, by its number or its name. An unknown one becomes VENDOR_EXT, and is kept."""
         it = value.value
         if isinstance(it, str):
             text = it.strip()
@@ -337,20 +297,12 @@ class Reading:
         return LayerRateType(value=LayerRateEnumType.VENDOR_EXT, extension=self.clean(text))
 
     def rates(self, name: str, path: str, value: Any) -> LayerRateListType | None:
-        """A list of layer rates; None for an empty one.
-
-        Raises:
-            EventError: something else.
-        """
+        """A list of layer rates; None for an empty one."""
         found = [self.rate(f"{name}[{at}]", f"{path}[{at}]", one) for at, one in enumerate(elements(value))]
         return LayerRateListType(layer_rate=list(found)) if found else None
 
     def cause(self, path: str, value: Any) -> ProbableCauseType | None:
-        """A probable cause; an unknown one becomes VENDOR_EXT. None for an empty one.
-
-        Raises:
-            EventError: it is not a text.
-        """
+        """A probable cause; an unknown one becomes VENDOR_EXT. None for an empty one."""
         text = self.text(path, value).strip()
         if not text:
             return None
@@ -373,11 +325,7 @@ class Reading:
         return ProbableCauseType(probable_cause=ProbableCauseEnumType.VENDOR_EXT, extension=text)
 
     def number(self, path: str, value: Any) -> float:
-        """A number.
-
-        Raises:
-            EventError: it is not a number.
-        """
+        """A number."""
         it = value.value
         if isinstance(it, str):
             try:
@@ -394,11 +342,7 @@ class Reading:
         raise EventError(f"is not a number but {clip(value)}")
 
     def count(self, path: str, value: Any) -> int:
-        """A whole number that an unsigned int holds.
-
-        Raises:
-            EventError: it is not such a number.
-        """
+        """A whole number that an unsigned int holds."""
         found = self.number(path, value)
         if not (math.isfinite(found) and found.is_integer() and 0 <= found < 2**32):
             raise EventError(f"is not a whole number from 0 on: {clip(value)}")
@@ -454,11 +398,7 @@ def clip(value: Any) -> str:
 
 
 def elements(value: Any) -> list[Any]:
-    """The elements of a sequence or array, each with its type.
-
-    Raises:
-        EventError: neither.
-    """
+    """The elements of a sequence or array, each with its type. Raises EventError: neither."""
     plain = value.type.plain
     if plain.kind not in (TCKind.sequence, TCKind.array) or not isinstance(value.value, tuple):
         raise EventError(f"is not a sequence but a {kind_name(value.type)}")

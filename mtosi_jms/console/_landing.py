@@ -126,11 +126,7 @@ class Landed:
         return None if found is None or found.problem else found.missing
 
     def topology(self) -> Graph:
-        """The network in the landing.
-
-        Raises:
-            SpoolError: the folder cannot be read.
-        """
+        """The network in the landing. Raises SpoolError: the folder cannot be read."""
         return self._graph.get()
 
     def report(self) -> str:

@@ -117,11 +117,7 @@ class BrokerWatch(Closeable):
                 connection = None
 
     def _watch(self, connection: Connection) -> None:
-        """Watches until the end, or until the provider is lost.
-
-        Raises:
-            MtosiError: the provider is lost.
-        """
+        """Watches until the end, or until the provider is lost. Raises MtosiError: the provider is lost."""
         lost: list[BaseException] = []
 
         def failed(error: BaseException, delivery: Delivery | None) -> None:

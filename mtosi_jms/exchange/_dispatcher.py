@@ -329,11 +329,7 @@ class Dispatcher:
         return header
 
     def _bulk_of(self, supplier: SupplierBase, operation: OperationInfo, request: Header) -> BulkSupplier:
-        """Return what writes the file of a BulkResponse request.
-
-        Raises:
-            MtosiFault: the file must not be written.
-        """
+        """Return what writes the file of a BulkResponse request. Raises MtosiFault: the file must not be written."""
         return BulkSupplier(supplier.__service__, operation, request, self._bulk_folders)
 
 

@@ -21,11 +21,7 @@ SIMPLE: Final[Mapping[str, object]] = {"communication_pattern": CommunicationPat
 
 
 def batch_pattern(operation: OperationInfo, batch_size: int) -> Mapping[str, object]:
-    """Return the fields for several responses (MultipleBatchResponse).
-
-    Raises:
-        ConfigError: the operation is one-way.
-    """
+    """Return the fields for several responses (MultipleBatchResponse). Raises ConfigError: the operation is one-way."""
     if operation.mep == "one-way":
         raise ConfigError(f"{operation.name} is one-way: it has no batches")
     pattern = CommunicationPatternType.MultipleBatchResponse

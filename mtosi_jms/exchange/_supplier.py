@@ -269,11 +269,7 @@ class Supplier:
                 self._ended(failure)
 
     def _answer_requests(self, session: Session, consumer: Consumer | InboxReceiver) -> None:
-        """Answer the requests that a consumer receives.
-
-        Raises:
-            TransportError: the provider failed for good.
-        """
+        """Answer the requests that a consumer receives. Raises TransportError: the provider failed for good."""
         failures = 0
         try:
             while True:

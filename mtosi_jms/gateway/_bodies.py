@@ -80,11 +80,7 @@ class Body:
         self._parts.append(part)
 
     def whole(self) -> bytes:
-        """The body, at its end.
-
-        Raises:
-            Refused: the compressed data has no end (415).
-        """
+        """The body, at its end. Raises Refused: the compressed data has no end (415)."""
         if self._unpacking is not None and not self._unpacking.eof:
             raise _unreadable("the compressed data has no end")
         data = b"".join(self._parts)

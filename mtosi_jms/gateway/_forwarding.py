@@ -199,11 +199,7 @@ class _Cookies(DefaultCookiePolicy):
 
 
 def _trust(ca: str | None, certificate: str | None, key: str | None) -> ssl.SSLContext:
-    """Return the TLS context for the peer.
-
-    Raises:
-        ConfigError: a file cannot be used.
-    """
+    """Return the TLS context for the peer. Raises ConfigError: a file cannot be used."""
     try:
         context = ssl.create_default_context(cafile=ca)
     except OSError as error:
@@ -323,11 +319,7 @@ class Forwarder(Dispatcher):
             reply = self._exchange(Envelope(header=further, body=body), wanted)
 
     def _exchange(self, envelope: Envelope, action: str) -> Envelope:
-        """Return the peer's reply.
-
-        Raises:
-            MtosiError: there is no reply.
-        """
+        """Return the peer's reply. Raises MtosiError: there is no reply."""
         status, content = self._peer.post(envelope.to_bytes(), action)
         if status not in _ANSWERED or not content:
             raise TransportError(f"{self._peer.url}: HTTP status {status}")

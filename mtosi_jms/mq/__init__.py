@@ -126,11 +126,7 @@ class _Found:
     kept: dict[str, str] = field(default_factory=dict)
 
     def read(self, text: str, start: int) -> None:
-        """Adds the folders in a text.
-
-        Raises:
-            MqFormatError: it is not well-formed, or holds a value that it may not.
-        """
+        """Adds the folders in a text. Raises MqFormatError: it is not well-formed, or holds a value that it may not."""
         try:
             root = parse_xml(f"<_{_DECLARED}>{text}</_>")
         except XmlError as error:
@@ -173,11 +169,7 @@ class _Found:
     def message(
         self, mqmd: Mqmd | None, body: bytes, at: int, following: str, ccsid: int, order: ByteOrder
     ) -> JmsMessage:
-        """The message.
-
-        Raises:
-            MqFormatError: a header or body that cannot be.
-        """
+        """The message. Raises MqFormatError: a header or body that cannot be."""
         about = mqmd or Mqmd()
         declared = _KINDS.get(self.mcd.get("Msd", ""))
         kind = declared or (MessageType.TEXT if following == FORMAT_STRING else MessageType.BYTES)

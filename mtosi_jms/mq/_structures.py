@@ -47,11 +47,7 @@ _MOST: Final = BOUNDS.folder_bytes
 
 
 def order_of(encoding: int, offset: int) -> ByteOrder:
-    """The byte order of numbers that an `Encoding` names.
-
-    Raises:
-        MqFormatError: it names none.
-    """
+    """The byte order of numbers that an `Encoding` names. Raises MqFormatError: it names none."""
     found = _INTEGERS.get(encoding & 0xF)
     if found is None:
         raise MqFormatError(f"Encoding {encoding} names no byte order", offset)
@@ -64,11 +60,7 @@ def encoding_of(order: ByteOrder) -> int:
 
 
 def codec_of(ccsid: int, order: ByteOrder, offset: int) -> str:
-    """Python's name of a character set.
-
-    Raises:
-        MqFormatError: it is none of `CHARACTER_SETS`.
-    """
+    """Python's name of a character set. Raises MqFormatError: it is none of `CHARACTER_SETS`."""
     found = CHARACTER_SETS.get(ccsid)
     if found is None:
         known = ", ".join(map(str, CHARACTER_SETS))
@@ -155,11 +147,7 @@ class Mqmd:
         return cls(**{**read, **texts}), length
 
     def write(self, order: ByteOrder) -> bytes:
-        """The octets.
-
-        Raises:
-            MqFormatError: a text that is too long for its field, or is not in Latin-1.
-        """
+        """The octets. Raises MqFormatError: a text that is too long for its field, or is not in Latin-1."""
         layout, values = _SIGN[order], []
         for one in fields(self):
             layout += one.metadata["format"]
@@ -265,11 +253,7 @@ class Rfh2:
         return read, end
 
     def write(self) -> bytes:
-        """The octets.
-
-        Raises:
-            MqFormatError: a folder that its character set does not have, or more than 64 MiB.
-        """
+        """The octets. Raises MqFormatError: a folder that its character set does not have, or more than 64 MiB."""
         sign, codec = _SIGN[self.order], codec_of(self.name_value_ccsid, self.order, 0)
         rest = b""
         for folder in self.folders:

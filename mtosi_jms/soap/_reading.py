@@ -146,11 +146,7 @@ class _Reader:
         self.envelope = Envelope(version=VERSIONS[self._namespace], warnings=issues.found)
 
     def read(self) -> None:
-        """Fill the envelope.
-
-        Raises:
-            EnvelopeError: it has no body.
-        """
+        """Fill the envelope. Raises EnvelopeError: it has no body."""
         self._attributes(self._root)
         parts: dict[str, etree._Element] = {}
         for child in self._root:

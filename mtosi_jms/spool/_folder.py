@@ -50,11 +50,7 @@ class PrivateFolder:
             self.room = min(_ROOM, shutil.disk_usage(path).total // 8)
 
     def lock(self, name: str, *, wait: bool) -> FileLock:
-        """Locks a file until the folder is closed.
-
-        Raises:
-            SpoolInUseError: another process or object has locked it.
-        """
+        """Locks a file until the folder is closed. Raises SpoolInUseError: another process or object has locked it."""
         self._locks.append(FileLock(self.path / name))
         with reporting(self.path / name):
             if not self._locks[-1].take(seconds=_PATIENCE if wait else 0):

@@ -112,11 +112,7 @@ class ListenerPump:
         return self._thread is threading.current_thread()
 
     def add(self, consumer: Consumer, on_message: Listener, on_error: ErrorHook | None) -> None:
-        """Gives a consumer its listener.
-
-        Raises:
-            IllegalStateError: the consumer has a listener already.
-        """
+        """Gives a consumer its listener. Raises IllegalStateError: the consumer has a listener already."""
         if consumer in self._listeners:
             raise IllegalStateError("the consumer has a listener")
         self._listeners[consumer] = on_message, on_error

@@ -56,11 +56,7 @@ class Moment:
     __slots__ = ("_seconds", "_text", "_zoned")
 
     def __init__(self, text: str) -> None:
-        """Read a text in any form of XML Schema.
-
-        Raises:
-            ValueError: the text has none of these forms.
-        """
+        """Read a text in any form of XML Schema. Raises ValueError: the text has none of these forms."""
         match = _MOMENT_RE.fullmatch(text)
         if not match:
             raise ValueError("not a date, a time or a part of one")

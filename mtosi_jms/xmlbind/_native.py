@@ -330,11 +330,7 @@ class _Again:
         return around
 
     def report(self, warnings: list[XmlWarning] | None, *, strict: bool, source: str | None) -> None:
-        """Append the warnings to a list.
-
-        Raises:
-            DecodeError: in strict mode, for the first warning.
-        """
+        """Append the warnings to a list. Raises DecodeError: in strict mode, for the first warning."""
         if strict and self.warnings:
             first = self.warnings[0]
             raise DecodeError(first.message, source=source, line=first.line, path=first.path)

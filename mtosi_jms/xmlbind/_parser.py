@@ -262,11 +262,7 @@ def to_bytes(data: bytes | bytearray | memoryview | str) -> bytes:
 
 
 def refuse_depth(root: etree._Element, limits: XmlLimits, source: str | None = None) -> None:
-    """Refuse a tree with elements nested deeper than allowed.
-
-    Raises:
-        ForbiddenXmlError: with the line.
-    """
+    """Refuse a tree with elements nested deeper than allowed. Raises ForbiddenXmlError: with the line."""
     deep = _first_deeper_than(root, limits.max_depth, source)
     if deep is not None:
         raise too_deep(limits, source, deep.sourceline)
@@ -321,11 +317,7 @@ def too_many(most: int, source: str | None, line: int | None) -> ForbiddenXmlErr
 
 
 def _found(root: etree._Element, path: str, source: str | None) -> list[Any]:
-    """What a path finds.
-
-    Raises:
-        ForbiddenXmlError: more elements than libxml2 can look at, ten million.
-    """
+    """What a path finds. Raises ForbiddenXmlError: more elements than libxml2 can look at, ten million."""
     try:
         found: list[Any] = root.xpath(path)
     except etree.XPathError:

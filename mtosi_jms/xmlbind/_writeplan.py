@@ -319,11 +319,7 @@ def is_excused(obj: XmlObject, reason: str) -> bool:
 
 
 def check_list(out: Out, value: Any, *, excused: bool = False) -> None:
-    """Check that a value is a list with a number of items that its field allows.
-
-    Raises:
-        EncodeError: it is not.
-    """
+    """Check that a value is a list with a number of items that its field allows. Raises EncodeError: it is not."""
     if not isinstance(value, (list, tuple)):
         raise EncodeError(f"a list is needed, not {type(value).__name__}", out.name)
     least, most = out.field.min, out.field.max

@@ -190,11 +190,7 @@ def read_wsdl(
 
 
 def _named(what: str, name: str, known: Mapping[str, Any]) -> Any:
-    """One of several things, by name.
-
-    Raises:
-        ConfigError: there is none; with names that resemble it.
-    """
+    """One of several things, by name. Raises ConfigError: there is none; with names that resemble it."""
     if name in known:
         return known[name]
     near = difflib.get_close_matches(name, known, 3)
@@ -203,11 +199,7 @@ def _named(what: str, name: str, known: Mapping[str, Any]) -> Any:
 
 
 def _check(requestor: object, destination: object, url: object) -> None:
-    """See that there is one way to the supplier.
-
-    Raises:
-        ConfigError: there are two, or none.
-    """
+    """See that there is one way to the supplier. Raises ConfigError: there are two, or none."""
     if url is not None and (requestor is not None or destination is not None):
         raise ConfigError("give a requestor and a destination, or a url: not both")
     if url is None and (requestor is None or destination is None):

@@ -75,11 +75,7 @@ def read_document(
 
 
 def _copy_of(wsdl: Path, sources: Sequence[Path], mended: Mended) -> Path:
-    """The copy of a WSDL.
-
-    Raises:
-        SchemaError: there is none; the finding says why.
-    """
+    """The copy of a WSDL. Raises SchemaError: there is none; the finding says why."""
     base = os.path.commonpath([source if source.is_dir() else source.parent for source in sources])
     for name, copy in mended.wsdls.items():
         if os.path.normpath(Path(base, name)) == str(wsdl):
@@ -103,11 +99,7 @@ class _Remote:
         self._urls: dict[Path, str] = {}
 
     def fetch(self, mended: Mended, sources: Sequence[Path]) -> bool:
-        """Fetch what is missing; whether there was anything.
-
-        Raises:
-            SchemaError: it cannot be fetched.
-        """
+        """Fetch what is missing; whether there was anything. Raises SchemaError: it cannot be fetched."""
         missing = list(self._missing(mended, sources))
         for one in missing:
             place = self._place(one.url)

@@ -60,11 +60,7 @@ class LocalTransport(Transport):
 
 
 def checked_url(url: object) -> tuple[str, tuple[str, str] | None]:
-    """An address without user and password, and these.
-
-    Raises:
-        ConfigError: it is not an HTTP URL.
-    """
+    """An address without user and password, and these. Raises ConfigError: it is not an HTTP URL."""
     try:
         parts = urlsplit(url) if isinstance(url, str) else None
         host = parts.hostname if parts is not None and parts.scheme in ("http", "https") and parts.port != 0 else None

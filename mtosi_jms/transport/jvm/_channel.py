@@ -52,11 +52,7 @@ class Owner(Protocol):
         ...
 
     def on_link(self, link: Link) -> None:
-        """Restores on a new link what existed on the lost one.
-
-        Raises:
-            MtosiError: the provider refuses it.
-        """
+        """Restores on a new link what existed on the lost one. Raises MtosiError: the provider refuses it."""
         ...
 
     def is_closing(self) -> bool:

@@ -628,11 +628,7 @@ class JvmSession(BufferedSession[Entry, Feed]):
             self._broken = TransportError("the connection was lost: the transaction is rolled back")
 
     def restore(self, link: Link) -> None:
-        """Makes on a new link what was there on the one that was lost.
-
-        Raises:
-            MtosiError: the provider refuses it.
-        """
+        """Makes on a new link what was there on the one that was lost. Raises MtosiError: the provider refuses it."""
         for feed in list(self._feeds):
             if feed.link is None and not (feed.closed and not feed.held):
                 if self.transacted:

@@ -213,11 +213,7 @@ class Subscriptions:
             self.end([again], goodbye(self._options))
 
     def restore(self, link: Link) -> None:
-        """Makes all subscriptions on a new link.
-
-        Raises:
-            MtosiError: the broker refuses one of them.
-        """
+        """Makes all subscriptions on a new link. Raises MtosiError: the broker refuses one of them."""
         with self._lock:
             all_of_them = list(self._known.values())
             for one in all_of_them:

@@ -51,11 +51,7 @@ class Temporaries:
         return self._by_address.get(address)
 
     def make(self, kind: type[T], link: Link) -> T:
-        """Makes one.
-
-        Raises:
-            TransportError: the broker did not make it as expected.
-        """
+        """Makes one. Raises TransportError: the broker did not make it as expected."""
         alias = uuid.uuid4().hex
         if not self._dialect.temporary:
             made = kind(STAND_IN + alias, self._owner)
