@@ -2,7 +2,7 @@
 
 Texts are UTF-8 and UTF-16. A peer's bytes are checked only here. Refused are values that are nested deeper than
 `mtosi_jms.bridge.events.DEPTH`, refer to themselves, claim a greater length than they have, or would become an object
-of the ORB's language. No memory is allocated for them.
+of the ORB's language. No memory is allocated for them: an EventError says what was refused, and where.
 """
 
 from __future__ import annotations
@@ -169,31 +169,19 @@ def _arguments(message: bytes, charset: str) -> _Reader:
 
 
 def encode_properties(properties: Sequence[Property]) -> bytes:
-    """Encode properties as a `CosNotification::PropertySeq` in big-endian CDR.
-
-    Raises:
-        EventError: see `encode_events`.
-    """
+    """Encode properties as a `CosNotification::PropertySeq` in big-endian CDR."""
     out = _Writer()
     out.properties(properties)
     return bytes(out.data)
 
 
 def decode_properties(data: bytes) -> tuple[Property, ...]:
-    """Decode the properties of a `CosNotification::PropertySeq` in big-endian CDR.
-
-    Raises:
-        EventError: see `decode_events`.
-    """
+    """Decode the properties of a `CosNotification::PropertySeq` in big-endian CDR."""
     return _decoded(_Reader(data), _Reader.properties)
 
 
 def encode_any(any: Any) -> bytes:
-    """Encode an Any as an encapsulation: an octet for the byte order, then its TypeCode and its value.
-
-    Raises:
-        EventError: see `encode_events`.
-    """
+    """Encode an Any as an encapsulation: an octet for the byte order, then its TypeCode and its value."""
     out = _Writer()
     out.data.append(0)
     out.any(any, 0)
@@ -201,20 +189,12 @@ def encode_any(any: Any) -> bytes:
 
 
 def decode_any(data: bytes) -> Any:
-    """Decode the Any of an encapsulation.
-
-    Raises:
-        EventError: see `decode_events`.
-    """
+    """Decode the Any of an encapsulation."""
     return _decoded(_Reader(data), lambda reader: reader.any(0), has_order=True)
 
 
 def encode_typecode(type: TypeCode) -> bytes:
-    """Encode a TypeCode as an encapsulation.
-
-    Raises:
-        EventError: the kind is refused.
-    """
+    """Encode a TypeCode as an encapsulation."""
     out = _Writer()
     out.data.append(0)
     out.typecode(type)
@@ -222,11 +202,7 @@ def encode_typecode(type: TypeCode) -> bytes:
 
 
 def decode_typecode(data: bytes) -> TypeCode:
-    """Decode the TypeCode of an encapsulation.
-
-    Raises:
-        EventError: see `decode_events`.
-    """
+    """Decode the TypeCode of an encapsulation."""
     return _decoded(_Reader(data), lambda reader: reader.typecode(0), has_order=True)
 
 
@@ -248,11 +224,7 @@ def addresses_of(ior: str) -> list[tuple[str, int]]:
 
 
 def code_set_of(ior: str) -> int | None:
-    """The charset of texts that a reference states, as its number in OSF's registry; None if it states none.
-
-    Raises:
-        EventError: see `addresses_of`.
-    """
+    """The charset of texts that a reference states, as its number in OSF's registry; None if it states none."""
     for _, components in _profiles(ior):
         for tag, data in components:
             if tag == _CODE_SETS:

@@ -90,7 +90,8 @@ class Deployment:
         names: the naming context for which the deployment was written; pass it to `connect`.
 
     Raises:
-        ConfigError: there is no name, or a destination on the server's side is temporary (R2a).
+        ConfigError: there is no name, or a destination on the server's side is temporary (R2a); by methods that open
+            or describe something also for each problem.
     """
 
     name: str
@@ -184,9 +185,6 @@ class Deployment:
 
         It lists the destinations with their kind and purpose; the attributes of events that become properties for
         selectors, with type and form of their values (C26, C27, C31, C33); and how long messages live (O7).
-
-        Raises:
-            ConfigError: the deployment has a problem.
         """
         self.verify(names)
         profile = self.profile
@@ -208,6 +206,8 @@ class Deployment:
 
 class Requestors(Closeable):
     """The open requestors of a deployment, one for each reply destination; `Deployment.open_requestors` makes it.
+
+    A service that the deployment does not ask for is a ConfigError.
 
     Raises:
         TransportError: the provider failed.
@@ -232,21 +232,13 @@ class Requestors(Closeable):
             self._open = stack.pop_all()
 
     def requestor(self, service: str) -> Requestor:
-        """The requestor that receives a service's replies.
-
-        Raises:
-            ConfigError: the deployment asks for no such service.
-        """
+        """The requestor that receives a service's replies."""
         if service not in self._by_service:
             raise ConfigError(f"the deployment asks for no {service}; it has {', '.join(self._by_service) or 'none'}")
         return self._by_service[service]
 
     def stub(self, service: type[S]) -> S:
-        """A stub of a generated service class, with the destinations that the deployment sets for requests and replies.
-
-        Raises:
-            ConfigError: the deployment asks for no such service.
-        """
+        """A stub of a generated service class, with the destinations of the deployment."""
         name = service.__service__.name
         return service(self.requestor(name), self._deployment.requestors[name].destination)
 

@@ -111,7 +111,7 @@ class Publisher(Closeable):
     """Publishes events on the topic of their category (O10). Threads may share it.
 
     It sends nothing until there is an event (R7), and it may share its topics with other publishers (O11). Each method
-    that sends takes a `timeout`: seconds that the whole call may take.
+    that sends takes a `timeout`, seconds that the whole call may take, and raises what `publish` raises.
 
     Args:
         connection: an open connection; the publisher does not close it.
