@@ -42,7 +42,7 @@ CHARSETS: Final = {"utf-8": "UTF8", "iso-8859-1": "ISO8859_1"}
 """Charsets of texts, and their names in Java. JacORB reads a peer's answers in its own charset, whatever was
 negotiated, and damages characters that its charset lacks. So it must have the peer's charset."""
 _CLASSES: Final = Path(__file__).resolve().parent / "java"
-"""The folder with the class `Offered`."""
+"""The folder with the classes of ours that CORBA calls: no Python code runs in its threads, see `_servants`."""
 _CLOSE_SECONDS: Final = 3.0
 _UTIL: Final = "javax.rmi.CORBA.UtilClass"
 _blocked: Final = threading.Lock()
@@ -170,7 +170,7 @@ class JavaOrb:
     def _guard_sockets(self) -> None:
         """Makes the ORB connect only to allowed hosts, wherever a reference came from."""
         manager = self.orb.getTransportManager().getSocketFactoryManager()
-        guarded = guarded_factory(self.java, manager.getSocketFactory(), self.allowed)
+        guarded = self.java.cls("mtosi_jms.corba.Guarded")(manager.getSocketFactory(), self.allowed)
         field = manager.getClass().getDeclaredField("socketFactory")
         field.setAccessible(True)
         field.set(manager, guarded)
@@ -434,59 +434,7 @@ def said_by(error: Any) -> str:
     return name if message is None or not str(message) else f"{name}: {str(message).splitlines()[0]}"
 
 
-def guarded_factory(java: Java, factory: Any, allowed: Any) -> Any:
-    """A socket factory for JacORB that refuses hosts outside a set.
-
-    It is composed of parts of the JDK, since no Python code may run in Java's threads (see `_servants`).
-    """
-    handles, method_type = java.cls("java.lang.invoke.MethodHandles"), java.cls("java.lang.invoke.MethodType")
-    anything, method = java.cls("java.lang.Object"), java.cls("java.lang.reflect.Method")
-    arguments, truth, number = (
-        java.cls("[Ljava.lang.Object;"), java.cls("java.lang.Boolean").TYPE, java.cls("java.lang.Integer").TYPE,
-    )  # fmt: skip
-    array, classes, objects = (
-        java.jpype.JArray(one)
-        for one in (java.cls("java.lang.invoke.MethodHandle"), java.cls("java.lang.Class"), anything)
-    )
-    public, both = handles.publicLookup(), method_type.methodType(anything, method, classes([arguments]))
-    text, a_socket = java.cls("java.lang.String"), java.cls("java.net.Socket")
-    interface = java.cls("org.jacorb.orb.factory.SocketFactory")
-
-    def calls(name: str, result: Any, *types: Any) -> Any:
-        kind = method_type.methodType(result, types[0], classes(list(types[1:])))
-        found = public.findVirtual(interface, name, kind).bindTo(factory).asSpreader(arguments, len(types))
-        return handles.dropArguments(found, 0, classes([method])).asType(both)
-
-    def has_arguments(count: int) -> Any:
-        equals = public.findVirtual(java.cls("java.lang.Integer"), "equals", method_type.methodType(truth, anything))
-        counted = public.findVirtual(method, "getParameterCount", method_type.methodType(number))
-        equals = equals.bindTo(java.cls("java.lang.Integer").valueOf(count))
-        return handles.filterArguments(equals.asType(method_type.methodType(truth, number)), 0, array([counted]))
-
-    first = handles.insertArguments(handles.arrayElementGetter(arguments), 1, objects([java.jpype.JInt(0)]))
-    contains = public.findVirtual(java.cls("java.util.Set"), "contains", method_type.methodType(truth, anything))
-    is_allowed = handles.filterArguments(contains.bindTo(allowed), 0, array([first]))
-    refusal = java.omg("CORBA.NO_PERMISSION")("the ORB may not connect to this host")
-    refuse = handles.throwException(anything, java.cls("java.lang.Throwable")).bindTo(refusal)
-    connect = handles.guardWithTest(
-        has_arguments(3),
-        calls("createSocket", a_socket, text, number, number),
-        calls("createSocket", a_socket, text, number),
-    )
-    guarded = handles.guardWithTest(
-        handles.dropArguments(is_allowed, 0, classes([method])),
-        connect,
-        handles.dropArguments(refuse, 0, classes([method, arguments])),
-    )
-    return made_of(java, interface, handles.guardWithTest(has_arguments(1), calls("isSSL", truth, a_socket), guarded))
-
-
-def made_of(java: Java, interface: Any, target: Any) -> Any:
-    """An object of an interface; all its methods call one method handle, with the method and its arguments."""
-    handles, proxies = java.cls("java.lang.invoke.MethodHandles"), java.cls("java.lang.invoke.MethodHandleProxies")
+def made_of(java: Java, interface: Any, handler: Any) -> Any:
+    """An object of an interface, whose calls a handler of Java's answers."""
     classes = java.jpype.JArray(java.cls("java.lang.Class"))
-    handler = proxies.asInterfaceInstance(
-        java.cls("java.lang.reflect.InvocationHandler"),
-        handles.dropArguments(target, 0, classes([java.cls("java.lang.Object")])),
-    )
     return java.cls("java.lang.reflect.Proxy").newProxyInstance(java.loader, classes([interface]), handler)

@@ -1,8 +1,8 @@
 """Objects that an ORB calls; Python threads of ours answer the calls.
 
 A call by the ORB goes into a Java queue and waits a limited time for its answer; a Python thread takes it out and
-answers. The waiting code is composed of method handles of the JDK, so no Python code runs in a Java thread. JPype could
-run Python there (`JImplements`), but then a foreign thread takes Python's lock inside the ORB, where it can neither be
+answers. What waits is a class of Java's (`java/Call.java`), so no Python code runs in a Java thread. JPype could run
+Python there (`JImplements`), but then a foreign thread takes Python's lock inside the ORB, where it can neither be
 interrupted nor ended: a process that exits meanwhile crashes.
 """
 
@@ -59,14 +59,14 @@ class Servant:
         self._queue = java.cls("java.util.concurrent.LinkedBlockingQueue")()
         self._transient = java.omg("CORBA.TRANSIENT")("not taken; it may come again")
         self._closed = threading.Event()
-        handle = call_handle(java, self._queue, self._transient, int(answer_timeout * 1_000))
+        call = java.cls("mtosi_jms.corba.Call")(self._queue, self._transient, int(answer_timeout * 1_000))
         name = interface.rpartition(".")[2] if isinstance(interface, str) else interface[0]
         with orb.calling(name):
             self._poa = orb.poa() if object_id is None else orb.lasting_poa()
-            handler = made_of(java, java.omg("CORBA.portable.InvokeHandler"), handle)
+            handler = made_of(java, java.omg("CORBA.portable.InvokeHandler"), call)
             own, offered = java.cls("java.util.HashMap")(), java.cls("mtosi_jms.corba.Offered")
             if isinstance(interface, str):
-                operations = made_of(java, java.omg(f"{interface}Operations"), handle)
+                operations = made_of(java, java.omg(f"{interface}Operations"), call)
                 made = java.omg(f"{interface}POATie")(operations, self._poa)
                 for operation in by_name:
                     own.put(operation, handler)
@@ -80,7 +80,7 @@ class Servant:
                 self._oid = java.jpype.JArray(java.jpype.JByte)(object_id)
                 self._poa.activate_object_with_id(self._oid, made)
             if UNREAD in handlers:
-                orb.intercept(self._oid, interceptor(orb, self._oid, handle))
+                orb.intercept(self._oid, interceptor(orb, self._oid, call))
             self.reference = self._poa.id_to_reference(self._oid)
             if isinstance(interface, str):
                 self.reference = java.omg(f"{interface}Helper").unchecked_narrow(self.reference)
@@ -157,59 +157,3 @@ def _by_name(java: Java, handlers: dict[str, Callable[..., Any]]) -> Callable[[A
         return out
 
     return invoke
-
-
-def call_handle(java: Java, queue: Any, too_late: Any, milliseconds: int) -> Any:
-    """A method handle that takes a method and its arguments, waits for the answer, and returns or throws it.
-
-    Args:
-        queue: gets a list of the method, its arguments and a CompletableFuture for the answer.
-        too_late: completes the future after the time.
-    """
-    jpype = java.jpype
-    handles, method_type = java.cls("java.lang.invoke.MethodHandles"), java.cls("java.lang.invoke.MethodType")
-    anything, method, arguments = (
-        java.cls("java.lang.Object"), java.cls("java.lang.reflect.Method"), java.cls("[Ljava.lang.Object;"),
-    )  # fmt: skip
-    future, unit = java.cls("java.util.concurrent.CompletableFuture"), java.cls("java.util.concurrent.TimeUnit")
-    throwable, nothing = java.cls("java.lang.Throwable"), java.cls("java.lang.Void").TYPE
-    classes = jpype.JArray(java.cls("java.lang.Class"))
-    public = handles.publicLookup()
-    limited = handles.insertArguments(
-        public.findVirtual(
-            future,
-            "completeOnTimeout",
-            method_type.methodType(future, anything, classes([java.cls("java.lang.Long").TYPE, unit])),
-        ),
-        1,
-        jpype.JArray(anything)([too_late, jpype.JLong(milliseconds), unit.MILLISECONDS]),
-    )
-    promise = handles.filterReturnValue(public.findConstructor(future, method_type.methodType(nothing)), limited)
-    listed = public.findStatic(
-        java.cls("java.util.Arrays"), "asList", method_type.methodType(java.cls("java.util.List"), arguments)
-    ).asFixedArity()
-    listed = listed.asCollector(arguments, 3).asType(
-        method_type.methodType(anything, method, classes([arguments, future]))
-    )
-    add = public.findVirtual(
-        java.cls("java.util.concurrent.LinkedBlockingQueue"),
-        "add",
-        method_type.methodType(java.cls("java.lang.Boolean").TYPE, anything),
-    ).bindTo(queue)
-    enqueue = handles.filterReturnValue(listed, add.asType(method_type.methodType(nothing, anything)))
-    enqueue = handles.permuteArguments(
-        enqueue,
-        method_type.methodType(nothing, future, classes([method, arguments])),
-        jpype.JArray(jpype.JInt)([1, 2, 0]),
-    )
-    is_thrown = public.findVirtual(
-        java.cls("java.lang.Class"), "isInstance", method_type.methodType(java.cls("java.lang.Boolean").TYPE, anything)
-    ).bindTo(java.cls("java.lang.Class").forName("java.lang.Throwable"))
-    returned = handles.guardWithTest(
-        is_thrown,
-        handles.throwException(anything, throwable).asType(method_type.methodType(anything, anything)),
-        handles.identity(anything),
-    )
-    wait = handles.filterReturnValue(public.findVirtual(future, "join", method_type.methodType(anything)), returned)
-    wait = handles.dropArguments(wait, 1, classes([method, arguments]))
-    return handles.foldArguments(handles.foldArguments(wait, enqueue), promise)

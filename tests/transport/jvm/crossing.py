@@ -11,18 +11,16 @@ import mtosi_jms.bridge
 import mtosi_jms.transport.jvm
 
 HOME = Path(mtosi_jms.transport.jvm.__file__).parent / "java"
-OFFERED = Path(mtosi_jms.bridge.__file__).parent / "java" / "Offered.java"
+CORBA = Path(mtosi_jms.bridge.__file__).parent / "java"
 """What CORBA calls; it needs JacORB."""
 APIS = ("javax", "jakarta")
 
 
-def compile_java(source: Path, jars: Sequence[Path], out: Path) -> None:
-    """Compile a source file into a folder, to the same bytes each time."""
+def compile_java(sources: Sequence[Path], jars: Sequence[Path], out: Path) -> None:
+    """Compile source files into a folder, to the same bytes each time."""
     options = ["--release", "17", "-g:none", "-proc:none", "-encoding", "UTF-8"]
     quick = ["-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC"]
-    subprocess.run(
-        ["javac", *quick, *options, "-cp", ":".join(map(str, jars)), "-d", str(out), str(source)], check=True
-    )
+    subprocess.run(["javac", *quick, *options, "-cp", ":".join(map(str, jars)), "-d", out, *sources], check=True)
 
 
 def compiled(jars: Mapping[str, Sequence[Path]], folder: Path) -> dict[str, bytes]:
@@ -39,7 +37,7 @@ def compiled(jars: Mapping[str, Sequence[Path]], folder: Path) -> dict[str, byte
         out.mkdir()
         source = out / "Crossing.java"
         source.write_text(text.replace("javax", api), encoding="utf-8")
-        compile_java(source, jars[api], out)
+        compile_java([source], jars[api], out)
         found |= {one.relative_to(out).as_posix(): one.read_bytes() for one in out.rglob("*.class")}
     return found
 
@@ -54,4 +52,4 @@ if __name__ == "__main__":
         for where, data in compiled(jars, Path(name)).items():
             (HOME / where).parent.mkdir(parents=True, exist_ok=True)
             (HOME / where).write_bytes(data)
-    compile_java(OFFERED, fetch_client("jacorb").paths, OFFERED.parent)
+    compile_java(sorted(CORBA.glob("*.java")), fetch_client("jacorb").paths, CORBA)

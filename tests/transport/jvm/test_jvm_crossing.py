@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from .clients import jars_of
-from .crossing import APIS, HOME, OFFERED, compile_java, compiled
+from .crossing import APIS, CORBA, HOME, compile_java, compiled
 
 JAKARTA = "jakarta.jms:jakarta.jms-api:3.1.0"
 
@@ -30,10 +30,8 @@ def test_the_class_files_are_those_of_the_source(tmp_path: Path, java: Any) -> N
     assert found == {one.relative_to(HOME).as_posix(): one.read_bytes() for one in HOME.rglob("*.class")}
 
 
-def test_the_class_of_corba_objects_is_that_of_its_source(tmp_path: Path) -> None:
-    compile_java(OFFERED, [Path(one) for one in jars_of("jacorb")], tmp_path)
+def test_the_classes_that_corba_calls_are_those_of_their_sources(tmp_path: Path) -> None:
+    compile_java(sorted(CORBA.glob("*.java")), [Path(one) for one in jars_of("jacorb")], tmp_path)
     found = {one.relative_to(tmp_path).as_posix(): one.read_bytes() for one in tmp_path.rglob("*.class")}
-    assert list(found) == ["mtosi_jms/corba/Offered.class"]
-    assert found == {
-        one.relative_to(OFFERED.parent).as_posix(): one.read_bytes() for one in OFFERED.parent.rglob("*.class")
-    }
+    assert sorted(found) == [f"mtosi_jms/corba/{name}.class" for name in ("Call", "Guarded", "Offered", "Unread")]
+    assert found == {one.relative_to(CORBA).as_posix(): one.read_bytes() for one in CORBA.rglob("*.class")}
