@@ -20,7 +20,7 @@ from mtosi_codegen.model import (
     Value,
 )
 from mtosi_codegen.undefined import undefined
-from mtosi_codegen.xsd.model import ComplexType, Given, Place, QName, SimpleType
+from mtosi_codegen.xsd.model import BOUNDS, LENGTHS, ComplexType, Given, Place, QName, SimpleType
 from mtosi_codegen.xsd.soap_encoding import ENCODINGS, in_schema, is_array
 from mtosi_jms import xmlbind
 from mtosi_jms.errors import MissingExtraError
@@ -57,19 +57,6 @@ _ALIASES: Final = {
 }
 _LAST_LETTERS: Final = "\ufdf0-\ufffd"
 """The end of the character classes for `\\i` and `\\c` in translated patterns; XML has more letters after it."""
-_BOUNDS: Final = {
-    "minInclusive": "minimum",
-    "maxInclusive": "maximum",
-    "minExclusive": "above",
-    "maxExclusive": "below",
-    "totalDigits": "digits",
-    "fractionDigits": "fraction",
-}
-_LENGTHS: Final = {
-    "length": ("min_length", "max_length"),
-    "minLength": ("min_length",),
-    "maxLength": ("max_length",),
-}
 MAX_BASES: Final = 50
 _BOUNDED: Final[dict[str, SimpleTypeAtRunTime]] = {
     "decimal": xmlbind.DECIMAL,
@@ -196,10 +183,10 @@ class Values:
                 self._model.findings.add("xsd-unsupported", *component.place, message, "not checked")
             elif name == "pattern":
                 facets["patterns"] = self._patterns(texts, component)
-            elif name in _LENGTHS and (kind in _MEASURED or isinstance(base, ListValue)):
-                facets.update(dict.fromkeys(_LENGTHS[name], texts[-1:]))
-            elif name in _BOUNDS and kind in _ORDERED:
-                facets[_BOUNDS[name]] = texts[-1:]
+            elif name in LENGTHS and (kind in _MEASURED or isinstance(base, ListValue)):
+                facets.update(dict.fromkeys(LENGTHS[name], texts[-1:]))
+            elif name in BOUNDS and kind in _ORDERED:
+                facets[BOUNDS[name]] = texts[-1:]
         if component.enumeration is not None:
             facets["values"] = tuple(value for value, _ in component.enumeration)
             if is_qualified(base):
@@ -234,9 +221,9 @@ class Values:
 
 def _is_sound(name: str, text: str, kind: str) -> bool:
     """Whether the text of a length facet is a number, and that of a bound is a value of the bounded type."""
-    if name not in _BOUNDS and name not in _LENGTHS:
+    if name not in BOUNDS and name not in LENGTHS:
         return True
-    if name not in _BOUNDS or name.endswith("Digits"):
+    if name not in BOUNDS or name.endswith("Digits"):
         return re.fullmatch(r"\+?[0-9]{1,9}", text) is not None
     if kind in INTEGERS:
         return re.fullmatch(r"[+-]?[0-9]{1,400}", text) is not None

@@ -3,9 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from mtosi_jms.namespaces import clark
+
+BOUNDS: Final = {
+    "minInclusive": "minimum",
+    "maxInclusive": "maximum",
+    "minExclusive": "above",
+    "maxExclusive": "below",
+    "totalDigits": "digits",
+    "fractionDigits": "fraction",
+}
+LENGTHS: Final = {
+    "length": ("min_length", "max_length"),
+    "minLength": ("min_length",),
+    "maxLength": ("max_length",),
+}
+"""Facets, and the fields of `mtosi_jms.xmlbind.Facets` that they set. Others are not bounds."""
 
 
 class QName(NamedTuple):

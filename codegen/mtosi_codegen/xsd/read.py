@@ -11,6 +11,8 @@ from lxml import etree
 from mtosi_codegen.findings import Findings
 from mtosi_codegen.qnames import QNameReader
 from mtosi_codegen.xsd.model import (
+    BOUNDS,
+    LENGTHS,
     AnyAttribute,
     Attribute,
     AttributeGroup,
@@ -36,12 +38,7 @@ from mtosi_codegen.xsd.soap_encoding import fill_array, is_array
 from mtosi_jms import xmlbind
 from mtosi_jms.namespaces import XSD
 
-_FACETS: Final = frozenset(
-    {
-        "pattern", "length", "minLength", "maxLength", "minInclusive", "maxInclusive", "minExclusive", "maxExclusive",
-        "totalDigits", "fractionDigits", "whiteSpace",
-    }
-)  # fmt: skip
+_FACETS: Final = frozenset({"pattern", "whiteSpace", *BOUNDS, *LENGTHS})
 # A count beyond the limit is treated as unbounded: no document holds so many elements.
 _COUNT: Final = re.compile(r"\+?([0-9]+)")
 _MOST: Final = 999_999_999
