@@ -3,18 +3,7 @@
 `notification_of` makes a typed notification from a structured event and reports findings: other spellings, values
 without a place in MTOSI, fields that had to be filled. No data is lost: values without a field go to the
 vendor extensions, and an event that cannot become its own type of notification becomes a VendorNotification. No ORB is
-needed.
-
-| MTNM | MTOSI |
-|---|---|
-| NT_ALARM | alarm |
-| NT_TCA | thresholdCrossingAlert |
-| NT_OBJECT_CREATION, NT_OBJECT_DELETION, NT_OBJECT_DISCOVERY | the resource's |
-| NT_ATTRIBUTE_VALUE_CHANGE, NT_STATE_CHANGE | the resource's |
-| NT_PROTECTION_SWITCH, NT_EPROTECTION_SWITCH | protectionSwitch, equipmentProtectionSwitch |
-| NT_ROUTE_CHANGE | routeChange |
-| NT_HEARTBEAT, NT_FILE_TRANSFER_STATUS, NT_BACKUP_STATUS | heartbeat, fileTransferStatus, backupStatus |
-| any other | vendorNotification |
+needed. docs/mtnm.md has the tables of events and properties.
 """
 
 from __future__ import annotations

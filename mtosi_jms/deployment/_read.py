@@ -1,25 +1,4 @@
-"""Reads deployments from TOML:
-
-name = "jms/InventoryOS"                 # the OS's logical name
-names = "jndi.properties"                # in the folder of this file; or a table with the naming context
-
-[suppliers]                              # what the OS serves, and where
-AlarmRetrieval = "jms/InventoryOS"
-
-[requestors]                             # the services that it calls: a destination or a table each
-ManagedElementRetrieval = "jms/EmsOS"
-
-[requestors.EquipmentInventoryRetrieval]
-destination = "jms/EmsOS"
-reply_to = "jms/EquipmentReplies"
-failure_reply_to = "jms/Failures"
-
-[topics]                                 # category to topic
-Fault = "jms/FaultTopic"
-
-[profile]                                # switches of BindingProfile, or a preset: profile = "literal"
-filter_properties = ["EventType", "perceivedSeverity"]
-"""
+"""Reads deployments from TOML; docs/deployment.md has the form."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
 """The requestor: sends requests and hands out replies, one or many, to any number of threads (R3, R4, R6).
 
-It has no thread of its own. One waiting caller at a time receives from the reply destination for all callers and gives
-each reply to its exchange. So no reply is taken from the provider before somebody waits for it, and an error is raised
-where somebody waits. For callers on event loops there is `Requestor.aio`.
+It has no thread of its own: see the receiver. For callers on event loops there is `Requestor.aio`.
 """
 
 from __future__ import annotations

@@ -1,15 +1,4 @@
-"""Reads the keys of a `jndi.properties` as ActiveMQ, Artemis and Qpid do.
-
-| key | its value | read by |
-|---|---|---|
-| `connectionfactory.NAME`, `connectionFactory.NAME` | a connection URL | Qpid, Artemis |
-| `connectionFactoryNames` | names of connection factories; their URL is `java.naming.provider.url` | ActiveMQ |
-| `connection.NAME.brokerURL` | another URL for one of these factories | ActiveMQ |
-| `queue.NAME`, `topic.NAME` | a physical name, with destination options after `?` | all |
-| `destination.NAME` | an address that says whether it is a queue or a topic | Qpid |
-
-Every other key belongs to the environment.
-"""
+"""Reads the keys of a `jndi.properties` as ActiveMQ, Artemis and Qpid do; docs/naming.md lists them."""
 
 from __future__ import annotations
 

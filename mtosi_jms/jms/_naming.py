@@ -123,7 +123,7 @@ class NamingContext:
     def from_properties(cls, text: str) -> NamingContext:
         """Read a `jndi.properties` of ActiveMQ, Artemis or Qpid.
 
-        It has entries such as `queue.NAME=X`, `topic.NAME=X` and `connectionfactory.NAME=URL`; `mtosi_jms.jms._jndi`
+        It has entries such as `queue.NAME=X`, `topic.NAME=X` and `connectionfactory.NAME=URL`; docs/naming.md
         lists all keys. The letter case of the prefixes does not matter. Entries with another prefix go into
         `environment`.
 

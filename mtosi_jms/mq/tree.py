@@ -1,13 +1,4 @@
-"""A JMS message as one XML document, in the layout of IBM's brokers: to view, edit and store.
-
-    <Root>
-      <JMSTransport>
-        <Message_MetaData><PayloadType>jms_text</PayloadType></Message_MetaData>
-        <Header_Values><JMSDestination>queue:EMS.OS</JMSDestination>...</Header_Values>
-        <Application_Properties><MTOSI_requestedBatchSize dt="i4">3</MTOSI_requestedBatchSize></Application_Properties>
-      </JMSTransport>
-      <Body>...</Body>
-    </Root>
+"""A JMS message as one XML document, in the layout of IBM's brokers: to view, edit and store; see docs/ibm.md.
 
 `Header_Values` has the ten headers, whose types are known. Properties are in `Application_Properties`,
 `Provider_Properties` (`JMS_...`) and `Standard_Properties` (`JMSX...`), with their types in `dt`. Empty folders are

@@ -1,11 +1,8 @@
 """Notifications, the third pattern of section 3.3: publishers, subscribers, and a picture of the network.
 
 A publisher only sends its notifications to the provider (R7). A subscriber makes a consumer, and sends no subscribe
-message (R8). `Publisher` and `Subscriber` are the two roles; a subscriber hands out each event as `Received`, with its
-delivery. `SystemProfile` holds the common settings of the publishers of one system (R9), `Heartbeats` sends heartbeats,
-and `Loss` describes what a subscriber may have missed. `LocalBroker` carries out subscribe and unsubscribe by JMS alone
-(P35), `ProducerService` with a requestor carries them out by messages (C40). `Snapshot` and `apply_notification` keep
-objects and alarms current.
+message (R8). `LocalBroker` carries out subscribe and unsubscribe by JMS alone (P35), `ProducerService` with a requestor
+by messages (C40).
 """
 
 from __future__ import annotations

@@ -1,18 +1,7 @@
 """A snapshot of the network that notifications keep current: objects by full name, and the active alarms.
 
-    snapshot = Snapshot(batch_of_objects)
-    for event, _, _ in subscriber:
-        applied = apply_notification(snapshot, event)
-
-| event | effect on the snapshot |
-|---|---|
-| ObjectCreation | the object is there; one of that name is replaced |
-| ObjectDeletion | the object is gone, with all objects below its name and the alarms on them: no other event says so |
-| AttributeValueChange, StateChange | the attributes in the event have new values, the others stay |
-| ObjectDiscovery | the discovered name is listed, until an object with that discovered name is created |
-| AlarmInformation | the alarm is active, or not active any more if the severity is CLEARED |
-
-A creation of MTOSI 1.x only names its object: it is refused as INCOMPLETE; ask for the object, and `keep` it.
+docs/notifications.md has the effect of each event. A creation of MTOSI 1.x only names its object: it is refused as
+INCOMPLETE; ask for the object, and `keep` it.
 
 No event raises an error: the result says what cannot be applied. Events may be repeated, and arrive out of order: an
 event that is older than the known state is not applied, nor one that is older than the deletion of an object above its
@@ -382,7 +371,7 @@ class Snapshot(Mapping[str, XmlObject]):
 
 
 def apply_notification(snapshot: Snapshot, event: Event) -> Applied:
-    """Keep a snapshot current with one event; see the table of the module.
+    """Keep a snapshot current with one event; see docs/notifications.md.
 
     Args:
         event: what a `Subscriber` hands out: an event of any generated package, or anything else.

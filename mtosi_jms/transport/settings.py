@@ -1,17 +1,4 @@
-"""The configuration file: the provider of each environment, and the login.
-
-    # mtosi-jms.toml; in pyproject.toml the same below [tool.mtosi-jms]
-    environment = "dev"                              # the one that counts where none is given
-    names = "jndi.properties"                        # what stands outside of environments holds for all
-
-    [environments.dev]
-    url = "memory:"
-
-    [environments.prod]
-    url = "failover:(stomp+ssl://broker-a:61612,stomp+ssl://broker-b:61612)"
-    user = "noc"
-    password_file = "/run/secrets/broker"
-    options = { send_timeout = 10 }
+"""The configuration file: the provider of each environment, and the login; docs/configuration.md has an example.
 
 Arguments of a call come first, then environment variables (`login`), then the file. A login in the file belongs to the
 URL in the file, and is never sent to another provider. The file must not hold secrets: it names a file with the

@@ -1,20 +1,7 @@
-"""Bound objects: the base of generated classes, and their form as plain Python values.
+"""Bound objects: the base of generated classes, and their form as plain Python values, which docs/objects.md lists.
 
 The plain form only has the types of JSON: dicts, lists, str, int, float, bool and None. `from_dict` returns an object
 that equals the one on which `to_dict` was called, even if that has content that the schema does not know.
-
-| value | plain form |
-|---|---|
-| field that is None, or an empty list | left out; None for a required field |
-| text, boolean, integer, finite float | itself |
-| enumeration, decimal, date, time, duration, binary, INF and NaN | its text in XML |
-| distinguished name | `MD=EMS1/ME=NE-7`; a dict if that text would lose something |
-| object | a dict by field names |
-| object of another class than that of the field | also with `@type` (its xsi:type) or `@element`, as Clark names |
-| object whose class a search by that name would not find | also with `@package` |
-| `Nil` | `{"@nil": "true"}`, with `@attributes` if there are any |
-| `RawXml` | `{"@xml": "<text of the element/>"}` |
-| `extras` | `@extras`, a dict by the names of its attributes |
 """
 
 from __future__ import annotations
@@ -58,7 +45,7 @@ class XmlObject:
         return [kept.xml for kept in self.extras.elements] if self.extras else []
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the object as plain Python values; the module docstring has a table of their forms.
+        """Return the object as plain Python values; docs/objects.md has a table of their forms.
 
         Raises:
             EncodeError: a field has a value that XML cannot have, or lists of a repeated group were edited so that it
