@@ -102,12 +102,8 @@ class JavaOrb:
     """One ORB.
 
     Args:
-        listen: address at which it listens; None: it listens only once there is a servant, and then on loopback.
-        port: port at that address; 0: a free one.
-        advertise: host in references to its objects; empty: `listen`.
-        connect_timeout: seconds for a connection.
-        call_timeout: seconds for the answer to a call.
-        charset: charset of texts, one of `CHARSETS`.
+        listen: None: it listens only once there is a servant, and then on loopback.
+        port, advertise, connect_timeout, call_timeout, charset: as in `mtosi_jms.bridge.corba.OrbOptions`.
         allowed: hosts to which it may connect, a Java set; None: a new set.
         name: name of the server, part of the keys of objects that outlive it; empty if no object does.
 

@@ -130,15 +130,8 @@ class Dispatcher:
     """Answers request envelopes by calling the given services; threads may share it.
 
     Args:
-        services: instances of generated supplier classes, any number for one destination (O9). If several threads
-            answer requests, they call the methods of these instances at the same time.
+        services, profile, eager, bulk_folders, on_error: as for `Supplier`.
         sender_uri: senderURI in the headers of replies.
-        eager: yield each batch as soon as it is full. Otherwise a full batch waits for the next object, which shows
-            that the batch is not the last. When `eager` is set and the number of objects is a multiple of the batch
-            size, the last batch is empty.
-        bulk_folders: folders below which files of BulkResponse requests may be written. Without any, such a request is
-            answered with a fault (C18). Experimental.
-        on_error: called with each failure that is not reported to a requestor.
         understands: header blocks that the handlers understand, as Clark names or classes of elements. A request with
             another block that must be understood is refused; the blocks that the WSDL declares for its operation are
             understood.

@@ -64,8 +64,7 @@ class Requestor(Closeable):
             confirmed it. Other requests are not stored: the answer confirms them, and a caller without one asks again.
         new_id: makes correlation ids.
         clock: returns monotonic seconds.
-        validate: whether bodies are checked against the schemas (001-S12): `ignore`, `warn` or `fail`; see
-            `mtosi_jms.binding.body_check.Validate`.
+        validate: whether bodies must fit the schemas (001-S12), see `mtosi_jms.binding.body_check.Validate`.
         linger: seconds that the threads which send and receive for coroutines stay without work.
 
     Raises:

@@ -87,8 +87,7 @@ class Supplier:
             were being handled when the process ended. Without an inbox, such a request is answered again.
         retry_pause: seconds before a request is answered again after the provider failed. The pause doubles with each
             further failure, up to 10 s.
-        validate: whether bodies are checked against the schemas (001-S12): `ignore`, `warn` or `fail`; see
-            `mtosi_jms.binding.body_check.Validate`.
+        validate: whether bodies must fit the schemas (001-S12), see `mtosi_jms.binding.body_check.Validate`.
         understands: header blocks that the handlers understand, see `Dispatcher`.
 
     Raises:

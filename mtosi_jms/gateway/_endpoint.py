@@ -159,8 +159,7 @@ class Endpoint:
     Args:
         wsdl: called with a path and the endpoint's URL; returns the WSDL of the path, or None. See `WsdlFiles`.
         is_ready: tells whether requests can be answered, for `/ready` and `/readyz`.
-        validate: whether the bodies of requests are checked against the schemas (001-S12): `ignore`, `warn` or `fail`;
-            see `mtosi_jms.binding.body_check.Validate`.
+        validate: whether bodies must fit the schemas (001-S12), see `mtosi_jms.binding.body_check.Validate`.
 
     Attributes:
         iterators: the open iterators.

@@ -220,8 +220,7 @@ class Forwarder(Dispatcher):
         sender_uri: senderURI in the header of replies; empty: the peer's.
         iterators: iterator operations by operation, for operations that `iterator_operation` does not know.
         on_error: called with each failure that no requestor gets to know.
-        validate: whether the bodies of the peer's answers are checked against the schemas (001-S12): `ignore`, `warn`
-            or `fail`; see  `mtosi_jms.binding.body_check.Validate`.
+        validate: whether the peer's answers must fit the schemas, see `mtosi_jms.binding.body_check.Validate`.
     """
 
     def __init__(

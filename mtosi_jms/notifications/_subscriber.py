@@ -70,8 +70,7 @@ class Subscriber(Iterator[Received]):
         heartbeat: seconds within which each publisher promised a heartbeat; a missing heartbeat is a loss.
         on_loss: called when events may have been lost, and when the loss is over; see `Loss`.
         clock: returns monotonic seconds; used for heartbeats.
-        validate: whether bodies are checked against the schemas (001-S12): `ignore`, `warn` or `fail`; see
-            `mtosi_jms.binding.body_check.Validate`.
+        validate: whether bodies must fit the schemas (001-S12), see `mtosi_jms.binding.body_check.Validate`.
         understands: header blocks that the application understands, as Clark names or classes of elements. A message
             with another block that must be understood is treated as one that cannot be read.
 

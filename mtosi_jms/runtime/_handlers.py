@@ -74,8 +74,7 @@ def events(
     Args:
         on_event: takes an event, and the envelope that it came in. Other bodies are passed on unchanged.
         strict: departures from the schema are errors.
-        validate: whether bodies are held against the schemas (001-S12): `ignore`, `warn` or `fail`; see
-            `mtosi_jms.binding.body_check.Validate`.
+        validate: whether bodies must fit the schemas (001-S12), see `mtosi_jms.binding.body_check.Validate`.
         understands: header blocks that the application understands; with another one that must be understood, a message
             cannot be read.
     """
