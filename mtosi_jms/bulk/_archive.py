@@ -103,6 +103,8 @@ class BoundedStream(_Readable):
     """The unpacked bytes of a file, up to a limit.
 
     Args:
+        stream: stream of the unpacked bytes.
+        name: name for errors and parsers.
         most: most bytes that may be read.
     """
 
@@ -135,6 +137,8 @@ class CarefulFile(_Readable):
     """Protects zipfile and tarfile, which trust any length and position in a header.
 
     Args:
+        stream: the file.
+        name: name for errors.
         most_reads: most reads, None for any number: headers that point back could cause endless reads.
     """
 
@@ -190,6 +194,7 @@ class Archive(Closeable):
         bounds: limits on what it may unpack to.
 
     Attributes:
+        path: the file.
         members: size in bytes of each document by its name, in the archive's order; empty if the file is not an
             archive. Only members named `*.xml`, `*.xml.gz` or `*.xml.zst` are documents, as in a folder.
 
@@ -322,6 +327,7 @@ class Archive(Closeable):
             raise ArchiveError(self.path, "damaged archive: it ends early, or a header is damaged")
 
     def close(self) -> None:
+        """Close the file, and remove temporary files."""
         self._closing.close()
 
 

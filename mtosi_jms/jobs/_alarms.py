@@ -30,6 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    """Make the table; errors are those of `mtosi_jms.spark.jobs.run_alarms`."""
     from mtosi_jms.inventory import class_for, load_stubs
     from mtosi_jms.spark.jobs import ALARM, AlarmOptions, run_alarms
 
@@ -47,6 +48,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def show(result: AlarmResult) -> None:
+    """Print what was found."""
     rows = [(name, f"{number:,}") for name, number in result.severities.items()]
     terminal.table("alarms", ("perceived severity", "rows"), rows)
     for reject in result.rejected[:SHOWN]:

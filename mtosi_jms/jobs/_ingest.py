@@ -148,6 +148,7 @@ def _check_types(args: argparse.Namespace) -> None:
 
 
 def show(result: IngestResult) -> None:
+    """Print what an ingest brought, as tables."""
     terminal.table("rows", ("object type", "rows"), [(name, f"{rows:,}") for name, rows in result.rows.items()])
     if result.vendors:
         makers = [(name, f"{count:,}") for name, count in result.vendors.items()]

@@ -22,7 +22,9 @@ NO_TABLE: Final = "treat a folder without tables as a snapshot without objects"
 class Result(Protocol):
     """The result of a job."""
 
-    def summary(self) -> dict[str, Any]: ...
+    def summary(self) -> dict[str, Any]:
+        """The result as plain values."""
+        ...
 
 
 R = TypeVar("R", bound=Result)
@@ -38,6 +40,7 @@ def add_job(
     """Add the arguments that every job has.
 
     Args:
+        parser: of the command.
         out: the folder that results go to by default.
         allow_empty: what `--allow-empty` does.
         formats: of the tables, joined by commas, the default first, and what to know of them.
@@ -86,8 +89,10 @@ def run_job(
     """Run a job and show its result; 0.
 
     Args:
+        args: of the command line.
         label: what the command does, in front of each stage.
         job: the job; its argument is told how far it is, or None where nobody is to be told.
+        show: prints the result for people.
     """
     with contextlib.nullcontext() if args.json else terminal.stages(label) as progress:
         result = job(progress)

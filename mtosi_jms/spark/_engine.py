@@ -158,9 +158,11 @@ class EnginePlan:
         return replace(self, table=messages)
 
     def body_tags(self) -> set[str]:
+        """The different body elements of the messages."""
         return {row[0] for row in self.table.select("message.body_tag").distinct().collect()}
 
     def of_tags(self, tags: Iterable[str]) -> EnginePlan:
+        """The messages with some body elements."""
         return replace(self, table=self.table.where(f.col("message.body_tag").isin(*tags)))
 
     def rows(self, options: SourceOptions) -> DataFrame:
@@ -193,6 +195,7 @@ class ListedPlan(Plan):
     """A plan that the driver has made for files that Spark's tasks list and read.
 
     Attributes:
+        spark: the session.
         listed: the files by path.
     """
 
@@ -211,6 +214,8 @@ class EngineListing:
         """List the landing.
 
         Args:
+            spark: a session.
+            options: of the load.
             scratch: as in `plan_by_engine`.
 
         Raises:
@@ -339,6 +344,8 @@ def plan_by_engine(spark: SparkSession, options: SourceOptions, scratch: str | P
     """Plan a landing in Spark.
 
     Args:
+        spark: a session.
+        options: of the load.
         scratch: a folder for the tables of the plan, which driver and executors can reach; by default the executors
             keep these tables.
 

@@ -50,6 +50,7 @@ class HadoopFiles:
     """The file systems that a session's Hadoop settings open: `s3a:`, `abfss:`, `hdfs:`, `file:` and others.
 
     Attributes:
+        spark: the session.
         scheme: of a path without one.
     """
 

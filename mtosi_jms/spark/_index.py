@@ -41,6 +41,7 @@ class SeenFile:
     """The state of a file when the stream first saw it.
 
     Attributes:
+        path: absolute path.
         size: in bytes.
         modified_ns: time of its last change in nanoseconds since 1970 UTC.
         key: identifies the message in it; None if nothing does.
@@ -95,6 +96,10 @@ class StreamIndex:
         of: what the stream reads, such as the paths of a landing. An index never changes this.
         patience: seconds to wait while another process has the index open.
 
+    Attributes:
+        path: as the argument.
+        id: a unique identifier of the index.
+
     Raises:
         ConfigError: the file is the index of another stream, not an index, or of another version.
         SpoolInUseError: another query has the index open.
@@ -134,6 +139,7 @@ class StreamIndex:
 
     @property
     def last(self) -> int:
+        """The last position; 0 if there is none."""
         with self._reporting():
             return int(self._one("SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'file'")[0])
 
@@ -268,6 +274,7 @@ class StreamIndex:
             self._database.execute("UPDATE meta SET value = ? WHERE name = 'trimmed'", (str(trimmed),))
 
     def close(self) -> None:
+        """Close the index; may be called again."""
         self._database.close()
 
     def _meta(self, name: str) -> str:

@@ -137,7 +137,13 @@ class StreamPartition(InputPartition):
 
 
 class FileStream(DataSourceStreamReader, ABC):
-    """Plans batches of files on the driver, and reads them on the workers."""
+    """Plans batches of files on the driver, and reads them on the workers.
+
+    Args:
+        settings: of the load.
+        options: of the stream.
+        schema: the columns to read.
+    """
 
     def __init__(self, settings: SourceOptions, options: StreamOptions, schema: pa.Schema) -> None:
         self.options = options

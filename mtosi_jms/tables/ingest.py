@@ -156,6 +156,7 @@ class IngestResult(JobResult):
 
     @property
     def complete(self) -> bool:
+        """Whether all sequences are complete."""
         return all(found.complete for found in self.sequences)
 
     def summary(self) -> dict[str, Any]:
@@ -331,7 +332,9 @@ class Ingest:
     """Plans a landing and makes its tables; shows paths as the user would write them.
 
     Args:
+        job: that runs.
         options: of the job.
+        source: the options of the landing.
         planner: plans the landing: a `Plan`, or what Spark has in its place.
         check: checks that something in a plan can be read.
     """
@@ -355,6 +358,7 @@ class Ingest:
         """Plan the landing; with FAILFAST, where a single reject decides, read every file to its end.
 
         Args:
+            source: of the landing.
             planner: plans it now, and later if it has to be planned again; by default the present planner.
         """
         self._planner = planner or self._planner

@@ -66,8 +66,10 @@ class AlarmOptions(JobOptions):
     """Which alarms to read.
 
     Attributes:
+        landing: a spool, a folder of envelopes, a file or a glob.
         object_type: the class of alarms, for stubs that have another name for it.
         latest: whether to write a table with the last state of each alarm, too.
+        stubs: generated packages, joined by commas.
     """
 
     landing: str | Path
@@ -102,7 +104,9 @@ def read_alarms(spark: SparkSession, landing: str | Path, *, object_type: str = 
 
     Args:
         spark: a session; the function registers the source with it.
+        landing: a spool, a folder of envelopes, a file or a glob.
         object_type: the class of alarms, for stubs that have another name for it.
+        stubs: generated packages, joined by commas.
 
     Raises:
         ConfigError: no stub has the class, or it is not a class of alarms.

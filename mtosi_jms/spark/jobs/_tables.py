@@ -41,6 +41,9 @@ class SparkTableWriter(TableWriter):
     """Writes the tables of one landing into a folder.
 
     Args:
+        spark: the session.
+        options: of the landing.
+        folder: for the tables.
         condition: in Spark SQL, selects the rows that are written; empty for all rows.
         here: whether to read a few messages in this process and write their tables with Arrow, without `condition`.
         known: the sequences that are left out, as `sequence_key` names them.
