@@ -43,11 +43,7 @@ _HEADER: Final = pa.struct([(column.name.removeprefix(_PREFIX), column.type) for
 
 
 def register_functions(spark: SparkSession) -> None:
-    """Register `mtosi_header`, `mtosi_error` and `mtosi_objects` with a session, for SQL and `expr`.
-
-    Raises:
-        ConfigError: PySpark before 4.1, which has no Arrow functions of this kind.
-    """
+    """Register `mtosi_header`, `mtosi_error` and `mtosi_objects`. Raises ConfigError: PySpark is too old."""
     make = getattr(f, "arrow_udf", None)
     if make is None:
         raise ConfigError("register_functions() requires PySpark 4.1 or later")
@@ -100,11 +96,7 @@ class Objects:
 
     @staticmethod
     def analyze(body: AnalyzeArgument, type: AnalyzeArgument, columns: AnalyzeArgument | None = None) -> Analyzed:
-        """Return the columns of a call.
-
-        Raises:
-            ConfigError: an object type or a column that does not exist, or an argument that is not a literal.
-        """
+        """Return the columns of a call. Raises ConfigError: a type, a column or an argument is wrong."""
         with error_first():
             return _analyzed(type, columns)
 

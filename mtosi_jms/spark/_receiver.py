@@ -99,11 +99,7 @@ class Receiver:
             thread.start()
 
     def check(self) -> None:
-        """Check that the receiver still works.
-
-        Raises:
-            MtosiError: the error that ended it.
-        """
+        """Check that the receiver still works. Raises MtosiError: the error that ended it."""
         if self._failure is not None:
             raise self._failure
 

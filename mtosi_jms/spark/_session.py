@@ -311,11 +311,7 @@ def pyspark_version() -> str:
 
 
 def check_version(version: str) -> None:
-    """Check that a PySpark is new enough. A version that does not begin with numbers is accepted.
-
-    Raises:
-        ConfigError: it is too old.
-    """
+    """Raise ConfigError if a PySpark is too old. A version that does not begin with numbers is accepted."""
     found = re.match(r"(\d+)\.(\d+)", version)
     if found and (int(found.group(1)), int(found.group(2))) < SPARK_MINIMUM:
         least = ".".join(map(str, SPARK_MINIMUM))
@@ -324,11 +320,7 @@ def check_version(version: str) -> None:
 
 
 def check_java() -> None:
-    """Check that there is a Java that can run Spark.
-
-    Raises:
-        ConfigError: there is none, or it is too old; the text says how to install one.
-    """
+    """Raise ConfigError, with how to install one, if there is no Java that can run Spark."""
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
     get = f"install Java {JAVA_MINIMUM} or later (Debian: apt-get install openjdk-17-jre-headless), or set JAVA_HOME"

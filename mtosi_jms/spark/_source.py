@@ -62,22 +62,14 @@ class InventorySource(DataSource):
         return "mtosi"
 
     def schema(self) -> StructType:
-        """Return the columns of the object types, and the column of corrupt records if an option names it.
-
-        Raises:
-            ConfigError: no path, or an object type, a stubs package or one of `columns` does not exist.
-        """
+        """Return the columns of the object types, and the column of corrupt records if an option names it."""
         schema = from_arrow_schema(full_schema(SourceOptions.parse(self._given)))
         if self._in_catalog:
             schema[0].metadata[_CARRIED] = json.dumps(self._given)
         return schema
 
     def reader(self, schema: StructType) -> InventoryReader:
-        """Return a reader for all columns or for those that `.schema(...)` names.
-
-        Raises:
-            ConfigError: no path, a column that does not exist or has another type, or an option of streams.
-        """
+        """Return a reader for all columns or for those that `.schema(...)` names."""
         if self._of_stream:
             raise ConfigError(f"the option {next(iter(self._of_stream))!r} is for readStream")
         carried = next((field.metadata[_CARRIED] for field in schema if _CARRIED in field.metadata), "{}")
@@ -85,11 +77,7 @@ class InventorySource(DataSource):
         return InventoryReader(settings, narrowed(full_schema(settings), schema))
 
     def streamReader(self, schema: StructType) -> FileStream:  # noqa: N802
-        """Return a reader of a landing that grows.
-
-        Raises:
-            ConfigError: as `reader`, or an option that is not for streams.
-        """
+        """Return a reader of a landing that grows."""
         settings, options = SourceOptions.parse(self._given), StreamOptions.parse(self._of_stream)
         for path in (*settings.paths, *filter(None, (options.archive,))):
             local_path(path)
@@ -98,11 +86,7 @@ class InventorySource(DataSource):
 
 
 def narrowed(full: pa.Schema, schema: StructType) -> pa.Schema:
-    """Return the columns of a Spark schema as Arrow fields.
-
-    Raises:
-        ConfigError: the schema has a column that does not exist or has another type.
-    """
+    """Return the columns of a Spark schema as Arrow fields. Raises ConfigError: one is missing or of another type."""
     types = {field.name: field.dataType for field in from_arrow_schema(full)}
     fields = []
     for field in schema:

@@ -48,11 +48,7 @@ _ALONE: Final = 64
 
 
 def check_stateful(df: DataFrame, timeout: float | None, function: str) -> int:
-    """Check that a stream can keep state; return the timeout in milliseconds.
-
-    Raises:
-        ConfigError: no timeout, PySpark before 4.1, no protobuf, or a session whose state store is not RocksDB.
-    """
+    """Check that a stream can keep state, or raise ConfigError; return the timeout in milliseconds."""
     if timeout is None or timeout <= 0:
         raise ConfigError(f"{function}() of a stream needs timeout=SECONDS, more than 0: it bounds what is kept")
     if not hasattr(df.groupBy(), "transformWithState"):
@@ -109,8 +105,6 @@ def latest_of_stream(
         alarms: rows of alarms, and `EVENT`.
         order: the columns that order reports, the most important one first; null is the oldest.
         identity: the column that identifies an alarm.
-        timeout: milliseconds.
-        event_time: whether the stream has a watermark.
     """
     fields = [field for field in alarms.schema if field.name != EVENT]
     result = StructType([StructField(field.name, field.dataType, field.nullable) for field in fields])

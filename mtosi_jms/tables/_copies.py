@@ -47,8 +47,6 @@ def leave_out_copies(folder: Path, schema: pa.Schema, conflicting: Collection[st
     """Remove the copies from a Parquet table, which is read batch by batch.
 
     Args:
-        folder: of the table.
-        schema: of its columns.
         conflicting: correlationIds of sequences whose rows all stay.
     """
     own = own_columns(schema.names)

@@ -50,11 +50,7 @@ def body_digest(path: str, whole_file_bytes: int) -> str:
 
 
 def tree_digest(root: etree._Element) -> str:
-    """Return the `body_digest` of a parsed envelope.
-
-    Raises:
-        EnvelopeError: the root is not a SOAP envelope.
-    """
+    """Return the `body_digest` of a parsed envelope. Raises EnvelopeError: the root is not a SOAP envelope."""
     return _digest(etree.iterwalk(root, events=_EVENTS), forget=False)
 
 

@@ -136,11 +136,7 @@ def _decimal(value: Any, scale: int) -> Decimal:
 
 
 def _timestamp(value: dt.datetime) -> dt.datetime:
-    """Return a time in UTC.
-
-    Raises:
-        ValueError: the time in UTC is outside the years 1 to 9999.
-    """
+    """Return a time in UTC. Raises ValueError: it is outside the years 1 to 9999."""
     if value.tzinfo is None:
         return value.replace(tzinfo=dt.UTC)
     try:
@@ -227,19 +223,12 @@ class Builder(Protocol):
     type: pa.DataType
 
     def take(self, element: etree._Element, row: int) -> None:
-        """Store the content of an element at a row.
-
-        Raises:
-            Odd: the content needs a warning, or does not fit the column.
-        """
+        """Store the content of an element at a row. Raises Odd: it needs a warning, or does not fit the column."""
 
     def put(self, value: Any, row: int, element: etree._Element | None, notes: list[str]) -> None:
         """Store a decoded value at a row.
 
         Args:
-            value: the value.
-            row: its number.
-            element: the element of the value, if known.
             notes: gets a sentence about each value that the column cannot hold; the value is then null.
         """
 
@@ -299,11 +288,7 @@ class Leaf(Values):
         self.add(self.read_text(text) if value is None else value, row)
 
     def read(self, element: etree._Element) -> Any:
-        """Return the stored value of an element of simple type; None for nil.
-
-        Raises:
-            Odd: attributes, child elements, or text that needs a warning.
-        """
+        """Return the stored value of a simple element; None for nil. Raises Odd: attributes, children, odd text."""
         if element.keys():
             nil = self.nillable and len(element.keys()) == 1 and element.get(NIL) in NILS
             if nil and not len(element) and not element.text:
@@ -314,11 +299,7 @@ class Leaf(Values):
         return self.read_text(str(element.text or ""))
 
     def read_text(self, text: str) -> Any:
-        """Return the stored value of a text.
-
-        Raises:
-            Odd: text that needs a warning.
-        """
+        """Return the stored value of a text. Raises Odd: text that needs a warning."""
         try:
             return self.convert(text)
         except (ValueError, OverflowError, ArithmeticError):

@@ -393,7 +393,6 @@ class NativeRows:
         read a message in the nested layout, because the facts of a node come after the objects inside it.
 
         Args:
-            body_tag: the element of its body.
             same: the values of the columns that are the same in all its rows.
         """
         self._builder.begin(same)

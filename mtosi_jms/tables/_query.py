@@ -41,8 +41,6 @@ class Answer:
     """The result of a query.
 
     Attributes:
-        columns: their names.
-        rows: one after the other.
         notes: what to know about the landing: rejected files, incomplete sequences.
     """
 

@@ -212,12 +212,7 @@ class LandingTable:
         return frame
 
     def to_duckdb(self, connection: Any, name: str) -> None:
-        """Register the table with a DuckDB connection, which reads it batch by batch for each query.
-
-        Args:
-            connection: of `duckdb`.
-            name: of the view.
-        """
+        """Register the table with a DuckDB connection, which reads it batch by batch for each query."""
         connection.register(name, self)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:

@@ -171,11 +171,7 @@ class Struct:
             raise Odd
 
     def _take_attributes(self, element: etree._Element, row: int) -> bool:
-        """Store the attributes; return false if the element is nil, so that it has no content.
-
-        Raises:
-            Odd: an attribute that the schema does not know, xsi:type, a value with a warning, or a missing attribute.
-        """
+        """Store the attributes, or raise `Odd`; return false if the element is nil, so that it has no content."""
         if self.nillable and element.get(NIL) in NILS:
             if len(element.keys()) == 1 and not len(element) and not element.text:
                 return False
@@ -209,11 +205,7 @@ class Struct:
             raise Odd
 
     def _take_wild(self, child: etree._Element, row: int) -> None:
-        """Store a child that belongs to a wildcard.
-
-        Raises:
-            Odd: there is no wildcard, it does not admit the child or is full, or the child is of a known class.
-        """
+        """Store a child that belongs to a wildcard. Raises Odd: none admits it, or its class is known."""
         wildcards = self._plan.wildcards
         if self._wild is None or len(wildcards) != 1 or self._plan.heads:
             raise Odd

@@ -26,11 +26,7 @@ _LISTED: Final = 20
 
 
 def check_readable(plan: Plan, options: SourceOptions, shown: Shown = lambda reject: reject) -> None:
-    """Check that at least one message of a landing can be read.
-
-    Raises:
-        SpoolError: there is none, see `nothing_readable`.
-    """
+    """Check that at least one message of a landing can be read. Raises SpoolError: none can, see `nothing_readable`."""
     rejects: list[Reject] = []
     for file in plan.files:
         reject = refusal(file, options)

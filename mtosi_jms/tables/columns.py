@@ -246,9 +246,6 @@ def values_of(columns: Sequence[Column], source: Message | ReplySequence) -> dic
 def arrow_schema(cls: type[XmlObject]) -> pa.Schema:
     """Return the fields of a stub class as Arrow columns.
 
-    Args:
-        cls: any generated class.
-
     Returns:
         Typed, nested columns with the names of the fields of the class. Recursive types, substitution groups and
         content without a schema are XML text. Open content is a map of texts, with its XML in a column `..._raw`.
@@ -257,11 +254,7 @@ def arrow_schema(cls: type[XmlObject]) -> pa.Schema:
 
 
 def row_schema(object_types: Sequence[str]) -> pa.Schema:
-    """Return the columns of rows of some object types. The stubs must be loaded.
-
-    Raises:
-        ConfigError: no stub has one of the object types.
-    """
+    """Return the columns of rows of some object types; the stubs must be loaded. Raises ConfigError: one is unknown."""
     if object_types == (MESSAGE,):
         return schema_of(MESSAGES)
     if object_types == (ALL,):

@@ -149,8 +149,6 @@ class Job:
         """Write the summary and the page, and replace the earlier result by what the job made.
 
         Args:
-            staged: the staging folder with the tables.
-            result: of the job.
             page: content of the page; its time, the times of stages and a link to the summary are added.
             tables: patterns of the tables that are replaced, by default all tables of the job; others stay.
         """

@@ -114,20 +114,12 @@ class Reader(ABC):
             file.check()
 
     def message(self, data: bytes) -> None:
-        """Add one envelope that is in no file.
-
-        Raises:
-            XmlError: `data` is not an envelope.
-        """
+        """Add an envelope that is in no file. Raises XmlError: `data` is not an envelope."""
         for _ in self._small(data, None):
             pass
 
     def reject(self, reject: Reject, cause: MtosiError | None = None) -> None:
-        """Add the row of a rejected message, if there is a column for it.
-
-        Raises:
-            MtosiError: the mode is FAILFAST.
-        """
+        """Add the row of a rejected message, if there is a column for it. Raises MtosiError: the mode is FAILFAST."""
         if self.options.mode is Mode.FAILFAST:
             raise MtosiError(str(reject)) from cause
         if self.options.mode is Mode.PERMISSIVE:

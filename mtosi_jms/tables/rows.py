@@ -41,11 +41,7 @@ _NAME: Final = frozenset({"name"})
 
 
 def wanted(object_types: Sequence[str]) -> Callable[[ClassTable], bool]:
-    """Return a condition that says whether objects of a class become rows. The stubs must be loaded.
-
-    Raises:
-        ConfigError: no stub has one of the object types.
-    """
+    """Return a condition: whether objects of a class become rows. Raises ConfigError: no stub has one of the types."""
     if object_types == (ALL,):
         return is_object
     labels = frozenset(name for name in object_types if name in OBJECT_TYPES)

@@ -34,9 +34,6 @@ def leave_out_copies(spark: SparkSession, folder: Path, schema: pa.Schema, confl
     """Remove the copies from a Parquet table.
 
     Args:
-        spark: the session.
-        folder: of the table.
-        schema: of its columns.
         conflicting: correlationIds of sequences whose rows all stay.
     """
     if count_rows(folder) <= _MOST:

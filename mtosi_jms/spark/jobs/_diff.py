@@ -54,8 +54,6 @@ class ColumnNote:
     """A column that only one snapshot has, or that has different types in the two.
 
     Attributes:
-        object_type: of the table.
-        column: its name.
         old: its type in the old snapshot; None if it is not there.
         new: its type in the new snapshot; None if it is not there. With two types the values are compared as text.
     """

@@ -74,11 +74,7 @@ class SparkJob(Job):
         *,
         settings: Mapping[str, str] | None = None,
     ) -> Iterator[tuple[Staging, SparkSession]]:
-        """Provide a staging folder and a session: the caller's, or a new one that stops at the end of the block.
-
-        Args:
-            spark: the session of the caller, if any.
-        """
+        """Provide a staging folder and a session: the caller's, or a new one that stops at the end of the block."""
         from mtosi_jms.spark._session import local_session
 
         with staging(self.out, lake=self._lake) as staged, ExitStack() as stack:
@@ -145,11 +141,7 @@ def load(spark: SparkSession, **options: str) -> DataFrame:
 
 
 def where(rows: DataFrame, condition: str) -> DataFrame:
-    """Return the rows for which a condition in Spark SQL holds; all rows if the condition is empty.
-
-    Raises:
-        ConfigError: the condition does not fit these rows; the text has Spark's reason.
-    """
+    """Return the rows for which a condition in SQL holds; if empty, all. Raises ConfigError with Spark's reason."""
     from pyspark.errors import AnalysisException, ParseException
 
     if not condition:

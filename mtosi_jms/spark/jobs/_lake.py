@@ -46,11 +46,7 @@ _LINKAGE: Final = re.compile(
 
 
 def package_of(name: str, version: str) -> str:
-    """Return the Maven package of a format for a version of Spark; empty for Parquet.
-
-    Raises:
-        ConfigError: there is no package for this version.
-    """
+    """Return the Maven package of a format for a version of Spark; empty for Parquet. Raises ConfigError."""
     if name == PARQUET:
         return ""
     return next(iter(pins()[_set_of(name, version)]))
@@ -265,10 +261,7 @@ class Lake:
             self.spark.catalog.dropTempView(view)
 
     def add_columns(self, label: str, columns: Sequence[tuple[str, str]]) -> None:
-        """Add columns, given as names and SQL types, to a table of Delta or Iceberg.
-
-        The name of a field in a struct is `a`.`b`.
-        """
+        """Add columns, given as names and SQL types, to a table. The name of a field in a struct is `a`.`b`."""
         if columns:
             listed = ", ".join(f"{name} {kind}" for name, kind in columns)
             self.spark.sql(f"ALTER TABLE {self.name(label)} ADD COLUMNS ({listed})")

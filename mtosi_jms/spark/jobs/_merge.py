@@ -428,9 +428,6 @@ def _needed(facts: Column) -> Column:
     """Return the facts of a name that can still matter if another message arrives.
 
     These are the last full or gone fact, and the later changes, without columns that a still later change sets.
-
-    Args:
-        facts: all facts of the name, in order.
     """
 
     def place(fact: Column) -> Column:
@@ -477,11 +474,7 @@ def _text(table: DataFrame, columns: Sequence[str]) -> Column:
 
 
 def _added(table: DataFrame, rows: DataFrame) -> list[tuple[str, str]]:
-    """Return the columns, and fields in structs, that a table lacks: their names and types in SQL.
-
-    Raises:
-        ConfigError: a column has another type.
-    """
+    """Return the columns, and fields in structs, that a table lacks, with types. Raises ConfigError: a type differs."""
     return list(_lacking(table.schema, rows.schema, ()))
 
 

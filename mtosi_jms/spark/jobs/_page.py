@@ -48,10 +48,7 @@ def _type_graph(nodes: DataFrame, edges: DataFrame, caption: str) -> Graph:
 
 
 def _groups(nodes: DataFrame, pattern: str) -> list[Row]:
-    """Group nodes by the part of their names that a pattern finds, and count them.
-
-    At most one group more than can be drawn is returned.
-    """
+    """Group nodes by the part of their names that a pattern finds, and count them; at most one more than is drawn."""
     parts = nodes.select(
         _beginning("id", pattern).alias("id"),
         (f.col("known") & (f.col("id") == _beginning("id", pattern))).alias("known"),

@@ -30,7 +30,6 @@ class Snapshot:
         """Find the tables. If an ingest was killed while it replaced them, finish its swap first.
 
         Args:
-            path: the folder.
             allow_empty: whether the folder may have no table.
             at: the time of the state that is read from tables with a history; by default the last state.
 
@@ -77,11 +76,7 @@ class Snapshot:
             raise MtosiError(f"{self.path}: the tables were replaced while they were read: try again") from cause
 
     def read(self, spark: SparkSession, object_type: str) -> DataFrame:
-        """Return the objects of a type, which must be one of `tables`, as `state_of` gives them.
-
-        Raises:
-            ConfigError: a time is given, and the table has no history.
-        """
+        """Return the objects of a type, which must be one of `tables`, as `state_of` gives them."""
         folder = self.tables[object_type]
         return state_of(spark.read.format(format_of(folder)).load(str(folder)), self._at)
 
