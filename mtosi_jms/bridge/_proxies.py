@@ -389,11 +389,7 @@ class CorbaSource(_End):
         return self._orb.from_java(events, grouped=self._grouped, keep_refused=self._keep_refused)
 
     def acknowledge(self, numbers: Sequence[int]) -> None:
-        """See `EventSource.acknowledge`.
-
-        Raises:
-            BridgeError: the channel has no acknowledgement.
-        """
+        """See `EventSource.acknowledge`. Raises BridgeError: the channel has no acknowledgement."""
         self._check_connected()
         proxy = self._ack_proxy()
         if proxy is None:

@@ -32,11 +32,7 @@ _TAIL: Final = 12
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports of loopback at which nobody listens now.
-
-    Raises:
-        TransportError: there are not enough.
-    """
+    """Ports of loopback at which nobody listens now. Raises TransportError: there are not enough."""
     found: list[int] = []
     for port in random.sample(_PORTS, len(_PORTS)):
         if len(found) == count:
@@ -51,11 +47,7 @@ def free_ports(count: int) -> list[int]:
 
 
 def find_java() -> Path:
-    """The Java of JAVA_HOME, else that of PATH.
-
-    Raises:
-        ConfigError: there is none.
-    """
+    """The Java of JAVA_HOME, else that of PATH. Raises ConfigError: there is none."""
     home = os.environ.get("JAVA_HOME")
     found = (shutil.which("java", path=f"{home}/bin") if home else None) or shutil.which("java")
     if found is None:

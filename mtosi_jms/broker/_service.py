@@ -128,11 +128,7 @@ class DevelopmentBroker:
 
 
 def find_broker(folder: Path) -> DevelopmentBroker | None:
-    """The broker of a folder; None if none was started there.
-
-    Raises:
-        ConfigError: its file cannot be read.
-    """
+    """The broker of a folder; None if none was started there. Raises ConfigError: its file cannot be read."""
     folder = Path(os.path.realpath(folder))
     try:
         state = json.loads(read_file(folder / _STATE))

@@ -201,11 +201,7 @@ class Dispatcher:
         return f"{local} is the request of {names}: {which}"
 
     def refuse_asynchronous(self) -> None:
-        """Check that no handler needs an event loop.
-
-        Raises:
-            ConfigError: a handler is asynchronous.
-        """
+        """Check that no handler needs an event loop. Raises ConfigError: a handler is asynchronous."""
         for supplier, operation in itertools.chain.from_iterable(self._operations.values()):
             handler = supplier.handler(operation)
             if inspect.iscoroutinefunction(handler) or inspect.isasyncgenfunction(handler):

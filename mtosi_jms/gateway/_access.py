@@ -109,11 +109,7 @@ class Access:
         return self._told(address, user if self._is_right(user, password) else None, user)
 
     def by_token(self, address: str, given: str) -> str | None:
-        """The name of who has a token; None if nobody has it.
-
-        Raises:
-            Throttled: the address has guessed too often.
-        """
+        """The name of who has a token; None if nobody has it. Raises Throttled: the address has guessed too often."""
         self._admit(address)
         found = None
         for name, token in self._tokens.items():  # all are compared, so that the time taken reveals nothing

@@ -127,11 +127,7 @@ class HttpServer:
         return False
 
     def start(self) -> Self:
-        """Starts to serve.
-
-        Raises:
-            TransportError: the server did not start in time.
-        """
+        """Starts to serve. Raises TransportError: the server did not start in time."""
         self._thread.start()
         waiting = threading.Event()
         for _ in range(int(_START / 0.01)):

@@ -231,11 +231,7 @@ class ScriptedSupplier(Closeable):
             self._failure = error
 
     def close(self) -> None:
-        """End it.
-
-        Raises:
-            Exception: what the script raised.
-        """
+        """End it. Raises Exception: what the script raised."""
         self._session.close()
         self._sender.close()
         if self._thread is not None:
@@ -268,11 +264,7 @@ class Pair:
 
     @property
     def scripted(self) -> ScriptedSupplier:
-        """The supplier of a pair without services.
-
-        Raises:
-            ConfigError: it is a real one.
-        """
+        """The supplier of a pair without services. Raises ConfigError: it is a real one."""
         if not isinstance(self.supplier, ScriptedSupplier):
             raise ConfigError("this pair has a Supplier; make it without services, or with tamper")
         return self.supplier

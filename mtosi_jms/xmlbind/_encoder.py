@@ -87,11 +87,7 @@ class Writer:
             raise EncodeError("nested too deep, or an object that holds itself", type(obj).__name__) from None
 
     def content(self) -> bytes:
-        """Return all pieces, in UTF-8.
-
-        Raises:
-            EncodeError: a character that XML does not allow.
-        """
+        """Return all pieces, in UTF-8. Raises EncodeError: a character that XML does not allow."""
         data = _joined(self.parts)
         if data is not None:
             return data

@@ -162,11 +162,7 @@ class Issues:
     lines_before: int = 0
 
     def add(self, rule: str, message: str, element: etree._Element | None = None) -> None:
-        """Keep one warning about an element, or raise it.
-
-        Raises:
-            DecodeError: in strict mode.
-        """
+        """Keep one warning about an element, or raise it. Raises DecodeError: in strict mode."""
         if element is None:
             self.tell(rule, message, "", None)
         else:
@@ -174,11 +170,7 @@ class Issues:
             self.tell(rule, message, self.paths.of(element), line + self.lines_before if line else line)
 
     def tell(self, rule: str, message: str, path: str, line: int | None) -> None:
-        """Keep one warning about a given place, or raise it.
-
-        Raises:
-            DecodeError: in strict mode.
-        """
+        """Keep one warning about a given place, or raise it. Raises DecodeError: in strict mode."""
         if self.strict:
             raise DecodeError(message, source=self.source, line=line, path=path)
         self.found.append(XmlWarning(rule, message, path, line))

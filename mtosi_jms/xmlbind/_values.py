@@ -62,11 +62,7 @@ class RawXml:
     __slots__ = ("tag", "xml")
 
     def __init__(self, xml: bytes) -> None:
-        """Keep self-contained XML.
-
-        Raises:
-            MalformedXmlError: `xml` is not a well-formed element.
-        """
+        """Keep self-contained XML. Raises MalformedXmlError: `xml` is not a well-formed element."""
         element = parse_xml(xml)
         self.xml: bytes = canonical(element, Scopes())
         self.tag: str = str(element.tag)

@@ -43,11 +43,7 @@ Kind = Literal["request", "response"]
 
 
 def _whole(text: str, most: int) -> int:
-    """A number of JMS.
-
-    Raises:
-        ValueError: it is not a number from 0 to `most`.
-    """
+    """A number of JMS. Raises ValueError: it is not a number from 0 to `most`."""
     if not (text.isascii() and text.isdigit() and int(text) <= most):
         raise ValueError(text)
     return int(text)

@@ -122,11 +122,7 @@ class Channel:
         self._reconnector.close(deadline)
 
     def prepare(self, destination: Destination, message: JmsMessage) -> tuple[JmsMessage, Frame]:
-        """Returns a message as it is sent, and its frame.
-
-        Raises:
-            ConfigError: STOMP cannot carry it.
-        """
+        """Returns a message as it is sent, and its frame. Raises ConfigError: STOMP cannot carry it."""
         sent = message.stamped(destination, message_id=None, timestamp_ms=int(time.time() * _MILLISECONDS))
         reply = None if sent.reply_to is None else self._reply_address(sent.reply_to)
         headers, body = outgoing(self.dialect, self._address(destination), sent, reply)

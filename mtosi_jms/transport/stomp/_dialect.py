@@ -327,11 +327,7 @@ _DIALECTS: Final[dict[str, Callable[[str], Dialect]]] = {"ActiveMQ": ActiveMQ, "
 
 
 def dialect_of(server: str, address: object) -> Dialect:
-    """Returns the dialect for the `server` header of a broker.
-
-    Raises:
-        TransportError: the broker is not supported.
-    """
+    """Returns the dialect for the `server` header of a broker. Raises TransportError: the broker is not supported."""
     found = _SERVER.match(server)
     made = _DIALECTS.get(found[1]) if found else None
     if made is None:
