@@ -62,8 +62,6 @@ from mtosi_jms.stubs.fmw.hdr import (
 from mtosi_jms.telemetry import of_message
 from mtosi_jms.xmlbind import RawXml, XmlObject
 
-__all__ = ["NO_REQUEST", "Abandoned", "Dispatcher", "FailureHook", "Failures", "ReplyAddress", "send_all"]
-
 log = logging.getLogger(__package__)
 
 FailureHook = Callable[[BaseException], object]

@@ -35,7 +35,6 @@ from mtosi_jms.xmlbind import RawXml, XmlObject
 if TYPE_CHECKING:
     from mtosi_jms.exchange._aio_requestor import AsyncRequestor
 
-__all__ = ["Requestor"]
 
 _STRATEGIES: Final = {"both": Strategy.BOTH, "xml": Strategy.XML, "jms": Strategy.MESSAGE_ID}
 

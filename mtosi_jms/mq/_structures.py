@@ -14,20 +14,6 @@ from typing import Any, ClassVar, Final, Literal, NamedTuple, Self, TypeAlias, g
 from mtosi_jms.bounds import BOUNDS
 from mtosi_jms.errors import MqFormatError
 
-__all__ = [
-    "BODIES",
-    "CHARACTER_SETS",
-    "FORMAT_NONE",
-    "FORMAT_RFH2",
-    "FORMAT_STRING",
-    "HEADERS",
-    "ByteOrder",
-    "Header",
-    "Mqmd",
-    "Rfh2",
-    "codec_of",
-]
-
 ByteOrder: TypeAlias = Literal["big", "little"]
 
 CHARACTER_SETS: Final = {1208: "utf-8", 1200: "utf-16", 13488: "utf-16", 17584: "utf-16", 819: "latin-1"}

@@ -7,8 +7,6 @@ import re
 from collections.abc import Collection
 from typing import Final
 
-__all__ = ["is_own_host"]
-
 _HOST: Final = re.compile(r"(\[[0-9a-f:.]+\]|[^][:/?#@\\]*)(?::[0-9]*)?")
 
 

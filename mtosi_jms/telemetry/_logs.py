@@ -17,8 +17,6 @@ from mtosi_jms.bounds import BOUNDS
 from mtosi_jms.jms import Destination, JmsMessage
 from mtosi_jms.masking import MASK, is_secret, without_login
 
-__all__ = ["JsonFormatter", "LineFormatter", "log_message", "masked_envelope", "of_message"]
-
 _messages: Final = logging.getLogger("mtosi_jms.messages")
 _wire: Final = logging.getLogger("mtosi_jms.wire")
 

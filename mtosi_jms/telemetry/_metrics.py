@@ -20,8 +20,6 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 from mtosi_jms.jms import Destination, JmsMessage
 from mtosi_jms.telemetry._seam import Count, Gauge, Publication, Role, Telemetry
 
-__all__ = ["BUCKETS", "METRICS", "Labels", "Metric", "Metrics", "where"]
-
 Labels: TypeAlias = tuple[tuple[str, str], ...]
 """Names and values of the labels of a series, in a fixed order."""
 

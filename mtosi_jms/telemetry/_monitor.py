@@ -19,8 +19,6 @@ from mtosi_jms.closing import Closeable
 from mtosi_jms.errors import TransportError
 from mtosi_jms.telemetry._hosts import is_own_host
 
-__all__ = ["Monitor"]
-
 log: Final = logging.getLogger("mtosi_jms.telemetry")
 
 _PATIENCE: Final = BOUNDS.monitor_read

@@ -11,8 +11,6 @@ from contextlib import AbstractContextManager, nullcontext
 
 from mtosi_jms.jms import Destination, JmsMessage
 
-__all__ = ["Count", "Gauge", "Publication", "Role", "Telemetry"]
-
 
 class Role(enum.Enum):
     """The role at one end of an exchange."""
