@@ -33,9 +33,7 @@ class Port:
     """An address that was set.
 
     Attributes:
-        service: name of the interface.
         wsdl: path of the file with the address, below the folder, with `/`.
-        address: the address.
         added: whether the WSDL had no port for the binding.
     """
 
@@ -53,7 +51,6 @@ class Deployed:
         files: bytes by path below the folder, with `/`.
         originals: their source files, by the same paths.
         ports: the addresses, in the order of services and files.
-        findings: defects of the files.
     """
 
     files: Mapping[str, bytes]
@@ -68,7 +65,6 @@ def deploy(sources: Sequence[Path | str], addresses: Mapping[str, str]) -> Deplo
     Every port of an interface's JMS binding gets the address. A binding without one gets a service with a port.
 
     Args:
-        sources: WSDLs, and folders of them.
         addresses: address by the name of the interface, as `inspect` shows it.
 
     Raises:

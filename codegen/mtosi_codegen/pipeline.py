@@ -25,7 +25,6 @@ class Result:
         files: text of each file by its path below the package, with `/`.
         model: what was rendered.
         services: every service that was found, also those without operations.
-        findings: all findings, sorted.
     """
 
     files: dict[str, str]
@@ -49,7 +48,6 @@ def generate(
     """Generate a package from WSDLs, XML Schemas and folders of them; nothing is written.
 
     Args:
-        sources: files and folders.
         bindings: `jms`, or `all` to take other SOAP bindings too.
         operations: names of the operations to generate, as `Service.operation` or `operation`; None for all.
         templates: folder of templates that replace the built-in ones.
@@ -81,9 +79,6 @@ def read_model(
     sources: Sequence[Path | str], bindings: Bindings, operations: Sequence[str] | None, findings: Findings
 ) -> tuple[Sources, list[Service], Model]:
     """Return the sources that were read, every service, and the model to render.
-
-    Args:
-        findings: gets all findings.
 
     Raises:
         SchemaError: no service has one of the operations.

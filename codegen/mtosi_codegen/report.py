@@ -12,11 +12,7 @@ from mtosi_codegen.pipeline import Result
 
 
 def as_json(result: Result, seconds: float) -> dict[str, Any]:
-    """The report as JSON values.
-
-    Args:
-        seconds: how long the run took.
-    """
+    """The report as JSON values."""
     return {
         "services": [_service(service, result) for service in result.services],
         "types": len(result.model.classes) + len(result.model.enums),

@@ -23,8 +23,6 @@ def require(wanted: Iterable[str], services: Sequence[Service], findings: Iterab
     """Check that a service has each operation. One that could not be joined counts: its own finding says why.
 
     Args:
-        wanted: names of operations.
-        services: every service that was found.
         findings: those of the sources; if parts of them were left out, the error says so.
 
     Raises:

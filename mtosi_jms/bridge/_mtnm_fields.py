@@ -27,7 +27,6 @@ class Field(NamedTuple):
 
     Attributes:
         target: the field of MTOSI's class; a name with `_` in front is for a later step, which makes a field of it.
-        read: reads the value.
         needed: whether the event is refused if the value cannot be read.
         strict: whether only a strict reading refuses the event then; else the value is kept, as others are.
     """

@@ -49,7 +49,6 @@ class Finding:
 
     Attributes:
         path: path in the event, as `filterable_data.perceivedSeverity`; empty for the whole event.
-        text: a sentence that describes it.
     """
 
     kind: FindingKind

@@ -133,7 +133,6 @@ class BrokerProcess:
     """A broker that this process started.
 
     Args:
-        command: its command line.
         folder: its working folder; standard output and error go to `broker.log` there.
         endpoints: ports at which it will listen, and the login.
         ready: texts in its log that show that it answers.
@@ -271,7 +270,6 @@ def start_on_free_ports(
     """Starts a broker on free ports, again on others if one was taken meanwhile; returns when it answers.
 
     Args:
-        start: starts it.
         protocols: the protocols to offer, each at its own port.
 
     Raises:

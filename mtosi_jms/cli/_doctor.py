@@ -26,8 +26,8 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
+from mtosi_jms.bounds import table
 from mtosi_jms.cli import terminal
-from mtosi_jms.cli._bounds import bounds, show_bounds
 from mtosi_jms.cli.arguments import add_json
 from mtosi_jms.cli.checks import Check, Status
 from mtosi_jms.cli.providers import mask_url
@@ -77,15 +77,28 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         runs = _core()
         named = {"core": runs.name, "core_reason": runs.reason} if isinstance(runs, Core) else {"core": None}
-        terminal.print_json({"ok": healthy, **named, "checks": [check._asdict() for check in checks], **bounds()})
+        bounds = [bound._asdict() for bound in table()]
+        terminal.print_json({"ok": healthy, **named, "checks": [check._asdict() for check in checks], "bounds": bounds})
         return 0 if healthy else 1
     width = max(len(check.name) for check in checks)
     for check in checks:
         mark, style = _MARKS[check.status]
         fix = f"; {check.fix}" if check.fix else ""
         terminal.say(f"{mark}  {check.name.ljust(width)}  {check.detail}{fix}", style)
-    show_bounds()
+    _show_bounds()
     return 0 if healthy else 1
+
+
+def _show_bounds() -> None:
+    """Prints the bounds, by door."""
+    door = ""
+    terminal.say("bounds: what others can make it spend by default")
+    for bound in table():
+        if bound.door != door:
+            door = bound.door
+            terminal.say(f"  {door}")
+        changed = f" ({', '.join(bound.options)})" if bound.options else ""
+        terminal.say(f"    {bound.shown.rjust(20)}  {bound.counts}{changed}")
 
 
 def all_checks() -> list[Check]:

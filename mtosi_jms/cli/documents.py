@@ -59,7 +59,6 @@ class Document:
 
     Attributes:
         file: its name as it was given.
-        data: its bytes, unpacked.
         envelope: the envelope, read leniently; with its warnings.
     """
 

@@ -164,7 +164,6 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) 
 
     Args:
         title: what the table shows; left out where empty.
-        columns: the headings.
         rows: the cells; None shows as nothing.
     """
     title = printable(title)
@@ -196,9 +195,6 @@ def _rich_table(title: str, columns: Sequence[str], cells: Iterable[Sequence[str
 def stages(label: str) -> Iterator[Stages]:
     """The stages of a job on standard error while the block runs: a bar of its tasks on a terminal, else lines.
 
-    Args:
-        label: what is going on.
-
     Yields:
         a function that takes the name of a stage, and how many of its tasks are done and of how many: 0 and 0 at first.
     """
@@ -225,7 +221,6 @@ def progress(label: str, total: int | None = None) -> Iterator[Callable[[int], N
     """A progress bar on standard error while the block runs; nothing where that is not a terminal.
 
     Args:
-        label: what is going on.
         total: how many steps there are, None if unknown.
 
     Yields:

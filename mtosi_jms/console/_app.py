@@ -95,9 +95,6 @@ class Console:
         tokens: tokens, one of which a client must send, or tokens by the names of who has them, which the log has for
             each action; empty: no client needs one.
         host_names: allowed host names besides addresses and `localhost`.
-
-    Attributes:
-        options: options for the server.
     """
 
     def __init__(

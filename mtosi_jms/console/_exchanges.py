@@ -79,14 +79,11 @@ class Exchange:
         number: unique number, in the order in which exchanges began.
         first_ms, last_ms: when its first and its last message were seen, milliseconds since 1970 UTC.
         asked: whether the request was seen.
-        replies: number of responses, without faults.
         size: octets of all its messages.
-        numbers: batch numbers that came.
         end: the number with the end-of-reply mark; None if it was not seen.
         unplaced: number of responses that are one of several and have no number: with one the answer is not complete.
         duplicates: number of replies that came again under another message id.
         again: the first hundred numbers that came again.
-        faults: number of faults.
         is_whole: whether none of its messages can have passed unseen.
         is_landed: whether a landing has it, which has all that arrived: what that lacks is missing.
         is_partial: whether its earlier messages were seen and forgotten.

@@ -14,7 +14,6 @@ class Numbers:
     """Whole numbers, kept as ranges; at most `RANGES` of them.
 
     Attributes:
-        count: how many numbers there are.
         is_full: whether a number was left out because it would have made one range too many.
     """
 

@@ -58,7 +58,6 @@ class Graph(NamedTuple):
 
     Attributes:
         nodes: its nodes, those with the most links first.
-        edges: its lines.
         objects: how many objects of each type were found.
         left_out: number of elements for which there is no room.
         note: what was not read; empty if everything was read.

@@ -415,7 +415,6 @@ class Traffic:
 
         Args:
             show: `all`, `open`, `troubled` (missing batches, duplicates or a fault) or `complete`.
-            most: most exchanges to return.
         """
         self.digest()
         with self._lock:
@@ -434,7 +433,6 @@ class Traffic:
 
         Args:
             text: a correlationId or message id, or a part of one, or of the name of an operation or destination.
-            most: most messages to return.
         """
         self.digest()
         with self._lock:
@@ -465,7 +463,6 @@ class Traffic:
 
         Args:
             category, severity: filters; an empty text admits all.
-            most: most notifications to return.
         """
         self.digest()
         with self._lock:

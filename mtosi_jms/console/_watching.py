@@ -38,7 +38,6 @@ class BrokerWatch(Closeable):
     """Subscribes to topics and browses queues, in a thread of its own; reconnects if the provider is lost.
 
     Args:
-        connect: opens a connection.
         names: destinations to watch: `queue:X`, `topic:X` or names of the naming context.
         interval: least seconds between two looks at a queue.
 

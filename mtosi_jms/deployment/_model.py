@@ -141,7 +141,6 @@ class Deployment:
 
         Args:
             services: an instance for each service of `suppliers`.
-            options: further arguments of `Supplier`.
 
         Raises:
             ConfigError: the deployment has a problem, lacks one of the services, or a service lacks its instance.

@@ -187,7 +187,6 @@ def _download(pin: str, digest: str, target: Path, places: Iterable[Repository],
     """Returns why a file cannot be had, or an empty text: it is there.
 
     Args:
-        target: where to put it.
         places: where it may be, in this order.
         lost: hosts that cannot be reached, and why; they are not asked again.
     """

@@ -48,7 +48,6 @@ class SequenceLine:
         batches: number of different batches that arrived.
         expected: expected number of batches; None if the end was not seen.
         missing: the first numbers that are known to be missing.
-        missing_count: number of missing batches.
         duplicates: copies that were left out.
         conflicts: how many numbers arrived with different bodies.
         complete: whether all batches arrived.
@@ -85,7 +84,6 @@ class Table:
     """A table of the page.
 
     Attributes:
-        columns: heading of each column.
         rows: cells by row; numbers are aligned and grouped, times are in UTC, None is an empty cell.
     """
 
@@ -99,7 +97,6 @@ class GraphNode:
     """A node of a graph.
 
     Attributes:
-        id: id, used by edges.
         size: number of things that it represents; larger nodes represent more.
         known: whether it was seen itself; a node that was only referred to is drawn hollow.
     """
@@ -144,10 +141,8 @@ class Report:
     Attributes:
         subtitle: one line below it: what was read, and where results are.
         made: when the report was made, in UTC.
-        facts: the summary.
         notes: sentences worth knowing.
         timeline: moments of an exchange, in any order.
-        graph: the network.
         charts: by title, the counts by name.
         tables: further tables, samples of rows for example.
         seconds: duration of each stage, in order.

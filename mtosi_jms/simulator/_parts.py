@@ -43,8 +43,6 @@ class Frame:
     """The racks, shelves, slots and sub-slots of an element.
 
     Attributes:
-        racks: number of racks.
-        shelves: shelves in each rack.
         slots: slots in each shelf; 0: a flat shelf, which holds cards and ports itself.
         sub_slots: sub-slots in each slot; 0: the slot itself holds the card.
     """

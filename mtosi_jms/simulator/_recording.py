@@ -37,7 +37,6 @@ class Recording:
 
     Args:
         objects: the objects; those without a name are left out.
-        alarms: the active alarms.
 
     Attributes:
         objects: objects by full name, in the order in which they first came.

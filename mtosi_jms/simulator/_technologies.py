@@ -21,7 +21,6 @@ class Technology:
 
     Attributes:
         name: SDH, OTN, ETHERNET, MICROWAVE; MIXED for elements of all kinds with one flat shelf.
-        products: products of the elements.
         rates: layer rates that elements can connect.
         port_rates: layer rates of a port, the innermost last; empty if ports do not state them.
         link_rate: layer rate of a topological link.

@@ -40,7 +40,6 @@ class Circle:
     """All links of a network.
 
     Attributes:
-        elements: number of elements.
         strides: strides of its links, that of the ring first.
     """
 

@@ -55,7 +55,6 @@ def parse(
         source: name of the document for errors and warnings.
         strict: raise the first warning as an error.
         package: generated package whose classes come before those of all others.
-        limits: bounds on size and depth.
         needs_header: whether a missing MTOSI header is a breach.
         header: Clark name of a vendor's header element, which is read beside those of MTOSI, as in a profile.
 

@@ -57,7 +57,6 @@ class InboxEntry(NamedTuple):
 
     Attributes:
         key: the inbox's key of the message: its MTOSIX_messageId if it has one.
-        message: as it was received.
         conflict: whether an earlier message had its MTOSIX_messageId and another body.
     """
 
@@ -112,8 +111,6 @@ class InboxReceiver:
 
     Args:
         session: the consumer's session; messages are acknowledged one by one.
-        consumer: the consumer that receives.
-        inbox: the inbox.
         conflicts: whether messages in conflict are returned too; otherwise they become dead messages.
     """
 

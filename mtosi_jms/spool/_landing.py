@@ -184,11 +184,7 @@ class SpoolEntry:
 
 @dataclass(frozen=True, slots=True)
 class Leftover:
-    """A file of a message that was not written completely because of a crash. The message was not acknowledged.
-
-    Attributes:
-        path: the file.
-    """
+    """A file of a message that was not written completely because of a crash. The message was not acknowledged."""
 
     path: Path
     reason: str

@@ -63,7 +63,6 @@ class Reader(ABC):
     """Turns messages into rows.
 
     Attributes:
-        options: of the load.
         rejected: files that planning took, and that turned out to be damaged.
         warnings: about the headers of the messages, each with how many messages have it, and the first of them.
         unread: with objectType ALL: objects for which no stub has a class, by file and element.

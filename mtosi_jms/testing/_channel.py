@@ -38,7 +38,6 @@ class MemoryChannel:
             after it (003-6).
         queue: semantics of a queue: events wait for whoever takes them, and each goes to one source (003-7, 003-8).
             Else of a topic: each source that is connected gets each event, and none of those before.
-        channel_id: its number.
         acknowledges: whether it has the interfaces of CosNotifyCommAck: events that it gives have a SequenceNumber and
             are kept until they are acknowledged (000-A8 to A13).
         max_events: that are kept for one source, or in the queue; then the oldest go, as JacORB has it.

@@ -27,7 +27,6 @@ class Step:
     """One thing that a session is about to do, in the thread that does it.
 
     Attributes:
-        action: the name of the method.
         message: what is sent or acknowledged; None where one is received.
         timeout: seconds that it may take; None: any number.
         proceed: does it, and returns or raises what came of it.

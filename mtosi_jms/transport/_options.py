@@ -19,7 +19,6 @@ class Check(NamedTuple):
 
     Attributes:
         wanted: what the option takes, in words: "it must be ...".
-        fits: whether a value is valid.
         read: makes a value of a text in a URL's query; raises ValueError or KeyError if it cannot.
         convert: converts a valid value to the stored one.
     """

@@ -45,7 +45,6 @@ def judge(
     """Validate one element where it stands, with the namespaces that are in scope there.
 
     Args:
-        limit: maximum of findings.
         large: number of elements from which the element is judged as a stream.
 
     Returns:

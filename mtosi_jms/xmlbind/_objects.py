@@ -97,7 +97,6 @@ def find_element(tag: str, root: str | None = None) -> type[XmlObject] | None:
     """Return the class of a global element; None if no registered package has it.
 
     Args:
-        tag: Clark name of the element.
         root: a package that takes precedence over all others.
     """
     found: type[XmlObject] | None = find_class(tag, "__elements__", root)

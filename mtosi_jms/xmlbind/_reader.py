@@ -48,7 +48,6 @@ def decode_root(
     Args:
         cls: its class; None to find it by the name of the element. If no registered package has it, the result is
             `RawXml`.
-        issues: gets the warnings.
         package: package that takes precedence over all others.
         scopes: of the document, if more than one of its elements is read.
         attributed: whether elements may have attributes; True if unknown.
@@ -241,7 +240,6 @@ class Reader:
         """Return the table that an xsi:type names; None if it names the declared type or cannot be used.
 
         Args:
-            element: the element with the xsi:type.
             block: derivations that the field does not allow.
         """
         name = self.scopes.qname(text, element)

@@ -183,7 +183,6 @@ class Kept:
     """An element that could not be bound, and its place.
 
     Attributes:
-        xml: the element.
         after: the field and occurrence (from 0) before it; None at the start.
         tail: character data after it that the schema does not allow.
     """

@@ -34,8 +34,6 @@ class SchemaUnit:
     """One schema that is used, and the namespace of its definitions.
 
     Attributes:
-        document: the file that contains it.
-        element: the schema element.
         namespace: the target namespace; a schema without one has that of the schema that includes it.
     """
 
@@ -84,7 +82,6 @@ def load(sources: Sequence[Path | str], findings: Findings, bindings: Bindings =
     """Read WSDLs, XML Schemas and folders of them.
 
     Args:
-        sources: files and folders.
         findings: gets one finding for each repair and for each file that is left out.
         bindings: `jms` for bindings whose transport names JMS, `all` for every SOAP binding.
 

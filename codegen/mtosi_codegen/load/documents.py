@@ -42,9 +42,7 @@ class Document:
     """One parsed source file.
 
     Attributes:
-        path: path of the file.
         name: its path relative to the common folder of the sources, with `/`; reports and hashes use it.
-        root: its root element.
         digest: SHA-256 of its bytes, hexadecimal.
         kind: `wsdl` or `xsd`.
         links: its imports and includes, in document order; filled by the loader.
@@ -71,7 +69,6 @@ class Link:
     """An import, include, redefine or override, and the document that it leads to.
 
     Attributes:
-        element: the XML element.
         kind: `import`, `include`, `redefine` or `override`.
         schema: the schema element that contains it; None for a WSDL import.
         target: the document; None if none was found or none is needed.

@@ -34,7 +34,6 @@ class Locator:
     """Finds the document that an import or include means.
 
     Args:
-        reader: reads the files.
         pool: files of the sources; they may replace a broken location.
     """
 

@@ -22,9 +22,7 @@ def report_unimported(
     """Report each namespace once for a file, where the file first uses it.
 
     Args:
-        documents: the files that are used.
         declared: the files that declare something in each namespace, the most important first.
-        findings: gets the findings.
     """
     for document in documents:
         known = {*BUILT_IN, *_imported(document)}

@@ -38,7 +38,6 @@ class Mended:
         schemas: for each target namespace, the file with all its definitions.
         schema: a schema that imports all of these.
         services: the services that the generator found, also those without operations.
-        findings: defects of the sources.
     """
 
     folder: Path

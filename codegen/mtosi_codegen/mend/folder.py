@@ -46,7 +46,6 @@ class Schema:
     """One schema and its copy; a schema without namespace may be included in several namespaces.
 
     Attributes:
-        document: the file that contains it.
         element: the source.
         xml: the copy.
         file: name of the file for the copy.
@@ -66,7 +65,6 @@ class Folder:
     """The copies of all sources that are used.
 
     Attributes:
-        sources: what was read.
         schemas: the schemas, in order of precedence.
         wsdls: the copies of the WSDLs.
         wsdl_files: the names of their files.

@@ -43,11 +43,7 @@ T = TypeVar("T")
 
 
 class Stock:
-    """Data that all makers of one model share: texts of its simple types, heights of its types.
-
-    Args:
-        oracle: the model.
-    """
+    """Data that all makers of one model share: texts of its simple types, heights of its types."""
 
     def __init__(self, oracle: Oracle) -> None:
         self.oracle = oracle
@@ -59,10 +55,8 @@ class Maker:
     """Makes instances.
 
     Args:
-        stock: the model.
         kind: `least` takes only required content, and the lowest alternatives; `greatest` takes everything, lists
             twice, alternatives in turn; `random` chooses at random.
-        seed: seed of the random choices.
 
     Attributes:
         kind: as given.

@@ -18,9 +18,6 @@ class Message:
     """One message of an operation.
 
     Attributes:
-        service: name of the interface.
-        namespace: that of its binding.
-        operation: name of the operation.
         role: `request`, `response` or `fault`.
         element: Clark name of its element.
     """
@@ -44,7 +41,6 @@ def messages_of(
 
     Args:
         wanted: names of operations, as `Service.operation` or `operation`; None for all.
-        findings: those of the sources.
 
     Raises:
         SchemaError: no service has one of the operations.

@@ -59,10 +59,6 @@ class Samples:
         sources: WSDLs, XML Schemas and folders of them.
         bindings: `jms`, or `all` to take other SOAP bindings too.
 
-    Attributes:
-        services: those of the set.
-        findings: about the set.
-
     Raises:
         SchemaError: the schemas cannot be used even after repair.
     """

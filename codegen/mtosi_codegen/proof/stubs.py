@@ -20,7 +20,6 @@ class Stubs:
     """The classes of a package.
 
     Args:
-        folder: folder of the package.
         name: name under which it is imported; no other module may have it.
 
     Attributes:

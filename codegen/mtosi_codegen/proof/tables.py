@@ -51,8 +51,6 @@ class Difference:
 
     Attributes:
         path: message or element, and the path below it.
-        schema: what the schema has.
-        stub: what the stub has.
     """
 
     path: str
@@ -66,12 +64,7 @@ class Difference:
 class Tables:
     """Compares the classes of one package with a model, each pair of type and class once.
 
-    Args:
-        oracle: the model.
-        stubs: the package.
-
     Attributes:
-        differences: the differences found.
         types: number of types that were compared.
     """
 

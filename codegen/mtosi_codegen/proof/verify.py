@@ -41,12 +41,10 @@ class Proof:
     """The result of a proof.
 
     Attributes:
-        messages: the messages to prove.
         types: number of pairs of type and class that were compared.
         instances, elements: number of documents that went through the stubs, and of elements in them.
         differences: the differences, each once, in the order of the messages.
         skipped: messages whose element no schema has: the wrappers of the rpc style.
-        findings: defects of the sources.
         doubts: what the proof could not use, so that it says less.
     """
 
@@ -82,7 +80,6 @@ def verify(
 
     Args:
         sources: WSDLs, XML Schemas and folders of them.
-        package: folder of the package.
         operations: names of operations, as `Service.operation` or `operation`; None for all.
         bindings: `jms`, or `all` to take other SOAP bindings too.
         progress: called with the number of messages done and their total number.

@@ -39,7 +39,6 @@ class WsdlText:
     """The text of a WSDL, with the tree that was parsed from it.
 
     Args:
-        document: the parsed document.
         data: the bytes from which it was parsed.
 
     Raises:
@@ -87,9 +86,7 @@ class WsdlText:
 
         Args:
             name: name of the interface; the service is called `<name>Jms`, the port `<name>SoapJms`.
-            binding: the port's binding.
             soap: namespace of the binding's SOAP version.
-            location: the address.
         """
         root = self._document.root
         wsdl, declared = _prefix(root, WSDL, "wsdl")

@@ -15,11 +15,7 @@ _ANYTHING: Final = ("anything",)
 
 
 class MadeElements:
-    """Adds elements to a schema set; adding the same element twice is allowed.
-
-    Args:
-        schema: gets the elements.
-    """
+    """Adds elements to a schema set; adding the same element twice is allowed."""
 
     def __init__(self, schema: SchemaSet) -> None:
         self._schema = schema

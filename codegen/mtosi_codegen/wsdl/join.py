@@ -68,7 +68,6 @@ def services_of(sources: Sources, schema: SchemaSet, findings: Findings, binding
     """Return one service for each wanted SOAP binding, and for each port type of the WSDLs without any SOAP binding.
 
     Args:
-        sources: what was read.
         schema: gets an element for each message or part that has only types.
         findings: gets a finding for each mismatch.
         bindings: which SOAP bindings are wanted.

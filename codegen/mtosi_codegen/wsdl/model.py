@@ -118,7 +118,6 @@ class Binding:
     """A SOAP binding. An empty style marks a stand-in for a port type that no SOAP binding binds.
 
     Attributes:
-        version: SOAP version.
         settings: elements of W3C's SOAP over JMS in it.
     """
 

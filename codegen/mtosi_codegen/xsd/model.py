@@ -67,8 +67,6 @@ class SimpleType:
     Attributes:
         name: None for an anonymous type, and for one that was redefined.
         base: the type that it restricts; None for a list or union.
-        item: item type of a list.
-        members: member types of a union.
         enumeration: its values with their documentation; None if it is not an enumeration.
         facets: other facets by XSD name; `pattern` holds all patterns of this derivation step.
         scope: namespaces by prefix, for values of an enumeration that are qualified names.

@@ -104,8 +104,6 @@ class SchemaReader:
     """Reads the components of one schema element.
 
     Args:
-        element: the schema element.
-        namespace: the namespace of its definitions.
         file: the file's name in reports.
         aliases: the right namespace for each namespace that the file names by mistake.
     """

@@ -121,7 +121,6 @@ def diff_tables(old: DataFrame, new: DataFrame, object_type: str, *, ignore: Col
     Args:
         old: the old rows, with the columns that the source gives; of a table of a merge or append, its last state is
             compared.
-        new: the new rows.
         ignore: further columns that are not compared, such as those that `parse_messages` kept.
 
     Raises:

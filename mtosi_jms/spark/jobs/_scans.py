@@ -52,8 +52,6 @@ class Changes:
 
     Attributes:
         differing: how many of them are new, have other content than the row that they replace, or are removed.
-        replaces: whether any row replaces another.
-        removes: whether any row is removed.
     """
 
     rows: int

@@ -145,7 +145,6 @@ class Messages:
 
         Args:
             reply_to: the Java destination for JMSReplyTo; None: none.
-            packed: the result of `packed`.
 
         Returns:
             The argument for `stamps`.
