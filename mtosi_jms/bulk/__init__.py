@@ -12,6 +12,7 @@ from mtosi_jms.bulk._archive import (
     BoundedStream,
     Document,
     UnpackBounds,
+    damage,
 )
 from mtosi_jms.bulk._location import Folders, bulk_files, new_file
 from mtosi_jms.bulk._reply import BulkReply
@@ -32,5 +33,6 @@ __all__ = [
     "Packing",
     "UnpackBounds",
     "bulk_files",
+    "damage",
     "new_file",
 ]

@@ -7,14 +7,17 @@ OUT/_report/alarms.json. Rejected files do not fail the job; they are listed.
 from __future__ import annotations
 
 import argparse
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from mtosi_jms.cli import terminal
 from mtosi_jms.cli.arguments import add_stubs, as_usage
-from mtosi_jms.jobs._jobs import NO_MESSAGE, SHOWN, add_job, run_job, say_more, shared
+from mtosi_jms.jobs._jobs import NO_MESSAGE, SHOWN, add_engine, add_job, run_job, say_more, shared
 
 if TYPE_CHECKING:
-    from mtosi_jms.spark.jobs import AlarmResult
+    from collections.abc import Callable
+
+    from mtosi_jms.tables.alarms import AlarmResult
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,14 +28,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--latest", action="store_true", help="also write each alarm's last state, OUT/latest/*.parquet"
     )
     parser.add_argument("--object", metavar="CLASS", help="the class of alarms, if your stubs have another name for it")
+    add_engine(parser, "Parquet tables")
     add_stubs(parser)
     add_job(parser, out="out/alarms", allow_empty=NO_MESSAGE)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Make the table; errors are those of `mtosi_jms.spark.jobs.run_alarms`."""
+    """Make the table; errors are those of the engine's `run_local` or `run_alarms`."""
     from mtosi_jms.inventory import class_for, load_stubs
-    from mtosi_jms.spark.jobs import ALARM, AlarmOptions, run_alarms
+    from mtosi_jms.tables.alarms import ALARM, AlarmOptions, choose
 
     with as_usage():
         load_stubs(args.stubs)
@@ -44,7 +48,23 @@ def run(args: argparse.Namespace) -> int:
         stubs=",".join(args.stubs),
         **shared(args),
     )
-    return run_job(args, "reading alarms", lambda progress: run_alarms(options, progress=progress), show)
+    with as_usage() if args.engine == "local" else nullcontext():
+        engine, why = choose(options, args.engine)
+    done = run_job(args, "reading alarms", lambda progress: engine_of(engine)(options, progress=progress), show)
+    if not args.json:
+        terminal.note(f"engine {engine}: {why}")
+    return done
+
+
+def engine_of(name: str) -> Callable[..., AlarmResult]:
+    """Return the function that runs the job on an engine; Spark is imported only if it is the one."""
+    if name == "local":
+        from mtosi_jms.tables.alarms import run_local
+
+        return run_local
+    from mtosi_jms.spark.jobs import run_alarms
+
+    return run_alarms
 
 
 def show(result: AlarmResult) -> None:

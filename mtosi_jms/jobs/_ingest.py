@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from mtosi_jms.cli import terminal
 from mtosi_jms.cli.arguments import add_stubs, as_usage
-from mtosi_jms.jobs._jobs import NO_MESSAGE, SHOWN, add_job, run_job, say_more, shared
+from mtosi_jms.jobs._jobs import NO_MESSAGE, SHOWN, add_engine, add_job, run_job, say_more, shared
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -83,13 +83,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="experimental: read the files below DIR that replies of BulkResponse name (none); may be repeated",
     )
-    parser.add_argument(
-        "--engine",
-        default="auto",
-        choices=("auto", "local", "spark"),
-        help="what reads and writes: local needs no Java; auto: local for Parquet tables that are replaced, from up to "
-        "4 GiB of files on this machine, otherwise spark (auto)",
-    )
+    add_engine(parser, "Parquet tables that are replaced")
     add_stubs(parser)
     add_job(parser, out="out/inventory", allow_empty=NO_MESSAGE, formats=(_FORMATS, _LAKE))
 

@@ -67,6 +67,22 @@ def add_job(
     add_json(parser, "the summary as one JSON document")
 
 
+def add_engine(parser: argparse.ArgumentParser, what: str) -> None:
+    """Add `--engine`.
+
+    Args:
+        parser: of the command.
+        what: the local engine is chosen for.
+    """
+    parser.add_argument(
+        "--engine",
+        default="auto",
+        choices=("auto", "local", "spark"),
+        help=f"what reads and writes: local needs no Java; auto: local for {what}, from up to 4 GiB of files on this "
+        "machine, otherwise spark (auto)",
+    )
+
+
 def shared(args: argparse.Namespace) -> dict[str, Any]:
     """The options of a job, from the arguments of `add_job`."""
     names = ("out", "cores", "allow_empty", "format", "where")

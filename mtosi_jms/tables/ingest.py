@@ -56,6 +56,8 @@ __all__ = [
     "check_replaces",
     "check_write",
     "choose",
+    "choose_engine",
+    "for_spark",
     "reading",
     "report_of",
     "run_local",
@@ -208,7 +210,20 @@ def choose(options: IngestOptions, engine: Engine = "auto") -> tuple[Engine, str
         ConfigError: the local engine is asked for, and cannot do it.
         SpoolError: the landing does not exist or cannot be read.
     """
-    only_spark = _only_spark(options)
+    return choose_engine(engine, _only_spark(options), lambda: source_options(options))
+
+
+def choose_engine(engine: Engine, only_spark: str, source: Callable[[], SourceOptions]) -> tuple[Engine, str]:
+    """Choose the engine of a job that reads a landing, and say why; as `choose`.
+
+    Args:
+        engine: that is asked for.
+        only_spark: why only Spark can do the job; empty if this process can.
+        source: returns the options of the landing.
+
+    Raises:
+        ConfigError, SpoolError: as `choose`.
+    """
     if engine == "local" and only_spark:
         raise ConfigError(f"the local engine cannot do that: {only_spark}; use --engine spark")
     if engine != "auto":
@@ -216,8 +231,8 @@ def choose(options: IngestOptions, engine: Engine = "auto") -> tuple[Engine, str
     if only_spark:
         return "spark", only_spark
     size = 0
-    source = source_options(options)
-    for path in input_files(source.paths, [], source.sieve):
+    options = source()
+    for path in input_files(options.paths, [], options.sieve):
         size += weight(path, _size(path))
         if size > LOCAL_BYTES:
             return "spark", f"more than {LOCAL_BYTES / 1024**3:.0f} GiB; --engine local reads it without Java"
@@ -237,9 +252,14 @@ def _only_spark(options: IngestOptions) -> str:
         return f"the format is {options.format}"
     if options.write != REPLACE:
         return f"write is {options.write}"
-    if scheme_of(str(options.landing)) not in ("", "file"):
+    return "table (--table) is for Spark" if options.table else for_spark(options, options.landing)
+
+
+def for_spark(options: JobOptions, landing: str | Path) -> str:
+    """Return what only Spark can do of a job that reads a landing; empty if nothing."""
+    if scheme_of(str(landing)) not in ("", "file"):
         return "the landing is not on this machine"
-    asked = {"where (--where)": options.where, "table (--table)": options.table, "conf (--conf)": options.conf}
+    asked = {"where (--where)": options.where, "conf (--conf)": options.conf}
     return next((f"{name} is for Spark" for name, value in asked.items() if value), "")
 
 

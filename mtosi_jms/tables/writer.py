@@ -40,6 +40,7 @@ __all__ = [
     "column_paths",
     "content_columns",
     "count_rows",
+    "disk_errors",
     "leave_out_copies",
     "sample",
     "type_order",
@@ -172,7 +173,7 @@ class TableWriter:
         options = replace(self._reading(types), batch_rows=min(self._options.batch_rows, _PART_ROWS))
         cores = os.cpu_count() or 1
         reader = reader_for(options, full_schema(options))
-        with _disk_errors(self._folder), ExitStack() as stack:
+        with disk_errors(self._folder), ExitStack() as stack:
             writers: dict[tuple[str, int], parquet.ParquetWriter] = {}
             for name in types if self._options.object_types != (ALL,) else ():
                 writers[name, 0] = stack.enter_context(self._writer(name, 0))
@@ -206,7 +207,7 @@ class TableWriter:
 
 
 @contextmanager
-def _disk_errors(folder: Path) -> Iterator[None]:
+def disk_errors(folder: Path) -> Iterator[None]:
     """Turn errors of Arrow and of the system while files are written into a SpoolError."""
     try:
         yield

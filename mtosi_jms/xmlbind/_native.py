@@ -15,6 +15,7 @@ from dataclasses import MISSING, fields
 from operator import itemgetter
 from types import MemberDescriptorType
 from typing import Any, Final, Literal, NamedTuple
+from zipimport import zipimporter
 
 from lxml import etree
 
@@ -380,7 +381,7 @@ def _choose(requested: str) -> tuple[Core, _Native | None]:
     if requested == "python":
         return Core("python", f"{VARIABLE} asks for it"), None
     try:
-        module: Any = importlib.import_module(_MODULE)
+        module = _library()
     except ImportError as error:
         missing = getattr(error, "name", None) == _MODULE
         reason = "this installation has no native core" if missing else f"the native core does not load: {error}"
@@ -390,6 +391,20 @@ def _choose(requested: str) -> tuple[Core, _Native | None]:
     reason = f"{VARIABLE} asks for it" if requested else "it is installed"
     bridge = _Bridge()
     return Core("native", reason), _Native(module, bridge, module.Core(bridge), module.Writer(bridge))
+
+
+def _library() -> Any:
+    """Import the module of the native core.
+
+    Raises:
+        ImportError: there is none, or it does not load.
+    """
+    loader = globals()["__loader__"]
+    if isinstance(loader, zipimporter):
+        from mtosi_jms.xmlbind._packed import packed_core
+
+        return packed_core(loader, _MODULE)
+    return importlib.import_module(_MODULE)
 
 
 def native_writer() -> Any:

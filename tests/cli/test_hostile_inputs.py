@@ -198,6 +198,7 @@ RUNS = {
         mq read {file} --out {out}
         mq read {folder} --out {out}
         """,
+    f"mtosi_jms-{mtosi.__version__}-py3-none-any.whl": "spark-archive --wheel {file} --out {out}",
     ".xml.json": "replay {folder} --url {url} --to queue:Q",
     ".xsd": """
         validate {good} --schemas {folder}
@@ -245,7 +246,7 @@ RUNS = {
         channel down --dir {folder}
         """,
 }
-"""The commands that read files, by the end of the file's name; `service.json` is a whole name."""
+"""The commands that read files, by the end of the file's name, or by a whole name."""
 COMMANDS = [(suffix, words.strip()) for suffix, block in RUNS.items() for words in block.strip().splitlines()]
 WITH_SPARK = ["ingest {folder} --out {out}", "diff {folder} {folder} --out {out}", "topology {folder} --out {out}"]
 WITH_SPARK += ["alarms {folder} --out {out}"]
@@ -264,7 +265,7 @@ def test_the_tables_have_every_command() -> None:
 def prepared(folder: Path, suffix: str, words: str, make: Make, busy: int) -> list[str]:
     """The words of a command, whose input is made."""
     (folder / "in").mkdir(parents=True)
-    file = folder / "in" / (suffix if suffix == "service.json" else f"x{suffix}")
+    file = folder / "in" / (f"x{suffix}" if suffix.startswith(".") else suffix)
     if suffix == ".xml.json":
         file.with_name("x.xml").write_text(ENVELOPE)
     make(file)

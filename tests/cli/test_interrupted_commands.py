@@ -45,6 +45,7 @@ RUNS = {
     "diff": ["{landing}", "{landing}", "--out", "{out}"],
     "topology": ["{landing}", "--out", "{out}"],
     "alarms": ["{landing}", "--out", "{out}"],
+    "spark-archive": ["--out", "{out}"],
     "doctor": [*PROVIDER],
     "new": ["requestor", "{out}"],
     "operations": [],

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import gzip
+import subprocess
+import sys
+import sysconfig
+import venv
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
@@ -11,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from mtosi_jms.cli import main
 from mtosi_jms.compression import ZSTD
 
 MTOP = "http://www.tmforum.org/mtop/"
@@ -119,6 +124,31 @@ class Envelopes:
     def me(self, name: str, inner: str = "") -> str:
         """A managed element of MD `M`."""
         return f"<me:me>{self.name('MD=M', f'ME={name}')}{inner}</me:me>\n"
+
+
+@pytest.fixture(scope="session")
+def bare_python(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """An interpreter with the libraries that are installed here, but not with this package."""
+    folder = tmp_path_factory.mktemp("bare")
+    venv.create(folder)
+    paths = sysconfig.get_paths(vars={"base": str(folder), "platbase": str(folder)})
+    # What is added by a .pth file is no site directory: its own .pth files, this checkout's among them, do not count.
+    Path(paths["purelib"], "libraries.pth").write_text(sysconfig.get_path("purelib"))
+    python = Path(paths["scripts"], Path(sys.executable).name)
+    found = subprocess.run(
+        [python, "-c", "import pyarrow, lxml, mtosi_jms"], capture_output=True, text=True, cwd=folder
+    )
+    if "No module named 'mtosi_jms'" not in found.stderr:
+        pytest.skip("this package is installed among its libraries")
+    return str(python)
+
+
+@pytest.fixture(scope="session")
+def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What `spark-archive` makes."""
+    out = tmp_path_factory.mktemp("package") / "mtosi_jms.zip"
+    assert main(["spark-archive", "--out", str(out)]) == 0
+    return out
 
 
 @pytest.fixture

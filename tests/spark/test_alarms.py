@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 pytest.importorskip("pyspark")
@@ -16,6 +17,7 @@ from mtosi_jms.errors import ConfigError, SpoolError
 from mtosi_jms.notifications import alarm_key
 from mtosi_jms.soap import parse
 from mtosi_jms.spark.jobs import AlarmOptions, alarm_table, latest_alarms, parse_alarms, read_alarms, run_alarms
+from mtosi_jms.tables.alarms import run_local
 
 pytestmark = [
     pytest.mark.spark,
@@ -195,8 +197,31 @@ def test_the_last_states_of_a_stream(spark: Any, put: Any, envelopes: Any, landi
         spark.catalog.dropTempView("states")
 
 
+def made(out: Path) -> dict[str, Any]:
+    """The tables and the summary of the job, but for times, places and the order of rows."""
+    summary = json.loads((out / "_report" / "alarms.json").read_text())
+    found = {name: value for name, value in summary.items() if name not in ("seconds", "stages", "out")}
+    for folder in (out / "alarms", out / "latest"):
+        table = pq.read_table(folder)
+        rows = sorted(table.to_pylist(), key=lambda row: (row["source_file"], row["source_position"]))
+        found[folder.name] = [(field.name, str(field.type)) for field in table.schema], rows
+    return found
+
+
+def test_both_engines_make_the_same_tables(spark: Any, landed: Path, put: Any, envelopes: Any, tmp_path: Path) -> None:
+    bodies = [one.format(**PARTS) for one in ALARMS]
+    bodies += [alarm("alm:alarm", me, "LOS", "MAJOR", f"0{at}:00:00") for at, me in enumerate((None, "a/b=%", "é"))]
+    put("7.xml", notification(envelopes, *bodies))
+    put("9.xml", "<x/>")
+    by_spark, here = (AlarmOptions(landing=landed, out=tmp_path / name, latest=True) for name in ("spark", "here"))
+    run_alarms(by_spark, spark=spark)
+    result = run_local(here)
+    assert made(tmp_path / "here") == made(tmp_path / "spark")
+    assert (result.rows, result.latest) == (5 + len(bodies), 15)
+
+
 def test_the_command(
-    in_session: None, landed: Path, put: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    landed: Path, put: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(landed.parent)
     put("9.xml", "<x/>")
@@ -208,12 +233,17 @@ def test_the_command(
     assert [reject["reason"] for reject in document["rejected"]] == ["not SOAP: the root element is x"]
     assert sorted(path.name for path in Path("out").iterdir()) == ["_report", "alarms", "latest"]
     assert main(["alarms", "landing", "--out", "out"]) == 0
-    assert "5 rows" in capsys.readouterr().out
+    shown = capsys.readouterr()
+    assert "5 rows" in shown.out
+    assert "engine local" in shown.err
     assert sorted(path.name for path in Path("out").iterdir()) == ["_report", "alarms"]
     assert main(["alarms", "no", "--out", "out"]) == 1
     assert main(["alarms", "landing", "--out", "out", "--object", "NoSuch"]) == 2
     assert "no such class in the stubs" in capsys.readouterr().err
     assert main(["alarms"]) == 2
+    for only_spark in (["--where", "active"], ["--format", "csv"], ["--conf", "a=b"]):
+        assert main(["alarms", "landing", "--engine", "local", *only_spark]) == 2
+    assert main(["alarms", "s3a://bucket/landing", "--engine", "local"]) == 2
 
 
 def test_a_landing_that_does_not_exist(spark: Any, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A standalone cluster on loopback, one master and two workers: the source with its package shipped as Python files."""
+"""A standalone cluster on loopback: a master, and three workers that do not have the package, which is shipped."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import socket
 import subprocess
 import sys
 import threading
-import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -28,6 +27,7 @@ import pyspark
 
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.spark._session import check_java
+from mtosi_jms.xmlbind import core
 
 pytestmark = [pytest.mark.spark, pytest.mark.endurance]
 
@@ -52,9 +52,10 @@ import mtosi_jms as mtosi
 def origin(batches):
     import pyarrow as pa
     import mtosi_jms
+    from mtosi_jms.xmlbind import core
 
     for batch in batches:
-        yield pa.RecordBatch.from_pydict({"file": [mtosi_jms.__file__] * batch.num_rows})
+        yield pa.RecordBatch.from_pydict({"file": [f"{core().name} {mtosi_jms.__file__}"] * batch.num_rows})
 
 
 spark.dataSource.register(mtosi.spark.InventorySource)
@@ -88,7 +89,7 @@ settings = {
     "spark.ui.enabled": "false",
     "spark.dynamicAllocation.enabled": "true",
     "spark.dynamicAllocation.shuffleTracking.enabled": "true",
-    "spark.dynamicAllocation.maxExecutors": "2",
+    "spark.dynamicAllocation.maxExecutors": "3",
     "spark.dynamicAllocation.executorIdleTimeout": "5s",
     "spark.executorEnv.PYTHONPATH": os.environ["PYTHONPATH"],
 }
@@ -122,6 +123,7 @@ class Daemon:
 
     def __init__(self, name: str, folder: Path, environment: dict[str, str], *arguments: str) -> None:
         self.lines: list[str] = []
+        self.folder = folder
         self._unread: queue.Queue[str | None] = queue.Queue()
         command = [str(HOME / "bin" / "spark-class"), f"org.apache.spark.deploy.{name}", *arguments]
         folder.mkdir(parents=True, exist_ok=True)
@@ -202,7 +204,7 @@ class Cluster:
 
 @pytest.fixture(scope="module")
 def environment(
-    tmp_path_factory: pytest.TempPathFactory, spark_java: str, interpreted: dict[str, str]
+    tmp_path_factory: pytest.TempPathFactory, spark_java: str, interpreted: dict[str, str], bare_python: str
 ) -> dict[str, str]:
     """That of daemons and of whoever submits."""
     try:
@@ -224,14 +226,14 @@ def environment(
         "SPARK_MASTER_OPTS": "-Dspark.master.rest.enabled=false",
         "SPARK_DAEMON_JAVA_OPTS": spark_java,
         "SPARK_SUBMIT_OPTS": spark_java,
-        "PYSPARK_PYTHON": sys.executable,
-        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "PYSPARK_PYTHON": bare_python,
+        "PYSPARK_DRIVER_PYTHON": bare_python,
     }
 
 
 @contextmanager
 def running(environment: dict[str, str]) -> Iterator[Cluster]:
-    """A master and two workers."""
+    """A master and three workers."""
     folder = Path(environment["SPARK_LOCAL_DIRS"])
     at_any_port = ("--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
     started: list[Daemon] = []
@@ -239,11 +241,11 @@ def running(environment: dict[str, str]) -> Iterator[Cluster]:
         master = Daemon("master.Master", folder / "master", environment, *at_any_port)
         started.append(master)
         url = master.says(r"Starting Spark master at (spark://\S+)")
-        for number in (1, 2):
+        for number in range(3):
             place = folder / f"worker{number}"
             limits = ("--cores", "1", "--memory", "1g", "--work-dir", str(place))
             started.append(Daemon("worker.Worker", place, environment, *at_any_port, *limits, url))
-        for _ in range(2):
+        for _ in range(3):
             master.says(r"Registering worker (\S+) with 1 cores")
         yield Cluster(url, master, tuple(started[1:]), environment)
     finally:
@@ -264,6 +266,32 @@ def own_cluster(environment: dict[str, str]) -> Iterator[Cluster]:
         yield started
 
 
+@contextmanager
+def killed_in_mid_task(cluster: Cluster) -> Iterator[list[Daemon]]:
+    """Kill the executor that is the first to run a task in this block; the list has its worker then."""
+    killed: list[Daemon] = []
+    over = threading.Event()
+    before = {log for worker in cluster.workers for log in worker.folder.glob("*/*/stderr")}
+
+    def watch() -> None:
+        while not killed and not over.is_set():
+            os.sched_yield()
+            for worker in cluster.workers:
+                logs = set(worker.folder.glob("*/*/stderr")) - before
+                if any("Running task" in log.read_text(errors="replace") for log in logs):
+                    worker.kill_children()
+                    killed.append(worker)
+                    break
+
+    watching = threading.Thread(target=watch)
+    watching.start()
+    try:
+        yield killed
+    finally:
+        over.set()
+        watching.join(timeout=PATIENCE)
+
+
 @pytest.fixture(scope="module")
 def guide(root: Path) -> str:
     """The part of the guide about clusters."""
@@ -272,9 +300,9 @@ def guide(root: Path) -> str:
 
 
 def test_the_guide_by_spark_submit(
-    cluster: Cluster, guide: str, put: Put, landing: Path, envelopes: Any, root: Path, tmp_path: Path
+    cluster: Cluster, guide: str, put: Put, landing: Path, envelopes: Any, tmp_path: Path
 ) -> None:
-    """The guide's job, shipped and submitted by the guide's own lines, the places aside."""
+    """The guide's job, shipped and submitted by the guide's own lines, the places aside; an executor is killed."""
     for number in range(1, 9):
         elements = envelopes.me(f"{number}-a", "<me:location>Delft</me:location>") + envelopes.me(f"{number}-b")
         put(
@@ -289,13 +317,15 @@ def test_the_guide_by_spark_submit(
     pack, submit = (
         shlex.split(line) for line in lines.replace("\\\n", "").splitlines() if not line.startswith("export")
     )
-    assert pack[:4] == ["python", "-m", "zipfile", "-c"]
-    cluster.run([sys.executable, *pack[1:4], str(tmp_path / pack[4]), pack[5]], root)
+    assert pack[0] == "mtosi-jms"
+    cluster.run([sys.executable, "-m", "mtosi_jms", *pack[1:]], tmp_path)
     out = tmp_path / "ME"
     places = {"spark://HOST:7077": cluster.url, "/mnt/landing": str(landing), "/mnt/tables/ME": str(out)}
     assert submit[0] == "spark-submit"
     assert set(places) <= set(submit)
-    cluster.run([str(HOME / "bin" / "spark-submit"), *(places.get(word, word) for word in submit[1:])], tmp_path)
+    with killed_in_mid_task(cluster) as killed:
+        cluster.run([str(HOME / "bin" / "spark-submit"), *(places.get(word, word) for word in submit[1:])], tmp_path)
+    assert killed, "an executor was lost"
     rows = [row for file in out.glob("*.parquet") for row in pq.ParquetFile(file).read().to_pylist()]
     places_of = {"a": "Delft", "b": None}
     wanted = [(f"MD=M/ME={number}-{mark}", places_of[mark], False) for number in range(1, 9) for mark in "ab"]
@@ -305,11 +335,11 @@ def test_the_guide_by_spark_submit(
     assert sorted(((row["name_text"], row["location"], row["complete"]) for row in rows), key=key) == sorted(
         wanted, key=key
     )
-    assert len(cluster.workers_used()) == 2
+    assert len(cluster.workers_used()) == 3
 
 
 def test_a_session_of_ones_own(
-    cluster: Cluster, put: Put, landing: Path, envelopes: Any, root: Path, tmp_path: Path
+    cluster: Cluster, put: Put, landing: Path, envelopes: Any, package: Path, bare_python: str, tmp_path: Path
 ) -> None:
     """Duplicates in different partitions, a gap and a broken file; the workers have the package from the archive."""
     for number in (1, 2, 3):
@@ -318,13 +348,9 @@ def test_a_session_of_ones_own(
     put("4.xml", envelopes.batch("gap", 1, False, envelopes.me("g1")))
     put("5.xml", envelopes.batch("gap", 3, True, envelopes.me("g3")))
     put("6.xml", "<order/>")
-    package = tmp_path / "package.zip"
-    with zipfile.ZipFile(package, "w") as archive:
-        for path in sorted((root / "mtosi_jms").rglob("*.py")):
-            archive.write(path, path.relative_to(root))
     script = tmp_path / "session.py"
     script.write_text(SESSION, encoding="utf-8")
-    printed = cluster.run([sys.executable, str(script), cluster.url, str(package), str(landing)], tmp_path)
+    printed = cluster.run([bare_python, str(script), cluster.url, str(package), str(landing)], tmp_path)
     found = json.loads(printed.splitlines()[-1])
     assert found["rows"] == [
         ["MD=M/ME=g1", False],
@@ -333,7 +359,8 @@ def test_a_session_of_ones_own(
     ]
     assert found["rejects"] == [f"{landing}/6.xml:1: not SOAP: the root element is order"]
     assert found["ledger"] == [["gap", [2], 0, False], ["whole", [], 3, True]]
-    assert all(f"{package.name}/mtosi_jms/__init__.py" in path for path in found["package"])
+    assert all(one.endswith(f"{package.name}/mtosi_jms/__init__.py") for one in found["package"])
+    assert {one.split()[0] for one in found["package"]} == {core().name}
 
 
 class Killer:
@@ -372,7 +399,7 @@ def test_executors_and_a_worker_are_lost_in_mid_job(
         put(f"{number:02}.xml", envelopes.batch(f"c{number % 3}", (number + 2) // 3, number > 21, elements))
     script = tmp_path / "shuffled.py"
     script.write_text(SHUFFLED, encoding="utf-8")
-    first, second = own_cluster.workers
+    first, second, _ = own_cluster.workers
     killer = Killer({(b"r", 5): first.kill_children, (b"r", 9): second.kill_children, (b"w", 2): second.kill})
     out = tmp_path / "ME"
     path = {"PYTHONPATH": str(root)}

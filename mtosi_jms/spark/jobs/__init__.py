@@ -21,9 +21,6 @@ All run functions raise
 """
 
 from mtosi_jms.spark.jobs._alarms import (
-    ALARM,
-    AlarmOptions,
-    AlarmResult,
     alarm_table,
     latest_alarms,
     parse_alarms,
@@ -49,6 +46,7 @@ from mtosi_jms.spark.jobs._topology import (
     snapshot_topology,
     topology_tables,
 )
+from mtosi_jms.tables.alarms import ALARM, AlarmOptions, AlarmResult
 from mtosi_jms.tables.ingest import IngestOptions, IngestResult, report_of
 
 __all__ = [

@@ -1,102 +1,43 @@
-"""Alarms as a table, with one row for each report of an alarm.
-
-Alarms are reported in notifications and in answers to `getActiveAlarms`. The table has the columns below, then the
-fields of the alarm class with the types of the source, then the columns of the header, the sequence and the file:
-
-| column | what |
-|---|---|
-| `alarm_key` | the identity of the alarm as JSON: object, layer, cause with its extension and qualifier, ru, contra |
-| `object_name_text` | full name of the object that has the alarm, `MD=EMS1/ME=NE-7` |
-| `cause` | name of the probable cause, or the vendor's own cause |
-| `active` | false if the severity is CLEARED, true for any other severity, null without a severity |
-
-As in MTOSI, two reports are about the same alarm if they have the same object, layer rate and probable cause, including
-its qualifier: the identity is that of `mtosi_jms.notifications.alarm_key`. The qualifier may also be an element of the
-alarm, which the schema does not have (column `unknown`). `alarm_key` is null if object or cause is missing.
-"""
+"""Alarms as a table, by Spark; the module `mtosi_jms.tables.alarms` has the columns."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from shlex import quote
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
 
+import pyarrow as pa
 from pyspark.sql import Window
 from pyspark.sql import functions as f
+from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from mtosi_jms.errors import ConfigError
-from mtosi_jms.inventory import class_for, load_stubs
-from mtosi_jms.report import Fact, RejectLine, Report, duration, number
 from mtosi_jms.spark._engine import EnginePlan
+from mtosi_jms.spark._first_line import error_first
 from mtosi_jms.spark._frames import parse_messages
 from mtosi_jms.spark._stateful import check_stateful, has_watermark, latest_of_stream, with_event
-from mtosi_jms.spark.jobs._expressions import name_text
 from mtosi_jms.spark.jobs._job import SparkJob, load
 from mtosi_jms.spark.jobs._landed import Planner, check_readable, for_engine, landed_by
-from mtosi_jms.tables.columns import NAMES, RELATIONS
-from mtosi_jms.tables.files import Reject
-from mtosi_jms.tables.ingest import reading
-from mtosi_jms.tables.job import JobOptions, JobResult, Progress
+from mtosi_jms.tables.alarms import (
+    ALARM,
+    BUSIEST,
+    MESSAGES,
+    NEWEST,
+    TABLES,
+    AlarmCounts,
+    AlarmOptions,
+    AlarmResult,
+    alarm_batch,
+    alarm_columns,
+    page_of,
+    source_options,
+)
+from mtosi_jms.tables.job import Progress
 from mtosi_jms.tables.landing import Plan
 from mtosi_jms.tables.options import SourceOptions
-from mtosi_jms.tables.writer import sample
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
-
-ALARM: Final = "nra.alm:AlarmType"
-"""The class of alarms in the shipped stubs."""
-_MESSAGES: Final = "RESPONSE,NOTIFICATION"
-_CLEARED: Final = "CLEARED"
-_SEVERITIES: Final = ("CRITICAL", "MAJOR", "MINOR", "WARNING", "INDETERMINATE", _CLEARED)
-_BUSIEST: Final = 10
-_SAMPLED: Final = ("object_name_text", "cause", "perceived_severity", "active", "source_time")
-_QUALIFIER: Final = "probableCauseQualifier"
-_OURS: Final = ("alarm_key", "object_name_text", "cause", "active")
-_LEFT_OUT: Final = (*_OURS, *(column.name for column in (*NAMES, *RELATIONS)))
-_NEWEST: Final = ("source_time", "os_time", "header_timestamp", "source_file", "batch_number", "source_position")
-_TABLES: Final = ("alarms", "latest")
-
-
-@dataclass(frozen=True, kw_only=True)
-class AlarmOptions(JobOptions):
-    """Which alarms to read.
-
-    Attributes:
-        landing: a spool, a folder of envelopes, a file or a glob.
-        object_type: the class of alarms, for stubs that have another name for it.
-        latest: whether to write a table with the last state of each alarm, too.
-        stubs: generated packages, joined by commas.
-    """
-
-    landing: str | Path
-    object_type: str = ALARM
-    latest: bool = False
-    stubs: str = ""
-
-
-@dataclass(frozen=True, kw_only=True)
-class AlarmResult(JobResult):
-    """What a run of the alarms job found.
-
-    Attributes:
-        rows: number of alarm reports.
-        severities: number of alarm reports by perceived severity.
-        latest: number of different alarms; None without the option `latest`.
-        active: number of different alarms that are active; None without the option `latest`.
-        messages: number of messages by kind, duplicates included.
-        rejected: messages that cannot be read, with reasons.
-    """
-
-    rows: int
-    severities: dict[str, int]
-    latest: int | None
-    active: int | None
-    messages: dict[str, int]
-    rejected: tuple[Reject, ...]
+    from pyspark.sql import DataFrame, SparkSession
 
 
 def read_alarms(spark: SparkSession, landing: str | Path, *, object_type: str = ALARM, stubs: str = "") -> DataFrame:
@@ -112,7 +53,7 @@ def read_alarms(spark: SparkSession, landing: str | Path, *, object_type: str = 
         ConfigError: no stub has the class, or it is not a class of alarms.
     """
     return alarm_table(
-        load(spark, path=str(landing), objectType=object_type, messageTypes=_MESSAGES, stubs=stubs),
+        load(spark, path=str(landing), objectType=object_type, messageTypes=MESSAGES, stubs=stubs),
     )
 
 
@@ -124,7 +65,7 @@ def parse_alarms(
     Raises:
         ConfigError: as `parse_messages`, or the class is not a class of alarms.
     """
-    return alarm_table(parse_messages(df, object_type, column, message_types=_MESSAGES, stubs=stubs, keep=keep))
+    return alarm_table(parse_messages(df, object_type, column, message_types=MESSAGES, stubs=stubs, keep=keep))
 
 
 def alarm_table(rows: DataFrame) -> DataFrame:
@@ -133,17 +74,15 @@ def alarm_table(rows: DataFrame) -> DataFrame:
     Raises:
         ConfigError: the rows lack the column `object_name` or `perceived_severity`.
     """
-    if not {"object_name", "perceived_severity"} <= set(rows.columns):
-        raise ConfigError("these are not alarms: they have no columns object_name and perceived_severity")
-    named = rows.withColumn("object_name_text", name_text(f.col("object_name")))
-    kept = [name for name in rows.columns if name not in _LEFT_OUT]
-    return named.select(
-        _key(rows).alias("alarm_key"),
-        "object_name_text",
-        _cause(rows).alias("cause"),
-        (f.col("perceived_severity") != _CLEARED).alias("active"),
-        *kept,
-    )
+    ours, kept = alarm_columns(rows.columns)
+    result = StructType([*from_arrow_schema(ours).fields, *(rows.schema[name] for name in kept)])
+    return rows.mapInArrow(_alarm_batches, result)
+
+
+def _alarm_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """What the workers run."""
+    with error_first():
+        yield from map(alarm_batch, batches)
 
 
 def latest_alarms(alarms: DataFrame, *, timeout: float | None = None) -> DataFrame:
@@ -162,7 +101,7 @@ def latest_alarms(alarms: DataFrame, *, timeout: float | None = None) -> DataFra
     Raises:
         ConfigError: for a stream: no `timeout`, a session whose state store is not RocksDB, or PySpark before 4.1.
     """
-    names = [name for name in _NEWEST if name in alarms.columns]
+    names = [name for name in NEWEST if name in alarms.columns]
     if alarms.isStreaming:
         milliseconds = check_stateful(alarms, timeout, "latest_alarms")
         event_time = has_watermark(alarms)
@@ -176,18 +115,8 @@ def run_alarms(
     options: AlarmOptions, *, spark: SparkSession | None = None, progress: Progress | None = None
 ) -> AlarmResult:
     """Write `OUT/alarms/*.parquet`, `OUT/_report/alarms.json` and, with `latest`, `OUT/latest/*.parquet`."""
-    source = SourceOptions.parse(
-        {
-            "path": str(options.landing),
-            "objectType": options.object_type,
-            "messageTypes": _MESSAGES,
-            "stubs": options.stubs,
-            "verify": "full",
-        }
-    )
-    load_stubs(source.stubs)
-    class_for(source.object_type)
-    job = SparkJob("alarms", options.out, _TABLES, progress, format=options.format, where=options.where)
+    source = source_options(options)
+    job = SparkJob("alarms", options.out, TABLES, progress, format=options.format, where=options.where)
 
     def planned(planner: Planner) -> Plan | EnginePlan:
         with job.stage("plan"):
@@ -200,107 +129,25 @@ def run_alarms(
     with job.working(spark, options.cores, settings=options.conf) as (staged, active):
         if plan is None:
             plan = planned(Planner(active, staged.folder / "plan"))
-        counts, seen = _write(job, active, source, plan, staged.folder, latest=options.latest)
-        result = AlarmResult(**counts, messages=plan.counts, rejected=plan.rejects, **job.facts)
-        job.finish(staged, result, _page(result, options, seen))
+        counts = _write(job, active, source, plan, staged.folder, latest=options.latest)
+        result = AlarmResult(**counts.facts(), messages=plan.counts, rejected=plan.rejects, **job.facts)
+        job.finish(staged, result, page_of(result, options, counts, staged.folder))
     return result
-
-
-def _page(result: AlarmResult, options: AlarmOptions, seen: dict[str, Any]) -> Report:
-    counts = list(result.severities.items())
-    severities = dict(sorted(counts, key=lambda item: _SEVERITIES.index(item[0]) if item[0] in _SEVERITIES else 99))
-    facts = [Fact("rows", number(result.rows))]
-    if result.latest is not None and result.active is not None:
-        facts += [Fact("alarms", number(result.latest)), Fact("active", number(result.active))]
-    seconds = result.stages["read and write"]
-    facts += [
-        Fact("messages", number(sum(result.messages.values()))),
-        Fact("rejected", number(len(result.rejected)), "bad" if result.rejected else "plain"),
-        Fact("rows a second", number(result.rows / seconds)),
-        Fact("time", duration(result.seconds)),
-    ]
-    links = {"each report of an alarm": "../alarms/"}
-    if result.latest is not None:
-        links["the last state of each alarm"] = "../latest/"
-    landing, place = quote(str(options.landing)), f"{result.out}/alarms"
-    latest = {} if options.latest else {"Write the last state of each alarm": f"mtosi-jms alarms {landing} --latest"}
-    return Report(
-        title="Alarms",
-        subtitle=f"{options.landing} to {result.out}",
-        facts=facts,
-        charts={"By perceived severity": severities, **seen["charts"]},
-        tables=seen["tables"],
-        rejects=[RejectLine(reject.file, reject.line, reject.reason) for reject in result.rejected],
-        links=links,
-        steps={
-            **latest,
-            "Keep what is critical": f"mtosi-jms alarms {landing} --where \"perceived_severity = 'CRITICAL'\"",
-            "Read the alarms": reading(options.format, place),
-        },
-    )
 
 
 def _write(
     job: SparkJob, spark: SparkSession, source: SourceOptions, plan: Plan | EnginePlan, folder: Path, *, latest: bool
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Write the tables. Return the numbers of the result, and the charts and tables of the page."""
+) -> AlarmCounts:
+    """Write the tables."""
     rows = landed_by(spark, plan, source, folder).rows(source)
     with job.stage("read and write"):
         alarms = job.write(alarm_table(rows), folder / "alarms")
-    counts: dict[str, Any] = {"latest": None, "active": None}
+    found = None
     if latest:
         with job.stage("latest"):
             last = job.write(latest_alarms(alarms), folder / "latest", filtered=False)
-            counts = {"latest": last.count(), "active": last.where("active").count()}
+            found = last.count(), last.where("active").count()
     with job.stage("count"):
-        severities = alarms.groupBy("perceived_severity").count().orderBy("perceived_severity").collect()
-    by_severity = {row["perceived_severity"] or "not given": row["count"] for row in severities}
-    busiest = alarms.groupBy("object_name_text").count().orderBy(f.desc("count"), "object_name_text").limit(_BUSIEST)
-    objects = {row["object_name_text"] or "not given": row["count"] for row in busiest.collect()}
-    seen = {
-        "charts": {"Objects with most rows": objects},
-        "tables": [sample("The first rows", folder / "alarms", _SAMPLED)],
-    }
-    return {"rows": sum(by_severity.values()), "severities": by_severity, **counts}, seen
-
-
-def _field(rows: DataFrame, column: str, name: str) -> Column:
-    """Return a field of a struct column as text; null if the class has no such field."""
-    kind = rows.schema[column].dataType if column in rows.columns else None
-    there = isinstance(kind, StructType) and name in kind.names
-    return (f.col(column).getField(name) if there else f.lit(None)).cast("string")
-
-
-def _cause(rows: DataFrame) -> Column:
-    """Return the name of the probable cause; if it is missing or stands for a vendor's own cause, the vendor's text."""
-    extension = _field(rows, "probable_cause", "extension")
-    name = _field(rows, "probable_cause", "probable_cause")
-    return f.coalesce(f.when(name.isin("VENDOR_EXT", "MINOR_EXT"), extension), name, _native(rows))
-
-
-def _native(rows: DataFrame) -> Column:
-    native = f.col("native_probable_cause") if "native_probable_cause" in rows.columns else f.lit(None)
-    return native.cast("string")
-
-
-def _own_qualifier(rows: DataFrame) -> list[Column]:
-    """Return the qualifier that is an element of the alarm: of the class, or else one that the schema lacks."""
-    found = [f.col("probable_cause_qualifier").cast("string")] if "probable_cause_qualifier" in rows.columns else []
-    if "unknown" in rows.columns:
-        own = f.filter("unknown", lambda one: one.getField("path") == _QUALIFIER)
-        found.append(f.xpath_string(f.get(own, 0).getField("content"), f.lit("string(/*)")))
-    return found
-
-
-def _key(rows: DataFrame) -> Column:
-    """Return the identity of an alarm as JSON; null if object or cause is missing."""
-    layer = [_field(rows, "layer_rate", name) for name in ("value", "extension")]
-    name, extension, qualifier = (
-        _field(rows, "probable_cause", name) for name in ("probable_cause", "extension", "qualifier")
-    )
-    qualifiers = [f.when(f.trim(one) != "", f.trim(one)) for one in (qualifier, *_own_qualifier(rows))]
-    cause = [f.coalesce(name, _native(rows)), f.when(name.isNotNull(), extension), f.coalesce(*qualifiers)]
-    flags = [f.coalesce(_field(rows, "probable_cause", name), f.lit("false")) for name in ("ru", "contra")]
-    parts = [f.coalesce(part, f.lit("")) for part in (f.col("object_name_text"), *layer, *cause, *flags)]
-    known = f.col("object_name_text").isNotNull() & _cause(rows).isNotNull()
-    return f.when(known, f.to_json(f.array(*parts)))
+        severities = alarms.groupBy("perceived_severity").count().collect()
+        busiest = alarms.groupBy("object_name_text").count().orderBy(f.desc("count"), "object_name_text")
+        return AlarmCounts(dict(map(tuple, severities)), dict(map(tuple, busiest.limit(BUSIEST).collect())), found)

@@ -1,0 +1,406 @@
+"""Alarms as a table, with one row for each report of an alarm.
+
+Alarms are reported in notifications and in answers to `getActiveAlarms`. The table has the columns below, then the
+fields of the alarm class with the types of the source, then the columns of the header, the sequence and the file:
+
+| column | what |
+|---|---|
+| `alarm_key` | the identity of the alarm as JSON: object, layer, cause with its extension and qualifier, ru, contra |
+| `object_name_text` | full name of the object that has the alarm, `MD=EMS1/ME=NE-7` |
+| `cause` | name of the probable cause, or the vendor's own cause |
+| `active` | false if the severity is CLEARED, true for any other severity, null without a severity |
+
+As in MTOSI, two reports are about the same alarm if they have the same object, layer rate and probable cause, including
+its qualifier: the identity is that of `mtosi_jms.notifications.alarm_key`. The qualifier may also be an element of the
+alarm, which the schema does not have (column `unknown`). `alarm_key` is null if object or cause is missing.
+
+    OUT/alarms/*.parquet             one row for each report of an alarm
+    OUT/latest/*.parquet             the last state of each alarm, on request
+    OUT/_report/alarms.json          what `--json` prints
+    OUT/_report/alarms.html
+
+Two engines make these rows: this process (`run_local`), and Spark (`mtosi_jms.spark.jobs`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from shlex import quote
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import parquet
+
+from mtosi_jms.errors import ConfigError, MtosiError, XmlError
+from mtosi_jms.inventory import class_for, load_stubs
+from mtosi_jms.report import Fact, RejectLine, Report, duration, number
+from mtosi_jms.tables._copies import batches
+from mtosi_jms.tables.checks import check_readable
+from mtosi_jms.tables.columns import NAMES, RELATIONS, full_schema
+from mtosi_jms.tables.files import Reject
+from mtosi_jms.tables.formats import PARQUET
+from mtosi_jms.tables.ingest import Engine, choose_engine, for_spark, reading
+from mtosi_jms.tables.job import Job, JobOptions, JobResult, Progress
+from mtosi_jms.tables.landing import plan_landing, readable
+from mtosi_jms.tables.options import SourceOptions
+from mtosi_jms.tables.reader import reader_for
+from mtosi_jms.tables.swap import staging
+from mtosi_jms.tables.writer import disk_errors, sample
+from mtosi_jms.xmlbind import escape_name_part, parse_xml
+
+__all__ = [
+    "ALARM",
+    "BUSIEST",
+    "MESSAGES",
+    "NEWEST",
+    "TABLES",
+    "AlarmCounts",
+    "AlarmOptions",
+    "AlarmResult",
+    "alarm_batch",
+    "alarm_columns",
+    "choose",
+    "page_of",
+    "run_local",
+    "source_options",
+]
+
+ALARM: Final = "nra.alm:AlarmType"
+"""The class of alarms in the shipped stubs."""
+MESSAGES: Final = "RESPONSE,NOTIFICATION"
+"""The option `messageTypes` of the source for alarms."""
+TABLES: Final = ("alarms", "latest")
+NEWEST: Final = ("source_time", "os_time", "header_timestamp", "source_file", "batch_number", "source_position")
+"""The columns that order the reports of an alarm; the last report has the greatest values, and null is the least."""
+_SEVERITIES: Final = ("CRITICAL", "MAJOR", "MINOR", "WARNING", "INDETERMINATE", "CLEARED")
+BUSIEST: Final = 10
+"""The number of objects that the page shows."""
+_SAMPLED: Final = ("object_name_text", "cause", "perceived_severity", "active", "source_time")
+_OURS: Final = pa.schema(
+    [("alarm_key", pa.string()), ("object_name_text", pa.string()), ("cause", pa.string()), ("active", pa.bool_())]
+)
+_LEFT_OUT: Final = frozenset((*_OURS.names, *(column.name for column in (*NAMES, *RELATIONS))))
+_OF_VENDORS: Final = ("VENDOR_EXT", "MINOR_EXT")
+_TOLD: Final = (
+    "object_name",
+    "probable_cause",
+    "layer_rate",
+    "native_probable_cause",
+    "probable_cause_qualifier",
+    "unknown",
+)
+_QUALIFIER: Final = "probableCauseQualifier"
+_NO_NAME: Final = "not given"
+
+
+@dataclass(frozen=True, kw_only=True)
+class AlarmOptions(JobOptions):
+    """Which alarms to read.
+
+    Attributes:
+        landing: a spool, a folder of envelopes, a file or a glob.
+        object_type: the class of alarms, for stubs that have another name for it.
+        latest: whether to write a table with the last state of each alarm, too.
+        stubs: generated packages, joined by commas.
+    """
+
+    landing: str | Path
+    object_type: str = ALARM
+    latest: bool = False
+    stubs: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AlarmResult(JobResult):
+    """What a run of the alarms job found.
+
+    Attributes:
+        rows: number of alarm reports.
+        severities: number of alarm reports by perceived severity.
+        latest: number of different alarms; None without the option `latest`.
+        active: number of different alarms that are active; None without the option `latest`.
+        messages: number of messages by kind, duplicates included.
+        rejected: messages that cannot be read, with reasons.
+    """
+
+    rows: int
+    severities: dict[str, int]
+    latest: int | None
+    active: int | None
+    messages: dict[str, int]
+    rejected: tuple[Reject, ...]
+
+
+def alarm_columns(names: Sequence[str]) -> tuple[pa.Schema, list[str]]:
+    """Return the columns that come first in a table of alarms, and the names of those that follow.
+
+    Args:
+        names: the columns of rows of the alarm class, as the source gives them.
+
+    Raises:
+        ConfigError: `object_name` or `perceived_severity` is not among them.
+    """
+    if not {"object_name", "perceived_severity"} <= set(names):
+        raise ConfigError("these are not alarms: they have no columns object_name and perceived_severity")
+    return _OURS, [name for name in names if name not in _LEFT_OUT]
+
+
+def alarm_batch(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Turn rows of the alarm class, as the source gives them, into rows of the table of alarms."""
+    ours, kept = alarm_columns(rows.schema.names)
+    columns = {name: rows.column(name).to_pylist() for name in _TOLD if name in rows.schema.names}
+    made = [_identity({name: values[at] for name, values in columns.items()}) for at in range(rows.num_rows)]
+    active = pc.not_equal(rows.column("perceived_severity"), "CLEARED")
+    first = [pa.array([row[at] for row in made], pa.string()) for at in range(3)]
+    arrays = [*first, active, *(rows.column(name) for name in kept)]
+    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema([*ours, *(rows.schema.field(name) for name in kept)]))
+
+
+def _identity(alarm: Mapping[str, Any]) -> tuple[str | None, str | None, str | None]:
+    """Return `alarm_key`, `object_name_text` and `cause` of an alarm."""
+    place = _name_text(_struct(alarm["object_name"]))
+    cause = _struct(alarm.get("probable_cause"))
+    native, name = alarm.get("native_probable_cause"), cause.get("probable_cause")
+    given = name or native
+    shown = cause.get("extension") if name in _OF_VENDORS else None
+    shown = next((text for text in (shown, name, native) if text is not None), None)
+    if not place or not shown:
+        return None, place, shown
+    layer = _struct(alarm.get("layer_rate"))
+    parts = [place, layer.get("value"), layer.get("extension"), given, cause.get("extension") if name else None]
+    parts += [_qualifier(cause, alarm), _flag(cause.get("ru")), _flag(cause.get("contra"))]
+    texts = ["" if part is None else str(part) for part in parts]
+    return json.dumps(texts, ensure_ascii=False, separators=(",", ":")), place, shown
+
+
+def _struct(value: Any) -> Mapping[str, Any]:
+    """Return a value that is a struct in most classes of alarms; empty if it is none."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def _flag(value: bool | None) -> str:
+    return "true" if value else "false"
+
+
+def _name_text(name: Mapping[str, Any]) -> str | None:
+    """Return a full name as text, as in the column `name_text`; None if it has no step."""
+    steps = name.get("rdn") or ()
+    texts = (f"{escape_name_part(step['type'])}={escape_name_part(step['value'])}" for step in steps)
+    return "/".join(texts) or None
+
+
+def _qualifier(cause: Mapping[str, Any], alarm: Mapping[str, Any]) -> str | None:
+    """Return the qualifier of the cause, or that of an element of the alarm, which its class may lack."""
+    unknown = (one["content"] for one in alarm.get("unknown") or () if one["path"] == _QUALIFIER)
+    found = (cause.get("qualifier"), alarm.get("probable_cause_qualifier"), _text_in(next(unknown, None)))
+    return next((text.strip() for text in found if text and text.strip()), None)
+
+
+def _text_in(content: str | None) -> str | None:
+    try:
+        return None if content is None else "".join(map(str, parse_xml(content.encode()).itertext()))
+    except XmlError:
+        return content
+
+
+def source_options(options: AlarmOptions) -> SourceOptions:
+    """Return the options of the source for alarms, whose stubs are then loaded.
+
+    Raises:
+        ConfigError: no stub has the class.
+    """
+    source = SourceOptions.parse(
+        {
+            "path": str(options.landing),
+            "objectType": options.object_type,
+            "messageTypes": MESSAGES,
+            "stubs": options.stubs,
+            "verify": "full",
+        }
+    )
+    load_stubs(source.stubs)
+    class_for(source.object_type)
+    return source
+
+
+def choose(options: AlarmOptions, engine: Engine = "auto") -> tuple[Engine, str]:
+    """Choose the engine of the job, and say why, as `mtosi_jms.tables.ingest.choose` does for an ingest.
+
+    Raises:
+        ConfigError: the local engine is asked for, and cannot do it.
+        SpoolError: the landing does not exist or cannot be read.
+    """
+    only_spark = f"the format is {options.format}" if options.format != PARQUET else for_spark(options, options.landing)
+    return choose_engine(engine, only_spark, lambda: source_options(options))
+
+
+@dataclass(frozen=True, slots=True)
+class AlarmCounts:
+    """What an engine counted in the tables that it wrote.
+
+    Attributes:
+        severities: number of rows by perceived severity; None for those without.
+        busiest: number of rows by object, of at least the objects with most rows.
+        latest: rows of the table of last states, if it was asked for, and how many of them are active.
+    """
+
+    severities: Mapping[str | None, int]
+    busiest: Mapping[str | None, int]
+    latest: tuple[int, int] | None
+
+    def facts(self) -> dict[str, Any]:
+        """Return the fields of the result."""
+        ordered = sorted(self.severities.items(), key=lambda item: (item[0] is not None, item[0] or ""))
+        last, active = self.latest or (None, None)
+        severities = {name or _NO_NAME: count for name, count in ordered}
+        return {"rows": sum(severities.values()), "severities": severities, "latest": last, "active": active}
+
+    def busy(self) -> dict[str, int]:
+        """Return the objects with most rows, for the page."""
+        ordered = sorted(self.busiest.items(), key=lambda item: (-item[1], item[0] is not None, item[0] or ""))
+        return {name or _NO_NAME: count for name, count in ordered[:BUSIEST]}
+
+
+def run_local(options: AlarmOptions, *, progress: Progress | None = None) -> AlarmResult:
+    """Write `OUT/alarms/*.parquet`, `OUT/_report/` and, with `latest`, `OUT/latest/*.parquet` without Spark.
+
+    Raises:
+        ConfigError: options that do not fit or only Spark can do, or an `out` that holds tables of others.
+        SpoolError: the landing does not exist, cannot be read or has no readable message, or `out` cannot be written.
+        SpoolInUseError: another job works on `out`.
+    """
+    choose(options, "local")
+    source = source_options(options)
+    job = Job("alarms", options.out, TABLES, progress)
+    with job.stage("plan"):
+        plan = plan_landing(source)
+    if not options.allow_empty:
+        check_readable(plan, source)
+    with staging(job.out) as staged:
+        tables = _Tables(source, staged.folder, newest=options.latest)
+        with job.stage("read and write"):
+            tables.write(readable(plan, source))
+        if options.latest:
+            with job.stage("latest"):
+                tables.write_latest()
+        counts = tables.counts()
+        result = AlarmResult(**counts.facts(), messages=plan.counts, rejected=plan.rejects, **job.facts)
+        job.finish(staged, result, page_of(result, options, counts, staged.folder))
+    return result
+
+
+class _Tables:
+    """Writes the tables of alarms, and counts while it writes."""
+
+    def __init__(self, source: SourceOptions, folder: Path, *, newest: bool) -> None:
+        self._source = source
+        self._folder = folder
+        self._severities = Counter[str | None]()
+        self._objects = Counter[str | None]()
+        self._newest: dict[str, tuple[Any, int]] | None = {} if newest else None
+        self._latest: tuple[int, int] | None = None
+        self._unnamed: set[int] = set()
+
+    def write(self, files: Iterable[Any]) -> None:
+        """Write a row for each report."""
+        rows = full_schema(self._source)
+        reader = reader_for(self._source, rows)
+        schema = alarm_batch(pa.RecordBatch.from_pylist([], schema=rows)).schema
+        self._save("alarms", schema, self._reports(reader.read(files)))
+        if reader.rejected:
+            raise MtosiError(f"{reader.rejected[0]}: files change while they are read")
+
+    def _reports(self, rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        done = 0
+        for batch in map(alarm_batch, rows):
+            self._severities.update(batch.column("perceived_severity").to_pylist())
+            self._objects.update(batch.column("object_name_text").to_pylist())
+            if self._newest is not None:
+                self._remember(batch, done, self._newest)
+            done += batch.num_rows
+            yield batch
+
+    def _remember(self, batch: pa.RecordBatch, done: int, newest: dict[str, tuple[Any, int]]) -> None:
+        """Remember the last report of each alarm by its number in the table."""
+        orders = zip(*(_orders(batch.column(name)) for name in NEWEST if name in batch.schema.names), strict=True)
+        for at, (key, order) in enumerate(zip(batch.column("alarm_key").to_pylist(), orders, strict=True), done):
+            if key is None:
+                self._unnamed.add(at)
+            elif key not in newest or order > newest[key][0]:
+                newest[key] = order, at
+
+    def write_latest(self) -> None:
+        """Write the rows of the last states."""
+        stays = self._unnamed | {at for _, at in (self._newest or {}).values()}
+        schema = parquet.read_schema(self._folder / "alarms" / "part-0.parquet")
+        active = 0
+
+        def last() -> Iterator[pa.RecordBatch]:
+            nonlocal active
+            done = 0
+            for batch in batches(self._folder / "alarms"):
+                found = batch.filter(pa.array([at in stays for at in range(done, done + batch.num_rows)], pa.bool_()))
+                active += found.column("active").to_pylist().count(True)
+                done += batch.num_rows
+                yield found
+
+        self._save("latest", schema, last())
+        self._latest = len(stays), active
+
+    def _save(self, name: str, schema: pa.Schema, rows: Iterable[pa.RecordBatch]) -> None:
+        (self._folder / name).mkdir()
+        with (
+            disk_errors(self._folder / name),
+            parquet.ParquetWriter(self._folder / name / "part-0.parquet", schema) as file,
+        ):
+            for batch in rows:
+                file.write(batch)
+
+    def counts(self) -> AlarmCounts:
+        return AlarmCounts(self._severities, self._objects, self._latest)
+
+
+def _orders(values: pa.Array) -> list[tuple[bool, Any]]:
+    """Return values as keys of a sort; null is the least."""
+    plain = values.cast(pa.int64()) if pa.types.is_timestamp(values.type) else values
+    return [(value is not None, value) for value in plain.to_pylist()]
+
+
+def page_of(result: AlarmResult, options: AlarmOptions, counts: AlarmCounts, folder: Path) -> Report:
+    """Return the page of the job, whose tables are in `folder`."""
+    given = list(result.severities.items())
+    severities = dict(sorted(given, key=lambda item: _SEVERITIES.index(item[0]) if item[0] in _SEVERITIES else 99))
+    facts = [Fact("rows", number(result.rows))]
+    if result.latest is not None and result.active is not None:
+        facts += [Fact("alarms", number(result.latest)), Fact("active", number(result.active))]
+    seconds = result.stages["read and write"]
+    facts += [
+        Fact("messages", number(sum(result.messages.values()))),
+        Fact("rejected", number(len(result.rejected)), "bad" if result.rejected else "plain"),
+        Fact("rows a second", number(result.rows / seconds)),
+        Fact("time", duration(result.seconds)),
+    ]
+    links = {"each report of an alarm": "../alarms/"}
+    if result.latest is not None:
+        links["the last state of each alarm"] = "../latest/"
+    landing, place = quote(str(options.landing)), f"{result.out}/alarms"
+    latest = {} if options.latest else {"Write the last state of each alarm": f"mtosi-jms alarms {landing} --latest"}
+    return Report(
+        title="Alarms",
+        subtitle=f"{options.landing} to {result.out}",
+        facts=facts,
+        charts={"By perceived severity": severities, "Objects with most rows": counts.busy()},
+        tables=[sample("The first rows", folder / "alarms", _SAMPLED)],
+        rejects=[RejectLine(reject.file, reject.line, reject.reason) for reject in result.rejected],
+        links=links,
+        steps={
+            **latest,
+            "Keep what is critical": f"mtosi-jms alarms {landing} --where \"perceived_severity = 'CRITICAL'\"",
+            "Read the alarms": reading(options.format, place),
+        },
+    )
