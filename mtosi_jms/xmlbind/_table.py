@@ -6,7 +6,6 @@ the decoder (tag to field) and the encoder (field to tag) are compiled once, at 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,7 +15,7 @@ from mtosi_jms.masking import shown_half_made
 from mtosi_jms.namespaces import clark
 from mtosi_jms.xmlbind._grammar import Grammar, Group
 from mtosi_jms.xmlbind._registry import prefix_for, resolve_class
-from mtosi_jms.xmlbind._simpletypes import EnumType, Facets, GivenType, ListType, SimpleType, UnionType
+from mtosi_jms.xmlbind._simpletypes import EnumType, Facets, GivenType, ListType, SimpleType, UnionType, compiled
 
 Process = Literal["strict", "lax", "skip"]
 
@@ -378,10 +377,10 @@ def simple(base: SimpleType, **facets: Any) -> SimpleType:
     if given != (None, None):
         return GivenType(simple(base, **facets) if facets else base, *given)
     name = facets.pop("name", base.name)
-    if "patterns" in facets:
-        facets["patterns"] = tuple(re.compile(pattern) for pattern in facets["patterns"])
     if "pattern" in facets:
-        facets["patterns"] = (re.compile(facets.pop("pattern")),)
+        facets["patterns"] = (facets.pop("pattern"),)
+    for pattern in facets.get("patterns", ()):
+        compiled(pattern)
     if "values" in facets:
         facets["values"] = frozenset(facets["values"])
     return base.restrict(name, Facets(**facets))
