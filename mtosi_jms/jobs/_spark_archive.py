@@ -11,7 +11,7 @@ import os
 import sysconfig
 import zipfile
 from collections.abc import Iterator
-from importlib import resources
+from importlib import metadata, resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Final
@@ -84,8 +84,6 @@ def _below(folder: Traversable, name: str) -> Iterator[tuple[str, bytes]]:
 
 def _wheel(path: Path) -> Iterator[tuple[str, bytes]]:
     """Yield the files of the package in a wheel of this version."""
-    from mtosi_jms import __version__
-
     name, version, *tags = (*path.stem.split("-"), "")
     if path.suffix != ".whl" or name != "mtosi_jms" or len(tags) < 4:
         raise ConfigError(f"{path} is not named as a wheel of mtosi-jms: mtosi_jms-VERSION-...-PLATFORM.whl")
@@ -103,6 +101,13 @@ def _wheel(path: Path) -> Iterator[tuple[str, bytes]]:
             raise ConfigError(f"{path} is no wheel of mtosi-jms")
         for member in members:
             yield member.filename, wheel.read(member)
+
+
+def _version() -> str:
+    try:
+        return metadata.version("mtosi-jms")
+    except metadata.PackageNotFoundError:  # a checkout on the path, not installed
+        return "0+unknown"
 
 
 def _write(out: Path, files: dict[str, bytes]) -> None:
