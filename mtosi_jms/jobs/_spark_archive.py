@@ -87,10 +87,8 @@ def _wheel(path: Path) -> Iterator[tuple[str, bytes]]:
     name, version, *tags = (*path.stem.split("-"), "")
     if path.suffix != ".whl" or name != "mtosi_jms" or len(tags) < 4:
         raise ConfigError(f"{path} is not named as a wheel of mtosi-jms: mtosi_jms-VERSION-...-PLATFORM.whl")
-    if version != __version__:
-        raise ConfigError(
-            f"{path} is of version {version}, and this is {__version__}: driver and executors need the same"
-        )
+    if version != _version():
+        raise ConfigError(f"{path} is of version {version}, and driver and executors need the same: {_version()}")
     try:
         file = open_file(path)
     except OSError as error:
