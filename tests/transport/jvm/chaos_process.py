@@ -1,6 +1,6 @@
 """A sender with an outbox, a consumer runtime with an inbox, and calls with time-outs, over a way that goes wrong.
 
-Usage: chaos_process.py URL FOLDER OPTIONS, which are the consumer's, in its destination's name. It answers each line of
+Usage: chaos_process.py URL FOLDER OPTIONS, which are those of the queue, in its name. It answers each line of
 standard input with a JSON object: `progress` with what is handled so far; `end` with what became of all messages and
 calls, once all that was stored is handled.
 """
@@ -25,7 +25,7 @@ from mtosi_jms.runtime import Backoff, ConsumerRuntime, RuntimeRules
 from mtosi_jms.spool import Inbox, Outbox
 from mtosi_jms.transport import Connection, connect
 
-NEWS, PROBES, PARKING = Queue("chaos.news"), Queue("chaos.probes"), Queue("chaos.parking")
+PROBES, PARKING = Queue("chaos.probes"), Queue("chaos.parking")
 KEYS = 5
 LIMIT = 2.0
 """Seconds that each call of the prober has."""
@@ -34,7 +34,8 @@ LIMIT = 2.0
 class Sender:
     """Stores and sends numbered messages, each number for one of the keys in turn."""
 
-    def __init__(self, url: str, folder: Path) -> None:
+    def __init__(self, url: str, folder: Path, news: Queue) -> None:
+        self._news = news
         self.stored = 0
         self.ended = threading.Event()
         self._outbox = Outbox(folder / "outbox")
@@ -49,7 +50,7 @@ class Sender:
                 break
             message = JmsMessage(body=b"x" * (40_000 if number % 10 == 0 else 500), properties={"number": number})
             try:
-                self._outbox.send(session, NEWS, message)
+                self._outbox.send(session, self._news, message)
             except TransportError:
                 pass  # it is stored, and goes with the next one
             self.stored = number + 1
@@ -68,14 +69,14 @@ class Sender:
 class Receiver:
     """Notes in which order the messages of each key are handed out, and how often each."""
 
-    def __init__(self, url: str, folder: Path, options: str) -> None:
+    def __init__(self, url: str, folder: Path, news: Queue) -> None:
         self.handled: Counter[int] = Counter()
         self.order: dict[int, list[int]] = defaultdict(list)
         self.arrived: dict[int, dict[int, None]] = defaultdict(dict)
         self._inbox = Inbox(folder / "inbox")
         self._runtime = ConsumerRuntime(
             lambda: connect(url, send_timeout=LIMIT, connect_timeout=LIMIT, close_timeout=1),
-            Queue(f"{NEWS.name}{options}"),
+            news,
             self._handle,
             key=self._key,
             inbox=self._inbox,
@@ -185,7 +186,8 @@ def until(condition: Callable[[], bool], seconds: float = 120.0) -> bool:
 def main(url: str, folder: str, options: str) -> None:
     logging.disable(logging.CRITICAL)
     connect(url, connect_timeout=60).close()  # Java has loaded its classes
-    sender, receiver, prober = Sender(url, Path(folder)), Receiver(url, Path(folder), options), Prober(url)
+    news = Queue(f"chaos.news{options}")
+    sender, receiver, prober = Sender(url, Path(folder), news), Receiver(url, Path(folder), news), Prober(url)
     until(lambda: len(receiver.handled) > 50 and prober.calls["close a connection"] > 2)
     before, most = census(), census()
     print("ready", flush=True)

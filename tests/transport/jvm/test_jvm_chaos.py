@@ -31,8 +31,8 @@ pytestmark = [
 FAULTS = ("kill", "stop", "swallow", "cut", "slow")
 # Artemis sets a message aside that it has handed out ten times, and finds out after a minute that a client is gone.
 BROKER = {"artemis": {"settings": "<max-delivery-attempts>-1</max-delivery-attempts>"}}
-# ActiveMQ may hand out messages to a new consumer before it takes those back that a lost one has.
-CONSUMER = {"activemq": "?consumer.exclusive=true"}
+# Both may hand out messages to a new consumer before they take those back that a lost one has.
+EXCLUSIVE = {"activemq": "?consumer.exclusive=true", "artemis": "?exclusive=true"}
 PATIENCE = 180.0
 """Seconds after which what should go on does not."""
 
@@ -61,7 +61,7 @@ class Scene:
                 str(Path(__file__).with_name("chaos_process.py")),
                 get("java_url")(kind, login, port=self._proxy.port),
                 str(folder),
-                CONSUMER.get(kind, ""),
+                EXCLUSIVE[kind],
             ],
             env={
                 **os.environ,
