@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
@@ -21,14 +22,14 @@ from hypothesis import settings
 from mtosi_jms.broker import KINDS, BrokerProcess
 from mtosi_jms.testing import fixtures
 from mtosi_jms.transport import Connection
-from mtosi_jms.xmlbind import encode
+from mtosi_jms.xmlbind import encode, modules_of, register_package
 
 from . import cores as xml_cores
 from .brokers import Brokers
 from .integrations.least import least
 from .java_tools import JavaTools
 from .lake_jars import DELTA_CATALOG, lake_settings
-from .release import driver, release_driver
+from .release import driver, release_driver, services_of
 from .schedule import (  # noqa: F401 - hooks of pytest
     pytest_addoption,
     pytest_collection,
@@ -117,6 +118,33 @@ def complaints(release: Any) -> Callable[[object], list[str]]:
         return [f"line {error.line}: {error.message}" for error in release.error_log]
 
     return complain
+
+
+@pytest.fixture(scope="session")
+def release1_of_the_session(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """The types of a package made of MTOSI 1.1, `old11`, with its `services` by name; `Mgr` is one of them."""
+    source, out = shared / "mtosi" / "1.1", tmp_path_factory.mktemp("mtosi11")
+    if not source.is_dir():
+        pytest.skip(f"no MTOSI 1.1 in {source}")
+    codegen = import_module("mtosi_codegen")
+    codegen.write(out / "old11", codegen.generate([source / "wsdl", source / "xsd"]).files)
+    sys.path.insert(0, str(out))
+    try:
+        types: Any = import_module("old11.ns_tmf854_v1.types")
+        types.services = services_of("old11")
+        types.Mgr = types.services["ManagedElementMgr"]
+        types.modules = modules_of("old11")
+        import_module("mtosi_jms.xmlbind._registry")._packages.pop("old11")
+        yield types
+    finally:
+        sys.path.remove(str(out))
+
+
+@pytest.fixture(scope="module")
+def release1(release1_of_the_session: Any) -> Any:
+    """The same, registered for the tests of a module alone."""
+    register_package("old11", release1_of_the_session.modules)
+    return release1_of_the_session
 
 
 @pytest.fixture(scope="session")

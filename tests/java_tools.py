@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import itertools
 import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -19,6 +21,45 @@ from mtosi_jms.jars import fetch_unpinned
 
 def _cache() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mtosi-jms"
+
+
+CXF_HTTP = (
+    "org.apache.cxf:cxf-rt-frontend-jaxws:4.1.4",
+    "org.apache.cxf:cxf-rt-transports-http-undertow:4.1.4",
+    "com.sun.xml.messaging.saaj:saaj-impl:3.0.4",
+    "org.apache.cxf:cxf-tools-wsdlto-frontend-jaxws:4.1.4",
+    "org.apache.cxf:cxf-tools-wsdlto-databinding-jaxb:4.1.4",
+)
+"""Apache CXF over HTTP, with its generator."""
+CXF_JMS = (
+    "org.apache.cxf:cxf-rt-frontend-jaxws:4.1.4",
+    "org.apache.cxf:cxf-rt-transports-jms:4.1.4",
+    "com.sun.xml.messaging.saaj:saaj-impl:3.0.4",
+    "org.apache.activemq:activemq-client:6.1.6",
+    "org.apache.activemq:artemis-jakarta-client:2.44.0",
+)
+"""Apache CXF over JMS, with the brokers' clients."""
+JAVA = ("java", "-XX:TieredStopAtLevel=1")
+"""Programs are short: the second compiler would start when they are over."""
+
+
+def _once(name: str, what: object, make: Callable[[Path], None]) -> Path:
+    """A folder of classes in the user's cache, made if it is not there.
+
+    Args:
+        name: of what is made.
+        what: all that it is made of.
+        make: fills a folder.
+    """
+    digest = hashlib.sha256(repr((os.path.realpath(shutil.which("javac") or ""), what)).encode()).hexdigest()
+    out = _cache() / "classes" / f"{name}-{digest}"
+    if not out.is_dir():
+        out.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=out.parent) as made:
+            make(Path(made) / "out")
+            with contextlib.suppress(OSError):  # another worker was faster
+                (Path(made) / "out").rename(out)
+    return out
 
 
 class JavaTools:
@@ -50,19 +91,76 @@ class JavaTools:
         """
         path = os.pathsep.join(map(str, jars))
         texts = [one.read_bytes() for one in sorted(source.parent.glob("*.java"))]
-        what = repr((os.path.realpath(shutil.which("javac") or ""), source.name, path, texts))
-        out = _cache() / "classes" / f"{source.stem}-{hashlib.sha256(what.encode()).hexdigest()}"
-        if not out.is_dir():
-            out.parent.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryDirectory(dir=out.parent) as made:
-                self.javac("-cp", path, "-sourcepath", source.parent, "-d", Path(made) / "out", source)
-                with contextlib.suppress(OSError):  # another worker was faster
-                    (Path(made) / "out").rename(out)
-        # The program is short: the second compiler would start when it is over.
-        return ["java", "-XX:TieredStopAtLevel=1", "-cp", f"{path}{os.pathsep}{out}", source.stem]
+
+        def make(out: Path) -> None:
+            self.javac("-cp", path, "-sourcepath", source.parent, "-d", out, source)
+
+        out = _once(source.stem, (source.name, path, texts), make)
+        return [*JAVA, "-cp", f"{path}{os.pathsep}{out}", source.stem]
+
+    def of_wsdl(self, wsdl: str, texts: Sequence[bytes], jars: Sequence[Path], *options: str) -> Path:
+        """The classes that Apache CXF makes of a WSDL; once for all runs, in the user's cache.
+
+        Args:
+            wsdl: file or URL of what they are made of.
+            texts: the same and what it imports, however often it is read.
+            jars: Apache CXF and its generator.
+            options: of `wsdl2java`.
+
+        Returns:
+            The folder of the classes.
+        """
+        path = os.pathsep.join(map(str, jars))
+
+        def make(out: Path) -> None:
+            where = ("-compile", "-d", str(out.with_name("java")), "-classdir", str(out))
+            command = [*JAVA, "-cp", path, "org.apache.cxf.tools.wsdlto.WSDLToJava", *options, *where, wsdl]
+            done = subprocess.run(command, capture_output=True, text=True)
+            assert done.returncode == 0, done.stderr
+
+        return _once("cxf", (path, options, texts), make)
 
     def javac(self, *arguments: str | Path) -> None:
         """Run the compiler, which is over before its own Java is worth the second compiler."""
         quick = ("-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC", "-encoding", "UTF-8", "-proc:none")
         done = subprocess.run(["javac", *quick, *arguments], capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
+
+
+class JavaPeer:
+    """A Java program that does what its standard input says: a command a line, words parted by tabulators. It answers
+    with lines of words and a line with a dot.
+
+    Args:
+        command: runs it.
+        folder: for what it complains of; the caller may put there what is passed.
+        patience: seconds until an answer that has not come is taken to hang.
+    """
+
+    def __init__(self, command: Sequence[str], folder: Path, patience: float = 60) -> None:
+        self.folder = folder
+        self._patience = patience
+        with (folder / "stderr").open("wb") as complaints:
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=complaints, text=True
+            )
+
+    def ask(self, *words: str) -> list[str]:
+        """Have one thing done; the first line that it tells of it."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write("\t".join(words) + "\n")
+        self._process.stdin.flush()
+        watch = threading.Timer(self._patience, self._process.kill)
+        watch.start()
+        try:
+            lines = list(itertools.takewhile(lambda line: line != ".\n", self._process.stdout))
+        finally:
+            watch.cancel()
+        assert self._process.poll() is None, (self.folder / "stderr").read_text(encoding="utf-8")[-2000:]
+        return lines[0].rstrip("\n").split("\t") if lines else []
+
+    def kill(self) -> None:
+        """End the process."""
+        self._process.kill()
+        self._process.communicate()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from importlib import import_module
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from lxml import etree
 
@@ -34,3 +35,9 @@ def release_driver(folder: Path, release: Path) -> Path:
         target.write_bytes(re.sub(rb'(\s(?:name|ref|type|base)=")\s*([^"]*?)\s*"', rb'\1\2"', file.read_bytes()))
         copies.append(target)
     return driver(folder, copies)
+
+
+def services_of(package: str) -> dict[str, Any]:
+    """The stubs of all services of a generated package, by name."""
+    places = [path.split(":") for path in import_module(package).__services__]
+    return {name: getattr(import_module(f"{package}.{module}"), name) for module, name in places}

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import importlib
-import sys
+import itertools
 import threading
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from mtosi_codegen.cli import main as codegen
+import mtosi_jms as mtosi
 from mtosi_jms.errors import MtosiFault
 from mtosi_jms.service import RequestContext
 from mtosi_jms.stubs.fmw.msg import EntityNotFoundFault
@@ -21,8 +19,9 @@ from mtosi_jms.stubs.mri import mer
 from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
 from mtosi_jms.stubs.nrf.me import ManagedElementType
 from mtosi_jms.testing import Step
-from mtosi_jms.xmlbind import modules_of, register_package
+from mtosi_jms.transport import Connection
 
+_numbers = itertools.count()
 PATIENCE = 60.0
 """Seconds after which what should have happened is taken to have failed; no test waits for it to pass."""
 
@@ -164,28 +163,23 @@ def fault_of() -> Callable[[Callable[[], Any]], MtosiFault]:
     return run
 
 
-@pytest.fixture(scope="session")
-def stubs_of_the_session(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """The types of a package made of MTOSI 1.1, `old11`; `Mgr` is a service of it."""
-    release, out = shared / "mtosi" / "1.1", tmp_path_factory.mktemp("mtosi11")
-    if not release.is_dir():
-        pytest.skip(f"no MTOSI 1.1 in {release}")
-    assert (
-        codegen(["generate", str(release / "wsdl"), str(release / "xsd"), "--package", "old11", "--out", str(out)]) == 0
-    )
-    sys.path.insert(0, str(out))
-    try:
-        types: Any = importlib.import_module("old11.ns_tmf854_v1.types")
-        types.Mgr = importlib.import_module("old11.ns_tmf854_v1_ws.managed_element_mgr").ManagedElementMgr
-        types.modules = modules_of("old11")
-        importlib.import_module("mtosi_jms.xmlbind._registry")._packages.pop("old11")
-        yield types
-    finally:
-        sys.path.remove(str(out))
+@pytest.fixture(params=["memory", *(pytest.param(one, marks=pytest.mark.broker) for one in ("activemq", "artemis"))])
+def anywhere(request: pytest.FixtureRequest) -> Iterator[Connection]:
+    """A connection to the embedded provider, and to each broker."""
+    url = f"memory:anywhere-{next(_numbers)}"
+    if request.param != "memory":
+        url = request.getfixturevalue(request.param).endpoints.url("stomp")
+    with mtosi.connect(url) as made:
+        yield made
+
+
+@pytest.fixture
+def unused() -> str:
+    """A name for a destination that no other test uses: brokers outlive tests."""
+    return f"exchange.{next(_numbers)}"
 
 
 @pytest.fixture(scope="module")
-def stubs(stubs_of_the_session: Any) -> Any:
-    """The same, registered for the tests of a module alone."""
-    register_package("old11", stubs_of_the_session.modules)
-    return stubs_of_the_session
+def stubs(release1: Any) -> Any:
+    """The types of a package made of MTOSI 1.1, see `release1`."""
+    return release1

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import importlib
 import pickle
+import queue
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
@@ -18,12 +19,16 @@ from mtosi_jms.binding import BindingProfile
 from mtosi_jms.errors import IncompleteBatchError, MtosiFault, ProtocolError
 from mtosi_jms.exchange import Dispatcher
 from mtosi_jms.header import MTOSI_1X
-from mtosi_jms.service import OperationInfo, RequestContext, ServiceInfo
+from mtosi_jms.service import RequestContext
 from mtosi_jms.soap import Envelope, dialect_of, header_class, parse
 from mtosi_jms.stubs.fmw.hdr import MessageTypeType
 from mtosi_jms.stubs.fmw.msg import EntityNotFoundFault, InternalErrorFault
 from mtosi_jms.testing import exchange
+from mtosi_jms.transport import Connection
 
+from ..integrations.least import Echo, Got  # noqa: TID252
+
+PATIENCE: Final = 60.0
 SPACE: Final = "{tmf854.v1}"
 NAMES: Final = {"jms/Os": "queue:OS", "jms/Ems": "queue:EMS"}
 FIELDS: Final = {
@@ -42,11 +47,12 @@ def ems(stubs: Any) -> Any:
     """A manager with five elements; its answer for one element is a fault."""
 
     class Ems(stubs.Mgr.Supplier):  # type: ignore[misc, name-defined]
+        elements = 5
         seen: Any = None
 
         def get_all_managed_elements(self, request: Any, context: RequestContext) -> Iterator[Any]:
             self.seen = context.header
-            for number in range(5):
+            for number in range(self.elements):
                 yield stubs.ManagedElementT(name=stubs.NamingAttributesT(md_nm="E", me_nm=str(number)))
 
         def get_managed_element(self, request: Any, context: RequestContext) -> Any:
@@ -95,52 +101,36 @@ def test_simple_and_batched_responses_by_threads_and_asyncio(stubs: Any, ems: An
         assert chosen or dialect_of(ems.seen).tag == f"{SPACE}header"
 
 
+FAULTS: Final[list[tuple[str, str, str, type[MtosiFault]]]] = [
+    ("kind", "EXCPT_OBJECT_IN_USE", "objectInUse", MtosiFault),
+    ("of 2.0", "EXCPT_ENTITY_NOT_FOUND", "entityNotFound", EntityNotFoundFault),
+    ("of 1.1", "EXCPT_ENTITY_NOT_FOUND", "entityNotFound", EntityNotFoundFault),
+    ("broken", "EXCPT_INTERNAL_ERROR", "internalError", InternalErrorFault),
+]
+"""What the manager's handler does, and the code, kind and class of the fault that its caller gets."""
+
+
 @pytest.mark.obligation("DIA7")
-@pytest.mark.parametrize(
-    ("case", "code", "kind", "classes"),
-    [
-        ("kind", "EXCPT_OBJECT_IN_USE", "objectInUse", ()),
-        ("of 2.0", "EXCPT_ENTITY_NOT_FOUND", "entityNotFound", (EntityNotFoundFault,)),
-        ("of 1.1", "EXCPT_ENTITY_NOT_FOUND", "entityNotFound", (EntityNotFoundFault,)),
-        ("broken", "EXCPT_INTERNAL_ERROR", "internalError", (InternalErrorFault,)),
-    ],
-)
-def test_faults_are_typed_by_their_code(
-    stubs: Any, ems: Any, case: str, code: str, kind: str, classes: tuple[type[MtosiFault], ...]
-) -> None:
-    with exchange([ems]) as pair, pytest.raises(stubs.ProcessingFailureExceptionFault) as raised:
-        pair.stub(stubs.Mgr).get_managed_element(me_name=stubs.NamingAttributesT(me_nm=case))
-    fault = raised.value
-    assert (fault.kind, str(fault.detail.exception)) == (kind, code)
-    assert all(isinstance(fault, cls) for cls in classes)
-    assert dialect_of(fault.header).release == "1.x"
-    assert pickle.loads(pickle.dumps(fault)) == fault
-
-
-@pytest.fixture(scope="module")
-def services(stubs: Any) -> dict[str, Any]:
-    """The stubs of all services, by name."""
-    places = [path.split(":") for path in importlib.import_module("old11").__services__]
-    return {name: getattr(importlib.import_module(f"old11.{module}"), name) for module, name in places}
+def test_faults_are_typed_by_their_code(stubs: Any, ems: Any, anywhere: Connection, unused: str) -> None:
+    with (
+        mtosi.Supplier(anywhere, f"queue:{unused}", [ems]),
+        mtosi.Requestor(anywhere, sender_uri="jms/Os", temporary_reply=True) as requestor,
+    ):
+        for case, code, kind, cls in FAULTS:
+            with pytest.raises(stubs.ProcessingFailureExceptionFault) as raised:
+                stubs.Mgr(requestor, f"queue:{unused}").get_managed_element(me_name=stubs.name(("ME", case)))
+            fault = raised.value
+            assert (fault.kind, str(fault.detail.exception)) == (kind, code)
+            assert isinstance(fault, cls)
+            assert dialect_of(fault.header).release == "1.x"
+            assert pickle.loads(pickle.dumps(fault)) == fault
 
 
 @pytest.fixture
-def served(services: dict[str, Any], least_instance: Callable[[Any], Any]) -> tuple[list[Any], list[tuple[str, Any]]]:
-    """Suppliers of all services, and what their handlers got: each answers with its least response."""
-    got: list[tuple[str, Any]] = []
-
-    def handler(service: ServiceInfo, operation: OperationInfo) -> Callable[..., Any]:
-        def answer(supplier: Any, request: Any, context: RequestContext) -> Any:
-            got.append((operation.name, request))
-            return least_instance(service.load(operation.response)) if operation.response else None
-
-        return answer
-
-    suppliers = []
-    for name, stub in services.items():
-        handlers = {one.python_name: handler(stub.__service__, one) for one in stub.__service__.operations}
-        suppliers.append(type(name, (stub.Supplier,), handlers)())
-    return suppliers, got
+def echoes(stubs: Any) -> tuple[list[Echo], Got]:
+    """Suppliers of all services, and what their handlers get."""
+    got: Got = queue.SimpleQueue()
+    return [Echo(one, got) for one in stubs.services.values()], got
 
 
 def asks(body: Any, **fields: Any) -> Envelope:
@@ -151,38 +141,34 @@ def asks(body: Any, **fields: Any) -> Envelope:
 
 @pytest.mark.obligation("DIA3")
 def test_every_operation_is_answered_by_its_own_handler(
-    served: Any, services: dict[str, Any], least_instance: Callable[[Any], Any]
+    echoes: Any, stubs: Any, anywhere: Connection, unused: str
 ) -> None:
-    suppliers, got = served
-    together = [
-        one for one in suppliers if one.__service__.name != "NotificationConsumer"
-    ]  # notify is the broker's too
     called = 0
-    with exchange(together) as pair:
-        for supplier in together:
-            stub = pair.stub(services[supplier.__service__.name])
-            for operation in supplier.__service__.operations:
-                request = least_instance(supplier.__service__.load(operation.request))
-                answer = getattr(stub, operation.python_name)(request)
-                if operation.mep != "one-way":
-                    assert got.pop() == (operation.name, request)
-                    assert answer == least_instance(supplier.__service__.load(operation.response))
-                called += 1
-    assert called == 165
-    assert [name for name, _ in got] == ["notify"]
+    with ExitStack() as stack:
+        requestor = stack.enter_context(mtosi.Requestor(anywhere, sender_uri="jms/Os", temporary_reply=True))
+        for address, is_consumer in ((f"queue:{unused}", False), (f"queue:{unused}.consumer", True)):
+            # notify is the broker's too, so the consumer has a queue of its own
+            together = [one for one in echoes[0] if (one.info.name == "NotificationConsumer") is is_consumer]
+            stack.enter_context(mtosi.Supplier(anywhere, address, [one.supplier for one in together]))
+            for echo in together:
+                stub = stubs.services[echo.info.name](requestor, address)
+                for operation in echo.info.operations:
+                    request = echo.request(operation)
+                    assert getattr(stub, operation.python_name)(request) == echo.response(operation)
+                    assert echo.got.get(timeout=PATIENCE) == (echo.info.name, operation.name, request)
+                    called += 1
+    assert called == 166
+    assert echoes[1].empty()
 
 
 @pytest.mark.obligation("DIA4")
-def test_operations_with_one_element_are_told_apart_by_each_of_three_names(
-    served: Any, least_instance: Callable[[Any], Any]
-) -> None:
+def test_operations_with_one_element_are_told_apart_by_each_of_three_names(echoes: Any) -> None:
     """activityName counts first, then msgName, then the SOAP action; without any of them the answer is a fault."""
-    suppliers, got = served
     told = refused = 0
-    for supplier in suppliers:
-        service, dispatcher = supplier.__service__, Dispatcher([supplier])
-        for shared in (one for one in service.by_request_tag.values() if len(one) > 1):
-            body = least_instance(service.load(shared[0].request))
+    for echo in echoes[0]:
+        dispatcher = Dispatcher([echo.supplier])
+        for shared in (one for one in echo.info.by_request_tag.values() if len(one) > 1):
+            body = echo.request(shared[0])
             for operation in shared:
                 others = [one.request_message for one in shared if one is not operation]
                 ways = [({"activity_name": operation.name}, ""), ({}, operation.name)]
@@ -190,12 +176,12 @@ def test_operations_with_one_element_are_told_apart_by_each_of_three_names(
                 for fields, action in ways:
                     (answer,) = dispatcher.dispatch(asks(body, **fields), action=action)
                     assert answer.fault is None
-                    assert got.pop()[0] == operation.name
+                    assert echo.got.get_nowait()[1] == operation.name
                     told += 1
             (answer,) = dispatcher.dispatch(asks(body))
             assert answer.fault is not None
             assert "say which in activityName" in answer.fault.reason
-            assert not got
+            assert echo.got.empty()
             refused += 1
     assert (told, refused) == (145, 16)
 
@@ -262,6 +248,24 @@ def test_batches_by_iterator(stubs: Any, batches: Any, right: Any, ask: Callable
     assert {one.requested_batch_size for one in ems.seen} == {2}
     assert first.iterator_reference_uri is None
     assert len({one.correlation_id for one in ems.seen}) == len(batches)
+
+
+@pytest.mark.parametrize("elements", [400, pytest.param(20_000, marks=pytest.mark.endurance)])
+def test_all_elements_come_in_batches_and_by_iterator(
+    stubs: Any, ems: Any, anywhere: Connection, unused: str, elements: int
+) -> None:
+    ems.elements, size = elements, max(elements // 40, 100)
+    right = [str(one) for one in range(elements)]
+    with mtosi.Requestor(anywhere, sender_uri="jms/Os", temporary_reply=True) as requestor:
+        stub = stubs.Mgr(requestor, f"queue:{unused}")
+        with mtosi.Supplier(anywhere, f"queue:{unused}", [ems]):
+            assert every(stub, stubs, size) == right
+            assert asyncio.run(every_aio(stub, stubs, size)) == right
+        for ask in (every, lambda *given: asyncio.run(every_aio(*given))):
+            starts = range(0, elements, size)
+            batches = [(range(n, n + size), step(n // size + 1, n == starts[-1])) for n in starts]
+            with mtosi.Supplier(anywhere, f"queue:{unused}", [by_iterator(stubs, batches)]):
+                assert ask(stub, stubs, size) == right
 
 
 def reply(number: int, end: str, correlation: str, **changed: str) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final
 
@@ -35,6 +36,7 @@ from mtosi_jms.stubs.nra.alm import Alarm
 from mtosi_jms.stubs.nra.prc import ProbableCauseEnumType, ProbableCauseType
 from mtosi_jms.stubs.nrb.lay import LayerRateEnumType, LayerRateType
 from mtosi_jms.testing import ManualClock, connect_privately
+from mtosi_jms.transport import Connection
 from mtosi_jms.xmlbind import RawXml
 
 TOPIC: Final = Topic("EVENTS")
@@ -62,8 +64,8 @@ def connection() -> Iterator[Any]:
         yield made
 
 
-def publishing(connection: Any, profile: BindingProfile = ALL) -> Publisher:
-    return Publisher(connection, {"Fault": TOPIC}, sender_uri="queue:EMS", profile=profile)
+def publishing(connection: Any, profile: BindingProfile = ALL, topic: Topic = TOPIC) -> Publisher:
+    return Publisher(connection, {"Fault": topic}, sender_uri="queue:EMS", profile=profile)
 
 
 def alarm(stubs: Any, severity: str = "PS_MAJOR", time: str = "20261128093000.0Z", **fields: Any) -> Any:
@@ -135,43 +137,52 @@ async def aio(publisher: Publisher, subscriber: Subscriber, events: list[Any]) -
     return [await anext(subscriber.aio) for _ in events]
 
 
-SELECTED: Final = [
-    ("EventType", "'AlarmInformation'", {}),
-    ("objectName", "'MD=E/ME=NE-7'", {}),
-    ("objectType", "'ME'", {}),
-    ("osTime", "'20261128093001.0Z'", {}),
-    ("sourceTime", "'20261128093000.0Z'", {}),
-    ("osTime", "1795858201000", {"time_form": "millis"}),
-    ("sourceTime", "1795858200000", {"time_form": "millis"}),
-    ("isEdgePointRelated", "TRUE", {}),
-    ("layerRate", "'LR_PHYSICAL_OPTICAL'", {}),
-    ("aliasNameList", "'native=a%3Bb'", {}),
-    ("probableCause", "'LOS'", {}),
-    ("probableCauseQualifier", "'q'", {}),
-    ("nativeProbableCause", "'PS_MAJOR'", {}),
-    ("perceivedSeverity", "'MAJOR'", {}),
-    ("perceivedSeverity", "'2'", {"severity_form": "code"}),
-    ("rootCauseAlarmIndication", "FALSE", {}),
-    ("acknowledgeIndication", "'UNACKNOWLEDGED'", {}),
+SELECTED: Final[list[tuple[dict[str, Any], dict[str, str]]]] = [
+    (
+        {},
+        {
+            "EventType": "'AlarmInformation'",
+            "objectName": "'MD=E/ME=NE-7'",
+            "objectType": "'ME'",
+            "osTime": "'20261128093001.0Z'",
+            "sourceTime": "'20261128093000.0Z'",
+            "isEdgePointRelated": "TRUE",
+            "layerRate": "'LR_PHYSICAL_OPTICAL'",
+            "aliasNameList": "'native=a%3Bb'",
+            "probableCause": "'LOS'",
+            "probableCauseQualifier": "'q'",
+            "nativeProbableCause": "'PS_MAJOR'",
+            "perceivedSeverity": "'MAJOR'",
+            "rootCauseAlarmIndication": "FALSE",
+            "acknowledgeIndication": "'UNACKNOWLEDGED'",
+        },
+    ),
+    (
+        {"time_form": "millis", "severity_form": "code"},
+        {"osTime": "1795858201000", "sourceTime": "1795858200000", "perceivedSeverity": "'2'"},
+    ),
 ]
+"""Switches of the publisher, and what the properties of one alarm are with them."""
 
 
 @pytest.mark.obligation("DIA10")
-@pytest.mark.parametrize(("attribute", "value", "switches"), SELECTED)
+@pytest.mark.parametrize(("switches", "values"), SELECTED)
 def test_a_selector_on_each_property_of_table_4(
-    stubs: Any, connection: Any, attribute: str, value: str, switches: dict[str, Any]
+    stubs: Any, anywhere: Connection, unused: str, switches: dict[str, Any], values: dict[str, str]
 ) -> None:
     """An alarm with nothing in it is not selected, the whole one is."""
-    profile = BindingProfile(filter_properties={attribute}, **switches)
+    profile = BindingProfile(filter_properties=FILTER_ATTRIBUTES, **switches)
     empty = stubs.VendorNotificationT(notification_id="1", vendor_notification_type="t")
-    with (
-        publishing(connection, profile) as publisher,
-        Subscriber(connection, TOPIC, selector=f"MTOSI_{attribute} = {value}", timeout=0) as subscriber,
-    ):
+    with ExitStack() as stack:
+        publisher = stack.enter_context(publishing(anywhere, profile, Topic(unused)))
+        selectors = [f"MTOSI_{attribute} = {value}" for attribute, value in values.items()]
+        subscribers = [
+            stack.enter_context(Subscriber(anywhere, Topic(unused), selector=one, timeout=60)) for one in selectors
+        ]
         publisher.publish(empty, category="Fault")
         publisher.publish(stubs.EventT(alarm=alarm(stubs)))
-        assert [one.event for one in subscriber] == [alarm(stubs)]
-    assert {attribute for attribute, _, _ in SELECTED} == FILTER_ATTRIBUTES
+        assert [next(one).event for one in subscribers] == [alarm(stubs)] * len(values)
+    assert {*SELECTED[0][1]} == FILTER_ATTRIBUTES
 
 
 def test_heartbeats_and_losses_are_of_the_release_of_the_name(stubs: Any, connection: Any) -> None:

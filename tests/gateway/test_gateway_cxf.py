@@ -6,12 +6,11 @@ The WSDL given out is the official one of MTOSI over HTTP. In `make endurance` 2
 from __future__ import annotations
 
 import itertools
-import subprocess
-import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 import mtosi_jms as mtosi
@@ -24,21 +23,14 @@ from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieva
 from mtosi_jms.stubs.nrf.me import ManagedElementListType, ManagedElementType
 from mtosi_jms.xmlbind import decode, encode
 
+from ..java_tools import CXF_HTTP, JavaPeer  # noqa: TID252
 from .conftest import said
 
 PATIENCE = 120
-JARS = (
-    "org.apache.cxf:cxf-rt-frontend-jaxws:4.1.4",
-    "org.apache.cxf:cxf-rt-transports-http-undertow:4.1.4",
-    "com.sun.xml.messaging.saaj:saaj-impl:3.0.4",
-    "org.apache.cxf:cxf-tools-wsdlto-frontend-jaxws:4.1.4",
-    "org.apache.cxf:cxf-tools-wsdlto-databinding-jaxb:4.1.4",
-)
-GENERATOR = "org.apache.cxf.tools.wsdlto.WSDLToJava"
 NEVER = 1_000_000
 
 
-class Cxf:
+class Cxf(JavaPeer):
     """Apache CXF in a process of its own.
 
     Args:
@@ -47,16 +39,12 @@ class Cxf:
     """
 
     def __init__(self, command: Sequence[str], folder: Path) -> None:
-        self._folder = folder
+        super().__init__(command, folder, PATIENCE)
         self._folders = itertools.count()
-        with (folder / "stderr").open("wb") as complaints:
-            self._process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=complaints, text=True
-            )
 
     def fetch(self, wsdl: str, soap: str, size: int) -> list[list[ManagedElementType]]:
         """The elements of each response that its client gets, as it has read them."""
-        folder = self._folder / f"fetched-{next(self._folders)}"
+        folder = self.folder / f"fetched-{next(self._folders)}"
         folder.mkdir()
         told = self.ask("fetch", wsdl, soap, str(size), str(folder))
         assert told[0] == "fetched", told
@@ -70,47 +58,24 @@ class Cxf:
             elements: that it has.
             holds: number of the first response that waits for `go`.
         """
-        file = self._folder / f"served-{next(self._folders)}.xml"
+        file = self.folder / f"served-{next(self._folders)}.xml"
         file.write_bytes(encode(mer.GetAllManagedElementsResponse(me_list=ManagedElementListType(me=elements))))
         told = self.ask("serve", str(file), str(holds))
         assert told[0] == "serves", told
         return told[1]
 
-    def ask(self, *words: str) -> list[str]:
-        """Have one thing done; what it tells of it."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write("\t".join(words) + "\n")
-        self._process.stdin.flush()
-        watch = threading.Timer(PATIENCE, self._process.kill)
-        watch.start()
-        try:
-            lines = list(itertools.takewhile(lambda line: line != ".\n", self._process.stdout))
-        finally:
-            watch.cancel()
-        assert self._process.poll() is None, (self._folder / "stderr").read_text(encoding="utf-8")[-2000:]
-        return lines[0].rstrip("\n").split("\t")
-
-    def kill(self) -> None:
-        """End the process."""
-        self._process.kill()
-        self._process.communicate()
-
 
 @pytest.fixture(scope="module")
 def cxf(java: Any, official_wsdl: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cxf]:
     """Apache CXF with the classes that it generates from an endpoint's `?wsdl`; one process for all tests."""
-    jars = java.jars(*JARS)
-    folder = tmp_path_factory.mktemp("cxf")
-    path = ":".join(map(str, jars))
+    jars = java.jars(*CXF_HTTP)
     with HttpServer(Endpoint(ByDispatcher(Dispatcher([])), wsdl=WsdlFiles([official_wsdl]))) as server:
         wsdl = f"{server.url}/ManagedElementRetrieval?wsdl"
-        where = ["-compile", "-d", str(folder / "source"), "-classdir", str(folder / "classes")]
-        command = ["java", "-XX:TieredStopAtLevel=1", "-cp", path, GENERATOR, *where, wsdl]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
-    assert done.returncode == 0, done.stderr
-    program = java.compiled(Path(__file__).with_name("CxfHttpPeer.java"), [*jars, folder / "classes"])
-    made = Cxf(program, folder)
+        given = httpx.get(wsdl, trust_env=False).content.replace(server.url.encode(), b"")
+        imported = sorted(official_wsdl.parents[4].rglob("*.*sd*"))
+        classes = java.of_wsdl(wsdl, [given, *(one.read_bytes() for one in imported)], jars)
+    program = java.compiled(Path(__file__).with_name("CxfHttpPeer.java"), [*jars, classes])
+    made = Cxf(program, tmp_path_factory.mktemp("cxf"))
     yield made
     made.kill()
 

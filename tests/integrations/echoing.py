@@ -1,8 +1,7 @@
-"""A supplier that answers each operation of a generated service with the least instance, and a call of each by zeep."""
+"""A call of each operation of a generated service by zeep, with the least request."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from lxml import etree
@@ -10,47 +9,23 @@ from zeep.helpers import serialize_object
 from zeep.plugins import HistoryPlugin
 
 from mtosi_jms.integrations.zeep import Client
-from mtosi_jms.service import OperationInfo, RequestContext, SupplierBase
+from mtosi_jms.service import OperationInfo
 from mtosi_jms.xmlbind import decode, to_element
 
-from .least import least
+from .least import Echo
 
 
-class Echo:
-    """What a supplier of all operations of a service got.
-
-    Args:
-        stub: the generated service.
-
-    Attributes:
-        requests: by the names of the operations.
-        supplier: the supplier.
-    """
-
-    def __init__(self, stub: Any) -> None:
-        self.info = stub.__service__
-        self.requests: dict[str, Any] = {}
-        methods = {one.python_name: self._handler(one) for one in self.info.operations}
-        self.supplier: SupplierBase = type("Echo", (stub.Supplier,), methods)()
-
-    def _handler(self, operation: OperationInfo) -> Callable[..., Any]:
-        def handle(supplier: Any, request: Any, context: RequestContext) -> Any:
-            self.requests[operation.name] = request
-            return self.response(operation) if operation.response else None
-
-        return handle
-
-    def response(self, operation: OperationInfo) -> Any:
-        return least(self.info.load(operation.response))
+class ZeepEcho(Echo):
+    """An `Echo` that is called by zeep."""
 
     def check(self, client: Client, history: HistoryPlugin, operation: OperationInfo) -> None:
         """Call an operation by zeep with the least request: it comes whole, and so does the answer."""
-        request = least(self.info.load(operation.request))
+        request = self.request(operation)
         answer = client.service[operation.name](**arguments(client, operation.name, to_element(request)))
+        assert self.got.get(timeout=60) == (self.info.name, operation.name, request)
         if not operation.response:
             assert answer is None
             return
-        assert self.requests[operation.name] == request
         element = history.last_received["envelope"].find("{*}Body")[0]
         assert decode(element, self.info.load(operation.response)) == self.response(operation)
         assert leaves(element) <= keys(serialize_object(answer, dict)) | {etree.QName(element).localname}

@@ -2,13 +2,55 @@
 
 from __future__ import annotations
 
+import queue
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
+from mtosi_jms.service import OperationInfo, RequestContext, SupplierBase
 from mtosi_jms.xmlbind import ClassTable, EnumType, Field, RawXml, SimpleType, UnionType, XmlObject
 
 TEXTS = ("a", "1", "0", "true", "1.5", "2026-01-01T00:00:00Z", "2026-01-01", "12:00:00", "P1D", "AAAA", "urn:a", "A=1")
 RAW = RawXml(b"<any/>")
+
+
+Got = queue.SimpleQueue[tuple[str, str, Any]]
+"""What handlers got: service, operation, request."""
+
+
+class Echo:
+    """A supplier of all operations of a service, which answers each with its least response.
+
+    Args:
+        stub: the generated service.
+        got: where what its handlers get is put; none: a queue of its own.
+
+    Attributes:
+        info: the service.
+        got: what its handlers got.
+        supplier: the supplier.
+    """
+
+    def __init__(self, stub: Any, got: Got | None = None) -> None:
+        self.info = stub.__service__
+        self.got = queue.SimpleQueue() if got is None else got
+        methods = {one.python_name: self._handler(one) for one in self.info.operations}
+        self.supplier: SupplierBase = type("Echo", (stub.Supplier,), methods)()
+
+    def request(self, operation: OperationInfo) -> Any:
+        """The least request of an operation."""
+        return least(self.info.load(operation.request))
+
+    def response(self, operation: OperationInfo) -> Any:
+        """The least response; None if there is none."""
+        return least(self.info.load(operation.response)) if operation.response else None
+
+    def _handler(self, operation: OperationInfo) -> Callable[..., Any]:
+        def handle(supplier: Any, request: Any, context: RequestContext) -> Any:
+            self.got.put((self.info.name, operation.name, request))
+            return self.response(operation)
+
+        return handle
 
 
 class NoInstance(Exception):

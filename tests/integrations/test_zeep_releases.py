@@ -18,7 +18,7 @@ from mtosi_codegen.model import Service
 from mtosi_jms.integrations.zeep import client
 from mtosi_jms.testing import exchange
 
-from .echoing import Echo
+from .echoing import ZeepEcho
 
 RELEASES = {"2.0": (41, 242), "4.0": (48, 289)}
 SAMPLE = ("CallControl", "MultiLayerSNPPLinkRetrieval", "ServiceActivationInterface")
@@ -44,7 +44,7 @@ def generated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[st
 
 def call_all(stub: Any, wsdl: Path, sources: list[Path]) -> int:
     """Call all operations of a service; how many there are."""
-    echo, history = Echo(stub), HistoryPlugin()
+    echo, history = ZeepEcho(stub), HistoryPlugin()
     with exchange([echo.supplier]) as pair:
         ems = client(wsdl, pair.requestor, pair.destination, sources=sources, plugins=[history])
         assert sorted(name for name, _ in ems.service) == sorted(one.name for one in echo.info.operations)

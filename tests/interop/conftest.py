@@ -16,11 +16,9 @@ from mtosi_jms.errors import ConfigError
 from mtosi_jms.jms import Queue, Topic
 from mtosi_jms.transport import Connection
 
-from .peer import Peer
+from .peer import FACTORY, Peer
 
 _numbers = itertools.count(1)
-OPENWIRE = "org.apache.activemq.ActiveMQConnectionFactory"
-CORE = "org.apache.activemq.artemis.jms.client.ActiveMQConnectionFactory"
 
 
 class Client(NamedTuple):
@@ -32,11 +30,11 @@ class Client(NamedTuple):
 
 
 CLIENTS = {
-    "openwire-activemq": Client("activemq", OPENWIRE),
-    "openwire-artemis": Client("artemis", OPENWIRE),
-    "core-artemis": Client("artemis", CORE),
-    "openwire-activemq-jvm": Client("activemq", OPENWIRE, "jvm"),
-    "core-artemis-jvm": Client("artemis", CORE, "jvm"),
+    "openwire-activemq": Client("activemq", FACTORY["activemq"]),
+    "openwire-artemis": Client("artemis", FACTORY["activemq"]),
+    "core-artemis": Client("artemis", FACTORY["artemis"]),
+    "openwire-activemq-jvm": Client("activemq", FACTORY["activemq"], "jvm"),
+    "core-artemis-jvm": Client("artemis", FACTORY["artemis"], "jvm"),
 }
 
 

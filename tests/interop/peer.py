@@ -8,10 +8,23 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
+from mtosi_jms.broker import BrokerProcess
+
 PATIENCE = 60.0
 """Seconds after which an answer that has not come is taken to hang."""
 
+FACTORY = {
+    "activemq": "org.apache.activemq.ActiveMQConnectionFactory",
+    "artemis": "org.apache.activemq.artemis.jms.client.ActiveMQConnectionFactory",
+}
+"""The connection factories of the brokers' own clients."""
+
 _UNIT = re.compile(r"\\u([0-9a-f]{4})")
+
+
+def at_broker(kind: str, broker: BrokerProcess) -> list[str]:
+    """Arguments of a Java program: class of the connection factory, URL, user. The password goes over stdin."""
+    return [FACTORY[kind], f"tcp://127.0.0.1:{broker.endpoints.ports['openwire']}", broker.endpoints.user]
 
 
 class JavaError(Exception):

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import importlib
 import itertools
-import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Sequence
@@ -25,24 +24,16 @@ from mtosi_jms.errors import SoapJmsFault
 from mtosi_jms.jms import JmsMessage, MessageType
 from mtosi_jms.transport import Capability, Connection
 
+from ..java_tools import CXF_JMS, JavaPeer  # noqa: TID252
+from .peer import at_broker
+
 pytestmark = pytest.mark.broker
 PATIENCE = 60
-JARS = (
-    "org.apache.cxf:cxf-rt-frontend-jaxws:4.1.4",
-    "org.apache.cxf:cxf-rt-transports-jms:4.1.4",
-    "com.sun.xml.messaging.saaj:saaj-impl:3.0.4",
-    "org.apache.activemq:activemq-client:6.1.6",
-    "org.apache.activemq:artemis-jakarta-client:2.44.0",
-)
-FACTORY = {
-    "activemq": "org.apache.activemq.ActiveMQConnectionFactory",
-    "artemis": "org.apache.activemq.artemis.jms.client.ActiveMQConnectionFactory",
-}
 NOTES = {"plain": "two cups", "beyond U+FFFF": "größe \U0001f600 & <\U0010ffff>", "2 MB": "0123456789" * 200_000}
 _numbers = itertools.count(1)
 
 
-class Shop:
+class Shop(JavaPeer):
     """Apache CXF in a process of its own.
 
     Args:
@@ -57,56 +48,28 @@ class Shop:
     """
 
     def __init__(self, command: Sequence[str], kind: str, broker: BrokerProcess, folder: Path) -> None:
-        self._folder = folder
+        super().__init__([*command, *at_broker(kind, broker)], folder)
         self._turn = threading.Lock()
-        login = broker.endpoints
-        with (folder / "stderr").open("wb") as complaints:
-            self._process = subprocess.Popen(
-                [*command, FACTORY[kind], f"tcp://127.0.0.1:{login.ports['openwire']}", login.user],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=complaints,
-                text=True,
-            )
         self.queue = f"interop.cxf.{kind}.{next(_numbers)}"
         self.wsdl = folder / "shop.wsdl"
-        self._ask(login.password)
-        assert self._ask("serve", f"jms:queue:{self.queue}", str(self.wsdl)) == ["serves"]
+        self.ask(broker.endpoints.password)
+        assert self.ask("serve", f"jms:queue:{self.queue}", str(self.wsdl)) == ["serves"]
 
     def order(self, address: str, item: str, note: str, *, version: str = "", soap: str = "") -> list[str]:
         """What its client makes of one order: the note that it gets back, or `fault` and what that says."""
-        sent, got = self._folder / "sent", self._folder / "got"
+        sent, got = self.folder / "sent", self.folder / "got"
         with self._turn:
             sent.write_text(note, encoding="utf-8")
-            told = self._ask("order", address, item, str(sent), str(got), version, soap)
+            told = self.ask("order", address, item, str(sent), str(got), version, soap)
             return [got.read_text(encoding="utf-8")] if told == ["ordered"] else told
 
     def cancel(self, address: str, item: str) -> None:
         """Its client sends a one-way request."""
-        assert self._ask("cancel", address, item) == ["sent"]
+        assert self.ask("cancel", address, item) == ["sent"]
 
     def cancelled(self) -> str:
         """What its server was told last by a one-way request."""
-        return self._ask("cancelled")[0]
-
-    def kill(self) -> None:
-        """End the process."""
-        self._process.kill()
-        self._process.communicate()
-
-    def _ask(self, *words: str) -> list[str]:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write("\t".join(words) + "\n")
-        self._process.stdin.flush()
-        watch = threading.Timer(PATIENCE, self._process.kill)
-        watch.start()
-        try:
-            lines = list(itertools.takewhile(lambda line: line != ".\n", self._process.stdout))
-        finally:
-            watch.cancel()
-        assert self._process.poll() is None, (self._folder / "stderr").read_text(encoding="utf-8")[-2000:]
-        return lines[0].rstrip("\n").split("\t") if lines else []
+        return self.ask("cancelled")[0]
 
 
 class Stubs(NamedTuple):
@@ -150,7 +113,7 @@ class Side(NamedTuple):
 def cxf(request: pytest.FixtureRequest, java: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
     """Apache CXF at each broker; one process for all tests."""
     broker = request.getfixturevalue(request.param)
-    command = java.compiled(Path(__file__).with_name("CxfPeer.java"), java.jars(*JARS))
+    command = java.compiled(Path(__file__).with_name("CxfPeer.java"), java.jars(*CXF_JMS))
     made = Shop(command, request.param, broker, tmp_path_factory.mktemp("cxf"))
     yield made
     made.kill()
