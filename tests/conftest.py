@@ -29,7 +29,7 @@ from .brokers import Brokers
 from .integrations.least import least
 from .java_tools import JavaTools
 from .lake_jars import DELTA_CATALOG, lake_settings
-from .release import driver, release_driver, services_of
+from .release import SHARED, driver, release_driver, services_of
 from .schedule import (  # noqa: F401 - hooks of pytest
     pytest_addoption,
     pytest_collection,
@@ -95,11 +95,10 @@ def root() -> Path:
 
 @pytest.fixture(scope="session")
 def shared() -> Path:
-    """The folder of reference material (MTOSI_SHARED, else `shared` beside the checkout); skips without it."""
-    folder = Path(os.environ.get("MTOSI_SHARED") or ROOT.parent / "shared")
-    if not (folder / "mtosi").is_dir():
-        pytest.skip(f"no reference material in {folder}: set MTOSI_SHARED")
-    return folder.resolve()
+    """The folder of reference material; skips without it."""
+    if not (SHARED / "mtosi").is_dir():
+        pytest.skip(f"no reference material in {SHARED}: set MTOSI_SHARED")
+    return SHARED
 
 
 @pytest.fixture(scope="session")

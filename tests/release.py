@@ -1,7 +1,8 @@
-"""MTOSI's schemas, many in one: what conftest.py's fixtures of the release stand on."""
+"""Where the releases of MTOSI are, and their schemas, many in one: what conftest.py's fixtures of them stand on."""
 
 from __future__ import annotations
 
+import os
 import re
 from importlib import import_module
 from pathlib import Path
@@ -10,6 +11,8 @@ from typing import Any, Final
 from lxml import etree
 
 XSD: Final = "http://www.w3.org/2001/XMLSchema"
+SHARED: Final = Path(os.environ.get("MTOSI_SHARED") or Path(__file__).resolve().parents[2] / "shared").resolve()
+"""The folder of reference material, which may not be there: MTOSI_SHARED, else `shared` beside the checkout."""
 
 
 def namespace_of(file: Path) -> str:

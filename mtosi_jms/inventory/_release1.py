@@ -163,14 +163,14 @@ def _search(element: etree._Element, targets: Mapping[str, ClassTable | None]) -
 
 def looks_like_object(element: etree._Element) -> bool:
     """Whether an element without a class is an object: a node of the nested layout, or one with a name of its own."""
-    local = split_clark(str(element.tag))[1]
-    inside = [(split_clark(str(child.tag))[1], child) for child in element if isinstance(child.tag, str)]
-    if local == "associatedME":  # a reference
+    if len(element) == 0:  # most
         return False
-    if local.endswith("Inv"):
-        return any(name.endswith(("Nm", "Attrs")) for name, _ in inside)
-    names = [child for name, child in inside if name == "name" and any(map(_is_part, child))]
-    return len(names) == 1 and not local.endswith(("Attrs", "List", "s"))
+    tag = str(element.tag)
+    if tag.endswith("Inv"):
+        return any(str(child.tag).endswith(("Nm", "Attrs")) for child in element)
+    if tag.endswith(("Attrs", "List", "s", "}associatedME")):  # the last is a reference
+        return False
+    return sum(any(map(_is_part, name)) for name in element.iterchildren("{*}name")) == 1
 
 
 def _is_part(element: etree._Element) -> bool:

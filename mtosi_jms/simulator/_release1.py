@@ -6,6 +6,8 @@ The class of 1.1 leads: each of its fields takes the value of the field of 2.0 w
 from __future__ import annotations
 
 import datetime as dt
+import secrets
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, TypeVar, cast
 
@@ -15,11 +17,14 @@ from mtosi_jms import xmlbind
 from mtosi_jms.binding.release1 import EVENT_INFO, word
 from mtosi_jms.binding.release1 import FIELDS as EVENT_FIELDS
 from mtosi_jms.binding.release1 import WORDS as EVENT_WORDS
+from mtosi_jms.errors import MtosiFault
 from mtosi_jms.inventory import RENAMED
 from mtosi_jms.notifications import event_name
+from mtosi_jms.patterns import Batch, cut_batches
 from mtosi_jms.service import RequestContext, SupplierBase
 from mtosi_jms.simulator._inventory import InventoryEms, RecordedInventoryEms
 from mtosi_jms.simulator._services import AlarmEms, EquipmentEms, ManagedElementEms
+from mtosi_jms.soap import header_text
 from mtosi_jms.stubs.fmw.cei import CommonEventInformationType
 from mtosi_jms.stubs.fmw.nam import NamingAttributeListType, NamingAttributeType
 from mtosi_jms.stubs.mri import eir, mer, rir
@@ -62,6 +67,8 @@ _NEEDED: Final[Mapping[str, Any]] = {
     "serviceAffecting": types.ServiceAffectingT.SA_UNKNOWN,
 }
 """What an alarm says that has no value in 2.0, where 1.1 needs one."""
+_MOST_OPEN: Final = 100
+"""Iterators of a service."""
 
 
 def _release1(found: Any, cls: type[T]) -> T:
@@ -144,23 +151,82 @@ def _filled(name: object) -> NamingAttributeType:
     return NamingAttributeType() if found is None else found
 
 
+class _Iterators:
+    """The iterators of a service: in the RPC style each reply has one batch, and the operation `...Iterator` gives the
+    next one. Where too many are open, the one that nobody used for the longest time is closed."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, Iterator[Batch[Any]]] = {}
+        self._lock = threading.Lock()
+
+    def answer(self, objects: Iterable[T], context: RequestContext) -> Iterable[T]:
+        """Return all objects of an answer; in the RPC style over JMS its first batch. HTTP has iterators of its own."""
+        is_rpc = context.message is not None and header_text(context.header, "communicationStyle") == "RPC"
+        if not (is_rpc and context.batch_size):
+            return objects
+        whole = context.operation.response.endswith
+        batches = cut_batches(objects, context.batch_size, whole=lambda one: whole(f":{type(one).__name__}"))
+        return self._step(secrets.token_urlsafe(), batches, context)
+
+    def next(self, context: RequestContext) -> Iterable[Any]:
+        """Return the next batch of the iterator that a request names.
+
+        Raises:
+            MtosiFault: there is none of that name.
+        """
+        name = header_text(context.header, "iteratorReferenceURI") or ""
+        with self._lock:
+            batches = self._open.pop(name, None)
+        if batches is None:
+            raise MtosiFault("iteratorReferenceURI names no iterator that is open", kind="invalidInput")
+        return self._step(name, batches, context)
+
+    def _step(self, name: str, batches: Iterator[Batch[T]], context: RequestContext) -> list[T]:
+        batch = next(batches)
+        end = batch.position.end_of_reply
+        if not end:
+            with self._lock:
+                self._open[name] = batches
+                if len(self._open) > _MOST_OPEN:
+                    del self._open[next(iter(self._open))]
+        context.reply_fields.update(
+            batch_sequence_number=batch.position.number,
+            batch_sequence_end_of_reply=end,
+            iterator_reference_uri=None if end else name,
+        )
+        return batch.objects
+
+
 class _ManagedElementMgr(ManagedElementMgr.Supplier):
     """ManagedElementMgr of MTOSI 1.1."""
 
     def __init__(self, ems: ManagedElementEms) -> None:
         self._ems = ems
+        self._iterators = _Iterators()
 
     def get_all_managed_elements(
         self, request: types.GetAllManagedElements, context: RequestContext
-    ) -> Iterator[types.ManagedElementT]:
+    ) -> Iterable[types.ManagedElementT]:
         asked = mer.GetAllManagedElementsRequest(md_or_mlsn_ref=_release2(request.md_name))
-        return (_release1(found, types.ManagedElementT) for found in self._ems.get_all_managed_elements(asked, context))
+        found = self._ems.get_all_managed_elements(asked, context)
+        return self._iterators.answer((_release1(one, types.ManagedElementT) for one in found), context)
+
+    def get_all_managed_elements_iterator(
+        self, request: types.GetMeIterator, context: RequestContext
+    ) -> Iterable[types.ManagedElementT]:
+        return self._iterators.next(context)
 
     def get_all_managed_element_names(
         self, request: types.GetAllManagedElementNames, context: RequestContext
-    ) -> Iterator[types.NamingAttributesT]:
+    ) -> Iterable[types.NamingAttributesT]:
         asked = mer.GetAllManagedElementsRequest(md_or_mlsn_ref=_release2(request.md_name))
-        return (types.name(str(found.name)) for found in self._ems.get_all_managed_elements(asked, context))
+        found = self._ems.get_all_managed_elements(asked, context)
+        return self._iterators.answer((types.name(str(one.name)) for one in found), context)
+
+    def get_all_managed_element_names_iterator(
+        self, request: types.GetAllObjectNamesIterator, context: RequestContext
+    ) -> Iterable[types.NamingAttributesT]:
+        return self._iterators.next(context)
 
     def get_managed_element(
         self, request: types.GetManagedElement, context: RequestContext
@@ -174,12 +240,19 @@ class _EquipmentInventoryMgr(EquipmentInventoryMgr.Supplier):
 
     def __init__(self, ems: EquipmentEms) -> None:
         self._ems = ems
+        self._iterators = _Iterators()
 
     def get_all_equipment(
         self, request: types.GetAllEquipment, context: RequestContext
-    ) -> Iterator[types.EquipmentOrHolderT]:
+    ) -> Iterable[types.EquipmentOrHolderT]:
         asked = eir.GetAllEquipmentRequest(me_or_eh_ref=_release2(request.me_or_holder_name))
-        return (_release1(found, types.EquipmentOrHolderT) for found in self._ems.get_all_equipment(asked, context))
+        found = self._ems.get_all_equipment(asked, context)
+        return self._iterators.answer((_release1(one, types.EquipmentOrHolderT) for one in found), context)
+
+    def get_all_equipment_iterator(
+        self, request: types.GetEquipmentOrHolderIterator, context: RequestContext
+    ) -> Iterable[types.EquipmentOrHolderT]:
+        return self._iterators.next(context)
 
     def get_contained_equipment(
         self, request: types.GetContainedEquipment, context: RequestContext
@@ -198,15 +271,22 @@ class _InventoryRetrieval(InventoryRetrieval.Supplier):
 
     def __init__(self, ems: InventoryEms | RecordedInventoryEms) -> None:
         self._ems = ems
+        self._iterators = _Iterators()
 
     def get_inventory(
         self, request: types.GetInventory, context: RequestContext
-    ) -> Iterator[types.GetInventoryResponse]:
+    ) -> Iterable[types.GetInventoryResponse]:
         bases = request.filter.base_instance if request.filter is not None else []
         asked = rir.GetInventoryRequest()
         if bases:
             asked.filter = rir.SimpleFilterType(base_instance=[_filled(base) for base in bases])
-        return (_release1(found, types.GetInventoryResponse) for found in self._ems.get_inventory(asked, context))
+        found = self._ems.get_inventory(asked, context)
+        return self._iterators.answer((_release1(one, types.GetInventoryResponse) for one in found), context)
+
+    def get_inventory_iterator(
+        self, request: types.GetInventoryIterator, context: RequestContext
+    ) -> Iterable[types.GetInventoryResponse]:
+        return self._iterators.next(context)
 
 
 class _AlarmRetrieval(AlarmRetrieval.Supplier):
@@ -214,10 +294,17 @@ class _AlarmRetrieval(AlarmRetrieval.Supplier):
 
     def __init__(self, ems: AlarmEms) -> None:
         self._ems = ems
+        self._iterators = _Iterators()
 
-    def get_active_alarms(self, request: types.GetActiveAlarms, context: RequestContext) -> Iterator[types.AlarmT]:
+    def get_active_alarms(self, request: types.GetActiveAlarms, context: RequestContext) -> Iterable[types.AlarmT]:
         asked = ar.GetActiveAlarmsRequest(filter=_filter(request.filter))
-        return (_release1(found, types.AlarmT) for found in self._ems.get_active_alarms(asked, context))
+        found = self._ems.get_active_alarms(asked, context)
+        return self._iterators.answer((_release1(one, types.AlarmT) for one in found), context)
+
+    def get_active_alarms_iterator(
+        self, request: types.GetActiveAlarmIterator, context: RequestContext
+    ) -> Iterable[types.AlarmT]:
+        return self._iterators.next(context)
 
     def get_active_alarms_count(
         self, request: types.GetActiveAlarmsCount, context: RequestContext

@@ -13,7 +13,7 @@ import hashlib
 import io
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import IO, Final
 
 from lxml import etree
@@ -112,8 +112,13 @@ def soap_body(root: etree._Element) -> etree._Element | None:
     return root.find(clark(soap_namespace(root), "Body"))
 
 
-def envelope_facts(root: etree._Element, source: str | None = None) -> EnvelopeFacts:
+def envelope_facts(root: etree._Element, source: str | None = None, *, mark: str = "", size: int = 0) -> EnvelopeFacts:
     """Return the facts about an envelope. Its tree may still be incomplete after the first element of the body.
+
+    Args:
+        root: of the envelope.
+        source: the document, for errors.
+        mark, size: of the document, where they are known.
 
     Raises:
         EnvelopeError: not SOAP, no body, no MTOSI header, or neither header nor body says what kind of message it is.
@@ -152,6 +157,8 @@ def envelope_facts(root: etree._Element, source: str | None = None) -> EnvelopeF
         header=fields,
         release=release,
         warnings=warnings,
+        mark=mark,
+        size=size,
     )
 
 
@@ -192,15 +199,18 @@ def _texts(header: etree._Element | None) -> dict[str, str]:
     fields: dict[str, str] = {}
     if header is None:
         return fields
-    dialect = BY_TAG[str(header.tag)]
+    placeholders = BY_TAG[str(header.tag)].placeholders
     for child in header:
-        namespace, local = split_clark(str(child.tag))
         text = str(child.text or "")
         plain = text.strip()
-        if namespace not in _SPACES or not plain or local in fields or local == "security":
+        if not plain or plain in placeholders:
             continue
-        if plain not in dialect.placeholders:
-            fields[local] = text if local == "correlationId" else SLIPS.get(local, {}).get(plain, plain)
+        namespace, local = split_clark(str(child.tag))
+        if namespace in _SPACES and local not in fields and local != "security":
+            fields[local] = text if local == "correlationId" else plain
+    for local, slips in SLIPS.items():
+        if local in fields:
+            fields[local] = slips.get(fields[local], fields[local])
     return fields
 
 
@@ -234,7 +244,7 @@ def scan_head(path: str) -> EnvelopeFacts:
             start += more
         root, before, ended = _head(start, stream, path)
         size, is_sound = (before, True) if ended else _end(stream, before)
-        facts = replace(envelope_facts(root, path), mark=mark_of(start), size=size)
+        facts = envelope_facts(root, path, mark=mark_of(start), size=size)
         if is_sound:
             return facts
     verify(path, CHUNK)

@@ -298,12 +298,20 @@ def scan(path: str, size: int, options: SourceOptions) -> Scanned:
             verify(path, options.whole_file_bytes)
     except (XmlError, SpoolError) as error:
         return reject_of(error, path)
-    key = (facts.correlation_id, facts.batch_number, facts.end_of_reply)
-    time, sender = facts.header.get("timestamp"), facts.header.get("senderURI")
-    found = PlannedFile(path, size, facts.kind, *key, facts.body_tag, timestamp=time, sender=sender)
-    if state is not None:
-        found = replace(found, modified_ns=state.modified_ns, changed_ns=state.changed_ns)
-    file = replace(found, mark=facts.mark)
+    file = PlannedFile(
+        path,
+        size,
+        facts.kind,
+        facts.correlation_id,
+        facts.batch_number,
+        facts.end_of_reply,
+        facts.body_tag,
+        timestamp=facts.header.get("timestamp"),
+        modified_ns=state.modified_ns if state else None,
+        changed_ns=state.changed_ns if state else None,
+        mark=facts.mark,
+        sender=facts.header.get("senderURI"),
+    )
     return file, facts.header["fileLocationURI"] if facts.kind == BULK_RESPONSE else None
 
 

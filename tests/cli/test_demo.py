@@ -55,17 +55,21 @@ def by_process(arguments: list[str], capsys: Any) -> str:
 
 @pytest.mark.spark
 @pytest.mark.usefixtures("own_plans")
-@pytest.mark.parametrize("run", [by_call, pytest.param(by_process, marks=pytest.mark.endurance)])
+@pytest.mark.parametrize(
+    ("run", "release"),
+    [(by_call, "2.0"), (by_call, "1.1"), pytest.param(by_process, "2.0", marks=pytest.mark.endurance)],
+)
 def test_the_demo_brings_what_was_asked_for(
     tmp_path: Path,
     in_session: None,
     monkeypatch: pytest.MonkeyPatch,
     capsys: Any,
     run: Callable[[list[str], Any], str],
+    release: str,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     out = tmp_path / "demo"
-    arguments = ["--elements", "500", "--batch-size", "120", "--out", str(out), "--json"]
+    arguments = ["--elements", "500", "--batch-size", "120", "--out", str(out), "--json", "--release", release]
     summary = json.loads(run(arguments, capsys))
     assert {name: summary[name] for name in ("elements", "batches", "complete", "missing_batches", "rows")} == {
         "elements": 500,
@@ -77,7 +81,8 @@ def test_the_demo_brings_what_was_asked_for(
     assert summary["notifications"] == 3
     assert set(summary["seconds"]) == {"exchange", "notifications", "ingest"}
     assert json.loads((out / "summary.json").read_text()) == summary
-    assert len(list((out / "landing").glob("*.xml"))) == 5
+    replies = list((out / "landing").glob("*.xml"))
+    assert [b'"tmf854.v1"' in reply.read_bytes() for reply in replies] == [release == "1.1"] * 5
     assert list((out / "inventory" / "objectType=ME").glob("*.parquet"))
     assert len(list((out / "notifications").glob("*.xml"))) == 3
     page = (out / "report.html").read_text(encoding="utf-8")

@@ -22,6 +22,7 @@ import pytest
 import mtosi_jms as mtosi
 from mtosi_jms.errors import TransportError
 from mtosi_jms.jms import JmsMessage
+from mtosi_jms.simulator._command import SERVICES_1X
 
 httpx = pytest.importorskip("httpx", reason="the extra http is not installed")
 
@@ -54,6 +55,13 @@ def begin() -> Iterator[Callable[..., tuple[subprocess.Popen[str], str]]]:
             raise AssertionError("".join(told))
 
         yield start
+
+
+ASK_1X = """<s:Envelope xmlns:s="http://schemas.xmlsoap.org/soap/envelope/" xmlns="tmf854.v1"><s:Header>
+ <header tmf854Version="1.1"><activityName>getAllManagedElements{0}</activityName><msgName>{1}</msgName>
+ <msgType>REQUEST</msgType><senderURI>os</senderURI><destinationURI>ems</destinationURI>
+ <communicationPattern>MultipleBatchResponse</communicationPattern><communicationStyle>RPC</communicationStyle>
+ <requestedBatchSize>8</requestedBatchSize>{2}</header></s:Header><s:Body><{1}/></s:Body></s:Envelope>"""
 
 
 def elements(url: str, **options: Any) -> int:
@@ -109,6 +117,32 @@ def test_a_gateway_whose_broker_is_lost_is_not_ready(begin: Any, activemq: Any, 
     assert becomes(503)
     proxy.refuse(False)
     assert becomes(200)
+
+
+def test_services_of_mtosi_1_1_over_http(begin: Any) -> None:
+    _, line = begin("serve", "--http", "127.0.0.1:0", "--elements", "20", "--release", "1.1")
+    found: list[str] = []
+    with httpx.Client(base_url=url_in(line), timeout=60, trust_env=False, headers={"Content-Type": "text/xml"}) as http:
+        for name in SERVICES_1X:
+            wsdl = http.get(f"/{name}?wsdl").text
+            assert f'name="{name}"' in wsdl
+            assert "tmf854.v1" in wsdl
+            schema = re.search(r'schemaLocation="([^"]*)"', wsdl)
+            assert schema is not None
+            assert http.get(schema[1]).text.count('targetNamespace="tmf854.v1"') == 1
+        asked = ("", "getAllManagedElements", "")
+        for _ in range(3):
+            answer = http.post("/", content=ASK_1X.format(*asked)).text
+            assert "<tmf854:header" in answer
+            found += re.findall(r"meNm>(NE-\d+)<", answer)
+            uri = re.search(r"iteratorReferenceURI>([^<]*)<", answer)
+            more = f"<iteratorReferenceURI>{uri[1] if uri else ''}</iteratorReferenceURI>"
+            asked = ("Iterator", "getMeIterator", more)
+        refused = http.post("/", content=ASK_1X.format("", "getAllPTPs", ""))
+    assert uri is None
+    assert found == [f"NE-{number}" for number in range(1, 21)]
+    assert refused.status_code == 500
+    assert "no operation here takes getAllPTPs" in refused.text
 
 
 def test_logins(begin: Any, tmp_path: Path) -> None:

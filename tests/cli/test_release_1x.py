@@ -10,10 +10,28 @@ from typing import Any
 import pytest
 from lxml import etree
 
+import mtosi_jms as mtosi
 from mtosi_jms.cli import main
-from mtosi_jms.simulator import Network, event_in_release1
+from mtosi_jms.errors import MtosiFault
+from mtosi_jms.simulator import (
+    AlarmEms,
+    EquipmentEms,
+    InventoryEms,
+    ManagedElementEms,
+    Network,
+    event_in_release1,
+    in_release1,
+    standing_alarms,
+)
 from mtosi_jms.stubs11.ns_tmf854_v1 import types
+from mtosi_jms.stubs11.ns_tmf854_v1_ws.alarm_retrieval import AlarmRetrieval
+from mtosi_jms.stubs11.ns_tmf854_v1_ws.equipment_inventory_mgr import EquipmentInventoryMgr
+from mtosi_jms.stubs11.ns_tmf854_v1_ws.inventory_retrieval import InventoryRetrieval
+from mtosi_jms.stubs11.ns_tmf854_v1_ws.managed_element_mgr import ManagedElementMgr
+from mtosi_jms.testing import exchange
 from mtosi_jms.xmlbind import to_element
+
+from ..release import SHARED  # noqa: TID252
 
 Capture = pytest.CaptureFixture[str]
 Call = Callable[..., tuple[int, str, str]]
@@ -39,7 +57,7 @@ def is_valid(root: Path) -> Callable[[etree._Element], bool]:
     """Whether an element is valid by the profile, and by the release where it is at hand."""
     folders = [root / "mtosi-1.1" / "xsd" / "messages.xsd"]
     names = ("InventoryRetrieval", "ManagedElementMgr", "EquipmentInventoryMgr", "AlarmRetrieval")
-    release = root.parent / "shared" / "mtosi" / "1.1" / "xsd" / "interfaces"
+    release = SHARED / "mtosi" / "1.1" / "xsd" / "interfaces"
     schemas = [etree.XMLSchema(file=str(file)) for file in folders]
     theirs = [etree.XMLSchema(file=str(release / f"{name}.xsd")) for name in names if release.is_dir()]
 
@@ -83,6 +101,62 @@ def test_batches_and_faults(request_of: Call) -> None:
     code, _, err = request_of("getManagedElement", "--set", "meName=MD=EMS1/ME=none")
     assert code == 1
     assert "entityNotFound" in err
+
+
+@pytest.fixture(scope="module")
+def services() -> list[Any]:
+    """The services of the simulator, each over seven elements."""
+    network = Network(elements=7)
+    alarms = standing_alarms(network.events(200)).values()
+    kinds: list[Any] = [ManagedElementEms(network), EquipmentEms(network), InventoryEms(network), AlarmEms(alarms)]
+    return [in_release1(one) for one in kinds]
+
+
+@pytest.mark.parametrize(
+    ("service", "operation", "fields"),
+    [
+        (ManagedElementMgr, "get_all_managed_elements", {"md_name": "MD=EMS1"}),
+        (ManagedElementMgr, "get_all_managed_element_names", {"md_name": "MD=EMS1"}),
+        (EquipmentInventoryMgr, "get_all_equipment", {"me_or_holder_name": "MD=EMS1/ME=NE-1"}),
+        (InventoryRetrieval, "get_inventory", {}),
+        (AlarmRetrieval, "get_active_alarms", {}),
+    ],
+)
+def test_in_the_rpc_style_batches_come_by_iterator(
+    services: list[Any], service: Any, operation: str, fields: dict[str, str]
+) -> None:
+    """They are those of the MSG style; each is asked for, with the reference that the reply before it has."""
+    names = {field: types.name(text) for field, text in fields.items()}
+    headers: list[Any] = []
+    with exchange(services) as pair:
+        stub = pair.stub(service)
+
+        def batches(**header: str) -> list[Any]:
+            options = mtosi.CallOptions(header=header, on_reply=lambda envelope: headers.append(envelope.header))
+            return list(getattr(stub, operation).batches(**names, batch_size=2, options=options))
+
+        sent = batches()
+        headers.clear()
+        assert batches(communication_style="RPC") == sent
+        with pytest.raises(MtosiFault, match="no iterator that is open"):
+            getattr(stub, f"{operation}_iterator")()
+    assert len(sent) > 1
+    assert [one.batch_sequence_number for one in headers] == list(range(1, len(sent) + 1))
+    assert [one.batch_sequence_end_of_reply for one in headers] == [False] * (len(sent) - 1) + [True]
+    assert headers[-1].iterator_reference_uri is None
+    assert {one.activity_name[-8:] for one in headers[1:]} == {"Iterator"}
+
+
+def test_of_many_open_iterators_the_oldest_are_closed(services: list[Any]) -> None:
+    options = mtosi.CallOptions(header={"communication_style": "RPC"})
+    with exchange(services) as pair:
+        names = pair.stub(ManagedElementMgr).get_all_managed_element_names
+        begun = [names.batches(md_name=types.name("MD=EMS1"), batch_size=3, options=options) for _ in range(101)]
+        for one in begun:
+            next(one)
+        with pytest.raises(MtosiFault, match="no iterator that is open"):
+            next(begun[0])
+        assert [len(list(one)) for one in (begun[1], begun[-1])] == [2, 2]
 
 
 @pytest.mark.parametrize(

@@ -186,15 +186,21 @@ def test_every_one_of_200_faults_is_found(profile: Bench) -> None:
     assert not missed
 
 
-def test_the_shipped_profile_is_proven(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    sources = [str(root / "wsdl"), str(root / "xsd")]
-    assert main(["verify", *sources, "--package", "stubs", "--out", str(root / "mtosi_jms"), "--json"]) == 0
+@pytest.mark.parametrize(
+    ("folder", "package", "size"),
+    [(".", "stubs", (20, 56, 200)), pytest.param("mtosi-1.1", "stubs11", (15, 43, 100), marks=pytest.mark.endurance)],
+)
+def test_a_shipped_profile_is_proven(
+    root: Path, folder: str, package: str, size: tuple[int, int, int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    sources = [str(root / folder / "wsdl"), str(root / folder / "xsd")]
+    assert main(["verify", *sources, "--package", package, "--out", str(root / "mtosi_jms"), "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
     assert report["verified"]
     assert report["differences"] == []
-    assert (report["operations"], report["messages"]) == (20, 56)
+    assert (report["operations"], report["messages"]) == size[:2]
     assert report["instances"] > report["messages"] * 3
-    assert report["types"] > 200
+    assert report["types"] > size[2]
 
 
 def test_a_difference_is_named_by_its_path(small: Bench, root: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -250,7 +256,7 @@ def test_schemas_without_operations_and_stubs_that_do_not_import(
 
 
 @pytest.mark.endurance
-@pytest.mark.parametrize(("release", "operations"), [("2.0", 242), ("4.0", 289)])
+@pytest.mark.parametrize(("release", "operations"), [("1.1", 166), ("2.0", 242), ("4.0", 289)])
 def test_a_release_is_proven(
     shared: Path, tmp_path: Path, release: str, operations: int, capsys: pytest.CaptureFixture[str]
 ) -> None:

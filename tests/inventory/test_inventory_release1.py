@@ -269,5 +269,5 @@ def test_headers_of_either_form_are_read_and_departures_are_warned_of(
 
 
 def test_the_page_has_the_names_that_differ() -> None:
-    rows = [f"`{old}` | {', '.join(f'`{name}`' for name in new)}" for old, new in RENAMED.items()]
+    rows = [f"|`{old}`|{', '.join(f'`{name}`' for name in new)}|" for old, new in RENAMED.items()]
     assert "\n".join(rows) in _PAGE.read_text()

@@ -13,8 +13,10 @@ import pytest
 
 from mtosi_codegen import generate, write
 
+from ..release import SHARED  # noqa: TID252
+
 HERE = Path(__file__).parent
-SAMPLES = Path(os.environ.get("MTOSI_SHARED") or HERE.parents[2] / "shared") / "samples"
+SAMPLES = SHARED / "samples"
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

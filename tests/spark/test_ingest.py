@@ -31,8 +31,6 @@ pytestmark = [
 ]
 
 Put = Callable[..., Path]
-SHARED = Path(os.environ.get("MTOSI_SHARED", Path(__file__).parents[3] / "shared"))
-OFFICIAL = SHARED / "samples/official-2.0/ManageResourceInventory"
 
 
 @pytest.fixture
@@ -230,9 +228,8 @@ def test_error_inside_spark_is_one_line(
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.skipif(not OFFICIAL.is_dir(), reason="the official samples are not here (MTOSI_SHARED)")
-def test_official_batches_are_one_complete_sequence(run: Any) -> None:
-    result = run(OFFICIAL, object_type="ALL")
+def test_official_batches_are_one_complete_sequence(run: Any, shared: Path) -> None:
+    result = run(shared / "samples" / "official-2.0" / "ManageResourceInventory", object_type="ALL")
     by_id = {found.correlation_id: found for found in result.sequences if found.correlation_id}
     assert (by_id["2222"].batches, by_id["2222"].received, by_id["2222"].complete) == (2, (1, 2), True)
     rows = [row for row in table(result.out, "ME") if row["correlation_id"] == "2222"]
@@ -245,9 +242,8 @@ def test_official_batches_are_one_complete_sequence(run: Any) -> None:
     assert result.rejected == ()
 
 
-@pytest.mark.skipif(not OFFICIAL.is_dir(), reason="the official samples are not here (MTOSI_SHARED)")
-def test_official_samples_that_are_damaged_are_listed(run: Any) -> None:
-    result = run(OFFICIAL.parent)
+def test_official_samples_that_are_damaged_are_listed(run: Any, shared: Path) -> None:
+    result = run(shared / "samples" / "official-2.0")
     damaged = [reject for reject in result.rejected if "not well-formed" in reject.reason]
     assert sorted(Path(reject.file).name for reject in damaged) == [
         "notify-EventLossCleared.xml",
