@@ -14,6 +14,7 @@ pytest.importorskip("xmlschema", reason="the extra codegen brings the xmlschema 
 
 from mtosi_codegen.proof.instances import Kind, Maker, Stock
 from mtosi_codegen.proof.oracle import Oracle
+from mtosi_jms import stubs11, xmlbind
 
 from .profile_structure import WSDL, XSD, read_structure
 
@@ -65,12 +66,16 @@ def sides(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Side,
 
 
 @pytest.mark.parametrize("order", [1, -1], ids=["of the profile", "of the release"])
-def test_documents_are_valid_by_both(sides: tuple[Side, Side], order: int) -> None:
+def test_documents_are_valid_by_both_and_come_back_from_the_stubs(sides: tuple[Side, Side], order: int) -> None:
     maker, judge = sides[::order]
     seen = set()
     for document in maker.documents():
         assert maker.judge.validate(document), maker.judge.error_log[0].message
         assert judge.judge.validate(document), (judge.judge.error_log[0].message, etree.tostring(document))
+        cls = xmlbind.find_element(str(document.tag), stubs11.__name__)
+        assert cls is not None
+        read = xmlbind.decode(etree.tostring(document), cls, strict=True)
+        assert xmlbind.decode(xmlbind.encode(read), cls, strict=True) == read
         seen |= {node.tag for node in document.iter(f"{SPACE}*")}
     assert len(seen) > 200
 
