@@ -38,6 +38,7 @@ from .schedule import (  # noqa: F401 - hooks of pytest
     pytest_runtest_logreport,
     pytest_sessionfinish,
     pytest_xdist_auto_num_workers,
+    pytest_xdist_make_scheduler,
 )
 from .selector_maker import SelectorMaker
 from .transport.jvm import clients

@@ -1,6 +1,7 @@
 """The order in which the files of the suite begin, and the rooms of the house, whose tests run alone.
 
-The longest files begin: else at the end one of them would keep a core busy and the others idle.
+The longest files begin: else at the end one of them would keep a core busy and the others idle. Files that share what
+takes long to start, a session of Spark or the brokers, are one worker's as long as the others have work without.
 """
 
 from __future__ import annotations
@@ -8,7 +9,9 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
+from collections.abc import Collection, Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -32,6 +35,24 @@ ROOMS = {
 }
 """The satellites' folders; all others are the room `core`."""
 
+HOMES = (
+    ROOMS["spark"],
+    (
+        "transport/",
+        "interop/",
+        "mqtt/",
+        "bridge/test_bridge_command.py",
+        "cli/test_commands_on_brokers.py",
+        "cli/test_gateway.py",
+        "cli/test_new.py",
+        "cli/test_queue_on_brokers.py",
+        "gateway/test_gateway_bounds.py",
+    ),
+)
+"""What the first worker starts for all, Spark, and what the second starts, brokers: the files that take it."""
+WORTH = 90
+"""Seconds of such files that must be left for another worker to start the same."""
+
 _seconds: Counter[str] = Counter()
 
 
@@ -45,6 +66,49 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_xdist_auto_num_workers() -> int:
     """One worker more than cores: while one test waits for a broker, others run."""
     return (os.cpu_count() or 1) + 1
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Files are units, handed out by what they share."""
+    if config.getvalue("dist") != "loadfile":
+        return None
+    from xdist.scheduler import LoadFileScheduling
+
+    class Homes(LoadFileScheduling):
+        """Gives each worker files of its home, then those without one, then those of other homes."""
+
+        def _assign_work_unit(self, node: Any) -> None:
+            worker, *workers = (int(one.gateway.id.removeprefix("gw")) for one in (node, *self.assigned_work))
+            file = choose(self.workqueue, worker, workers, _durations())
+            if file is None:
+                node.shutdown()
+            else:
+                self.workqueue.move_to_end(file, last=False)
+                super()._assign_work_unit(node)
+
+    return Homes(config, log)
+
+
+def choose(files: Iterable[str], worker: int, workers: Collection[int], seconds: dict[str, float]) -> str | None:
+    """Return the file that a worker runs next; None if it leaves the rest to others.
+
+    Args:
+        files: those that are left, the longest first.
+        worker: its number.
+        workers: the numbers of all that run; the home of another has none.
+        seconds: what files take.
+    """
+    homes: dict[int | None, list[str]] = {}
+    for file in files:
+        home = _home(file)
+        homes.setdefault(home if home in workers else None, []).append(file)
+    for home in (worker, None):
+        if homes.get(home):
+            return homes[home][0]
+    left = {home: sum(seconds.get(_file(file), 0.5) for file in those) for home, those in homes.items()}
+    most = max(left, key=lambda home: left[home])
+    return homes[most][0] if left[most] > WORTH else None
 
 
 def pytest_collection(session: pytest.Session) -> None:
@@ -72,7 +136,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if room:
         config.hook.pytest_deselected(items=[item for item in items if _room(item.nodeid) != room])
         items[:] = [item for item in items if _room(item.nodeid) == room]
-    seconds = json.loads(DURATIONS.read_text(encoding="utf-8"))
+    seconds = _durations()
     items.sort(key=lambda item: (-seconds.get(_file(item.nodeid), 0), _file(item.nodeid)))
 
 
@@ -86,6 +150,15 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     if session.config.getoption("record_durations") and not hasattr(session.config, "workerinput"):
         found = {file: round(took) for file, took in sorted(_seconds.items()) if took >= LISTED}
         DURATIONS.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+
+
+def _durations() -> dict[str, float]:
+    found: dict[str, float] = json.loads(DURATIONS.read_text(encoding="utf-8"))
+    return found
+
+
+def _home(file: str) -> int | None:
+    return next((number for number, folders in enumerate(HOMES) if _file(file).startswith(folders)), None)
 
 
 def _file(nodeid: str) -> str:
