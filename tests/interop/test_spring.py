@@ -52,7 +52,15 @@ def supplied(
             process.kill()
 
 
-@pytest.mark.parametrize(("client_name", "transport"), [("openwire-activemq", "stomp"), ("core-artemis", "jvm")])
+@pytest.mark.parametrize(
+    ("client_name", "transport"),
+    [
+        ("openwire-activemq", "stomp"),
+        ("core-artemis", "jvm"),
+        pytest.param("openwire-activemq", "jvm", marks=pytest.mark.endurance),
+        pytest.param("core-artemis", "stomp", marks=pytest.mark.endurance),
+    ],
+)
 def test_an_answer_batches_and_a_fault(transport: str, supplied: Any, queue: Queue, connect_by_java: Any) -> None:
     kind, broker = supplied
     connection = connect_by_java(kind, broker) if transport == "jvm" else mtosi.connect(broker.endpoints.url("stomp"))

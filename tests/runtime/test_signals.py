@@ -59,7 +59,13 @@ def role(request: pytest.FixtureRequest, hands: str) -> Iterator[subprocess.Pope
         process.kill()
 
 
-@pytest.mark.parametrize(("hands", "number"), [*zip(HANDS, BOTH, strict=True)])
+@pytest.mark.parametrize(
+    ("hands", "number"),
+    [
+        *zip(HANDS, BOTH, strict=True),
+        *(pytest.param(*of, marks=pytest.mark.endurance) for of in zip(HANDS, reversed(BOTH), strict=True)),
+    ],
+)
 @pytest.mark.parametrize("role", ROLES, indirect=True)
 def test_a_role_ends_in_order(role: subprocess.Popen[str], hands: str, number: int) -> None:
     """Who is idle ends, and a request in hand is answered."""
@@ -70,7 +76,9 @@ def test_a_role_ends_in_order(role: subprocess.Popen[str], hands: str, number: i
 
 
 @pytest.mark.parametrize(("hands", "first"), [("stubborn", number) for number in BOTH])
-@pytest.mark.parametrize("role", ["supplier", "aio"], indirect=True)
+@pytest.mark.parametrize(
+    "role", ["supplier", "aio", pytest.param("runtime", marks=pytest.mark.endurance)], indirect=True
+)
 def test_a_second_sigint_does_not_wait_for_handlers(role: subprocess.Popen[str], first: int) -> None:
     """A request in hand is delivered again, and there is no traceback."""
     role.send_signal(first)

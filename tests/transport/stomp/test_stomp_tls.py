@@ -77,6 +77,21 @@ def known(certificates: Certificates) -> dict[str, str]:
     }
 
 
+@pytest.mark.endurance
+def test_many_messages_both_ways(tls_broker: BrokerProcess, open_stomp: Any, known: Any, queue: Queue) -> None:
+    """A backlog, acknowledged and answered while it comes in: with stomp.py's own socket this stops for good."""
+    connection = open_stomp(tls_broker.endpoints.url("stomp+ssl"), **known)
+    session, answers = connection.session(AckMode.AUTO), Queue(f"{queue.name}.answers")
+    for number in range(500):
+        session.send(queue, JmsMessage(body=b"%d" % number))
+    consumer = session.consumer(queue)
+    for number in range(500):
+        assert consumer.receive(30).message.body == b"%d" % number
+        session.send(answers, JmsMessage(body=b"y" * 2_000))
+    replies = session.consumer(answers)
+    assert all(replies.receive(30) is not None for _ in range(500))
+
+
 @pytest.fixture
 def by_tls(tls_broker: BrokerProcess, make_proxy: Any, open_stomp: Any, known: Any) -> Callable[..., tuple[Any, Any]]:
     """Opens a connection that ends with its loss; with it the proxy by which it goes."""

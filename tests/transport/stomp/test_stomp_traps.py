@@ -143,6 +143,14 @@ class TestFull:
             properties = {"MTOSI_security": "t0p"}
             session.send(queue, JmsMessage(body=b"x" * 20_000, delivery_mode=PERSISTENT, properties=properties))
 
+    @pytest.mark.endurance
+    def test_one_that_says_nothing(self, start_broker: Any, open_stomp: Any, queue: Queue) -> None:
+        """ActiveMQ holds the sender up, and its heart-beats look healthy."""
+        broker = start_broker("activemq", protocols=["stomp"], settings=store_of_a_megabyte())
+        session = open_stomp(broker.endpoints.url("stomp"), send_timeout=2.0).session()
+        with pytest.raises(UnknownOutcomeError, match="no receipt within"):
+            self.send_on(session, queue)
+
     @pytest.mark.parametrize(
         ("kind", "settings", "error"),
         [
