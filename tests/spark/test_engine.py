@@ -18,6 +18,7 @@ from mtosi_jms.errors import ConfigError, ExchangeError, MtosiError, SpoolError
 from mtosi_jms.spark import InventorySource, SourceOptions, read_landing, stream_landing
 from mtosi_jms.spark._engine import EngineListing, plan_by_engine
 from mtosi_jms.spark.jobs import AlarmOptions, IngestOptions, run_alarms, run_ingest
+from mtosi_jms.tables.ingest import run_local
 from mtosi_jms.tables.landing import plan_landing
 
 from .conftest import MTOP
@@ -38,8 +39,9 @@ def names(rows: Any) -> list[str]:
 def test_an_ingest_from_elsewhere_is_that_from_here(
     spark: Any, landing: Path, mounted: str, put: Put, envelopes: Any, other_prefixes: Any, tmp_path: Path
 ) -> None:
+    """From here by the local engine: that Spark makes the same of it is what `test_engines.py` holds."""
     troubled_landing(put, envelopes, other_prefixes)
-    run_ingest(IngestOptions(landing=landing, out=tmp_path / "here"), spark=spark)
+    run_local(IngestOptions(landing=landing, out=tmp_path / "here"))
     result = run_ingest(IngestOptions(landing=mounted, out=tmp_path / "there"), spark=spark)
     assert result.rows == {"ME": 1212}
     assert not result.complete
@@ -162,7 +164,7 @@ def test_what_is_not_there_or_cannot_be_taken_leaves_the_tables(
 ) -> None:
     file = put("1.xml", envelopes.batch("c", 1, False, envelopes.me("a")))
     out = tmp_path / "out"
-    run_ingest(IngestOptions(landing=landing, out=out), spark=spark)
+    run_local(IngestOptions(landing=landing, out=out))
     before = content(out, "")
     with pytest.raises(SpoolError, match="no such file or folder"):
         run_ingest(IngestOptions(landing=f"{mounted}/nothing", out=out), spark=spark)
