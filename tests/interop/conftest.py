@@ -69,12 +69,25 @@ LONG = ("openwire-artemis", "openwire-activemq-jvm")
 """Those that `make endurance` has: each half of them is in another."""
 
 
+@pytest.fixture(scope="session")
+def sides() -> Iterator[dict[str, Side]]:
+    """Those that run, by the names of their clients: another file's tests find them running."""
+    made: dict[str, Side] = {}
+    yield made
+    for one in made.values():
+        one.peer.kill()
+
+
 @pytest.fixture(
     scope="session",
     params=[pytest.param(one, marks=pytest.mark.endurance) if one in LONG else one for one in CLIENTS],
 )
-def side(request: pytest.FixtureRequest, java: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Side]:
+def side(
+    request: pytest.FixtureRequest, sides: dict[str, Side], java: Any, tmp_path_factory: pytest.TempPathFactory
+) -> Side:
     """Each Java client in turn; skips where its broker, its jars or a compiler cannot be had."""
+    if request.param in sides:
+        return sides[request.param]
     client = CLIENTS[request.param]
     broker = request.getfixturevalue(client.broker)
     endpoints = broker.endpoints
@@ -88,13 +101,12 @@ def side(request: pytest.FixtureRequest, java: Any, tmp_path_factory: pytest.Tem
     connect = partial(mtosi.connect, endpoints.url("stomp"))
     if client.transport == "jvm":
         connect = partial(request.getfixturevalue("connect_by_java"), client.broker, broker)
-    made = Side(
+    sides[request.param] = Side(
         request.param,
         lambda: Peer(command, client.factory, url, endpoints.user, endpoints.password, folder),
         connect,
     )
-    yield made
-    made.peer.kill()
+    return sides[request.param]
 
 
 @pytest.fixture
