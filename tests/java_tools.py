@@ -43,7 +43,7 @@ JAVA = ("java", "-XX:TieredStopAtLevel=1")
 """Programs are short: the second compiler would start when they are over."""
 
 
-def _once(name: str, what: object, make: Callable[[Path], None]) -> Path:
+def once(name: str, what: object, make: Callable[[Path], None]) -> Path:
     """A folder of classes in the user's cache, made if it is not there.
 
     Args:
@@ -95,7 +95,7 @@ class JavaTools:
         def make(out: Path) -> None:
             self.javac("-cp", path, "-sourcepath", source.parent, "-d", out, source)
 
-        out = _once(source.stem, (source.name, path, texts), make)
+        out = once(source.stem, (source.name, path, texts), make)
         return [*JAVA, "-cp", f"{path}{os.pathsep}{out}", source.stem]
 
     def of_wsdl(self, wsdl: str, texts: Sequence[bytes], jars: Sequence[Path], *options: str) -> Path:
@@ -118,7 +118,7 @@ class JavaTools:
             done = subprocess.run(command, capture_output=True, text=True)
             assert done.returncode == 0, done.stderr
 
-        return _once("cxf", (path, options, texts), make)
+        return once("cxf", (path, options, texts), make)
 
     def javac(self, *arguments: str | Path) -> None:
         """Run the compiler, which is over before its own Java is worth the second compiler."""

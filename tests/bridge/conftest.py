@@ -64,9 +64,9 @@ def channel_ior(jacorb: BrokerProcess, jacorb_address: str, orb: Any, tmp_path_f
 
 
 @pytest.fixture(scope="session")
-def ems_command(java: Any, jacorb_jars: list[Path], tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+def ems_command(java: Any, jacorb_jars: list[Path]) -> list[str]:
     """What starts an element manager; see `Ems`."""
-    return compiled_ems(java, jacorb_jars, tmp_path_factory.mktemp("ems"))
+    return compiled_ems(java, jacorb_jars)
 
 
 @pytest.fixture

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
 
+from ..java_tools import once  # noqa: TID252
+
 HERE = Path(__file__).parent
 COMPILER = ("org.jacorb:jacorb-idl-compiler:3.9", "java_cup:java_cup:0.9e")
 ORB = ("ORBClass=org.jacorb.orb.ORB", "ORBSingletonClass=org.jacorb.orb.ORBSingleton")
@@ -16,22 +18,23 @@ USER, PASSWORD = "nms", "s3cr3t-of-nms"
 SOON = 60.0
 
 
-def compiled_ems(java: Any, jacorb: Sequence[Path], folder: Path) -> list[str]:
+def compiled_ems(java: Any, jacorb: Sequence[Path]) -> list[str]:
     """The command that runs it.
 
     Args:
         java: the JDK.
         jacorb: JacORB's jars.
-        folder: for what is compiled.
     """
-    jars = [*map(str, jacorb)]
-    compiler = os.pathsep.join([*map(str, java.jars(*COMPILER)), *jars])
-    stubs, classes = folder / "stubs", folder / "classes"
-    classes.mkdir()
-    parser = ["java", "-XX:TieredStopAtLevel=1", "-cp", compiler, "org.jacorb.idl.parser"]
-    subprocess.run([*parser, "-d", str(stubs), str(HERE / "mtnm.idl")], check=True, capture_output=True)
-    path = os.pathsep.join(jars)
-    java.javac("-nowarn", "-cp", path, "-sourcepath", stubs, "-d", classes, HERE / "Ems.java")
+    sources, path = (HERE / "mtnm.idl", HERE / "Ems.java"), os.pathsep.join(map(str, jacorb))
+    compiler = os.pathsep.join([*map(str, java.jars(*COMPILER)), path])
+
+    def make(folder: Path) -> None:
+        folder.mkdir()
+        parser = ["java", "-XX:TieredStopAtLevel=1", "-cp", compiler, "org.jacorb.idl.parser"]
+        subprocess.run([*parser, "-d", str(folder / "stubs"), str(sources[0])], check=True, capture_output=True)
+        java.javac("-nowarn", "-cp", path, "-sourcepath", folder / "stubs", "-d", folder, sources[1])
+
+    classes = once("Ems", (compiler, [one.read_bytes() for one in sources]), make)
     defined = [f"-Dorg.omg.CORBA.{one}" for one in ORB]
     return [
         *("java", "-XX:TieredStopAtLevel=1", *defined, "-DOAIAddr=127.0.0.1", "-Djacorb.log.default.verbosity=0"),
