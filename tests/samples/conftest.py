@@ -13,19 +13,7 @@ import pytest
 
 from mtosi_codegen import generate, write
 
-from ..release import SHARED  # noqa: TID252
-
 HERE = Path(__file__).parent
-SAMPLES = SHARED / "samples"
-
-
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """One test for each sample, with each package; a single one that says why it is skipped where there are none."""
-    if "sample" in metafunc.fixturenames:
-        names = [str(path.relative_to(SAMPLES)) for path in sorted(SAMPLES.rglob("*.xml"))]
-        skipped = pytest.param("", marks=pytest.mark.skip(reason=f"no samples in {SAMPLES}: set MTOSI_SHARED"))
-        ids = [name.rpartition("/")[2].removesuffix(".xml") for name in names]
-        metafunc.parametrize("sample", names or [skipped], ids=ids or None)
 
 
 @pytest.fixture(scope="session")
