@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -35,21 +37,8 @@ ROOMS = {
 }
 """The satellites' folders; all others are the room `core`."""
 
-HOMES = (
-    ROOMS["spark"],
-    (
-        "transport/",
-        "interop/",
-        "mqtt/",
-        "bridge/test_bridge_command.py",
-        "cli/test_commands_on_brokers.py",
-        "cli/test_gateway.py",
-        "cli/test_new.py",
-        "cli/test_queue_on_brokers.py",
-        "gateway/test_gateway_bounds.py",
-    ),
-)
-"""What the first worker starts for all, Spark, and what the second starts, brokers: the files that take it."""
+HOMES = (r"\b(spark|lake|in_session): (Any|None)\b", r"^transport/contract/|\bmark\.broker\b")
+"""What the first worker starts for all, Spark, and what the second starts, brokers: their files, by name or content."""
 WORTH = 90
 """Seconds of such files that must be left for another worker to start the same."""
 
@@ -157,8 +146,10 @@ def _durations() -> dict[str, float]:
     return found
 
 
+@cache
 def _home(file: str) -> int | None:
-    return next((number for number, folders in enumerate(HOMES) if _file(file).startswith(folders)), None)
+    text = f"{_file(file)}\n{(TESTS / _file(file)).read_text(encoding='utf-8')}"
+    return next((number for number, uses in enumerate(HOMES) if re.search(uses, text)), None)
 
 
 def _file(nodeid: str) -> str:
