@@ -9,8 +9,8 @@ ARGS ?=
 ROOM :=
 URL :=
 
-# The suite on several cores: a file is one worker's, which has brokers and a Spark session of its own; tests/schedule.py
-# says how many workers there are, and in which order files begin. A few files alone are faster without.
+# The suite on several cores: a file is one worker's. tests/schedule.py says how many workers there are, in which order
+# files begin, and that one worker has Spark and another the brokers. A few files alone are faster without.
 # A worker that crashes ends the run: with one started in its place xdist may wait for ever. What ARGS says comes later
 # and wins: ARGS="-n 0".
 WORKERS = $(if $(findstring .py,$(ARGS)),,-n auto --maxprocesses=4 --dist loadfile --no-loadscope-reorder --max-worker-restart=0)
