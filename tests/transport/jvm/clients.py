@@ -82,5 +82,6 @@ def connect_by_java(kind: str, broker: BrokerProcess, url: str = "jvm:Connection
         "classpath": jars_of(kind),
         "user": broker.endpoints.user,
         "password": broker.endpoints.password,
+        "connect_timeout": 60.0,  # Java loads its classes on a slow machine
     }
     return connect(url, **(given | options))
