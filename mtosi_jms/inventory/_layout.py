@@ -35,6 +35,8 @@ from mtosi_jms.xmlbind.columns import OBJECT, Slot, plan_of
 
 _ATTRS: Final = "Attrs"
 _NM: Final = "Nm"
+_MOST_TAGS: Final = 4096
+"""Names of elements whose classes are kept: messages decide which names there are."""
 _ESCAPES: Final = str.maketrans({"%": "%25", "/": "%2F", "=": "%3D"})
 _special = re.compile("[%/=]").search
 
@@ -155,6 +157,7 @@ class Routes:
         self._routes: dict[ClassTable | None, Route] = {}
         self._leads: dict[ClassTable, bool] = {}
         self._guesses: dict[str, Route] = {}
+        self._tags: dict[str, tuple[ClassTable | None, Route]] = {}
 
     def route(self, table: ClassTable | None) -> Route:
         """Return the route of a class. It is made at first use; classes may contain each other."""
@@ -190,9 +193,14 @@ class Routes:
 
     def for_tag(self, tag: str) -> tuple[ClassTable | None, Route]:
         """Return class and route of an element by its own name, for a root or a child that its parent does not know."""
-        cls = find_element(tag)
-        table = cls.__xml__ if cls is not None else None
-        return table, self.route(table)
+        found = self._tags.get(tag)
+        if found is None:
+            cls = find_element(tag)
+            table = cls.__xml__ if cls is not None else None
+            found = table, self.route(table)
+            if len(self._tags) < _MOST_TAGS:
+                self._tags[tag] = found
+        return found
 
     def guess(self, tag: str) -> Route:
         """Return the route of an element that no stub knows, found by one of its children.
