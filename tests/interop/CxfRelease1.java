@@ -80,10 +80,10 @@ public class CxfRelease1 {
                     serve(Class.forName("tmf854.ws." + words[1]), words[2]);
                     return "serves";
                 case "called": // the elements that its server was asked with; the next call is the first again
-                    calls.set(0);
                     List<String> names = new ArrayList<>();
                     names.add(called.poll(60, TimeUnit.SECONDS));
                     called.drainTo(names);
+                    calls.set(0);
                     return String.join("\t", names);
                 case "call": // service, address, operation
                     return call(Class.forName("tmf854.ws." + words[1]), words[2], words[3]);
