@@ -105,10 +105,10 @@ def event_values(
 
 
 def _attribute(
-    event: str, fields: Mapping[str, etree._Element], name: str, profile: BindingProfile
+    logical: str, fields: Mapping[str, etree._Element], name: str, profile: BindingProfile
 ) -> PropertyValue | None:
     if name == "EventType":
-        return profile.event_name(event)
+        return profile.event_name(logical)
     child = fields.get(name)
     if name == "probableCauseQualifier":
         cause = fields.get("probableCause")
@@ -120,8 +120,8 @@ def _attribute(
     return word(name, value) if isinstance(value, str) else value
 
 
-def _child(event: etree._Element, *locals_: str) -> etree._Element | None:
-    return next((child for child in event if split_clark(str(child.tag))[1] in locals_), None)
+def _child(element: etree._Element, *locals_: str) -> etree._Element | None:
+    return next((child for child in element if split_clark(str(child.tag))[1] in locals_), None)
 
 
 def _text(element: etree._Element, _: BindingProfile) -> str | None:

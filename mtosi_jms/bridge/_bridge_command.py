@@ -20,11 +20,11 @@ import argparse
 import re
 import time
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final
 
 from mtosi_jms.bridge import (
     LOSS_OCCURRED,
@@ -41,6 +41,7 @@ from mtosi_jms.bridge import (
     JMSDestinationType,
     MessageType,
 )
+from mtosi_jms.bridge._options import LossMapper, Mapper
 from mtosi_jms.bridge.endpoints import Channel
 from mtosi_jms.bridge.events import StructuredEvent
 from mtosi_jms.broker import default_channel_folder
@@ -57,9 +58,6 @@ from mtosi_jms.transport import Connection
 
 if TYPE_CHECKING:
     from mtosi_jms.notifications import Event, Publisher
-
-Mapper: TypeAlias = Callable[[StructuredEvent], Sequence[JmsMessage]]
-LossMapper: TypeAlias = Callable[[EventLoss], Sequence[JmsMessage]]
 
 _SCHEMES: Final = ("corbaloc:", "corbaname:")
 _LOOK: Final = 1.0

@@ -65,7 +65,8 @@ class BridgeOptions:
         selector: filter of the messages from JMS; empty: all.
         durable: name of the durable subscription of a topic; None: the subscription is not durable.
         batch: most events in a sequence.
-        pacing: seconds between two pulls if the bridge pulls and no event waited: PacingInterval (000-B5).
+        pacing: seconds between two pulls if the bridge pulls and no event waited (PacingInterval), and the longest wait
+            for a message from JMS.
         patience: seconds of retries for an event that JMS does not take, before the channel gets an error. A channel
             drops a consumer that fails too often, with all events that it keeps for it.
         watch: seconds of silence after which the bridge checks whether the channel is there.

@@ -49,7 +49,7 @@ def start(
     Raises:
         ConfigError: Java or ActiveMQ is not available, or the folder cannot be written.
     """
-    folder = Path(os.path.realpath(folder))
+    folder = Path(os.path.realpath(folder))  # `is_ours` compares it with the command line
     configuration = folder / "activemq.xml"
     command = java_command(folder, memory_mb, jars())
     command += ["org.apache.activemq.console.command.ShellCommand", "start", f"xbean:{configuration.as_uri()}"]

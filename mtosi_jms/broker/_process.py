@@ -24,7 +24,8 @@ HOST: Final = "127.0.0.1"
 _PORTS: Final = range(20_000, 32_768)
 """Below the range from which systems take ports for outgoing connections, which would sometimes collide."""
 INSTANCE: Final = "mtosi.jms.broker"
-"""The Java property that names a broker's folder in its command line."""
+"""The Java property that names a broker's folder, as its real path, in its command line. `is_ours` knows the process by
+that text and the blank before the next option."""
 _TAKEN: Final = "Address already in use"
 _ATTEMPTS: Final = 5
 _LOOK: Final = 0.05
@@ -94,7 +95,7 @@ class Endpoints:
     """The ports at which a broker listens, and its login.
 
     Attributes:
-        ports: port by protocol: `stomp`, `stomp+ssl`, `amqp`, `openwire`, `mqtt`; only those that are offered.
+        ports: port by protocol: `stomp`, `stomp+ssl`, `amqp`, `openwire`, `mqtt`, `giop`; only those that are offered.
         password: of the login; never shown by `repr`.
     """
 
@@ -130,7 +131,7 @@ class KeyStores:
 
 
 class BrokerProcess:
-    """A broker that this process started.
+    """A broker, or the notification service of JacORB, that this process started.
 
     Args:
         folder: its working folder; standard output and error go to `broker.log` there.

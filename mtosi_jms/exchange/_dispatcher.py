@@ -291,7 +291,11 @@ class Dispatcher:
         *,
         failed: bool,
     ) -> Header:
-        """Return the header of a reply (R3c, R5, C16, C17)."""
+        """Return the header of a reply (R3c, R5, C16, C17).
+
+        Copied from the request: correlationId, communicationPattern and communicationStyle; activityName if the
+        operation is not known.
+        """
         pattern, _ = parse_pattern(header_text(request, "communicationPattern"))
         style = CommunicationStyleType
         status = ActivityStatusEnumType.FAILURE if failed else ActivityStatusEnumType.SUCCESS

@@ -24,7 +24,7 @@ from mtosi_jms.exchange._dispatcher import Abandoned
 from mtosi_jms.exchange.messages import stamped
 from mtosi_jms.jms import RUN_ID, Destination, JmsMessage, NamingContext, Properties
 from mtosi_jms.jms.ids import random_id
-from mtosi_jms.patterns import JmsEcho, ReplyRoute, RouteSource, reply_ids, reply_route
+from mtosi_jms.patterns import ReplyRoute, RouteSource, jms_correlation_id, reply_route
 from mtosi_jms.service import check_count
 from mtosi_jms.soap import Envelope, Header, correlation_id, header_text, missing_fields
 from mtosi_jms.stubs.fmw.hdr import MessageTypeType
@@ -72,7 +72,7 @@ class ReplyRules:
         send_window: how many partial responses to a request the provider may leave unconfirmed.
         together: whether a reply that is not a batch may be sent together with others, unconfirmed
             (`Session.send_soon`). That is safe if the request's acknowledgement follows it on the same connection.
-        echo: what goes into JMSCorrelationID, by the profile.
+        correlation_id_first: what goes into JMSCorrelationID, by the profile.
         is_gone: whether a temporary destination is known to have ended with its connection.
 
     Raises:
@@ -85,11 +85,11 @@ class ReplyRules:
     send_window: int
     together: bool
     is_gone: Callable[[Destination], bool]
-    echo: JmsEcho = field(init=False)
+    correlation_id_first: bool = field(init=False)
     templates: HeaderTemplates = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "echo", JmsEcho(self.profile.jms_echo))
+        object.__setattr__(self, "correlation_id_first", self.profile.jms_echo == "correlation-id-first")
         object.__setattr__(self, "templates", HeaderTemplates(self.profile))
         check_count("send_window", self.send_window)
         if self.send_window < 1:
@@ -116,7 +116,7 @@ class ReplyRules:
 
 
 class ReplyWriter:
-    """Sends the replies to one request.
+    """Sends the replies to one request; it is the `ReplyAddress` of the dispatcher.
 
     Args:
         soap_jms: whether the replies also follow W3C's SOAP over JMS.
@@ -171,7 +171,7 @@ class ReplyWriter:
         if self._message.reply_to is None:
             what = "it has no JMSReplyTo, so that nobody would get the response"
             raise WithheldError("a request is not carried out", ProtocolError(what, correlation_id(self.request) or ""))
-        self._allowed(self._message.reply_to)
+        self._check_allowed(self._message.reply_to)
         if self._message.reply_to.is_temporary and self._rules.is_gone(self._message.reply_to):
             error = InvalidDestinationError(
                 f"{self._message.reply_to}: the requestor that waited for the reply is gone"
@@ -189,7 +189,7 @@ class ReplyWriter:
             WithheldError: a fault has nowhere to go.
         """
         if header.correlation_id is None:
-            header.correlation_id = self._jms_id(JmsEcho.MESSAGE_ID)
+            header.correlation_id = self._jms_id(correlation_id_first=False)
         request = self.request
         is_fault = header.msg_type is MessageTypeType.ERROR
         if request is not None and is_fault and self._route(is_error=True).source is not RouteSource.FAILURE_REPLY_TO:
@@ -201,6 +201,7 @@ class ReplyWriter:
     def send(self, reply: Envelope) -> None:
         """Send one reply. While the send window has room, do not wait for the confirmation of a partial response.
 
+        Args:
             reply: the dispatcher's reply.
 
         Raises:
@@ -209,53 +210,59 @@ class ReplyWriter:
         """
         header, rules = reply.header or Header(), self._rules
         route = self._route(is_error=reply.fault is not None)
-        echo = self._jms_id(JmsEcho.CORRELATION_ID_FIRST if self._soap_jms else rules.echo)
+        jms_id = self._jms_id(correlation_id_first=self._soap_jms or rules.correlation_id_first)
         partial = header.batch_sequence_number is not None
         if partial or reply.fault is not None:
-            message = to_jms(header, reply, rules.profile, names=rules.names, correlation_id=echo)
+            message = to_jms(header, reply, rules.profile, names=rules.names, correlation_id=jms_id)
         else:
-            message = rules.templates.to_jms(header, reply.body, reply.version, names=rules.names, correlation_id=echo)
+            message = rules.templates.to_jms(
+                header, reply.body, reply.version, names=rules.names, correlation_id=jms_id
+            )
         if self._soap_jms:
             message = as_reply(message, self._message, is_fault=reply.fault is not None, version=reply.version)
         self.failed = reply.fault is not None
         self._transmit(message, route, partial=partial)
         self.replies += 1
 
-    def _jms_id(self, echo: JmsEcho) -> str | None:
+    def _jms_id(self, *, correlation_id_first: bool) -> str | None:
         message = self._message
-        return reply_ids(None, message.message_id, message.correlation_id, echo=echo).jms_correlation_id
+        return jms_correlation_id(message.message_id, message.correlation_id, correlation_id_first=correlation_id_first)
 
     def _route(self, *, is_error: bool) -> ReplyRoute[Destination]:
         route = reply_route(
             is_error=is_error,
             reply_to=self._message.reply_to,
             failure_reply_to_uri=header_text(self.request, "failureReplytoURI") if is_error and self.request else None,
-            resolve=self._allowed_name,
+            resolve=self._allowed_destination,
         )
         if route.destination is None:
             raise WithheldError("a reply has nowhere to go", ConfigError(route.warning or "no reply address"))
         if route.warning:
             log.warning("%s", route.warning)
         if route.source is RouteSource.REPLY_TO:
-            self._allowed(route.destination)
+            self._check_allowed(route.destination)
         return route
 
-    def _allowed(self, destination: Destination) -> None:
-        if not self._rules.allows(destination):
-            error = InvalidDestinationError(f"replies to {destination} are not allowed here")
-            raise WithheldError("a reply is withheld", error)
+    def _check_allowed(self, destination: Destination) -> None:
+        try:
+            self._refuse_unallowed(destination)
+        except InvalidDestinationError as error:
+            raise WithheldError("a reply is withheld", error) from None
 
-    def _allowed_name(self, name: str) -> Destination:
+    def _allowed_destination(self, name: str) -> Destination:
         destination = self._rules.names.lookup(name)
-        if not self._rules.allows(destination):
-            raise InvalidDestinationError(f"replies to {destination} are not allowed here")
+        self._refuse_unallowed(destination)
         return destination
 
+    def _refuse_unallowed(self, destination: Destination) -> None:
+        if not self._rules.allows(destination):
+            raise InvalidDestinationError(f"replies to {destination} are not allowed here")
+
     def _transmit(self, message: JmsMessage, route: ReplyRoute[Destination], *, partial: bool) -> None:
-        if route.destination is None:
+        if route.destination is None:  # _route returns none such: for the type checker
             return
-        # A broker may make the queue of a requestor that is gone anew: what is in there must not stay for long. Batches
-        # are waited for one by one, so only a single reply is not wanted for longer than the request.
+        # A broker may make the queue of a requestor that is gone anew: what is in there must not stay for long. So a
+        # single reply lives no longer than its request. Batches do: a requestor's time-out begins anew with each.
         life = 0 if partial or not route.destination.is_temporary else self._message.time_to_live_ms
         message = stamped(message, None, None, life / 1000 if life else None)
         if partial:

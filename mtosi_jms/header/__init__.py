@@ -1,7 +1,9 @@
 """The MTOSI header as data: its fields, and its dialects, which are the forms that the releases and vendors give it.
 
-What reads, writes, maps, checks or shows a header takes it from here. Another field is a line in `FIELDS`, beside the
-schema of the header; another dialect is an entry in `DIALECTS`.
+What reads, writes, maps, checks or shows a header takes it from here. Another field is a line in `FIELDS`, in the
+order of `xsd/fmw/hdr.xsd`, and an element there and in `mtosi-1.1/xsd/header.xsd`. What a reply copies from its request
+is said by the dispatcher of `exchange`, and for HTTP by `gateway`; what is a column of tables, by `tables.columns`.
+Another dialect is an entry in `DIALECTS`.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ machine has its states in a table that the code runs and docs/patterns.md prints
 * `BatchAssembler`: one request, many replies in any order, handed out in order, each once.
 * `PendingExchanges`: which exchange a received reply belongs to.
 * `read_place`, `standing_of`: what a reply says of its place among several.
-* `cut_batches`, `reply_ids`, `reply_route`: what a supplier decides for its replies.
+* `cut_batches`, `jms_correlation_id`, `reply_route`: what a supplier decides for its replies.
 """
 
 from __future__ import annotations
@@ -49,12 +49,10 @@ from mtosi_jms.patterns._simple import SimpleEvent, SimpleExchange, SimpleState
 from mtosi_jms.patterns._supplier import (
     Batch,
     BatchPosition,
-    JmsEcho,
-    ReplyIds,
     ReplyRoute,
     RouteSource,
     cut_batches,
-    reply_ids,
+    jms_correlation_id,
     reply_route,
 )
 
@@ -78,7 +76,6 @@ __all__ = [
     "Fault",
     "Flag",
     "HeldReply",
-    "JmsEcho",
     "Match",
     "Matched",
     "OnConflict",
@@ -89,7 +86,6 @@ __all__ = [
     "Place",
     "Release",
     "Reply",
-    "ReplyIds",
     "ReplyRoute",
     "ReplyType",
     "RouteSource",
@@ -101,9 +97,9 @@ __all__ = [
     "Stray",
     "Timeouts",
     "cut_batches",
+    "jms_correlation_id",
     "parse_pattern",
     "read_place",
-    "reply_ids",
     "reply_route",
     "rounded",
     "standing_of",

@@ -94,45 +94,19 @@ def _not_last(group: list[T], number: int, size: int) -> Batch[T]:
     return Batch(group, BatchPosition(number, False))
 
 
-class JmsEcho(StrEnum):
-    """What a supplier puts into JMSCorrelationID of its replies."""
-
-    MESSAGE_ID = "message-id"
-    CORRELATION_ID_FIRST = "correlation-id-first"
-
-
-@dataclass(frozen=True, slots=True)
-class ReplyIds:
-    """The ids of a reply.
-
-    Attributes:
-        correlation_id: correlationId of the header, in a fault of the header in its detail (C17).
-    """
-
-    correlation_id: str | None
-    jms_correlation_id: str | None
-
-
-def reply_ids(
-    correlation_id: str | None,
-    message_id: str | None,
-    jms_correlation_id: str | None = None,
-    *,
-    echo: JmsEcho = JmsEcho.MESSAGE_ID,
-) -> ReplyIds:
-    """The ids of every reply to a request, partial ones and faults included (R3c, R6a, O13c).
+def jms_correlation_id(
+    message_id: str | None, jms_correlation_id: str | None, *, correlation_id_first: bool = False
+) -> str | None:
+    """JMSCorrelationID of every reply to a request, partial ones and faults included (R6a, O13c).
 
     Args:
-        correlation_id: the request's correlationId, copied as it is, blanks included.
         message_id: the request's JMSMessageID.
         jms_correlation_id: the request's JMSCorrelationID.
-        echo: MESSAGE_ID follows O13c; CORRELATION_ID_FIRST echoes the request's JMSCorrelationID where it has one,
-            which serves requestors whose wire does not tell them their message ids (C62).
+        correlation_id_first: whether the request's JMSCorrelationID is echoed where it has one, which serves requestors
+            whose wire does not tell them their message ids (C62); otherwise JMSMessageID is (O13c).
     """
-    jms = message_id
-    if jms_correlation_id and (echo is JmsEcho.CORRELATION_ID_FIRST or not message_id):
-        jms = jms_correlation_id
-    return ReplyIds(correlation_id, jms or None)
+    first, second = (jms_correlation_id, message_id) if correlation_id_first else (message_id, jms_correlation_id)
+    return first or second or None
 
 
 class RouteSource(StrEnum):

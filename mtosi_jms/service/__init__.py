@@ -535,7 +535,8 @@ class RequestContext:
         batch_size: requested objects per response; 0: all in one response (C24).
         bulk: in the pattern BulkResponse, the requested properties of the file, which the supplier writes from the
             handler's objects; None in any other pattern.
-        reply_fields: header fields to add to the responses, by Python name; the handler may fill it.
+        reply_fields: header fields of the responses, by Python name, which replace those of the SDK; the handler may
+            fill it. Faults do not get them.
         header_blocks: the header blocks beside the MTOSI header, as objects where a class is known for their element.
     """
 

@@ -148,7 +148,8 @@ HEADER_COLUMNS: Final[Mapping[str, str]] = {
     "requestedBatchSize": "header_requested_batch_size",
     "timestamp": "header_timestamp",
 }
-"""Header fields that are columns of every row, as text. `security` never is."""
+"""Header fields of simple types that are columns of every row, as the text that was sent. `SEQUENCE` has the place in
+the sequence. `security` never is a column: `envelope` does not read it."""
 
 
 def _header_field(name: str) -> Callable[[Message], str | None]:

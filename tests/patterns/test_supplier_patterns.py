@@ -15,13 +15,12 @@ from mtosi_jms.patterns import (
     BatchAssembler,
     BatchState,
     CommunicationPattern,
-    JmsEcho,
     Release,
     Reply,
     RouteSource,
     cut_batches,
+    jms_correlation_id,
     parse_pattern,
-    reply_ids,
     reply_route,
 )
 
@@ -162,31 +161,23 @@ def test_what_the_supplier_cuts_the_requestor_joins(count: int, size: int, eager
     assert machine.state is BatchState.COMPLETE
 
 
-@pytest.mark.obligation("R3c", "R6a")
-@pytest.mark.parametrize("correlation_id", ["0001", " blanks around ", "Zürich-東京", "x" * 300, None])
-def test_the_correlation_id_is_copied_as_it_is(correlation_id: str | None) -> None:
-    ids = reply_ids(correlation_id, "ID:1")
-    assert ids.correlation_id is correlation_id
-    assert ids.jms_correlation_id == "ID:1"
-
-
-@pytest.mark.obligation("O13c")
+@pytest.mark.obligation("R6a", "O13c")
 @pytest.mark.parametrize(
-    ("message_id", "jms_id", "echo", "expected"),
+    ("message_id", "jms_id", "correlation_id_first", "expected"),
     [
-        ("ID:1", None, JmsEcho.MESSAGE_ID, "ID:1"),
-        ("ID:1", "own", JmsEcho.MESSAGE_ID, "ID:1"),
-        ("ID:1", "own", JmsEcho.CORRELATION_ID_FIRST, "own"),
-        ("ID:1", None, JmsEcho.CORRELATION_ID_FIRST, "ID:1"),
-        (None, "own", JmsEcho.MESSAGE_ID, "own"),
-        (None, None, JmsEcho.MESSAGE_ID, None),
-        ("", "", JmsEcho.CORRELATION_ID_FIRST, None),
+        ("ID:1", None, False, "ID:1"),
+        ("ID:1", "own", False, "ID:1"),
+        ("ID:1", "own", True, "own"),
+        ("ID:1", None, True, "ID:1"),
+        (None, "own", False, "own"),
+        (None, None, False, None),
+        ("", "", True, None),
     ],
 )
 def test_the_jms_correlation_id(
-    message_id: str | None, jms_id: str | None, echo: JmsEcho, expected: str | None
+    message_id: str | None, jms_id: str | None, correlation_id_first: bool, expected: str | None
 ) -> None:
-    assert reply_ids("c", message_id, jms_id, echo=echo).jms_correlation_id == expected
+    assert jms_correlation_id(message_id, jms_id, correlation_id_first=correlation_id_first) == expected
 
 
 def resolve(name: str) -> str:
