@@ -192,6 +192,7 @@ class Archive(Closeable):
     Args:
         path: the file.
         bounds: limits on what it may unpack to.
+        file: its bytes, should they not be those of `path` on this machine; the archive closes it.
 
     Attributes:
         path: the file.
@@ -204,7 +205,9 @@ class Archive(Closeable):
         MissingExtraError: the file is Zstandard, and this Python lacks the library.
     """
 
-    def __init__(self, path: str | Path, bounds: UnpackBounds = DEFAULT_BOUNDS) -> None:
+    def __init__(
+        self, path: str | Path, bounds: UnpackBounds = DEFAULT_BOUNDS, *, file: IO[bytes] | None = None
+    ) -> None:
         self.path = str(path)
         self.members: dict[str, int] = {}
         self._bounds = bounds
@@ -212,7 +215,7 @@ class Archive(Closeable):
         self._offsets: dict[str, int] = {}
         with ExitStack() as stack:
             try:
-                self._file: IO[bytes] = stack.enter_context(open_file(path))
+                self._file: IO[bytes] = stack.enter_context(open_file(path) if file is None else file)
                 self._packed = self._file.seek(0, io.SEEK_END)
                 self._file.seek(0)
             except OSError as error:

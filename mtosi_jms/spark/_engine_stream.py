@@ -12,9 +12,9 @@ Spark's tasks do. It asks through a socket in a folder that only this user can o
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from multiprocessing.connection import Client, Connection, Listener
 from threading import Thread
 from typing import TYPE_CHECKING, Any, Final
@@ -27,21 +27,10 @@ from pyspark.sql.datasource import DataSource
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from mtosi_jms.compression import scheme_of
-from mtosi_jms.errors import MtosiError, SpoolError
+from mtosi_jms.errors import MtosiError
 from mtosi_jms.inventory import load_stubs
-from mtosi_jms.spark._engine import (
-    FILES,
-    MESSAGES,
-    REJECTS,
-    EngineListing,
-    digests_by_engine,
-    lent_files,
-    listed_row,
-    look_at,
-    planned_file,
-)
+from mtosi_jms.spark._engine import FOUND, ReadFiles, SparkRunner, by_file, found_row
 from mtosi_jms.spark._hadoop import HadoopFiles, java_reason
-from mtosi_jms.spark._index import EarlierDocuments, SeenFile
 from mtosi_jms.spark._streams import (
     FileStream,
     LandingStream,
@@ -49,20 +38,16 @@ from mtosi_jms.spark._streams import (
     StreamPartition,
     admitted,
     check_streamable,
-    file_changed,
 )
 from mtosi_jms.tables.columns import full_schema
-from mtosi_jms.tables.files import Reject, disk_file, raw_bytes
-from mtosi_jms.tables.landing import Plan, PlannedFile, Scanned, plan_scanned, scanned_path
+from mtosi_jms.tables.files import FileState, Reject
+from mtosi_jms.tables.landing import Digested, PlannedFile, Scan
 from mtosi_jms.tables.options import SourceOptions
-from mtosi_jms.tables.reader import reader_for
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
-_FACTS: Final = pa.struct([("messages", pa.list_(MESSAGES)), ("rejects", pa.list_(pa.struct(list(REJECTS))))])
-_SCHEMA: Final = pa.schema([*FILES, ("facts", _FACTS)])
 _GIVEN: Final = "given"
 _ADDRESS: Final = "address"
 
@@ -98,7 +83,7 @@ def stream_landing(
     spark.dataSource.register(_EngineSource)
     planned = {_GIVEN: json.dumps([given, of_stream]), _ADDRESS: SessionServer.of(spark).address}
     files = spark.readStream.format(_EngineSource.name()).options(**planned).load()
-    return hadoop.contents(files).mapInArrow(_ReadListed(settings, schema), from_arrow_schema(schema))
+    return hadoop.contents(files).mapInArrow(ReadFiles(settings, schema), from_arrow_schema(schema))
 
 
 class SessionServer:
@@ -110,6 +95,13 @@ class SessionServer:
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
+        runner = SparkRunner(spark)
+        self._answers: dict[str, Callable[..., Any]] = {
+            "find": runner.find,
+            "look": lambda files, options, whole: list(runner.look(files, options, whole=whole)),
+            "digests": lambda *given: list(runner.digests(*given)),
+            "clean": self._clean,
+        }
         self._listener = Listener()  # in a folder of this process that only its user can open
         self.address = str(self._listener.address)
         Thread(target=self._accept, name="mtosi-streams", daemon=True).start()
@@ -133,36 +125,14 @@ class SessionServer:
             while True:
                 name, arguments = connection.recv()
                 try:
-                    answer: Any = getattr(self, name)(*arguments)
+                    answer: Any = self._answers[name](*arguments)
                 except MtosiError as error:
                     answer = error
                 except Exception as error:  # noqa: BLE001 - the planning process must get every error of Spark
                     answer = MtosiError(f"Spark: {java_reason(error)}")
                 connection.send(answer)
 
-    def listed(self, settings: SourceOptions) -> tuple[list[SeenFile], tuple[Reject, ...]]:
-        """Return the files of a landing, and rejects of folders that cannot be listed."""
-        listing = EngineListing(self._spark, settings)
-        return list(listing.files.values()), listing.rejects
-
-    def look(self, files: Sequence[SeenFile], settings: SourceOptions) -> tuple[list[Scanned], list[tuple[str, str]]]:
-        """Return what is in files, and the files that cannot be read or have changed, with reasons."""
-        scanned: list[Scanned] = []
-        gone: list[tuple[str, str]] = []
-        for looked in look_at(self._spark, files, settings):
-            if isinstance(looked, SpoolError):
-                gone.append((looked.path, looked.reason))
-            else:
-                scanned += looked.scanned
-        return scanned, gone
-
-    def digests(
-        self, files: Sequence[PlannedFile], listed: Mapping[str, SeenFile], settings: SourceOptions
-    ) -> list[tuple[PlannedFile, str | Reject]]:
-        """Return the digests of the bodies of messages."""
-        return list(digests_by_engine(self._spark, listed, files, settings))
-
-    def clean(self, path: str, archive: str) -> None:
+    def _clean(self, path: str, archive: str) -> None:
         """Remove a file, or move it below an archive, if it is still there."""
         HadoopFiles(self._spark).move(path, archive) if archive else HadoopFiles(self._spark).remove(path)
 
@@ -178,34 +148,29 @@ class _EngineSource(DataSource):
         return "mtosi-listed"
 
     def schema(self) -> StructType:
-        return from_arrow_schema(_SCHEMA)
+        return from_arrow_schema(FOUND)
 
     def streamReader(self, schema: StructType) -> FileStream:  # noqa: N802
         given, of_stream = json.loads(self.options[_GIVEN])
-        stream = admitted(EngineStream)(SourceOptions.parse(given), StreamOptions.parse(of_stream), _SCHEMA)
+        stream = admitted(EngineStream)(SourceOptions.parse(given), StreamOptions.parse(of_stream), FOUND)
         if isinstance(stream, EngineStream):
-            stream.connect_to(self.options[_ADDRESS])
+            stream.runner = SessionRunner(self.options[_ADDRESS])
         return stream
 
 
-class EngineStream(LandingStream):
-    """A growing landing whose files are listed and read by Spark's tasks."""
+class SessionRunner:
+    """The runner of a process that has no session: it asks the `SessionServer` at an address."""
 
-    def __init__(self, settings: SourceOptions, options: StreamOptions, schema: pa.Schema) -> None:
-        super().__init__(settings, options, schema)
-        self._address = ""
+    def __init__(self, address: str) -> None:
+        self._address = address
         self._server: Any = None
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state that a worker needs, without the connection."""
-        return {**super().__getstate__(), "_server": None}
+        return {"_address": self._address, "_server": None}
 
-    def connect_to(self, address: str) -> None:
-        """Set the address of the `SessionServer`."""
-        self._address = address
-
-    def _call(self, name: str, *arguments: Any) -> Any:
-        """Return the answer of the `SessionServer`.
+    def call(self, name: str, *arguments: Any) -> Any:
+        """Return the answer of the server.
 
         Raises:
             MtosiError: the answer is an error, or the process of the server is gone.
@@ -221,79 +186,48 @@ class EngineStream(LandingStream):
             raise answer
         return answer
 
-    def listed(self) -> tuple[list[SeenFile], Sequence[Reject]]:
-        found: tuple[list[SeenFile], Sequence[Reject]] = self._call("listed", self.settings)
+    def find(self, options: SourceOptions) -> tuple[dict[str, FileState], list[Reject]]:
+        found: tuple[dict[str, FileState], list[Reject]] = self.call("find", options)
         return found
 
-    def look_at(self, files: Sequence[SeenFile], earlier: EarlierDocuments) -> tuple[Plan, set[str]]:
-        scanned, lost = self._call("look", files, self.settings)
-        scanned += [self.lost(path, reason) for path, reason in lost]
-        settings = replace(self.settings, from_zero=self.index.from_zero)
-        plan = plan_scanned(scanned, settings, earlier, (), self._digests)
-        return plan, {scanned_path(each) for each in scanned}
+    def look(self, files: Sequence[FileState], options: SourceOptions, *, whole: bool) -> Iterable[Scan]:
+        scans: list[Scan] = self.call("look", files, options, whole)
+        return scans
 
-    def _digests(self, files: Sequence[PlannedFile]) -> Iterable[tuple[PlannedFile, str | Reject]]:
-        seen = (self.index.file_of(file.path) for file in files)
-        listed = {file.path: file for file in seen if file is not None}
-        digests: list[tuple[PlannedFile, str | Reject]] = self._call("digests", files, listed, self.settings)
+    def digests(
+        self, messages: Sequence[PlannedFile], files: Mapping[str, FileState], options: SourceOptions
+    ) -> Iterable[Digested]:
+        digests: list[Digested] = self.call("digests", messages, files, options)
         return digests
+
+    def close(self) -> None:
+        """Close the connection; the next call opens another."""
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+
+
+class EngineStream(LandingStream):
+    """A growing landing whose files are listed and read by Spark's tasks."""
+
+    runner: SessionRunner
 
     def clean(self, path: str) -> None:
         archive = self.options.archive
-        self._call("clean", path, f"file:{archive}" if archive and not scheme_of(archive) else archive)
+        self.runner.call("clean", path, f"file:{archive}" if archive and not scheme_of(archive) else archive)
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
         """Yield the files of one partition and the facts about them."""
         if not isinstance(partition, StreamPartition):
             return
         seen = {file.path: file for file in partition.seen}
-        rows: dict[str, dict[str, Any]] = {
-            path: {**listed_row(file), "facts": {"messages": [], "rejects": []}} for path, file in seen.items()
-        }
-        for message in partition.files:
-            path = disk_file(message.path, seen)
-            if path is not None:
-                rows[path]["facts"]["messages"].append(asdict(message))
+        inside = by_file(partition.files, seen)
+        rows = [found_row(file, inside.get(path, ())) for path, file in seen.items()]
         if partition.rejects:
-            facts = {"messages": [], "rejects": [asdict(reject) for reject in partition.rejects]}
-            rows[""] = {"path": "", "size": 0, "time": 0, "facts": facts}
-        yield pa.RecordBatch.from_pylist(list(rows.values()), self._schema)
+            facts = {"rejects": [asdict(reject) for reject in partition.rejects]}
+            rows.append({"path": "", "size": 0, "time": 0, "facts": facts})
+        yield pa.RecordBatch.from_pylist(rows, self._schema)
 
     def stop(self) -> None:
-        if self._server is not None:
-            self._server.close()
-            self._server = None
+        self.runner.close()
         super().stop()
-
-
-class _ReadListed:
-    """What the workers run: makes rows from files."""
-
-    def __init__(self, settings: SourceOptions, schema: pa.Schema) -> None:
-        self._settings = settings
-        self._schema = schema
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        load_stubs(self._settings.stubs)
-        rejects: list[Reject] = []
-        messages = self._messages(batches, rejects)
-        yield from reader_for(self._settings, self._schema).read(messages, rejects)
-
-    def _messages(self, batches: Iterable[pa.RecordBatch], rejects: list[Reject]) -> Iterator[PlannedFile]:
-        for path, facts in lent_files(batches, self._settings.whole_file_bytes):
-            rejects += (Reject(**reject) for reject in facts["rejects"])
-            if facts["messages"]:
-                _check(path)
-            yield from map(planned_file, facts["messages"])
-
-
-def _check(path: str) -> None:
-    """Check that a file has not changed since it was listed.
-
-    Raises:
-        SpoolError: it has changed or cannot be read.
-    """
-    try:
-        raw_bytes(path).close()
-    except SpoolError as error:
-        raise file_changed(path, error.reason) from None

@@ -51,7 +51,6 @@ class HadoopFiles:
 
     Attributes:
         spark: the session.
-        scheme: of a path without one.
     """
 
     def __init__(self, spark: SparkSession) -> None:
@@ -65,10 +64,8 @@ class HadoopFiles:
         context = spark.sparkContext
         if context not in _compiled:
             _compiled[context] = _compile(self._java)
-        conf = self._java.session.sessionState().newHadoopConf()
-        self._settings = conf
-        self.scheme = conf.get("fs.defaultFS", "file:///").partition(":")[0].lower()
-        shared = self._java.packages.org.apache.spark.util.SerializableConfiguration(conf)
+        self._settings = _settings(self._java)
+        shared = self._java.packages.org.apache.spark.util.SerializableConfiguration(self._settings)
         self._conf = self._java.context.broadcast(shared)
 
     def roots(self, paths: Sequence[str]) -> DataFrame:
@@ -136,6 +133,20 @@ class HadoopFiles:
         function = _compiled[self.spark.sparkContext].newInstance(arguments.toArray())
         columns = self._java.session.parseDataType(schema.json())
         return DataFrame(rows._jdf.flatMap(function, packages.org.apache.spark.sql.Encoders.row(columns)), self.spark)
+
+
+def default_scheme(spark: SparkSession) -> str:
+    """Return the scheme of a path without one.
+
+    Raises:
+        ConfigError: a session of Spark Connect, whose client has no Java.
+    """
+    scheme: str = _settings(java_of(spark)).get("fs.defaultFS", "file:///")
+    return scheme.partition(":")[0].lower()
+
+
+def _settings(java: Java) -> Any:
+    return java.session.sessionState().newHadoopConf()
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from typing import Any, Final
 from mtosi_jms.bulk import SEPARATOR
 from mtosi_jms.errors import ConfigError, JournalDamageError, SpoolError, SpoolInUseError
 from mtosi_jms.jms.ids import random_id
+from mtosi_jms.tables.files import FileState
 from mtosi_jms.tables.landing import PlannedFile, senders_from_zero
 
 FORMAT: Final = 1
@@ -34,45 +35,6 @@ _SCHEMA: Final = (
     "CREATE INDEX by_position ON document (position)",
     "CREATE INDEX by_correlation ON document (correlation_id, position) WHERE correlation_id IS NOT NULL",
 )
-
-
-@dataclass(frozen=True, slots=True)
-class SeenFile:
-    """The state of a file when the stream first saw it.
-
-    Attributes:
-        path: absolute path.
-        size: in bytes.
-        modified_ns: time of its last change in nanoseconds since 1970 UTC.
-        key: identifies the message in it; None if nothing does.
-    """
-
-    path: str
-    size: int
-    modified_ns: int
-    key: str | None = None
-
-    @classmethod
-    def look(cls, path: str, key: str | None = None) -> SeenFile:
-        """Return the present state of a file.
-
-        Raises:
-            SpoolError: the file cannot be read.
-        """
-        try:
-            facts = os.stat(path)  # noqa: PTH116 - a landing has many files
-        except OSError as error:
-            raise SpoolError(path, error.strerror or str(error)) from error
-        return cls(path, facts.st_size, facts.st_mtime_ns, key)
-
-    def changed(self) -> str:
-        """Say what has happened to the file since; empty if nothing."""
-        try:
-            now = self.look(self.path)
-        except SpoolError as error:
-            return f"is gone, or cannot be read, since the stream has listed it: {error.reason}"
-        same = (now.size, now.modified_ns) == (self.size, self.modified_ns)
-        return "" if same else "has changed since the stream has listed it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +135,7 @@ class StreamIndex:
             )
         return position
 
-    def add(self, files: Iterable[SeenFile]) -> Added:
+    def add(self, files: Iterable[FileState]) -> Added:
         """Give positions to files that have none, in the given order, and sync the index."""
         changed: list[str] = []
         copies: list[str] = []
@@ -189,13 +151,13 @@ class StreamIndex:
                         copies.append(file.path)
         return Added(tuple(changed), tuple(copies))
 
-    def _known(self, files: Sequence[SeenFile]) -> dict[str, tuple[int, int]]:
+    def _known(self, files: Sequence[FileState]) -> dict[str, tuple[int, int]]:
         marks = ",".join("?" * len(files))
         query = f"SELECT path, size, modified_ns FROM file WHERE path IN ({marks})"  # noqa: S608 - marks alone
         rows = self._database.execute(query, [file.path for file in files])
         return {path: (size, modified_ns) for path, size, modified_ns in rows}
 
-    def _insert(self, file: SeenFile) -> bool:
+    def _insert(self, file: FileState) -> bool:
         if self._database.execute("SELECT 1 FROM file WHERE key = ?", (file.key,)).fetchone() is not None:
             return False
         statement = "INSERT INTO file (path, size, modified_ns, key) VALUES (?, ?, ?, ?)"
@@ -207,17 +169,17 @@ class StreamIndex:
         with self._reporting():
             return self._database.execute("SELECT 1 FROM file WHERE path = ?", (path,)).fetchone() is not None
 
-    def file_of(self, document: str) -> SeenFile | None:
+    def file_of(self, document: str) -> FileState | None:
         """Return the file that a document is in (itself or an archive), if it has a position and was not trimmed."""
         parts = document.split(SEPARATOR)
         names = [SEPARATOR.join(parts[:end]) for end in range(len(parts), 0, -1)]
         marks = ",".join("?" * len(names))
         query = f"SELECT path, size, modified_ns, key FROM file WHERE path IN ({marks})"  # noqa: S608 - marks alone
         with self._reporting():
-            found = {row[0]: SeenFile(*row) for row in self._database.execute(query, names)}
+            found = {row[0]: FileState(*row) for row in self._database.execute(query, names)}
         return next((found[name] for name in names if name in found), None)
 
-    def files(self, start: int, end: int) -> list[SeenFile]:
+    def files(self, start: int, end: int) -> list[FileState]:
         """Return the files after the position `start` up to the position `end`.
 
         Raises:
@@ -231,7 +193,7 @@ class StreamIndex:
             )
         query = "SELECT path, size, modified_ns, key FROM file WHERE position > ? AND position <= ? ORDER BY position"
         with self._reporting():
-            return [SeenFile(*row) for row in self._database.execute(query, (start, end)) if row[0] is not None]
+            return [FileState(*row) for row in self._database.execute(query, (start, end)) if row[0] is not None]
 
     @property
     def from_zero(self) -> frozenset[str]:
@@ -332,8 +294,8 @@ class EarlierDocuments(Mapping[str, Sequence[PlannedFile]]):
         return True
 
 
-def _in_groups(files: Iterable[SeenFile]) -> Iterator[list[SeenFile]]:
-    group: list[SeenFile] = []
+def _in_groups(files: Iterable[FileState]) -> Iterator[list[FileState]]:
+    group: list[FileState] = []
     for file in files:
         group.append(file)
         if len(group) == _AT_ONCE:

@@ -21,13 +21,13 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.jms import DUPLICATE_ID
-from mtosi_jms.spark._index import SeenFile, StreamIndex
+from mtosi_jms.spark._index import StreamIndex
 from mtosi_jms.spark._receiver import Receiver, ReceiverOptions
 from mtosi_jms.spark._source import narrowed
 from mtosi_jms.spark._streams import FileStream, StreamOptions, admitted, check_streamable, seconds
 from mtosi_jms.spool import DurableLanding, SpoolEntry, open_entry, scan
 from mtosi_jms.tables.columns import full_schema
-from mtosi_jms.tables.files import local_path
+from mtosi_jms.tables.files import local_path, state_of
 from mtosi_jms.tables.options import SourceOptions, hint, own_options, whole_number
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ class SpoolStream(FileStream):
         """
         self._receive(bounded=True)
         new = [path for path in scan(self.folder).envelopes if not index.has(str(path))]
-        found = [SeenFile.look(str(path), key_of(open_entry(path))) for path in new]
+        found = [state_of(str(path))._replace(key=key_of(open_entry(path))) for path in new]
         for copy in index.add(found).copies:
             _log.info("%s is a copy of an earlier message, and is removed", copy)
             self.remove(Path(copy))

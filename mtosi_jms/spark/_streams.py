@@ -23,10 +23,20 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from mtosi_jms.errors import ConfigError, MtosiError, SpoolError
 from mtosi_jms.inventory import load_stubs
-from mtosi_jms.spark._index import EarlierDocuments, SeenFile, StreamIndex
-from mtosi_jms.spark._listing import LocalListing
-from mtosi_jms.tables.files import Found, Reject, disk_file, find_files, local_path, placed
-from mtosi_jms.tables.landing import Plan, PlannedFile, partition, plan_landing, readable
+from mtosi_jms.spark._index import StreamIndex
+from mtosi_jms.tables.files import SHELF, FileState, Reject, disk_file, local_path, placed
+from mtosi_jms.tables.landing import (
+    HERE,
+    Digested,
+    PlannedFile,
+    Runner,
+    Scanned,
+    changed,
+    partition,
+    plan_scanned,
+    readable,
+    scanned_path,
+)
 from mtosi_jms.tables.options import Mode, OnIncomplete, SourceOptions, whole_number
 from mtosi_jms.tables.reader import reader_for
 
@@ -119,9 +129,8 @@ def check_streamable(settings: SourceOptions, options: StreamOptions) -> None:
             "onIncomplete of a stream can only be warn: a later batch may complete a sequence, and rows left out of an "
             "earlier one would be lost"
         )
-    for name, value in (("planFile", settings.plan_file), ("bulkFiles", settings.bulk_files)):
-        if value:
-            raise ConfigError(f"{name} is not for streams")
+    if settings.bulk_files:
+        raise ConfigError("bulkFiles is not for streams")
     archive = Path(options.archive) if options.archive else None
     if archive is not None and any(archive.is_relative_to(placed(path)) for path in settings.paths):
         raise ConfigError(f"sourceArchiveDir {options.archive} is in the landing: its files would be read again")
@@ -132,7 +141,7 @@ class StreamPartition(InputPartition):
     """The files that one task reads, their states when the stream first saw them, and rejects of planning."""
 
     files: tuple[PlannedFile, ...]
-    seen: tuple[SeenFile, ...] = ()
+    seen: tuple[FileState, ...] = ()
     rejects: tuple[Reject, ...] = ()
 
 
@@ -149,6 +158,7 @@ class FileStream(DataSourceStreamReader, ABC):
         self.options = options
         self.settings = settings
         self._schema = schema
+        self.runner: Runner = HERE
         self._index: StreamIndex | None = None
         self._planned: int | None = None
         self._end: int | None = None
@@ -231,10 +241,16 @@ class FileStream(DataSourceStreamReader, ABC):
             made.append(StreamPartition((), (), tuple(rejects)))
         return made
 
-    def _plan(self, files: Sequence[SeenFile], first: int, last: int) -> tuple[list[Reject], list[PlannedFile]]:
+    def _plan(self, files: Sequence[FileState], first: int, last: int) -> tuple[list[Reject], list[PlannedFile]]:
         """Return the rejects of a batch, and the messages to read, each once in the whole stream."""
         earlier = self.index.earlier(first)
-        plan, new = self.look_at(files, earlier)
+        settings = replace(self.settings, from_zero=self.index.from_zero)
+        with SHELF.held():
+            scanned: list[Scanned] = []
+            for looked in self.runner.look(files, settings, whole=False):
+                scanned += looked.scanned if not looked.error else [self.lost(looked.path, looked.error)]
+            plan = plan_scanned(scanned, settings, earlier, (), self._digests)
+        new = {scanned_path(each) for each in scanned}
         # The plan also has messages of earlier batches, because their sequences need them. They and their copies are
         # not read again.
         kept = [file for file in plan.files if earlier.returned.isdisjoint((file.path, *file.duplicates))]
@@ -244,27 +260,10 @@ class FileStream(DataSourceStreamReader, ABC):
         wanted = readable(replace(plan, files=tuple(kept)), self.settings)
         return [reject for reject in plan.rejects if reject.file in new], wanted
 
-    def look_at(self, files: Sequence[SeenFile], earlier: EarlierDocuments) -> tuple[Plan, set[str]]:
-        """Plan some files together with messages of earlier batches.
-
-        Returns:
-            The plan, and the paths of the documents in these files.
-
-        Raises:
-            SpoolError: a file has changed, and `keeps_changed` is false.
-        """
-        gone: list[Reject] = []
-        sound: list[str] = []
-        for file in files:
-            changed = file.changed()
-            if changed:
-                gone.append(self.lost(file.path, changed))
-            else:
-                sound.append(file.path)
-        found = find_files(sound)
-        found = Found(found.files, (*found.rejects, *gone))
-        new = {path for path, _ in found.files} | {reject.file for reject in found.rejects}
-        return plan_landing(replace(self.settings, from_zero=self.index.from_zero), found, earlier), new
+    def _digests(self, messages: Sequence[PlannedFile]) -> Iterable[Digested]:
+        seen = (self.index.file_of(message.path) for message in messages)
+        files = {file.path: file for file in seen if file is not None}
+        return self.runner.digests(messages, files, self.settings)
 
     def lost(self, path: str, what: str) -> Reject:
         """Return the reject of a file that has changed or is gone.
@@ -346,23 +345,14 @@ class LandingStream(FileStream):
         Raises:
             SpoolError: the landing cannot be listed, or a file with a position has changed.
         """
-        found, rejects = self.listed()
+        listed, rejects = self.runner.find(self.settings)
         for reject in rejects:
             _log.warning("rejected %s", reject)
-        found.sort(key=lambda file: (file.modified_ns, file.path))
+        found = sorted(listed.values(), key=lambda file: (file.modified_ns, file.path))
         for path in index.add(found).changed:
             if not self.options.keeps_changed:
                 raise file_changed(path, "has changed since the stream has listed it")
             _log.warning("%s has changed since the stream has listed it; it is not read again", path)
-
-    def listed(self) -> tuple[list[SeenFile], Sequence[Reject]]:
-        """Return the files of the landing, and rejects of folders that cannot be listed.
-
-        Raises:
-            SpoolError: the landing cannot be listed at all.
-        """
-        listing = LocalListing(self.settings.paths, self.settings.sieve)
-        return list(listing.files.values()), listing.rejects
 
 
 def _free(target: Path) -> Path:
@@ -380,11 +370,11 @@ def file_changed(path: str, what: str) -> SpoolError:
     )
 
 
-def _check(files: Iterable[SeenFile]) -> None:
+def _check(files: Iterable[FileState]) -> None:
     for file in files:
-        changed = file.changed()
-        if changed:
-            raise file_changed(file.path, changed)
+        what = changed(file)
+        if what:
+            raise file_changed(file.path, what)
 
 
 def admitted(kind: type[FileStream]) -> type[FileStream]:

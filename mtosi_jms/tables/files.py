@@ -1,5 +1,7 @@
 """The files of a landing: finding them in spools, folders, files or globs, and opening them by path.
 
+A file system is a `Files`: it lists, says the state of a file, and opens it. `files_of` knows which one a path is on.
+
 A folder is read recursively. Its input are `*.xml`, `*.xml.gz` and `*.xml.zst` files, and those inside `*.zip`,
 `*.tar`, `*.tar.gz`, `*.tgz` and `*.tar.zst`, in upper or lower case. All other files are ignored: sidecars,
 acknowledgement logs and half-written files of a spool have other endings or begin with a dot. A path that names a file
@@ -9,8 +11,8 @@ Links are followed. A folder is read once, by the path that has no link in it if
 circle end. Globs are those of Hadoop: `*`, `?`, `[a-z]`, `[^a]`, `{one,other}`; on this machine `**` stands for any
 folders. What is named like input and is no file, or has a name that is not UTF-8, is rejected by its name.
 
-On a Hadoop file system Spark lists and reads the files (`_hadoop`). It lends each file to this module under its name;
-everything else is the same.
+On a Hadoop file system Spark lists and reads the files (`_hadoop`). It lends each file to this module under its name
+(`lent`); everything else is the same.
 
 A reply of BulkResponse names a file (C18). Anyone who writes into the landing can choose that name, so only files below
 the folders of the option `bulkFiles` are followed, and the other replies are listed. A file that was followed does not
@@ -19,16 +21,19 @@ lead to further files.
 
 from __future__ import annotations
 
+import errno
 import glob
 import io
 import os
 import re
+import stat
 import threading
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
-from typing import IO, Final, NamedTuple, TypeAlias, cast
+from typing import IO, Final, NamedTuple, Protocol, TypeAlias, cast
 from urllib.parse import unquote, urlsplit
 
 from mtosi_jms.bulk import DEFAULT_BOUNDS, SEPARATOR, Archive, BoundedStream, bulk_files
@@ -55,25 +60,25 @@ from mtosi_jms.errors import (
 __all__ = [
     "NOT_THERE",
     "SHELF",
-    "Found",
+    "FileState",
+    "Files",
     "Lent",
     "Reject",
     "Sieve",
     "disk_file",
-    "find_files",
+    "files_of",
     "folder_here",
     "follow",
-    "input_files",
     "is_utf8",
     "lent",
+    "list_files",
     "local_path",
     "placed",
-    "raw_bytes",
     "split_member",
+    "state_of",
     "unreadable",
 ]
 
-_Identity: TypeAlias = tuple[str, int, int, int, int]
 CHUNK: Final = 64 * 1024
 """Bytes that are read at once from a file that is not read as a whole."""
 NOT_THERE: Final = "no such file or folder"
@@ -103,12 +108,27 @@ def unreadable(error: SpoolError, file: str) -> Reject:
     return Reject(file, None, error.reason if isinstance(error, ArchiveError) else f"cannot be read: {error.reason}")
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
-    """The documents of a landing, as sorted absolute paths with sizes in bytes, each once, and what cannot be read."""
+Rejects: TypeAlias = list[Reject]
+"""What is rejected; who finds more adds it."""
 
-    files: tuple[tuple[str, int], ...]
-    rejects: tuple[Reject, ...]
+
+class FileState(NamedTuple):
+    """The state of a file.
+
+    Attributes:
+        path: absolute path, or the URL of a file on another file system.
+        size: bytes.
+        modified_ns: when its content was last changed, in nanoseconds since 1970. Whoever copies a file may set it.
+        key: identifies the message in it; None if nothing does.
+        changed_ns: when anything of it was last changed; nobody can set that. Windows: when it was made. None if the
+            file system does not say.
+    """
+
+    path: str
+    size: int
+    modified_ns: int
+    key: str | None = None
+    changed_ns: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,57 +146,63 @@ class Sieve:
     after: int | None = None
     before: int | None = None
 
-    def takes(self, path: str, time: int | None, *, named: bool) -> bool:
-        """Whether a file is input.
+    def takes_name(self, path: str, *, named: bool) -> bool:
+        """Whether the name of a file is that of input.
 
         Args:
             path: of the file.
-            time: of its last change in milliseconds; with None, this machine is asked if a bound needs it.
             named: whether a path of the landing names the file directly, so that it may have any ending.
         """
         name = path.rpartition("/")[2]
-        if not (named or _is_input_name(name)) or (self.name is not None and not self.name.fullmatch(name)):
-            return False
-        if self.after is None and self.before is None:
-            return True
-        try:
-            changed = os.stat(path).st_mtime_ns // 1_000_000 if time is None else time  # noqa: PTH116
-        except OSError:
-            return True  # the listing will report the error
-        return (self.after is None or changed > self.after) and (self.before is None or changed < self.before)
+        return (named or _is_input_name(name)) and (self.name is None or bool(self.name.fullmatch(name)))
+
+    def takes_time(self, time: int) -> bool:
+        """Whether a file with this time of its last change, in milliseconds since 1970, is input."""
+        return (self.after is None or time > self.after) and (self.before is None or time < self.before)
+
+
+class Files(Protocol):
+    """A file system that landings are on."""
+
+    def list(self, paths: Iterable[str], rejects: Rejects, sieve: Sieve) -> Iterator[FileState]:
+        """Yield the files of a landing, without opening archives; a file may come twice if `paths` overlap.
+
+        Args:
+            paths: folders, files and globs.
+            rejects: folders and files that cannot be listed are added to it.
+            sieve: conditions on the files.
+
+        Raises:
+            SpoolError: a path does not exist or cannot be read, or a glob matches nothing.
+        """
+
+    def stat(self, path: str) -> FileState:
+        """Return the present state of a file.
+
+        Raises:
+            OSError, SpoolError: there is no such file, or it cannot be read.
+        """
+
+    def open(self, path: str) -> IO[bytes]:
+        """Open a file for reading, without decompression. The stream is seekable.
+
+        Raises:
+            OSError, SpoolError: the file cannot be opened.
+        """
 
 
 ALL_FILES: Final = Sieve()
 
 
-def find_files(paths: Iterable[str], sieve: Sieve = ALL_FILES) -> Found:
-    """Find the documents of a landing, given as folders, files, globs, or `file:` URLs of them.
+def list_files(paths: Sequence[str], rejects: list[Reject], sieve: Sieve = ALL_FILES) -> Iterator[FileState]:
+    """Yield the files of a landing on one or more file systems, as `Files.list` does.
 
     Raises:
-        SpoolError: a path does not exist or cannot be read, or a glob matches nothing.
-        ConfigError: a path on another file system.
+        SpoolError: as `Files.list`.
+        ConfigError: a path on a file system that is not read here.
     """
-    files: dict[str, int] = {}
-    rejects: list[Reject] = []
-    for file in input_files(paths, rejects, sieve):
-        files.update(documents_of(file, rejects))
-    return Found(tuple(sorted(files.items())), tuple(rejects))
-
-
-def input_files(paths: Iterable[str], rejects: list[Reject], sieve: Sieve = ALL_FILES) -> Iterator[str]:
-    """Yield the absolute paths of the files of a landing, without opening archives.
-
-    Args:
-        paths: as `find_files` takes them.
-        rejects: folders that cannot be read are added to it.
-        sieve: conditions on the files.
-
-    Raises:
-        SpoolError, ConfigError: as `find_files`.
-    """
-    walk = _Walk(rejects, sieve)
-    for path in paths:
-        yield from walk.input(local_path(path))
+    for files, some in groupby(map(placed, paths), files_of):
+        yield from files.list(some, rejects, sieve)
 
 
 def follow(
@@ -210,15 +236,25 @@ def local_path(path: str) -> str:
         ConfigError: a URL of another file system, or a name that is not UTF-8.
     """
     if scheme_of(path) not in ("", "file"):
-        raise ConfigError(
-            f"{path}: only local files are read here; read_landing(), stream_landing() and ingest read others"
-        )
-    return os.path.abspath(folder_here(path, "a landing"))  # noqa: PTH100 - Path.resolve would follow links and change the names of files
+        raise _not_here(path)
+    return placed(path)
+
+
+def _not_here(path: str) -> ConfigError:
+    return ConfigError(
+        f"{path}: only local files are read here; read_landing(), stream_landing() and ingest read others"
+    )
 
 
 def placed(path: str) -> str:
-    """Return an absolute path for a path of this machine; a URL of another file system is returned unchanged."""
-    return path if scheme_of(path) not in ("", "file") else local_path(path)
+    """Return an absolute path for a path of this machine; a URL of another file system is returned unchanged.
+
+    Raises:
+        ConfigError: a name that is not UTF-8.
+    """
+    if scheme_of(path) not in ("", "file"):
+        return path
+    return os.path.abspath(folder_here(path, "a landing"))  # noqa: PTH100 - Path.resolve would follow links and change the names of files
 
 
 def folder_here(path: str | os.PathLike[str], what: str) -> Path:
@@ -247,14 +283,12 @@ def expanded(pattern: str) -> list[str]:
 def documents_of(path: str, rejects: list[Reject]) -> dict[str, int]:
     """Return the documents of a file with their sizes in bytes: the file itself, or the members of an archive."""
     try:
-        lent = _LENT.get(path)
-        size = os.stat(path).st_size if lent is None else lent.size  # noqa: PTH116
         if is_document_name(path):
-            return {path: size}
+            return {path: files_of(path).stat(path).size}
         with SHELF.archive(path) as archive:
             if not archive.is_archive:
-                return {path: size}
-            members = {f"{path}{SEPARATOR}{name}": size for name, size in archive.members.items()}
+                return {path: files_of(path).stat(path).size}
+            members = {f"{path}{SEPARATOR}{name}": size for name, size in sorted(archive.members.items())}
             rejects.extend(_misnamed(name) for name in members if not is_utf8(name))
             return {name: size for name, size in members.items() if is_utf8(name)}
     except SpoolError as error:
@@ -262,8 +296,30 @@ def documents_of(path: str, rejects: list[Reject]) -> dict[str, int]:
     except MissingExtraError as error:
         rejects.append(Reject(path, None, f"cannot be read: {error}"))
     except OSError as error:
-        rejects.append(Reject(path, None, f"cannot be read: {error.strerror or error}"))
+        rejects.append(_unlisted(path, error))
     return {}
+
+
+def _unlisted(path: str, error: OSError) -> Reject:
+    return Reject(path, None, f"cannot be read: {error.strerror or error}")
+
+
+class _LocalFiles:
+    """The file systems of this machine."""
+
+    def list(self, paths: Iterable[str], rejects: Rejects, sieve: Sieve) -> Iterator[FileState]:
+        walk = _Walk(rejects, sieve)
+        for path in paths:
+            yield from walk.input(path)
+
+    def stat(self, path: str) -> FileState:
+        facts = os.stat(path)  # noqa: PTH116 - a landing has many files
+        if stat.S_ISDIR(facts.st_mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+        return FileState(path, facts.st_size, facts.st_mtime_ns, None, facts.st_ctime_ns)
+
+    def open(self, path: str) -> IO[bytes]:
+        return open_file(path)
 
 
 class _Walk:
@@ -274,7 +330,7 @@ class _Walk:
         self._sieve = sieve
         self._read: set[tuple[int, int]] = set()
 
-    def input(self, path: str) -> Iterator[str]:
+    def input(self, path: str) -> Iterator[FileState]:
         """Yield the input in a folder, a file or a glob; paths are absolute.
 
         Raises:
@@ -285,12 +341,11 @@ class _Walk:
         elif os.path.exists(path):  # noqa: PTH110
             if not os.path.isfile(path):  # noqa: PTH113
                 raise SpoolError(path, NOT_REGULAR)
-            if self._sieve.takes(path, None, named=True):
-                yield path
+            yield from self._file(path, named=True)
         else:
             yield from self._matching(path)
 
-    def _matching(self, path: str) -> Iterator[str]:
+    def _matching(self, path: str) -> Iterator[FileState]:
         patterns = filter(glob.has_magic, expanded(path))
         found = {match for each in patterns for match in glob.iglob(each, recursive=True, include_hidden=True)}  # noqa: PTH207
         if not found:
@@ -299,9 +354,9 @@ class _Walk:
             if os.path.isdir(match):  # noqa: PTH112
                 yield from self._folder(match)
             else:
-                yield from self._file(match, is_file=os.path.isfile(match))  # noqa: PTH113
+                yield from self._file(match)
 
-    def _folder(self, path: str) -> Iterator[str]:
+    def _folder(self, path: str) -> Iterator[FileState]:
         folders, links = [path], list[str]()
         while folders or links:
             folder = folders.pop() if folders else links.pop()
@@ -316,31 +371,31 @@ class _Walk:
                 with os.scandir(folder) as entries:
                     for entry in entries:
                         if not _holds(entry.is_dir):
-                            yield from self._file(entry.path, is_file=_holds(entry.is_file))
+                            yield from self._file(entry.path)
                         elif self._sieve.deep:
                             (links if entry.is_symlink() else folders).append(entry.path)
             except OSError as error:
-                reason = error.strerror or str(error)
                 if folder == path:
-                    raise SpoolError(path, reason) from error
-                self._rejects.append(Reject(folder, None, f"cannot be read: {reason}"))
+                    raise SpoolError(path, error.strerror or str(error)) from error
+                self._rejects.append(_unlisted(folder, error))
             if not folders:
                 links.sort(reverse=True)
 
-    def _file(self, path: str, *, is_file: bool) -> Iterator[str]:
-        if not self._sieve.takes(path, None, named=False):
+    def _file(self, path: str, *, named: bool = False) -> Iterator[FileState]:
+        if not self._sieve.takes_name(path, named=named):
             return
         if not is_utf8(path):
             self._rejects.append(_misnamed(path))
-        elif is_file:
-            yield path
-        else:
-            try:
-                os.stat(path)  # noqa: PTH116
-                reason = NOT_REGULAR
-            except OSError as error:
-                reason = error.strerror or str(error)
-            self._rejects.append(Reject(path, None, f"cannot be read: {reason}"))
+            return
+        try:
+            facts = os.stat(path)  # noqa: PTH116
+            if not stat.S_ISREG(facts.st_mode):
+                raise OSError(errno.EINVAL, NOT_REGULAR)
+        except OSError as error:
+            self._rejects.append(_unlisted(path, error))
+            return
+        if self._sieve.takes_time(facts.st_mtime_ns // 1_000_000):
+            yield FileState(path, facts.st_size, facts.st_mtime_ns, None, facts.st_ctime_ns)
 
 
 def _holds(asked: Callable[[], bool]) -> bool:
@@ -376,12 +431,19 @@ def _is_input_name(name: str) -> bool:
 def split_member(path: str) -> tuple[str, str]:
     """Split a path into archive and member; the member is empty if the path is a file that is not in an archive."""
     archive, separator, member = path.partition(SEPARATOR)
-    while separator and path not in _LENT and not os.path.exists(path):  # noqa: PTH110
-        if archive in _LENT or os.path.isfile(archive):  # noqa: PTH113
+    while separator and not _is_file(path):
+        if _is_file(archive):
             return archive, member
         more, separator, member = member.partition(SEPARATOR)
         archive += SEPARATOR + more
     return path, ""
+
+
+def _is_file(path: str) -> bool:
+    try:
+        return bool(files_of(path).stat(path))
+    except (OSError, SpoolError):
+        return False
 
 
 def disk_file(path: str, files: Container[str]) -> str | None:
@@ -408,7 +470,7 @@ def opened(path: str) -> Iterator[IO[bytes]]:
             with SHELF.archive(file) as archive, archive.open(member) as stream:
                 yield stream
             return
-        with raw_bytes(file) as raw:
+        with files_of(file).open(file) as raw:
             most = DEFAULT_BOUNDS.allowed(raw.seek(0, io.SEEK_END))
             raw.seek(0)
             data = decompress(raw)
@@ -431,7 +493,38 @@ class Lent:
     content: bytes | Path | SpoolError
 
 
-_LENT: Final[dict[str, Lent]] = {}
+class _LentFiles(dict[str, Lent]):
+    """The files that Spark has lent, by path."""
+
+    def list(self, paths: Iterable[str], rejects: Rejects, sieve: Sieve) -> Iterator[FileState]:
+        raise ConfigError("files that Spark has lent are not listed")
+
+    def stat(self, path: str) -> FileState:
+        content = self[path].content
+        return FileState(path, self[path].size, content.stat().st_mtime_ns if isinstance(content, Path) else 0)
+
+    def open(self, path: str) -> IO[bytes]:
+        content = self[path].content
+        if isinstance(content, SpoolError):
+            raise content
+        return open_file(content) if isinstance(content, Path) else io.BytesIO(content)
+
+
+_LENT: Final = _LentFiles()
+_LOCAL: Final = _LocalFiles()
+
+
+def files_of(path: str) -> Files:
+    """Return the file system of a file, by its absolute path or URL.
+
+    Raises:
+        ConfigError: it is not read here.
+    """
+    if path in _LENT:
+        return _LENT
+    if scheme_of(path):
+        raise _not_here(path)
+    return _LOCAL
 
 
 @contextmanager
@@ -449,66 +542,22 @@ def is_lent(path: str) -> bool:
     return bool(_LENT) and disk_file(path, _LENT) is not None
 
 
-class FileState(NamedTuple):
-    """The state of the file of a document.
-
-    Attributes:
-        is_whole: whether it is the document itself, not an archive.
-        size: bytes.
-        modified_ns: when its content was last changed, in nanoseconds since 1970. Whoever copies a file may set it.
-        changed_ns: when anything of it was last changed; nobody can set that. Windows: when it was made.
-    """
-
-    is_whole: bool
-    size: int
-    modified_ns: int
-    changed_ns: int
-
-
-def file_state(path: str) -> FileState:
-    """Return the state of the file of a document.
+def state_of(path: str) -> FileState:
+    """Return the state of the file that a document is in: itself or an archive.
 
     Raises:
         SpoolError: there is no such file.
     """
     try:
         try:
-            facts, is_whole = os.stat(path), True  # noqa: PTH116 - a landing has many files
+            return files_of(path).stat(path)
         except (FileNotFoundError, NotADirectoryError):
             archive, member = split_member(path)
             if not member:
                 raise
-            facts, is_whole = os.stat(archive), False  # noqa: PTH116
+            return files_of(archive).stat(archive)
     except OSError as error:
         raise SpoolError(path, error.strerror or str(error)) from error
-    return FileState(is_whole, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns)
-
-
-def _on_disk(path: str) -> str:
-    """Return the file of this machine that has the content of a path.
-
-    Raises:
-        SpoolError: Spark could not read the file that it lends.
-    """
-    found = _LENT.get(path)
-    if found is None:
-        return path
-    if isinstance(found.content, SpoolError):
-        raise found.content
-    return str(found.content)
-
-
-def raw_bytes(path: str) -> IO[bytes]:
-    """Open a file for reading, without decompression.
-
-    Raises:
-        SpoolError: Spark could not read the file that it lends.
-        OSError: the file cannot be opened.
-    """
-    found = _LENT.get(path)
-    if found is not None and isinstance(found.content, bytes):
-        return io.BytesIO(found.content)
-    return open_file(_on_disk(path))
 
 
 def read_whole(path: str, limit: int) -> bytes | None:
@@ -534,7 +583,7 @@ class ArchiveShelf:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._kept: dict[_Identity, _Kept] = {}
+        self._kept: dict[FileState, _Kept] = {}
         self._holders = 0
 
     def __len__(self) -> int:
@@ -561,11 +610,11 @@ class ArchiveShelf:
             ArchiveError: the archive is damaged, unsafe or too large.
             SpoolError: the file cannot be read.
         """
-        key = _identity(path)
+        key = state_of(path)
         with self._lock:
             self._clear(key)
             if key not in self._kept:
-                self._kept[key] = _Kept(Archive(_on_disk(path)))
+                self._kept[key] = _Kept(Archive(path, file=files_of(path).open(path)))
             kept = self._kept[key]
             kept.readers += 1
         try:
@@ -575,7 +624,7 @@ class ArchiveShelf:
                 kept.readers -= 1
                 self._clear(key)
 
-    def _clear(self, but: _Identity | None) -> None:
+    def _clear(self, but: FileState | None) -> None:
         for key, kept in list(self._kept.items()):
             if not kept.readers and not (self._holders and key == but):
                 del self._kept[key]
@@ -583,12 +632,3 @@ class ArchiveShelf:
 
 
 SHELF: Final = ArchiveShelf()
-
-
-def _identity(path: str) -> _Identity:
-    """Return a key for a file in its present state; a replaced or changed file has another key."""
-    try:
-        facts = Path(_on_disk(path)).stat()
-    except OSError as error:
-        raise SpoolError(path, error.strerror or str(error)) from error
-    return path, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns, facts.st_ino

@@ -34,7 +34,7 @@ from mtosi_jms.inventory import ALL, MESSAGE, class_for, load_stubs
 from mtosi_jms.report import Fact, RejectLine, Report, SequenceLine, Table, duration, number
 from mtosi_jms.tables.checks import Shown, check_readable
 from mtosi_jms.tables.columns import LEDGER, values_of
-from mtosi_jms.tables.files import Reject, input_files
+from mtosi_jms.tables.files import Reject, list_files
 from mtosi_jms.tables.formats import FORMATS, PARQUET, check_format
 from mtosi_jms.tables.job import Job, JobOptions, JobResult, Progress
 from mtosi_jms.tables.landing import plan_landing
@@ -232,18 +232,11 @@ def choose_engine(engine: Engine, only_spark: str, source: Callable[[], SourceOp
         return "spark", only_spark
     size = 0
     options = source()
-    for path in input_files(options.paths, [], options.sieve):
-        size += weight(path, _size(path))
+    for file in list_files(options.paths, [], options.sieve):
+        size += weight(file.path, file.size)
         if size > LOCAL_BYTES:
             return "spark", f"more than {LOCAL_BYTES / 1024**3:.0f} GiB; --engine local reads it without Java"
     return "local", f"{size / 1e6:,.1f} MB"
-
-
-def _size(path: str) -> int:
-    try:
-        return os.stat(path).st_size  # noqa: PTH116 - a landing has many files
-    except OSError:
-        return 0  # the plan will reject it
 
 
 def _only_spark(options: IngestOptions) -> str:

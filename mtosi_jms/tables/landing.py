@@ -8,24 +8,37 @@ same one, however the files are partitioned.
 
 from __future__ import annotations
 
+import hashlib
 import heapq
-import json
 import logging
 import math
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain
-from pathlib import Path
-from typing import Any, Final
+from typing import Final, Protocol, TypeVar
 
-from mtosi_jms.errors import ConfigError, MtosiError, SpoolError, XmlError
+from mtosi_jms.compression import is_document_name
+from mtosi_jms.errors import MtosiError, SpoolError, XmlError
 from mtosi_jms.inventory import MESSAGE
 from mtosi_jms.patterns import Standing, standing_of
 from mtosi_jms.tables._digest import body_digest, file_digest
 from mtosi_jms.tables.envelope import BULK_RESPONSE, FAULT, RESPONSE, check_size, reject_of, scan_head, verify
-from mtosi_jms.tables.files import SHELF, Found, Reject, documents_of, file_state, find_files, follow, is_lent
+from mtosi_jms.tables.files import (
+    SHELF,
+    FileState,
+    Reject,
+    documents_of,
+    files_of,
+    follow,
+    is_lent,
+    list_files,
+    state_of,
+    unreadable,
+)
 from mtosi_jms.tables.options import Mode, OnIncomplete, SourceOptions, Verify
 from mtosi_jms.tables.sequences import (
     Receipt,
@@ -34,14 +47,20 @@ from mtosi_jms.tables.sequences import (
     reckon,
     sequence_key,
     time_of,
-    time_text,
 )
 
 __all__ = [
+    "HERE",
+    "Digested",
     "Digests",
+    "Landing",
     "Plan",
     "PlannedFile",
+    "Runner",
+    "Scan",
     "Scanned",
+    "changed",
+    "checksum",
     "log",
     "partition",
     "plan_landing",
@@ -50,12 +69,15 @@ __all__ = [
     "read_digests",
     "readable",
     "scan_file",
+    "scan_path",
     "scanned_path",
     "senders_from_zero",
     "settle",
 ]
 
 _log = logging.getLogger(__package__)
+_AT_ONCE: Final = 4
+_CHUNK: Final = 1024 * 1024
 _SMALL: Final = 1024 * 1024
 _LARGE: Final = 512 * 1024 * 1024
 CHANGED: Final = "has changed since the landing was planned"
@@ -77,7 +99,7 @@ class PlannedFile:
         timestamp: the timestamp of the header as text; None if absent.
         modified_ns: when its file, or the archive, was last changed, in nanoseconds since 1970; None for a file that
             Spark lends, because Spark has checked that.
-        changed_ns: `FileState.changed_ns` of it then; None if unknown.
+        changed_ns: `FileState.changed_ns` of it then.
         mark: of its beginning, see `mark_of`; empty if unknown.
         sender: senderURI of the header; None if absent.
     """
@@ -104,9 +126,10 @@ class PlannedFile:
             SpoolError: it has changed, is gone, or cannot be read.
         """
         if self.modified_ns is not None and not is_lent(self.path):
-            now = file_state(self.path)
+            now = state_of(self.path)
             is_touched = self.changed_ns not in (None, now.changed_ns)
-            if is_touched or now.modified_ns != self.modified_ns or (now.is_whole and now.size != self.size):
+            is_resized = now.path == self.path and now.size != self.size
+            if is_touched or is_resized or now.modified_ns != self.modified_ns:
                 raise SpoolError(self.path, CHANGED)
 
     def check_mark(self, mark: str) -> None:
@@ -133,6 +156,7 @@ class Plan:
         sequences: the ledger.
         counts: number of messages of each kind, duplicates included.
         unfollowed: replies of BulkResponse whose files are not read, and why.
+        landing: the landing, if this process does not reach its files.
     """
 
     files: tuple[PlannedFile, ...]
@@ -140,57 +164,132 @@ class Plan:
     sequences: tuple[ReplySequence, ...]
     counts: dict[str, int]
     unfollowed: tuple[Reject, ...] = ()
+    landing: Landing | None = field(default=None, compare=False, repr=False)
 
-    def save(self, path: str | Path) -> None:
-        """Write the plan as JSON, for the option `planFile`."""
-        Path(path).write_text(json.dumps(asdict(self), default=time_text), encoding="utf-8")
 
-    @classmethod
-    def load(cls, path: str | Path) -> Plan:
-        """Read a plan that `save` wrote.
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """A file that was looked at.
+
+    Attributes:
+        path: of the file.
+        scanned: its messages and rejects.
+        sha256: of its bytes, without decompression; empty if nobody asked for it.
+        error: why the file cannot be read, or that it has changed since it was listed; otherwise empty.
+    """
+
+    path: str
+    scanned: tuple[Scanned, ...] = ()
+    sha256: str = ""
+    error: str = ""
+
+
+Digested = tuple["PlannedFile", "str | Reject"]
+"""A message and the `body_digest` of it, or a reject if that is impossible."""
+
+
+class Runner(Protocol):
+    """Runs the steps of planning that work on files: in this process, or in the tasks of Spark."""
+
+    def find(self, options: SourceOptions) -> tuple[dict[str, FileState], list[Reject]]:
+        """List the files of a landing, archives unopened; return them by path, and what cannot be listed.
 
         Raises:
-            ConfigError: the file does not exist or is damaged.
+            SpoolError: the landing does not exist or cannot be read.
+            ConfigError: a path on a file system that is not read here.
         """
-        try:
-            document = json.loads(Path(path).read_text(encoding="utf-8"))
-            return cls(
-                tuple(PlannedFile(**{**item, "duplicates": tuple(item["duplicates"])}) for item in document["files"]),
-                tuple(Reject(**item) for item in document["rejects"]),
-                tuple(_sequence(item) for item in document["sequences"]),
-                dict(document["counts"]),
-                tuple(Reject(**item) for item in document["unfollowed"]),
-            )
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise ConfigError(f"planFile {path}: {error}") from error
+
+    def look(self, files: Sequence[FileState], options: SourceOptions, *, whole: bool) -> Iterable[Scan]:
+        """Look at listed files; with `whole` read them to their ends, for their checksums."""
+
+    def digests(
+        self, messages: Sequence[PlannedFile], files: Mapping[str, FileState], options: SourceOptions
+    ) -> Iterable[Digested]:
+        """Return the digests of messages in listed files."""
 
 
-def _sequence(item: dict[str, Any]) -> ReplySequence:
-    lists = {name: tuple(value) for name, value in item.items() if isinstance(value, list)}
-    times = {name: time_of(item[name]) for name in ("first_time", "last_time")}
-    return ReplySequence(**{**item, **lists, **times})
+class LocalRunner:
+    """Runs the steps in this process."""
+
+    def find(self, options: SourceOptions) -> tuple[dict[str, FileState], list[Reject]]:
+        rejects: list[Reject] = []
+        return {file.path: file for file in list_files(options.paths, rejects, options.sieve)}, rejects
+
+    def look(self, files: Sequence[FileState], options: SourceOptions, *, whole: bool) -> Iterator[Scan]:
+        with ThreadPoolExecutor(_AT_ONCE) as pool, SHELF.held():
+            states = pool.map(_summed if whole else _checked, files)
+            for file, (sha256, error) in zip(files, states, strict=True):
+                yield Scan(file.path, () if error else tuple(scan_file(file, options)), sha256, error)
+
+    def digests(
+        self, messages: Sequence[PlannedFile], files: Mapping[str, FileState], options: SourceOptions
+    ) -> Iterable[Digested]:
+        return read_digests(messages, options.whole_file_bytes)
 
 
-def plan_landing(
-    options: SourceOptions, found: Found | None = None, known: Mapping[str, Sequence[PlannedFile]] | None = None
-) -> Plan:
+def _checked(file: FileState) -> tuple[str, str]:
+    return "", changed(file)
+
+
+def _summed(file: FileState) -> tuple[str, str]:
+    try:
+        return checksum(file.path), changed(file)
+    except SpoolError as error:
+        return "", error.reason
+
+
+def changed(file: FileState) -> str:
+    """Say what has happened to a file since it was listed; empty if nothing."""
+    try:
+        now = state_of(file.path)
+    except SpoolError as error:
+        return f"is gone, or cannot be read, since it was listed: {error.reason}"
+    same = (now.path, now.size, now.modified_ns) == (file.path, file.size, file.modified_ns)
+    return "" if same else "has changed since it was listed"
+
+
+HERE: Final = LocalRunner()
+
+
+class Landing:
+    """A listed landing.
+
+    Attributes:
+        runner: looks at its files.
+        files: by path, archives unopened.
+        rejects: folders and files that cannot be listed.
+    """
+
+    def __init__(self, options: SourceOptions, runner: Runner = HERE) -> None:
+        """List a landing, as `Runner.find` does."""
+        self.runner = runner
+        self.files, self.rejects = runner.find(options)
+
+    def plan(
+        self,
+        scanned: Iterable[Scanned],
+        options: SourceOptions,
+        known: Mapping[str, Sequence[PlannedFile]] | None = None,
+        recalled: Iterable[str] = (),
+    ) -> Plan:
+        """Plan documents of the landing, together with its own rejects; see `plan_scanned`."""
+        with SHELF.held():
+            found = chain(self.rejects, scanned)
+            digests = partial(self.runner.digests, files=self.files, options=options)
+            plan = plan_scanned(found, options, known, recalled, digests)
+            return plan if self.runner is HERE else replace(plan, landing=self)
+
+
+def plan_landing(options: SourceOptions) -> Plan:
     """Plan a landing. With the option `correlationId` the plan has only messages with this id, and all rejects.
-
-    Args:
-        options: of the load.
-        found: the files to plan; by default all files of the landing.
-        known: as in `plan_scanned`.
 
     Raises:
         SpoolError: the landing does not exist or cannot be read.
-        ConfigError: a path on another file system, a damaged plan file.
+        ConfigError: a path on a file system that is not read here.
     """
-    if options.plan_file:
-        return Plan.load(options.plan_file)
-    with SHELF.held():
-        found = find_files(options.paths, options.sieve) if found is None else found
-        scanned = (scan(path, size, options) for path, size in found.files)
-        return plan_scanned(chain(found.rejects, scanned), options, known)
+    landing = Landing(options)
+    files = (landing.files.pop(path) for path in sorted(landing.files))  # a plan needs more room than a list
+    return landing.plan((each for file in files for each in scan_file(file, options)), options)
 
 
 def plan_to_read(options: SourceOptions) -> Plan:
@@ -272,23 +371,56 @@ def scanned_path(scanned: Scanned) -> str:
     return scanned.file if isinstance(scanned, Reject) else scanned[0].path if scanned is not None else ""
 
 
-def scan_file(path: str, options: SourceOptions) -> Iterator[Scanned]:
-    """Scan each document of a file; yield the messages that the options ask for, and rejects."""
+def scan_file(file: FileState, options: SourceOptions) -> Iterator[Scanned]:
+    """Scan each document of a listed file; yield the messages that the options ask for, and rejects."""
     rejects: list[Reject] = []
-    scanned = (scan(document, size, options) for document, size in documents_of(path, rejects).items())
+    documents = {file.path: file.size} if is_document_name(file.path) else documents_of(file.path, rejects)
+    scanned = (scan(path, size, options, file) for path, size in documents.items())
     yield from (each for each in scanned if each is not None)
     yield from rejects
 
 
-def scan(path: str, size: int, options: SourceOptions) -> Scanned:
+def scan_path(path: str, options: SourceOptions) -> Iterator[Scanned]:
+    """Scan each document of a file in its present state, as `scan_file` does."""
+    try:
+        file = state_of(path)
+    except SpoolError as error:
+        yield unreadable(error, path)
+        return
+    yield from scan_file(file, options)
+
+
+def checksum(path: str) -> str:
+    """Return the SHA-256 of the bytes of a file, without decompression.
+
+    Raises:
+        SpoolError: the file cannot be read.
+    """
+    try:
+        with files_of(path).open(path) as stream:
+            digest = hashlib.sha256()
+            while data := stream.read(_CHUNK):
+                digest.update(data)
+            return digest.hexdigest()
+    except OSError as error:
+        raise SpoolError(path, error.strerror or str(error)) from error
+
+
+def scan(path: str, size: int, options: SourceOptions, state: FileState | None = None) -> Scanned:
     """Read the head and the end of a file, or the whole file if the options or its kind require that.
+
+    Args:
+        path: of the document.
+        size: of the document.
+        options: of the load.
+        state: of its file, as it was listed; by default its present state.
 
     Returns:
         The message, with the file that it names if it is a reply of BulkResponse; or a reject; or None for a message
         that the options do not ask for.
     """
     try:
-        state = None if is_lent(path) else file_state(path)
+        state = None if is_lent(path) else state or state_of(path)
         facts = scan_head(path)
         if not options.asks_for(facts.correlation_id):
             return None
@@ -315,7 +447,9 @@ def scan(path: str, size: int, options: SourceOptions) -> Scanned:
     return file, facts.header["fileLocationURI"] if facts.kind == BULK_RESPONSE else None
 
 
-Digests = Callable[[Sequence[PlannedFile]], Iterable[tuple[PlannedFile, "str | Reject"]]]
+AnyFile = TypeVar("AnyFile", PlannedFile, FileState)
+
+Digests = Callable[[Sequence[PlannedFile]], Iterable[Digested]]
 """Computes the `body_digest` of files that share their key with another file, or a reject if that is impossible."""
 
 
@@ -382,7 +516,7 @@ def _by_body(
     return copies
 
 
-def read_digests(files: Sequence[PlannedFile], whole_file_bytes: int) -> Iterator[tuple[PlannedFile, str | Reject]]:
+def read_digests(files: Sequence[PlannedFile], whole_file_bytes: int) -> Iterator[Digested]:
     """Compute `Digests` from files of this machine; among files with the same bytes only one is parsed."""
     known: dict[str, str] = {}
     for file in files:
@@ -424,7 +558,7 @@ def readable(plan: Plan, options: SourceOptions) -> list[PlannedFile]:
     return files
 
 
-def partition(files: Sequence[PlannedFile], most: int | None) -> list[tuple[PlannedFile, ...]]:
+def partition(files: Sequence[AnyFile], most: int | None) -> list[tuple[AnyFile, ...]]:
     """Distribute files to partitions of about equal size, always in the same way.
 
     There are at most `most` partitions. By default there are two for each processor of this machine, fewer if a
@@ -434,7 +568,7 @@ def partition(files: Sequence[PlannedFile], most: int | None) -> list[tuple[Plan
     wanted = most or max(min(2 * (os.cpu_count() or 1), math.ceil(total / _SMALL)), math.ceil(total / _LARGE))
     count = max(1, min(wanted, len(files)))
     heap = [(0, number) for number in range(count)]
-    hands: list[list[PlannedFile]] = [[] for _ in range(count)]
+    hands: list[list[AnyFile]] = [[] for _ in range(count)]
     for file in sorted(files, key=lambda file: (-file.size, file.path)):
         load, number = heapq.heappop(heap)
         hands[number].append(file)

@@ -224,8 +224,6 @@ class SourceOptions:
     # Only files that were last changed after, or before, this time: 2026-01-31T00:00:00; without a zone it is in UTC.
     modified_after: int | None = field(default=None, metadata=_option("modifiedAfter", _moment))
     modified_before: int | None = field(default=None, metadata=_option("modifiedBefore", _moment))
-    # A saved plan (`Plan.save`) that is used instead of planning the folder.
-    plan_file: str | None = field(default=None, metadata=_option("planFile", _text))
 
     @property
     def object_type(self) -> str:
@@ -298,7 +296,7 @@ def own_options(options: Mapping[str, str]) -> dict[str, str]:
 
 def names_landing(own: Mapping[str, str]) -> bool:
     """Whether options, as `own_options` returns them, say what to read."""
-    return any(own.get(name) for name in ("path", "paths", "planfile"))
+    return any(own.get(name) for name in ("path", "paths"))
 
 
 def is_of_catalog(options: Mapping[str, str]) -> bool:
@@ -318,7 +316,7 @@ def _paths(given: Mapping[str, str]) -> tuple[str, ...]:
         paths = _json_list("paths", given["paths"])
     else:
         paths = (given["path"],) if given.get("path") else ()
-    if not paths and not given.get("planfile"):
+    if not paths:
         raise ConfigError(
             "no path: load(LANDING) or option('path', LANDING); of a table in a catalog, create it without columns: "
             "where they are declared Spark tells the source no options"

@@ -16,9 +16,9 @@ pytest.importorskip("pyspark")
 
 from mtosi_jms.errors import ConfigError, SpoolError
 from mtosi_jms.spark import SourceOptions
-from mtosi_jms.spark._listing import LocalListing
 from mtosi_jms.spark.jobs import IngestOptions, run_ingest
 from mtosi_jms.spark.jobs._checkpoint import Checkpoint
+from mtosi_jms.tables.landing import Landing
 
 pytestmark = pytest.mark.spark
 
@@ -81,8 +81,6 @@ def test_clocks_that_go_backwards(landing: Path, put: Any, envelopes: Any, tmp_p
     os.utime(read, ns=(now - HOUR, now - HOUR))
     os.utime(late, ns=(now - 2 * HOUR, now - 2 * HOUR))
     options = SourceOptions.parse({"path": str(landing)})
-    news = Checkpoint(tmp_path / "report", {}).look(
-        LocalListing(options.paths, options.sieve), options, since_last=True
-    )
+    news = Checkpoint(tmp_path / "report", {}).look(Landing(options), options, since_last=True)
     assert [Path(file.path).name for file in news.plan(options).files] == ["2.xml"]
     assert news.changed == ()

@@ -102,8 +102,6 @@ def test_correlation_id_as_an_option(mixed: Path, put: Put, envelopes: Any, tmp_
     assert left(mixed, correlationId="b") == "b1"
     assert left(mixed, correlationId=" b") == "g"
     whole = plan_landing(SourceOptions.parse({"path": str(mixed)}))
-    whole.save(tmp_path / "plan.json")
-    assert left(mixed, correlationId="b", planFile=str(tmp_path / "plan.json")) == "b1"
     options = SourceOptions.parse({"path": str(mixed), "correlationId": "a", "onIncomplete": "fail"})
     found = plan_landing(options)
     assert [sequence.correlation_id for sequence in found.sequences] == ["a"]

@@ -16,10 +16,10 @@ from pyspark.errors import PySparkException, StreamingQueryException
 
 from mtosi_jms.errors import ConfigError, ExchangeError, MtosiError, SpoolError
 from mtosi_jms.spark import InventorySource, SourceOptions, read_landing, stream_landing
-from mtosi_jms.spark._engine import EngineListing, plan_by_engine
+from mtosi_jms.spark._engine import SparkRunner, plan_by_engine
 from mtosi_jms.spark.jobs import AlarmOptions, IngestOptions, run_alarms, run_ingest
 from mtosi_jms.tables.ingest import run_local
-from mtosi_jms.tables.landing import plan_landing
+from mtosi_jms.tables.landing import Landing, plan_landing
 
 from .conftest import MTOP
 from .troubles import content, troubled_landing
@@ -151,12 +151,12 @@ def test_a_file_that_changes_or_goes_before_it_is_looked_at_is_an_error(
     for name in ("changed", "gone"):
         put(f"{name}.xml", envelopes.batch(name, 1, True, envelopes.me(name)))
     options = SourceOptions.parse({"path": mounted})
-    listing = EngineListing(spark, options)
+    landing = Landing(options, SparkRunner(spark))
     put("changed.xml", "<changed/>")
     (landing / "gone.xml").unlink()
     for name, reason in (("changed", "has changed since it was listed"), ("gone", "no such file or folder")):
-        with pytest.raises(SpoolError, match=f"{mounted}/{name}.xml: {reason}"):
-            list(listing.look([f"{mounted}/{name}.xml"], options))
+        (found,) = landing.runner.look([landing.files[f"{mounted}/{name}.xml"]], options, whole=True)
+        assert (found.scanned, found.error) == ((), reason)
 
 
 def test_what_is_not_there_or_cannot_be_taken_leaves_the_tables(
@@ -203,7 +203,7 @@ def test_rows_say_what_was_rejected_and_a_file_that_changes_is_an_error(
         f"{landing}/bad.xml": (None, None, f"{landing}/bad.xml:1: not SOAP: the root element is x"),
     }
     (landing / "2.xml").write_text(envelopes.batch("c", 2, True, envelopes.me("other")))
-    changed = rf"SpoolError: {landing}/2\.xml: cannot be read on host \S+: has changed since it was listed"
+    changed = rf"SpoolError: {landing}/2\.xml: cannot be read on host \S+: has changed since the landing was planned"
     with pytest.raises(PySparkException, match=changed):
         rows.collect()
     with pytest.raises(MtosiError, match="not SOAP"):

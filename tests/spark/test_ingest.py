@@ -24,6 +24,7 @@ from mtosi_jms.errors import ConfigError, ExchangeError, MtosiError, SpoolError
 from mtosi_jms.spark import local_session
 from mtosi_jms.spark.jobs import IngestOptions, IngestResult, run_ingest
 from mtosi_jms.tables import write
+from mtosi_jms.tables.landing import partition
 
 pytestmark = [
     pytest.mark.spark,
@@ -221,9 +222,14 @@ def test_wrong_use_is_told_before_spark_starts(
 def test_error_inside_spark_is_one_line(
     spark: Any, put: Put, landing: Path, envelopes: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    put("1.xml", envelopes.batch("c", 1, True, envelopes.me("a")))
-    monkeypatch.setattr("mtosi_jms.tables.landing.Plan.save", lambda self, path: Path(path).write_text("{}"))
-    with pytest.raises(MtosiError, match=r"^Spark: planFile .*plan\.json") as caught:
+    file = put("1.xml", envelopes.batch("c", 1, True, envelopes.me("a")))
+
+    def parts(files: Any, most: int | None) -> Any:
+        file.unlink()  # between the plan and the tasks
+        return partition(files, most)
+
+    monkeypatch.setattr("mtosi_jms.spark._engine.partition", parts)
+    with pytest.raises(MtosiError, match=r"^Spark: .*1\.xml: cannot be read on host") as caught:
         run_ingest(IngestOptions(landing=landing, out=tmp_path / "out"), spark=spark)
     assert "\n" not in str(caught.value)
 

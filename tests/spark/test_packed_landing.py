@@ -26,8 +26,8 @@ from mtosi_jms.errors import ArchiveError, ConfigError, SpoolError
 from mtosi_jms.inventory import MESSAGE
 from mtosi_jms.spark import SourceOptions
 from mtosi_jms.tables.columns import full_schema
-from mtosi_jms.tables.files import SHELF, ArchiveShelf, find_files, opened, split_member
-from mtosi_jms.tables.landing import Plan, plan_landing
+from mtosi_jms.tables.files import SHELF, ArchiveShelf, documents_of, list_files, opened, split_member
+from mtosi_jms.tables.landing import plan_landing
 from mtosi_jms.tables.reader import reader_for
 
 pytestmark = pytest.mark.obligation("C18")
@@ -191,8 +191,9 @@ def test_a_member_that_is_damaged_where_planning_did_not_look(
 def test_a_file_that_is_named_outright_is_looked_into_whatever_its_name(landing: Path, save: Any) -> None:
     save("x.dat", zipped({"1.xml": b"<a/>"}))
     save("plain.xml", b"<a/>")
-    assert [path for path, _ in find_files([str(landing)]).files] == [str(landing / "plain.xml")]
-    assert [path for path, _ in find_files([str(landing / "x.dat")]).files] == [f"{landing}/x.dat!/1.xml"]
+    assert [file.path for file in list_files([str(landing)], [])] == [str(landing / "plain.xml")]
+    (named,) = list_files([str(landing / "x.dat")], [])
+    assert list(documents_of(named.path, [])) == [f"{landing}/x.dat!/1.xml"]
 
 
 # The shelf
@@ -204,9 +205,9 @@ def test_an_archive_is_opened_once_for_all_its_members(
     archives: list[str] = []
 
     class Counting(Archive):
-        def __init__(self, path: str) -> None:
+        def __init__(self, path: str, *, file: Any) -> None:
             archives.append(path)
-            super().__init__(path)
+            super().__init__(path, file=file)
 
     monkeypatch.setattr("mtosi_jms.tables.files.Archive", Counting)
     path = save("a.tgz", tarred({f"{n}.xml": members["1.xml"] for n in range(50)}, "w:gz"))
@@ -360,13 +361,6 @@ def test_a_document_of_a_file_is_no_reply(landing: Path, put: Put, reply: Any) -
     put("numbered.xml", reply("file:///x", batchSequenceNumber=1, batchSequenceEndOfReply="true"))
     plan = plan_landing(SourceOptions.parse({"path": str(landing)}))
     assert (plan.counts, plan.unfollowed) == ({"response": 1}, ())
-
-
-def test_a_plan_is_saved_with_what_was_not_followed(landing: Path, put: Put, reply: Any, tmp_path: Path) -> None:
-    put("reply.xml", reply("file:///x"))
-    plan = plan_landing(SourceOptions.parse({"path": str(landing)}))
-    plan.save(tmp_path / "plan.json")
-    assert Plan.load(tmp_path / "plan.json") == plan
 
 
 def test_the_option_is_a_path_or_a_list() -> None:

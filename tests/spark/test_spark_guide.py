@@ -124,5 +124,5 @@ def test_the_commands_on_the_page_are_understood(page: str) -> None:
 
 
 def test_the_page_names_every_option_of_the_source(page: str) -> None:
-    for name in SourceOptions.names() - {"path", "paths", "planFile"}:
+    for name in SourceOptions.names() - {"path", "paths"}:
         assert f"`{name}`" in page, name

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,7 @@ from mtosi_jms.spark._first_line import error_first
 from mtosi_jms.spark._frames import parse_messages
 from mtosi_jms.spark._stateful import check_stateful, has_watermark, latest_of_stream, with_event
 from mtosi_jms.spark.jobs._job import SparkJob, load
-from mtosi_jms.spark.jobs._landed import Planner, check_readable, for_engine, landed_by
+from mtosi_jms.spark.jobs._landed import check_readable, for_engine, messages_of, plan_by_spark
 from mtosi_jms.tables.alarms import (
     ALARM,
     BUSIEST,
@@ -33,7 +34,7 @@ from mtosi_jms.tables.alarms import (
     source_options,
 )
 from mtosi_jms.tables.job import Progress
-from mtosi_jms.tables.landing import Plan
+from mtosi_jms.tables.landing import Plan, plan_landing
 from mtosi_jms.tables.options import SourceOptions
 
 if TYPE_CHECKING:
@@ -118,17 +119,17 @@ def run_alarms(
     source = source_options(options)
     job = SparkJob("alarms", options.out, TABLES, progress, format=options.format, where=options.where)
 
-    def planned(planner: Planner) -> Plan | EnginePlan:
+    def planned(planner: Callable[[SourceOptions], Plan | EnginePlan]) -> Plan | EnginePlan:
         with job.stage("plan"):
             plan = planner(source)
         if not options.allow_empty:
             check_readable(plan, source)
         return plan
 
-    plan = None if for_engine(source) else planned(Planner())
+    plan = None if for_engine(source) else planned(plan_landing)
     with job.working(spark, options.cores, settings=options.conf) as (staged, active):
         if plan is None:
-            plan = planned(Planner(active, staged.folder / "plan"))
+            plan = planned(partial(plan_by_spark, active, staged.folder / "plan"))
         counts = _write(job, active, source, plan, staged.folder, latest=options.latest)
         result = AlarmResult(**counts.facts(), messages=plan.counts, rejected=plan.rejects, **job.facts)
         job.finish(staged, result, page_of(result, options, counts, staged.folder))
@@ -139,7 +140,7 @@ def _write(
     job: SparkJob, spark: SparkSession, source: SourceOptions, plan: Plan | EnginePlan, folder: Path, *, latest: bool
 ) -> AlarmCounts:
     """Write the tables."""
-    rows = landed_by(spark, plan, source, folder).rows(source)
+    rows = messages_of(spark, plan, source).rows(source)
     with job.stage("read and write"):
         alarms = job.write(alarm_table(rows), folder / "alarms")
     found = None

@@ -17,11 +17,9 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from mtosi_jms.errors import ConfigError, SpoolError, SpoolInUseError
-from mtosi_jms.spark._index import SeenFile
-from mtosi_jms.spark._listing import Listing
-from mtosi_jms.tables.files import Reject, disk_file
+from mtosi_jms.tables.files import FileState, Reject, disk_file
 from mtosi_jms.tables.ingest import CHECKPOINT
-from mtosi_jms.tables.landing import Plan, PlannedFile, Scanned, scanned_path, senders_from_zero
+from mtosi_jms.tables.landing import Landing, Plan, PlannedFile, Scanned, scanned_path, senders_from_zero
 from mtosi_jms.tables.options import OnIncomplete, SourceOptions
 
 VERSION: Final = 1
@@ -101,7 +99,7 @@ class News:
         files: the current state of each file of the landing, by path.
     """
 
-    listing: Listing
+    listing: Landing
     scanned: tuple[Scanned, ...]
     known: Mapping[str, tuple[PlannedFile, ...]]
     recalled: frozenset[str]
@@ -125,14 +123,18 @@ class News:
             SpoolError: a document cannot be read, or is gone.
         """
         fresh = {scanned_path(each) for each in self.scanned}
-        files = dict.fromkeys(disk_file(path, self.files) for path in fresh)
-        found = self.listing.look((path for path in files if path is not None), options)
+        paths = dict.fromkeys(disk_file(path, self.files) for path in fresh)
+        files = [self.listing.files[path] for path in paths if path is not None]
+        found = [*self.listing.runner.look(files, options, whole=False)]
+        for looked in found:
+            if looked.error:
+                raise SpoolError(looked.path, looked.error)
         scanned = (each for file in found for each in file.scanned)
         return replace(self, scanned=tuple(each for each in scanned if scanned_path(each) in fresh))
 
     def plan(self, options: SourceOptions) -> Plan:
         """Return the plan of the news. Its rejects include files that cannot be listed and `changed` documents."""
-        plan = self.listing.plan((*self.listing.rejects, *self.scanned), options, self.known, self.recalled)
+        plan = self.listing.plan(self.scanned, options, self.known, self.recalled)
         return replace(plan, rejects=(*plan.rejects, *self.changed))
 
 
@@ -222,7 +224,7 @@ class Checkpoint:
         if self._now() != self._stamp:
             raise SpoolInUseError(str(self._path), "another job has replaced the checkpoint meanwhile: try again")
 
-    def look(self, listing: Listing, options: SourceOptions, *, since_last: bool) -> News:
+    def look(self, listing: Landing, options: SourceOptions, *, since_last: bool) -> News:
         """Compare a landing with the checkpoint. Only files that are new or have changed are read.
 
         Args:
@@ -249,7 +251,10 @@ class Checkpoint:
         there = {path for file in files for path in inside[file]}
         fresh: list[Scanned] = []
         changed: list[Reject] = []
-        for looked in listing.look(sorted(set(listing.files) - set(files)), options):
+        unread = [listing.files[path] for path in sorted(set(listing.files) - set(files))]
+        for looked in listing.runner.look(unread, options, whole=True):
+            if looked.error:
+                raise SpoolError(looked.path, looked.error)
             seen = listing.files[looked.path]
             files[looked.path] = FileFacts(seen.size, seen.modified_ns, looked.sha256)
             for each in looked.scanned:
@@ -331,7 +336,7 @@ class Checkpoint:
         return sum(document.state == STUCK for document in self.documents.values())
 
 
-def check_unchanged(news: News, now: Listing) -> None:
+def check_unchanged(news: News, now: Landing) -> None:
     """Check that no file has changed while it was read. A file may have been deleted since.
 
     Raises:
@@ -343,7 +348,7 @@ def check_unchanged(news: News, now: Listing) -> None:
             raise SpoolError(path, "has changed while it was read; nothing was written: ingest again")
 
 
-def _unchanged(known: Sequence[FileFacts], seen: SeenFile) -> FileFacts | None:
+def _unchanged(known: Sequence[FileFacts], seen: FileState) -> FileFacts | None:
     """Return the known state of a file if it still has the same size and time, otherwise None.
 
     Args:

@@ -23,12 +23,11 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from mtosi_jms.errors import ConfigError, SpoolError, SpoolInUseError
 from mtosi_jms.inventory import ALL, MESSAGE, OBJECT_TYPES, class_for, label_of
-from mtosi_jms.spark._listing import Listing
 from mtosi_jms.spark._writing import write_parquet
 from mtosi_jms.spark.jobs._checkpoint import Checkpoint, Closing, Table, check_unchanged
 from mtosi_jms.spark.jobs._events import GONE, REJECTED, event_batches, event_rows, event_schema
 from mtosi_jms.spark.jobs._lake import Lake
-from mtosi_jms.spark.jobs._landed import LocalFiles, landed_by
+from mtosi_jms.spark.jobs._landed import messages_of
 from mtosi_jms.spark.jobs._merge import DIFFERS, FACTS, REMOVED, REPLACES, News, TableMerge, changed_columns_of
 from mtosi_jms.spark.jobs._scans import (
     Changes,
@@ -39,12 +38,12 @@ from mtosi_jms.spark.jobs._scans import (
     scan_rows,
     scan_sequences,
 )
-from mtosi_jms.spark.jobs._tables import few_bytes, sequence_key, type_columns
+from mtosi_jms.spark.jobs._tables import is_few, sequence_key, type_columns
 from mtosi_jms.tables.columns import full_schema, own_columns, row_schema
 from mtosi_jms.tables.envelope import NOTIFICATION, RESPONSE
 from mtosi_jms.tables.files import Reject, split_member
 from mtosi_jms.tables.formats import PREFIX
-from mtosi_jms.tables.landing import Plan
+from mtosi_jms.tables.landing import Landing, Plan
 from mtosi_jms.tables.options import Mode, OnIncomplete, SourceOptions, Verify
 from mtosi_jms.tables.reader import reader_for
 from mtosi_jms.tables.sequences import time_of
@@ -130,7 +129,7 @@ class Growth:
         if not identity["table"]:
             self._check_there({folder.name.removeprefix(PREFIX) for folder in out.glob(f"{PREFIX}*")})
 
-    def look(self, listed: Callable[[SourceOptions], Listing]) -> bool:
+    def look(self, listed: Callable[[SourceOptions], Landing]) -> bool:
         """List the landing, and look at what is new in it.
 
         Args:
@@ -385,15 +384,15 @@ class Growth:
             mode=Mode.FAILFAST,  # planning has read these files to their ends: one that fails now has changed
             on_incomplete=OnIncomplete.WARN,
         )
-        landed = landed_by(spark, replace(plan, files=files), options, folder)
-        if isinstance(landed, LocalFiles) and few_bytes(files):
+        messages = messages_of(spark, replace(plan, files=files), options)
+        if is_few(messages):
             place.mkdir()
             with parquet.ParquetWriter(place / "part-0.parquet", event_schema(names)) as writer:
-                messages = reader_for(options, full_schema(options)).read(files)
-                for batch in event_batches(messages, names, source.stubs):
+                envelopes = reader_for(options, full_schema(options)).read(files)
+                for batch in event_batches(envelopes, names, source.stubs):
                     writer.write(batch)
         else:
-            write_parquet(event_rows(landed.rows(options), names, source.stubs), place)
+            write_parquet(event_rows(messages.rows(options), names, source.stubs), place)
         rows = spark.read.schema(from_arrow_schema(event_schema(names))).parquet(str(place))
         sent = times.select("source_file", f.col("_time").alias("_sent"))
         timed = rows.join(f.broadcast(sent), "source_file", "left")

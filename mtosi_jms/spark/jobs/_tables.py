@@ -13,17 +13,17 @@ from collections.abc import Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
 from pyspark.sql import Observation
 from pyspark.sql import functions as f
 
 from mtosi_jms.inventory import ALL, MESSAGE, class_for, label_of
-from mtosi_jms.spark._engine import EnginePlan
+from mtosi_jms.spark._engine import EnginePlan, KnownMessages, Messages
 from mtosi_jms.spark._writing import write_parquet
 from mtosi_jms.spark.jobs._copies import leave_out_copies
 from mtosi_jms.spark.jobs._job import where
-from mtosi_jms.spark.jobs._landed import Landed, LocalFiles, landed_by
+from mtosi_jms.spark.jobs._landed import messages_of
 from mtosi_jms.tables.columns import row_schema
 from mtosi_jms.tables.landing import Plan, PlannedFile
 from mtosi_jms.tables.options import SourceOptions
@@ -64,13 +64,13 @@ class SparkTableWriter(TableWriter):
         self._condition = condition
         self._here = here
         self._known = known
-        self._landed: Landed
+        self._landed: Messages
 
     def write(self, plan: Plan | EnginePlan) -> Written | None:
         """Make the tables; None if a file turns out to be damaged, because the plan is then wrong."""
         if self._known and isinstance(plan, Plan):
             plan = replace(plan, files=tuple(file for file in plan.files if sequence_key(file) not in self._known))
-        self._landed = landed_by(self._spark, plan, self._options, self._folder)
+        self._landed = messages_of(self._spark, plan, self._options)
         return self._write({found.correlation_id for found in plan.sequences if found.conflicts})
 
     def _body_tags(self) -> set[str]:
@@ -84,15 +84,15 @@ class SparkTableWriter(TableWriter):
         rows = self._read((MESSAGE,), self._landed).select("kind", CORRUPT)
         return bool(rows.where(f.col(CORRUPT).isNotNull()).take(1))
 
-    def _read(self, types: Sequence[str], landed: Landed) -> DataFrame:
+    def _read(self, types: Sequence[str], landed: Messages) -> DataFrame:
         return landed.rows(self._reading(types))
 
     def _leave_out(self, name: str, conflicting: set[str]) -> Copies:
         return leave_out_copies(self._spark, self._table(name), row_schema((name,)), conflicting)
 
     def _fill(self, types: Sequence[str]) -> int:
-        if self._here and isinstance(self._landed, LocalFiles) and few_bytes(self._landed.plan.files):
-            self._files = self._landed.plan.files
+        if self._here and is_few(self._landed):
+            self._files = self._landed.files
             return super()._fill(types)
         return self._one(types[0]) if len(types) == 1 else self._several(types)
 
@@ -146,9 +146,11 @@ def sequence_key(file: PlannedFile) -> str:
     return file.path if file.correlation_id is None else file.correlation_id
 
 
-def few_bytes(files: Sequence[PlannedFile]) -> bool:
-    """Whether files are so small that this process reads them sooner than Spark would."""
-    return sum(weight(file.path, file.size) for file in files) < _FEW_BYTES
+def is_few(messages: Messages) -> TypeGuard[KnownMessages]:
+    """Whether this process can read messages, and sooner than Spark would."""
+    if not isinstance(messages, KnownMessages) or messages.listed is not None:
+        return False
+    return sum(weight(file.path, file.size) for file in messages.files) < _FEW_BYTES
 
 
 def type_columns(name: str) -> list[Column]:
