@@ -235,7 +235,7 @@ def choose(options: AlarmOptions, engine: Engine = "auto") -> tuple[Engine, str]
         ConfigError: the local engine is asked for, and cannot do it.
         SpoolError: the landing does not exist or cannot be read.
     """
-    only_spark = f"the format is {options.format}" if options.format != PARQUET else for_spark(options, options.landing)
+    only_spark = f"the format is {options.format}" if options.format != PARQUET else for_spark(options)
     return choose_engine(engine, only_spark, lambda: source_options(options))
 
 

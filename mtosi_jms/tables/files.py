@@ -199,7 +199,7 @@ def list_files(paths: Sequence[str], rejects: list[Reject], sieve: Sieve = ALL_F
 
     Raises:
         SpoolError: as `Files.list`.
-        ConfigError: a path on a file system that is not read here.
+        ConfigError: a path on a file system that fsspec does not know, or lacks a library for.
     """
     for files, some in groupby(map(placed, paths), files_of):
         yield from files.list(some, rejects, sieve)
@@ -430,6 +430,9 @@ def _is_input_name(name: str) -> bool:
 
 def split_member(path: str) -> tuple[str, str]:
     """Split a path into archive and member; the member is empty if the path is a file that is not in an archive."""
+    whole = disk_file(path, _LENT)
+    if whole is not None:
+        return whole, path[len(whole) + len(SEPARATOR) :]
     archive, separator, member = path.partition(SEPARATOR)
     while separator and not _is_file(path):
         if _is_file(archive):
@@ -515,15 +518,13 @@ _LOCAL: Final = _LocalFiles()
 
 
 def files_of(path: str) -> Files:
-    """Return the file system of a file, by its absolute path or URL.
-
-    Raises:
-        ConfigError: it is not read here.
-    """
+    """Return the file system of a file, by its absolute path or URL: of other machines it is that of fsspec."""
     if path in _LENT:
         return _LENT
     if scheme_of(path):
-        raise _not_here(path)
+        from mtosi_jms.tables._remote import REMOTE
+
+        return REMOTE
     return _LOCAL
 
 

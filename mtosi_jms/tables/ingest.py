@@ -232,6 +232,8 @@ def choose_engine(engine: Engine, only_spark: str, source: Callable[[], SourceOp
         return "spark", only_spark
     size = 0
     options = source()
+    if any(scheme_of(path) not in ("", "file") for path in options.paths):
+        return "spark", "the landing is not on this machine; --engine local reads it by fsspec, without Java"
     for file in list_files(options.paths, [], options.sieve):
         size += weight(file.path, file.size)
         if size > LOCAL_BYTES:
@@ -245,13 +247,11 @@ def _only_spark(options: IngestOptions) -> str:
         return f"the format is {options.format}"
     if options.write != REPLACE:
         return f"write is {options.write}"
-    return "table (--table) is for Spark" if options.table else for_spark(options, options.landing)
+    return "table (--table) is for Spark" if options.table else for_spark(options)
 
 
-def for_spark(options: JobOptions, landing: str | Path) -> str:
+def for_spark(options: JobOptions) -> str:
     """Return what only Spark can do of a job that reads a landing; empty if nothing."""
-    if scheme_of(str(landing)) not in ("", "file"):
-        return "the landing is not on this machine"
     asked = {"where (--where)": options.where, "conf (--conf)": options.conf}
     return next((f"{name} is for Spark" for name, value in asked.items() if value), "")
 

@@ -243,7 +243,6 @@ def test_the_command(
     assert main(["alarms"]) == 2
     for only_spark in (["--where", "active"], ["--format", "csv"], ["--conf", "a=b"]):
         assert main(["alarms", "landing", "--engine", "local", *only_spark]) == 2
-    assert main(["alarms", "s3a://bucket/landing", "--engine", "local"]) == 2
 
 
 def test_a_landing_that_does_not_exist(spark: Any, tmp_path: Path) -> None:

@@ -119,7 +119,6 @@ def full_disk(*arguments: Any) -> None:
         ({}, ""),
         ({"format": "delta"}, "the format is delta"),
         ({"write": "merge"}, "write is merge"),
-        ({"landing": "s3a://bucket/x"}, "not on this machine"),
         ({"where": "complete"}, "where"),
         ({"conf": {"spark.jars": "x"}}, "conf"),
     ],
@@ -130,6 +129,7 @@ def test_spark_does_what_this_process_cannot(troubled: Path, options: dict[str, 
     assert engine == ("spark" if why else "local")
     assert why in reason
     assert choose(given, "spark")[0] == "spark"
+    assert choose(IngestOptions(landing="s3a://bucket/x", out="out"))[0] == "spark"
     if why:
         with pytest.raises(ConfigError, match=why):
             run_local(given)

@@ -100,8 +100,6 @@ def test_nothing_to_read_is_an_error(put: Put, landing: Path, tmp_path: Path) ->
     assert read(landing, allow_empty=True).to_arrow().num_rows == 0
     with pytest.raises(SpoolError, match="no such file or folder"):
         read(tmp_path / "unmounted")
-    with pytest.raises(ConfigError, match="only local files"):
-        read("s3a://bucket/landing")
 
 
 def test_damage_in_the_middle_is_told_and_makes_its_sequence_incomplete(
