@@ -151,11 +151,11 @@ def test_a_file_that_changes_or_goes_before_it_is_looked_at_is_an_error(
     for name in ("changed", "gone"):
         put(f"{name}.xml", envelopes.batch(name, 1, True, envelopes.me(name)))
     options = SourceOptions.parse({"path": mounted})
-    landing = Landing(options, SparkRunner(spark))
+    listed = Landing(options, SparkRunner(spark))
     put("changed.xml", "<changed/>")
     (landing / "gone.xml").unlink()
     for name, reason in (("changed", "has changed since it was listed"), ("gone", "no such file or folder")):
-        (found,) = landing.runner.look([landing.files[f"{mounted}/{name}.xml"]], options, whole=True)
+        (found,) = listed.runner.look([listed.files[f"{mounted}/{name}.xml"]], options, whole=True)
         assert (found.scanned, found.error) == ((), reason)
 
 
