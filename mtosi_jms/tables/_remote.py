@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from mtosi_jms.compression import NOT_REGULAR
 from mtosi_jms.errors import ConfigError, MissingExtraError, MtosiError, SpoolError
-from mtosi_jms.tables.files import NOT_THERE, FileState, Reject, Rejects, Sieve, expanded
+from mtosi_jms.tables._file_systems import NOT_THERE, FileState, Reject, Rejects, Sieve, expanded
 
 _BLOCK: Final = 1024 * 1024
 """Bytes that are asked for at once; a file of no more is read whole."""

@@ -25,7 +25,6 @@ import errno
 import glob
 import io
 import os
-import re
 import stat
 import threading
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
@@ -33,12 +32,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import IO, Final, NamedTuple, Protocol, TypeAlias, cast
+from typing import IO, Final, cast
 from urllib.parse import unquote, urlsplit
 
 from mtosi_jms.bulk import DEFAULT_BOUNDS, SEPARATOR, Archive, BoundedStream, bulk_files
 from mtosi_jms.compression import (
-    ARCHIVES,
     DAMAGED,
     NOT_REGULAR,
     damages,
@@ -56,6 +54,7 @@ from mtosi_jms.errors import (
     MtosiError,
     SpoolError,
 )
+from mtosi_jms.tables._file_systems import NOT_THERE, Files, FileState, Reject, Rejects, Sieve, expanded
 
 __all__ = [
     "NOT_THERE",
@@ -81,114 +80,13 @@ __all__ = [
 
 CHUNK: Final = 64 * 1024
 """Bytes that are read at once from a file that is not read as a whole."""
-NOT_THERE: Final = "no such file or folder"
 _NOT_UTF8: Final = "its name is not UTF-8; rename it"
-_BRACES: Final = re.compile(r"\{([^{}]*)\}")
 _NOT_ALLOWED: Final = "names a file that is not read: the option bulkFiles does not allow any"
-
-
-@dataclass(frozen=True, slots=True)
-class Reject:
-    """A file or folder from which no message could be read; `line` is the line of the fault, from 1.
-
-    `file` is empty for a message that is in no file.
-    """
-
-    file: str
-    line: int | None
-    reason: str
-
-    def __str__(self) -> str:
-        place = ":".join(str(part) for part in (self.file, self.line) if part)
-        return f"{place}: {self.reason}" if place else self.reason
 
 
 def unreadable(error: SpoolError, file: str) -> Reject:
     """Return the reject of a file that cannot be opened, or of an archive that is refused."""
     return Reject(file, None, error.reason if isinstance(error, ArchiveError) else f"cannot be read: {error.reason}")
-
-
-Rejects: TypeAlias = list[Reject]
-"""What is rejected; who finds more adds it."""
-
-
-class FileState(NamedTuple):
-    """The state of a file.
-
-    Attributes:
-        path: absolute path, or the URL of a file on another file system.
-        size: bytes.
-        modified_ns: when its content was last changed, in nanoseconds since 1970. Whoever copies a file may set it.
-        key: identifies the message in it; None if nothing does.
-        changed_ns: when anything of it was last changed; nobody can set that. Windows: when it was made. None if the
-            file system does not say.
-    """
-
-    path: str
-    size: int
-    modified_ns: int
-    key: str | None = None
-    changed_ns: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Sieve:
-    """The conditions on files that are input, from Spark's options for files.
-
-    Attributes:
-        name: a regular expression for the name of the file, made from `pathGlobFilter`.
-        deep: whether folders inside folders are read.
-        after, before: exclusive bounds of the time of the last change, in milliseconds since 1970.
-    """
-
-    name: re.Pattern[str] | None = None
-    deep: bool = True
-    after: int | None = None
-    before: int | None = None
-
-    def takes_name(self, path: str, *, named: bool) -> bool:
-        """Whether the name of a file is that of input.
-
-        Args:
-            path: of the file.
-            named: whether a path of the landing names the file directly, so that it may have any ending.
-        """
-        name = path.rpartition("/")[2]
-        return (named or _is_input_name(name)) and (self.name is None or bool(self.name.fullmatch(name)))
-
-    def takes_time(self, time: int) -> bool:
-        """Whether a file with this time of its last change, in milliseconds since 1970, is input."""
-        return (self.after is None or time > self.after) and (self.before is None or time < self.before)
-
-
-class Files(Protocol):
-    """A file system that landings are on."""
-
-    def list(self, paths: Iterable[str], rejects: Rejects, sieve: Sieve) -> Iterator[FileState]:
-        """Yield the files of a landing, without opening archives; a file may come twice if `paths` overlap.
-
-        Args:
-            paths: folders, files and globs.
-            rejects: folders and files that cannot be listed are added to it.
-            sieve: conditions on the files.
-
-        Raises:
-            SpoolError: a path does not exist or cannot be read, or a glob matches nothing.
-        """
-
-    def stat(self, path: str) -> FileState:
-        """Return the present state of a file.
-
-        Raises:
-            OSError, SpoolError: there is no such file, or it cannot be read.
-        """
-
-    def open(self, path: str) -> IO[bytes]:
-        """Open a file for reading, without decompression. The stream is seekable.
-
-        Raises:
-            OSError, SpoolError: the file cannot be opened.
-        """
 
 
 ALL_FILES: Final = Sieve()
@@ -270,14 +168,6 @@ def folder_here(path: str | os.PathLike[str], what: str) -> Path:
     if not is_utf8(text):
         raise ConfigError(f"{_shown(text)}: {_NOT_UTF8}")
     return Path(unquote(urlsplit(text).path) if scheme else text)
-
-
-def expanded(pattern: str) -> list[str]:
-    """Return a glob of Hadoop as globs of Python: `{one,other}` becomes several, `[^a]` becomes `[!a]`."""
-    patterns = [pattern.replace("[^", "[!")]
-    while found := _BRACES.search(patterns[0]):
-        patterns = [each.replace(found[0], word) for each in patterns for word in found[1].split(",")]
-    return patterns
 
 
 def documents_of(path: str, rejects: list[Reject]) -> dict[str, int]:
@@ -421,11 +311,6 @@ def _shown(path: str) -> str:
 
 def _misnamed(path: str) -> Reject:
     return Reject(_shown(path), None, f"cannot be read: {_NOT_UTF8}")
-
-
-def _is_input_name(name: str) -> bool:
-    """Whether a file with this name is input if it is found in a folder."""
-    return is_document_name(name) or (name.lower().endswith(ARCHIVES) and not name.startswith("."))
 
 
 def split_member(path: str) -> tuple[str, str]:

@@ -26,6 +26,7 @@ CLOCKS = frozenset({"now", "utcnow", "today"})
 OPTIONAL = {
     "bcrypt": ("mtosi_jms.gateway._access",),
     "backports": ("mtosi_jms.compression",),
+    "fsspec": ("mtosi_jms.tables._remote",),
     "elementpath": ("mtosi_codegen",),
     "jinja2": ("mtosi_codegen", "mtosi_jms.report", "mtosi_jms.console", "mtosi_jms.cli._new"),
     "xmlschema": ("mtosi_codegen", "mtosi_jms.validation._explain"),
