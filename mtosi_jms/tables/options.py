@@ -19,7 +19,8 @@ from mtosi_jms.binding.profile import FirstBatch
 from mtosi_jms.bounds import BOUNDS
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.inventory import ALL, MESSAGE, OBJECT_TYPES
-from mtosi_jms.tables.files import Sieve, expanded, folder_here
+from mtosi_jms.tables._file_systems import Sieve, expanded
+from mtosi_jms.tables.files import folder_here
 
 __all__ = [
     "Mode",
