@@ -91,7 +91,7 @@ def test_a_notification_reaches_a_device(bench: Any, version: str) -> None:
     if not device.is_connected:
         assert (bench.kind, version) == ("activemq", "5")
         return
-    device.subscribe("MTOSI/+")
+    device.subscribe(in_mqtt)
     with publisher_at(bench.connection, topic) as publisher:
         sent = publisher.publish(alarm("MD=EMS1/ME=NE-7"))
     message = device.receive()

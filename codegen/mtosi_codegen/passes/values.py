@@ -20,7 +20,7 @@ from mtosi_codegen.model import (
     Value,
 )
 from mtosi_codegen.undefined import undefined
-from mtosi_codegen.xsd.model import BOUNDS, LENGTHS, ComplexType, Given, Place, QName, SimpleType
+from mtosi_codegen.xsd.model import LENGTHS, RANGES, ComplexType, Given, Place, QName, SimpleType
 from mtosi_codegen.xsd.soap_encoding import ENCODINGS, in_schema, is_array
 from mtosi_jms import xmlbind
 from mtosi_jms.errors import MissingExtraError
@@ -185,8 +185,8 @@ class Values:
                 facets["patterns"] = self._patterns(texts, component)
             elif name in LENGTHS and (kind in _MEASURED or isinstance(base, ListValue)):
                 facets.update(dict.fromkeys(LENGTHS[name], texts[-1:]))
-            elif name in BOUNDS and kind in _ORDERED:
-                facets[BOUNDS[name]] = texts[-1:]
+            elif name in RANGES and kind in _ORDERED:
+                facets[RANGES[name]] = texts[-1:]
         if component.enumeration is not None:
             facets["values"] = tuple(value for value, _ in component.enumeration)
             if is_qualified(base):
@@ -221,9 +221,9 @@ class Values:
 
 def _is_sound(name: str, text: str, kind: str) -> bool:
     """Whether the text of a length facet is a number, and that of a bound is a value of the bounded type."""
-    if name not in BOUNDS and name not in LENGTHS:
+    if name not in RANGES and name not in LENGTHS:
         return True
-    if name not in BOUNDS or name.endswith("Digits"):
+    if name not in RANGES or name.endswith("Digits"):
         return re.fullmatch(r"\+?[0-9]{1,9}", text) is not None
     if kind in INTEGERS:
         return re.fullmatch(r"[+-]?[0-9]{1,400}", text) is not None

@@ -13,7 +13,7 @@ from xmlschema.validators.facets import XsdEnumerationFacets, XsdPatternFacets
 from mtosi_codegen.passes.values import INTEGERS, TEXTS
 from mtosi_codegen.proof.patterns import matching_text
 from mtosi_codegen.render.values import constant_of
-from mtosi_codegen.xsd.model import BOUNDS, LENGTHS
+from mtosi_codegen.xsd.model import LENGTHS, RANGES
 from mtosi_jms import xmlbind
 from mtosi_jms.errors import SchemaError
 from mtosi_jms.namespaces import XSD, split_clark
@@ -21,7 +21,7 @@ from mtosi_jms.xmlbind import EnumType, ListType, SimpleType, UnionType
 
 _ALIASES: Final = {"anyAtomicType": "anySimpleType", "dateTimeStamp": "dateTime", "dayTimeDuration": "duration"}
 _ORDERED: Final = INTEGERS | {"decimal", "float", "double", "dateTime", "date", "time"}
-_COMPARED: Final = (*LENGTHS["length"], *BOUNDS.values(), "values")
+_COMPARED: Final = (*LENGTHS["length"], *RANGES.values(), "values")
 _QUALIFIED: Final = ("QName", "NOTATION")
 _PROBES: Final = 20
 
@@ -97,8 +97,8 @@ class SimpleTypes:
             text = component.elem.get("value", "").strip() if isinstance(component, XsdFacet) else ""
             if facet in LENGTHS and (name in TEXTS or kind == "list" or name.endswith("Binary")):
                 facets.update(dict.fromkeys(LENGTHS[facet], int(text)))
-            elif facet in BOUNDS and name in _ORDERED:
-                facets[BOUNDS[facet]] = int(text) if facet.endswith("Digits") else _number(text, name)
+            elif facet in RANGES and name in _ORDERED:
+                facets[RANGES[facet]] = int(text) if facet.endswith("Digits") else _number(text, name)
             elif facet == "whiteSpace" and name == "string" and text in ("collapse", "replace"):
                 inner = "token" if text == "collapse" else "normalizedString"
         if values and kind != "list" and name not in _QUALIFIED:

@@ -7,7 +7,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from mtosi_jms.namespaces import clark
 
-BOUNDS: Final = {
+RANGES: Final = {
     "minInclusive": "minimum",
     "maxInclusive": "maximum",
     "minExclusive": "above",

@@ -11,8 +11,8 @@ from lxml import etree
 from mtosi_codegen.findings import Findings
 from mtosi_codegen.qnames import QNameReader
 from mtosi_codegen.xsd.model import (
-    BOUNDS,
     LENGTHS,
+    RANGES,
     AnyAttribute,
     Attribute,
     AttributeGroup,
@@ -38,7 +38,7 @@ from mtosi_codegen.xsd.soap_encoding import fill_array, is_array
 from mtosi_jms import xmlbind
 from mtosi_jms.namespaces import XSD
 
-_FACETS: Final = frozenset({"pattern", "whiteSpace", *BOUNDS, *LENGTHS})
+_FACETS: Final = frozenset({"pattern", "whiteSpace", *RANGES, *LENGTHS})
 # A count beyond the limit is treated as unbounded: no document holds so many elements.
 _COUNT: Final = re.compile(r"\+?([0-9]+)")
 _MOST: Final = 999_999_999
