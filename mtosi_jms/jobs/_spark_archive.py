@@ -1,4 +1,4 @@
-"""Makes one archive of this package for Spark's `--py-files`, or `addArtifacts(FILE, pyfile=True)` of Spark Connect.
+"""Makes one archive of this package for Spark's `--py-files`.
 
 Executors then need Python, lxml, pyarrow and pandas, and no installation of mtosi-jms. The native core inside is that
 of this machine, or of the platform that a wheel is for; where it does not load, the Python core reads.

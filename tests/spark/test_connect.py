@@ -38,7 +38,6 @@ from pyspark.sql import functions as f
 import mtosi_jms as mtosi
 
 spark = SparkSession.builder.remote("local[2]").getOrCreate()
-spark.addArtifacts(sys.argv[2], pyfile=True)
 spark.dataSource.register(mtosi.spark.InventorySource)
 
 
@@ -77,11 +76,8 @@ print(json.dumps(found))
 
 
 @pytest.fixture
-def quiet_spark(tmp_path: Path, spark_java: str, interpreted: dict[str, str], bare_python: str) -> dict[str, str]:
-    """The environment of a server on loopback that leaves nothing behind and chooses its own port.
-
-    Its workers do not have this package.
-    """
+def quiet_spark(tmp_path: Path, spark_java: str, interpreted: dict[str, str]) -> dict[str, str]:
+    """The environment of a server on loopback that leaves nothing behind and chooses its own port."""
     conf = tmp_path / "conf"
     conf.mkdir()
     java = f"{spark_java} -Djava.io.tmpdir={tmp_path} -Dderby.system.home={tmp_path}"
@@ -99,13 +95,13 @@ def quiet_spark(tmp_path: Path, spark_java: str, interpreted: dict[str, str], ba
         "spark.sql.streaming.stateStore.providerClass": ROCKSDB,
     }
     (conf / "spark-defaults.conf").write_text("".join(f"{name} {value}\n" for name, value in settings.items()))
-    kept = {
-        name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_", "PYTHONPATH"))
-    }
+    path = os.pathsep.join(entry or str(Path.cwd()) for entry in sys.path)
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
     return {
         **kept,
+        "PYTHONPATH": path,
         "PYTHONWARNINGS": "ignore",
-        "PYSPARK_PYTHON": bare_python,
+        "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
         "SPARK_CONF_DIR": str(conf),
         "SPARK_LOCAL_IP": "127.0.0.1",
@@ -116,15 +112,13 @@ def quiet_spark(tmp_path: Path, spark_java: str, interpreted: dict[str, str], ba
 
 
 @pytest.mark.endurance
-def test_source_parse_messages_and_ledger(
-    put: Put, landing: Path, envelopes: Any, quiet_spark: dict[str, str], package: Path
-) -> None:
+def test_source_parse_messages_and_ledger(put: Put, landing: Path, envelopes: Any, quiet_spark: dict[str, str]) -> None:
     put("1.xml", envelopes.batch("a", 1, False, envelopes.me("x")))
     put("2.xml", envelopes.batch("a", 2, True, envelopes.me("y")))
     put("3.xml", envelopes.batch("b", 2, True, envelopes.me("z")))
     put("4.xml", "<order/>")
     done = subprocess.run(
-        [sys.executable, "-c", _CLIENT, str(landing), str(package)],
+        [sys.executable, "-c", _CLIENT, str(landing)],
         env=quiet_spark,
         cwd=landing.parent,
         capture_output=True,
