@@ -7,12 +7,11 @@ OUT/_report/alarms.json. Rejected files do not fail the job; they are listed.
 from __future__ import annotations
 
 import argparse
-from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from mtosi_jms.cli import terminal
 from mtosi_jms.cli.arguments import add_stubs, as_usage
-from mtosi_jms.jobs._jobs import NO_MESSAGE, SHOWN, add_engine, add_job, run_job, say_more, shared
+from mtosi_jms.jobs._jobs import NO_MESSAGE, SHOWN, add_engine, add_job, run_on_engine, say_more, shared
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,12 +47,7 @@ def run(args: argparse.Namespace) -> int:
         stubs=",".join(args.stubs),
         **shared(args),
     )
-    with as_usage() if args.engine == "local" else nullcontext():
-        engine, why = choose(options, args.engine)
-    done = run_job(args, "reading alarms", lambda progress: engine_of(engine)(options, progress=progress), show)
-    if not args.json:
-        terminal.note(f"engine {engine}: {why}")
-    return done
+    return run_on_engine(args, "reading alarms", options, choose, engine_of, show)
 
 
 def engine_of(name: str) -> Callable[..., AlarmResult]:

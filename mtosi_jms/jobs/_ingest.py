@@ -8,12 +8,11 @@ Reads a landing, or any folder of envelopes (*.xml, *.xml.gz, *.xml.zst, also in
 from __future__ import annotations
 
 import argparse
-from contextlib import nullcontext
 from typing import TYPE_CHECKING, Final
 
 from mtosi_jms.cli import terminal
 from mtosi_jms.cli.arguments import add_stubs, as_usage
-from mtosi_jms.jobs._jobs import NO_MESSAGE, SHOWN, add_engine, add_job, run_job, say_more, shared
+from mtosi_jms.jobs._jobs import NO_MESSAGE, SHOWN, add_engine, add_job, run_on_engine, say_more, shared
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -110,12 +109,7 @@ def run(args: argparse.Namespace) -> int:
     )
     with as_usage():
         check_write(options)
-    with as_usage() if args.engine == "local" else nullcontext():
-        engine, why = choose(options, args.engine)
-    done = run_job(args, "ingesting", lambda progress: engine_of(engine)(options, progress=progress), show)
-    if not args.json:
-        terminal.note(f"engine {engine}: {why}")
-    return done
+    return run_on_engine(args, "ingesting", options, choose, engine_of, show)
 
 
 def engine_of(name: str) -> Callable[..., IngestResult]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
 
 from mtosi_jms.cli import terminal
-from mtosi_jms.cli.arguments import add_json, local, processors
+from mtosi_jms.cli.arguments import add_json, as_usage, local, processors
 
 SHOWN: Final = 20
 """Most lines of a list that are shown to people."""
@@ -27,6 +27,7 @@ class Result(Protocol):
         ...
 
 
+Options = TypeVar("Options")
 R = TypeVar("R", bound=Result)
 
 
@@ -117,6 +118,32 @@ def run_job(
     else:
         show(result)
     return 0
+
+
+def run_on_engine(
+    args: argparse.Namespace,
+    label: str,
+    options: Options,
+    choose: Callable[[Options, Any], tuple[str, str]],
+    job_of: Callable[[str], Callable[..., R]],
+    show: Callable[[R], None],
+) -> int:
+    """Choose the engine that `--engine` leaves open, run a job on it as `run_job` does, and say which it was; 0.
+
+    Args:
+        args: of the command line.
+        label: what the command does, in front of each stage.
+        options: of the job.
+        choose: returns the engine for these options, and why.
+        job_of: returns the function that runs the job on an engine; Spark is imported only if it is the one.
+        show: prints the result for people.
+    """
+    with as_usage() if args.engine == "local" else contextlib.nullcontext():
+        engine, why = choose(options, args.engine)
+    done = run_job(args, label, lambda progress: job_of(engine)(options, progress=progress), show)
+    if not args.json:
+        terminal.note(f"engine {engine}: {why}")
+    return done
 
 
 def say_more(count: int, where: str) -> None:
