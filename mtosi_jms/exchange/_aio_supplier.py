@@ -124,11 +124,8 @@ class AsyncSupplier:
 
 
 class _Serving:
-    """One run of a supplier on one loop.
-
-    Attributes:
-        task: ends when all threads have ended. Its result is the error of the first thread that failed, or None.
-    """
+    """One run of a supplier on one loop. `task`: ends when all threads have ended. Its result is the error of the first
+    thread that failed, or None."""
 
     task: asyncio.Task[MtosiError | None]
 

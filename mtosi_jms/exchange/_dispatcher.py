@@ -76,11 +76,8 @@ class ReplyAddress(Protocol):
     """Where the replies to one request go."""
 
     def admit(self) -> None:
-        """Called before the handler runs, if its operation has a response.
-
-        Raises:
-            Abandoned: the response could not reach anybody.
-        """
+        """Called before the handler runs, if its operation has a response. Raises Abandoned: the response could not
+        reach anybody."""
         ...
 
     def complete(self, header: Header) -> None:
@@ -93,11 +90,8 @@ class Abandoned(Exception):
 
 
 class Failures:
-    """Reports failures that no requestor learns of, to the log and to a hook.
-
-    Args:
-        hook: called with each failure. An exception that it raises is logged.
-    """
+    """Reports failures that no requestor learns of, to the log and to a hook. `hook`: called with each failure. An
+    exception that it raises is logged."""
 
     def __init__(self, hook: FailureHook | None) -> None:
         self._hook = hook
@@ -105,12 +99,8 @@ class Failures:
     def report(
         self, what: str, error: BaseException, *, message: JmsMessage | None = None, trace: bool = False
     ) -> None:
-        """Report one failure.
-
-        Args:
-            message: the JMS message of the request; None if the request did not come by JMS.
-            trace: whether the traceback is logged too.
-        """
+        """Report one failure. `message`: the JMS message of the request; None if the request did not come by JMS.
+        `trace`: whether the traceback is logged too."""
         about = f", message {message.message_id}" if message is not None else ""
         facts = of_message(message) if message is not None else None
         log.error(
@@ -325,11 +315,7 @@ class Dispatcher:
 
 
 class _Call:
-    """One request for one operation.
-
-    Args:
-        blocks: the request's header blocks beside the MTOSI header.
-    """
+    """One request for one operation. `blocks`: the request's header blocks beside the MTOSI header."""
 
     def __init__(
         self,

@@ -107,15 +107,9 @@ class PendingExchange:
         return self.state.correlation_id
 
     def enter(self, now: float, wake: Callable[[], object]) -> None:
-        """Note that the caller waits for a reply from now on.
-
-        Args:
-            now: seconds by the requestor's clock.
-            wake: called by any thread when there is something for the caller to do.
-
-        Raises:
-            IllegalStateError: another caller waits already.
-        """
+        """Note that the caller waits for a reply from now on. `now`: seconds by the requestor's clock. `wake`: called
+        by any thread when there is something for the caller to do. Raises IllegalStateError: another caller waits
+        already."""
         if self._left is None:
             raise IllegalStateError("another caller waits for the replies of this request")
         self._away += now - self._left

@@ -291,14 +291,8 @@ class Receiver:
 
     def taken(self, pending: PendingExchange) -> tuple[Any, float | None]:
         """Return the next action for an asynchronous caller, which then no longer waits. This never blocks for long.
-
-        Returns:
-            The action and None; or None and the seconds after which to call again at the latest, where None means to
-            wait for `wake`.
-
-        Raises:
-            IllegalStateError: the requestor is closed.
-        """
+        Returns the action and None; or None and the seconds after which to call again at the latest, where None means
+        to wait for `wake`. Raises IllegalStateError: the requestor is closed."""
         with self._lock:
             return self._taken(pending)
 

@@ -149,11 +149,8 @@ class ReplyWriter:
         self.request: Header | None = None
 
     def settle(self) -> None:
-        """Wait until the provider has confirmed every partial response that was sent.
-
-        Raises:
-            WithheldError, ProviderError: a partial response failed.
-        """
+        """Wait until the provider has confirmed every partial response that was sent. Raises WithheldError,
+        ProviderError: a partial response failed."""
         if self._window is None:
             return
         try:
@@ -162,12 +159,8 @@ class ReplyWriter:
             raise _sending_error(error) from error
 
     def admit(self) -> None:
-        """Check, before the handler runs, that the request can and may be answered.
-
-        Raises:
-            WithheldError: the request has no JMSReplyTo, replies to that destination are not allowed, or the requestor
-                that made it is gone.
-        """
+        """Check, before the handler runs, that the request can and may be answered. Raises WithheldError: the request
+        has no JMSReplyTo, replies to that destination are not allowed, or the requestor that made it is gone."""
         if self._message.reply_to is None:
             what = "it has no JMSReplyTo, so that nobody would get the response"
             raise WithheldError("a request is not carried out", ProtocolError(what, correlation_id(self.request) or ""))
@@ -200,14 +193,8 @@ class ReplyWriter:
 
     def send(self, reply: Envelope) -> None:
         """Send one reply. While the send window has room, do not wait for the confirmation of a partial response.
-
-        Args:
-            reply: the dispatcher's reply.
-
-        Raises:
-            WithheldError, ProviderError: the reply cannot be sent, or an earlier partial response failed.
-            HeaderError, EncodeError: the reply is not valid.
-        """
+        `reply`: the dispatcher's reply. Raises WithheldError, ProviderError: the reply cannot be sent, or an earlier
+        partial response failed; HeaderError, EncodeError: the reply is not valid."""
         header, rules = reply.header or Header(), self._rules
         route = self._route(is_error=reply.fault is not None)
         jms_id = self._jms_id(correlation_id_first=self._soap_jms or rules.correlation_id_first)

@@ -87,14 +87,8 @@ class RequestWriter:
         self._sending = threading.Lock()
 
     def prepare(self, call: Call, pattern: Mapping[str, object], *, of_iterator: bool = False) -> PreparedRequest:
-        """Make a request and open its exchange, without waiting for anything.
-
-        Args:
-            of_iterator: whether the one reply may say that there are more.
-
-        Raises:
-            ConfigError: the request is not one of the operation.
-        """
+        """Make a request and open its exchange, without waiting for anything. `of_iterator`: whether the one reply may
+        say that there are more. Raises ConfigError: the request is not one of the operation."""
         call.check()
         now = self._clock()
         target = self._target(call)
@@ -118,12 +112,8 @@ class RequestWriter:
         return PreparedRequest(pending, target.destination, message)
 
     def send(self, prepared: PreparedRequest) -> PendingExchange:
-        """Send a request within its time. If that fails, the exchange is closed.
-
-        Raises:
-            ReplyTimeoutError: the time of the exchange is over.
-            TransportError: the provider failed.
-        """
+        """Send a request within its time. If that fails, the exchange is closed. Raises ReplyTimeoutError: the time of
+        the exchange is over; TransportError: the provider failed."""
         pending = prepared.pending
         sender = TimedSender(self.session, self._sending, pending.time_left(self._clock()))
         try:
@@ -178,12 +168,8 @@ class RequestWriter:
         return prepared.pending.time_left(self._clock())
 
     def send_one_way(self, call: Call) -> None:
-        """Send a request that nobody answers.
-
-        Raises:
-            ConfigError: the request is not one of the operation.
-            TransportError: the provider failed, or the time of the call is over.
-        """
+        """Send a request that nobody answers. Raises ConfigError: the request is not one of the operation;
+        TransportError: the provider failed, or the time of the call is over."""
         call.check()
         operation, target = call.operation, self._target(call)
         options = target.options
@@ -244,11 +230,8 @@ class RequestWriter:
         )
 
     def _reply_name(self, target: Target) -> str | None:
-        """Return the header's replyToURI: the one in the call's address, else the requestor's own.
-
-        Raises:
-            ConfigError: the address names a destination where this requestor does not receive.
-        """
+        """Return the header's replyToURI: the one in the call's address, else the requestor's own. Raises ConfigError:
+        the address names a destination where this requestor does not receive."""
         name = target.reply_to
         if name is not None and self._names.lookup(name) not in self._replies:
             raise ConfigError(f"the address has replies sent to {name}, where this requestor does not receive")
@@ -298,12 +281,8 @@ class RequestWriter:
         one_way: bool = False,
         wanted: float | None = None,
     ) -> tuple[Header, JmsMessage]:
-        """Return the message of a request, and its header after the call's `on_request` hook.
-
-        Args:
-            one_way: whether nobody answers.
-            wanted: seconds after which nobody waits for the answer any more.
-        """
+        """Return the message of a request, and its header after the call's `on_request` hook. `one_way`: whether nobody
+        answers. `wanted`: seconds after which nobody waits for the answer any more."""
         names, options, version, body = self._names, target.options, call.service.soap_version, call.request
         envelope = Envelope(header=header, body=body, version=version)
         if options.on_request is not None:
@@ -350,11 +329,8 @@ def _patience(timeouts: Timeouts, *, simple: bool) -> float | None:
 
 
 def _header_in(envelope: object) -> Header:
-    """Return the header of the envelope that a call's `on_request` hook returned.
-
-    Raises:
-        ConfigError: the hook did not return an envelope with a header.
-    """
+    """Return the header of the envelope that a call's `on_request` hook returned. Raises ConfigError: the hook did not
+    return an envelope with a header."""
     header = envelope.header if isinstance(envelope, Envelope) else None
     if header is None:
         what = "an envelope without a header" if isinstance(envelope, Envelope) else type(envelope).__name__

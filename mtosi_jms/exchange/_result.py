@@ -71,10 +71,7 @@ class BatchCall:
 
     def _decode_response(self, envelope: Envelope, left: float | None) -> XmlObject:
         """Return the response of a reply. If it is the first of an iterator, the exchange is over: no more are sent.
-
-        Args:
-            left: seconds that are left for the whole call; None: no limit.
-        """
+        `left`: seconds that are left for the whole call; None: no limit."""
         response = decode_response(envelope, self._call)
         is_first = not self._iteration.is_used
         self._iteration.note(envelope, response, left)
@@ -168,13 +165,9 @@ def decode_response(envelope: Envelope, call: Call) -> XmlObject:
 
 
 def response_of(envelope: Envelope, call: Call) -> XmlObject:
-    """Return the response object of a reply.
-
-    Raises:
-        MtosiFault: the reply is a fault.
-        EnvelopeError: a header block must be understood and is not; a caller without classes judges that itself.
-        ProtocolError: the body is not the operation's response.
-    """
+    """Return the response object of a reply. Raises MtosiFault: the reply is a fault; EnvelopeError: a header block
+    must be understood and is not; a caller without classes judges that itself; ProtocolError: the body is not the
+    operation's response."""
     header = envelope.header
     if envelope.fault is not None:
         raise envelope.fault

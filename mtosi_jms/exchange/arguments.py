@@ -10,11 +10,8 @@ __all__ = ["check_connection"]
 
 
 def check_connection(role: str, given: object) -> None:
-    """Check that a role gets a connection.
-
-    Raises:
-        ConfigError: the argument is not a connection; the error says what to write.
-    """
+    """Check that a role gets a connection. Raises ConfigError: the argument is not a connection; the error says what to
+    write."""
     if isinstance(given, Connection):
         return
     if isinstance(given, str):

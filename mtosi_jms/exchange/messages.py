@@ -54,11 +54,8 @@ class Target(NamedTuple):
 
 
 def target_of(names: NamingContext, address: str | Destination, options: CallOptions) -> Target:
-    """Return the target of a call. Its address is a name, a destination, or a JMS URI with parameters.
-
-    Raises:
-        NamingError: the address cannot be resolved, or has a wrong parameter.
-    """
+    """Return the target of a call. Its address is a name, a destination, or a JMS URI with parameters. Raises
+    NamingError: the address cannot be resolved, or has a wrong parameter."""
     destination, uri = names.lookup(address), names.uri_of(address)
     if not isinstance(address, str) or uri == address or not is_jms_uri(address):
         return Target(destination, uri, options)

@@ -63,14 +63,9 @@ _Key: TypeAlias = tuple[LossCause, str, str]
 
 
 class LossWatch:
-    """The losses of one subscriber; for one thread at a time.
-
-    Args:
-        heartbeat: seconds within which each sender promised a heartbeat; None if it promised none.
-
-    Attributes:
-        keeps_durable: whether the provider keeps, for a durable subscription, all that is sent during a reconnect.
-    """
+    """The losses of one subscriber; for one thread at a time. `heartbeat`: seconds within which each sender promised a
+    heartbeat; None if it promised none. `keeps_durable`: whether the provider keeps, for a durable subscription, all
+    that is sent during a reconnect."""
 
     def __init__(self, hook: LossHook | None, clock: Callable[[], float], heartbeat: float | None) -> None:
         self.keeps_durable = False

@@ -56,20 +56,14 @@ log = logging.getLogger(__package__)
 
 
 def expression_of(selector: str | Selector | Condition) -> QueryExpressionType:
-    """Return the expression that a subscribe request carries for a selector.
-
-    Raises:
-        SelectorError: the text is not a selector.
-    """
+    """Return the expression that a subscribe request carries for a selector. Raises SelectorError: the text is not a
+    selector."""
     return QueryExpressionType(dialect=QueryDialectEnumType.ANSI_92.value, content=[parse(str(selector)).text])
 
 
 def selector_of(expression: XmlObject | None) -> Selector:
-    """Return the selector that a subscribe request carries; without an expression, one that accepts everything.
-
-    Raises:
-        InvalidFilterDefinitionFault: another language than SQL92, or not a selector.
-    """
+    """Return the selector that a subscribe request carries; without an expression, one that accepts everything. Raises
+    InvalidFilterDefinitionFault: another language than SQL92, or not a selector."""
     if expression is None:
         return parse("")
     if str(getattr(expression, "dialect", "")) != QueryDialectEnumType.ANSI_92.value:
@@ -145,11 +139,8 @@ class LocalBroker(Closeable):
         raise ConfigError("the operations of a local broker wait for nothing: call them without aio")
 
     def subscribers(self, subscription_id: str) -> Mapping[str, Subscriber]:
-        """Return the subscribers of a subscription, by the name of the topic in the request or in `topics`.
-
-        Raises:
-            InvalidInputFault: no such subscription.
-        """
+        """Return the subscribers of a subscription, by the name of the topic in the request or in `topics`. Raises
+        InvalidInputFault: no such subscription."""
         with self._lock:
             return dict(_known(self._subscriptions, subscription_id))
 
@@ -216,11 +207,7 @@ _ACTS: Final[Mapping[str, Callable[[LocalBroker, Any], dict[str, str]]]] = {
 
 @dataclass(slots=True)
 class Subscription:
-    """What one subscriber requested from a producer.
-
-    Attributes:
-        uri: the same destination as the subscriber wrote it.
-    """
+    """What one subscriber requested from a producer. `uri`: the same destination as the subscriber wrote it."""
 
     consumer: Destination
     uri: str
@@ -286,11 +273,8 @@ class ProducerService(NotificationProducer.Supplier):
         return SubscribeResponse(subscription_id=identifier)
 
     def unsubscribe(self, request: UnsubscribeRequest, context: RequestContext | None) -> UnsubscribeResponse:
-        """End a subscription, or one of its topics.
-
-        Raises:
-            InvalidInputFault: no such subscription, or it has no such topic.
-        """
+        """End a subscription, or one of its topics. Raises InvalidInputFault: no such subscription, or it has no such
+        topic."""
         with self._lock:
             found = _known(self._subscriptions, request.subscription_id)
             topic = None if request.topic is None else self._topic(request.topic)
@@ -320,12 +304,8 @@ class ProducerService(NotificationProducer.Supplier):
             return ""
 
     def publish(self, event: Event, *, category: Category | None = None) -> list[JmsMessage]:
-        """Send an event to every subscriber whose topic and filter it meets.
-
-        Raises:
-            ConfigError: not an event, or no topic for it.
-            EncodeError: the event cannot become valid XML.
-        """
+        """Send an event to every subscriber whose topic and filter it meets. Raises ConfigError: not an event, or no
+        topic for it; EncodeError: the event cannot become valid XML."""
         everywhere = category is None and self._publisher.profile.topic_category(event_name(event)) is None
         topics = list(self._topics.values()) if everywhere else [self._publisher.topic_of(event, category)]
         sent: list[JmsMessage] = []

@@ -92,11 +92,8 @@ class SystemProfile:
         return frozenset.intersection(*map(self.attributes_of, set(events)))
 
     def admit(self, profile: BindingProfile) -> None:
-        """Check that the profile of a publisher fits its system.
-
-        Raises:
-            ConfigError: it maps other attributes, or in another form (R9c).
-        """
+        """Check that the profile of a publisher fits its system. Raises ConfigError: it maps other attributes, or in
+        another form (R9c)."""
         for form in _FORMS:
             if getattr(profile, form) != getattr(self.binding, form):
                 raise ConfigError(f"{form} of the publisher is not that of its system (R9c)")
@@ -343,11 +340,7 @@ class Publisher(Closeable):
         )
 
     def topic_of(self, event: Event, category: Category | None = None) -> Destination:
-        """Return the topic that an event goes to.
-
-        Raises:
-            ConfigError: not an event, no category, or no topic for it.
-        """
+        """Return the topic that an event goes to. Raises ConfigError: not an event, no category, or no topic for it."""
         name = event_name(event)
         found = _category(category) if category is not None else self.profile.topic_category(name)
         if found is None:

@@ -504,11 +504,8 @@ def _as(cls: type[XmlObject], found: XmlObject) -> XmlObject:
 
 
 class NameTree:
-    """The names in use, and those above them: finds what is below a name without looking at all others.
-
-    Args:
-        used: returns whether a name is in use; called before a name is removed.
-    """
+    """The names in use, and those above them: finds what is below a name without looking at all others. `used`: returns
+    whether a name is in use; called before a name is removed."""
 
     def __init__(self, used: Callable[[str], bool]) -> None:
         self._used = used

@@ -306,21 +306,15 @@ class Subscriber(Iterator[Received]):
         self._watch.interrupted(reason)
 
     def done(self) -> None:
-        """Settle, in the inbox, the message whose events were handed out last.
-
-        Raises:
-            SpoolError: the inbox cannot note it.
-        """
+        """Settle, in the inbox, the message whose events were handed out last. Raises SpoolError: the inbox cannot note
+        it."""
         if isinstance(self._in_hand, InboxDelivery):
             self._in_hand.acknowledge()
         self._in_hand = None
 
     def unsubscribe(self) -> None:
-        """End the subscription for good; a durable one loses everything that it kept.
-
-        Raises:
-            TransportError: the provider failed.
-        """
+        """End the subscription for good; a durable one loses everything that it kept. Raises TransportError: the
+        provider failed."""
         durable = self._consumer.durable
         self._consumer.close()
         if durable is not None:

@@ -35,11 +35,8 @@ class HandlingContext(Protocol):
 
     @property
     def session(self) -> Session:
-        """A session to send from; it is this thread's, and is closed when the attempt is cancelled.
-
-        Raises:
-            TransportError: the provider cannot be reached.
-        """
+        """A session to send from; it is this thread's, and is closed when the attempt is cancelled. Raises
+        TransportError: the provider cannot be reached."""
         ...
 
 

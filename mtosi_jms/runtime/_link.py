@@ -78,11 +78,8 @@ class Link:
             raise
 
     def park(self, message: JmsMessage, error: BaseException, attempts: int) -> None:
-        """Sends a message to the dead-letter destination: persistent, without expiration, else unchanged.
-
-        Args:
-            attempts: how many there were.
-        """
+        """Sends a message to the dead-letter destination: persistent, without expiration, else unchanged. `attempts`:
+        how many there were."""
         properties = {
             **message.properties,
             ORIGINAL_DESTINATION: str(self.consumer.destination),

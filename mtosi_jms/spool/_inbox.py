@@ -179,10 +179,7 @@ class Inbox(Closeable):
 
     def hand(self, key: str) -> None:
         """Note that a message is about to be handed out. From now on it is not handed out again without `release`.
-
-        Raises:
-            SpoolError: this cannot be noted, or another inbox has the message; it must not be handed out.
-        """
+        Raises SpoolError: this cannot be noted, or another inbox has the message; it must not be handed out."""
         statement = (
             "UPDATE message SET state = 'handed', owner = ? WHERE key = ?"
             " AND (owner = ? AND state IN ('landed', 'handed') OR owner IS NULL AND state = 'landed')"

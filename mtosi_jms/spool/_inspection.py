@@ -44,11 +44,7 @@ class SpoolFolder(Closeable):
         return [_as_it_is(one, lives) for one in self._store.messages()]
 
     def find(self, key: str) -> StoredMessage:
-        """Returns what is known of a message.
-
-        Raises:
-            ConfigError: there is no message with this key, or it is settled.
-        """
+        """Returns what is known of a message. Raises ConfigError: no message has this key, or it is settled."""
         found = self._find(key)
         if found is None:
             raise ConfigError(f"{key}: no message of this key is here")
@@ -76,10 +72,7 @@ class SpoolFolder(Closeable):
 
     def withdraw(self, key: str) -> None:
         """Withdraw a message, so that it is neither sent nor handed out. An outbox removes it, an inbox settles it.
-
-        Raises:
-            ConfigError: there is no message with this key, or a consumer has taken it.
-        """
+        Raises ConfigError: there is no message with this key, or a consumer has taken it."""
         found = self.find(key)
         if found.owner:
             raise ConfigError(f"{key}: a consumer has it")

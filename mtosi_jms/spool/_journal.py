@@ -98,11 +98,7 @@ class InboxDelivery(Delivery):
         self.inbox = inbox
 
     def acknowledge(self) -> None:
-        """Notes that the message was handled.
-
-        Raises:
-            SpoolError: the inbox cannot note it.
-        """
+        """Notes that the message was handled. Raises SpoolError: the inbox cannot note it."""
         self.inbox.done(self.key)
 
 
@@ -239,11 +235,7 @@ def mark_in_doubt(delivery: Delivery) -> bool:
 @contextmanager
 def handed_out(delivery: Delivery) -> Iterator[None]:
     """Hands a message out for the block. It is settled at the end of the block, and in doubt if the block raises.
-
-    Raises:
-        SpoolError: the inbox cannot note it.
-        TransportError: the message cannot be acknowledged at the provider.
-    """
+    Raises SpoolError: the inbox cannot note it; TransportError: the message cannot be acknowledged at the provider."""
     try:
         begin(delivery)
     except BaseException:

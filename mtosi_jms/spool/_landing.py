@@ -45,11 +45,8 @@ class Acknowledgement(NamedTuple):
 
 
 class AckLog(Closeable):
-    """Appends to an acknowledgement log. Threads may share one, processes must not.
-
-    Raises:
-        SpoolError: the file cannot be made or written.
-    """
+    """Appends to an acknowledgement log. Threads may share one, processes must not. Raises SpoolError: the file cannot
+    be made or written."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
@@ -65,11 +62,8 @@ class AckLog(Closeable):
                 raise
 
     def append(self, acknowledgement: Acknowledgement) -> None:
-        """Writes a line and syncs it.
-
-        Raises:
-            SpoolError: the line could not be written and synced, or the log is closed.
-        """
+        """Writes a line and syncs it. Raises SpoolError: the line could not be written and synced, or the log is
+        closed."""
         line = json.dumps(acknowledgement._asdict()).encode("ascii") + b"\n"
         with self._lock, reporting(self.path):
             if self._file.closed:
@@ -83,11 +77,8 @@ class AckLog(Closeable):
 
 
 def read_acknowledgements(path: str | os.PathLike[str]) -> list[Acknowledgement]:
-    """Returns the lines of a log, without an incomplete one at the end.
-
-    Raises:
-        SpoolError: the log cannot be read, or a line is damaged; the error gives its number.
-    """
+    """Returns the lines of a log, without an incomplete one at the end. Raises SpoolError: the log cannot be read, or a
+    line is damaged; the error gives its number."""
     file = Path(path)
     with reporting(file):
         data = read_file(file, BOUNDS.message_bytes)
@@ -211,11 +202,7 @@ class Listing:
 
 
 def scan(folder: str | os.PathLike[str]) -> Listing:
-    """Lists a folder without reading any file.
-
-    Raises:
-        SpoolError: the folder cannot be read.
-    """
+    """Lists a folder without reading any file. Raises SpoolError: the folder cannot be read."""
     base = Path(folder)
     with reporting(base), os.scandir(base) as found:
         names = sorted(item.name for item in found if not item.is_dir() and item.name[0] not in "._")
@@ -260,11 +247,8 @@ def entries(folder: str | os.PathLike[str], *, strict: bool = False) -> Iterator
 
 
 def open_entry(path: str | os.PathLike[str], *, strict: bool = False) -> SpoolEntry:
-    """Returns the entry of one envelope file. Reads its sidecar, but not its body.
-
-    Raises:
-        SpoolError: with `strict`, the sidecar is missing or damaged.
-    """
+    """Returns the entry of one envelope file. Reads its sidecar, but not its body. Raises SpoolError: with `strict`,
+    the sidecar is missing or damaged."""
     envelope = Path(path)
     named = _NAME.fullmatch(envelope.name.removesuffix(_ENVELOPE))
     arrival = int(named[1]) if named else None
@@ -390,19 +374,12 @@ class DurableLanding(Closeable):
         self._clock = clock
 
     def land(self, message: JmsMessage) -> SpoolEntry:
-        """Write a message. When this returns, it is stored durably.
-
-        Raises:
-            SpoolError: the message cannot be written, and must not be acknowledged.
-        """
+        """Write a message. When this returns, it is stored durably. Raises SpoolError: the message cannot be written,
+        and must not be acknowledged."""
         return self.spool.write(message, int(self._clock() * 1000))
 
     def acknowledged(self, landed: SpoolEntry, *, correlation_id: str | None, batch_number: int | None) -> None:
-        """Log that a message was acknowledged.
-
-        Raises:
-            SpoolError: the log cannot be written.
-        """
+        """Log that a message was acknowledged. Raises SpoolError: the log cannot be written."""
         if self._ack_log is not None:
             self._ack_log.append(Acknowledgement(landed.name, correlation_id, batch_number, landed.sha256 or ""))
 

@@ -197,11 +197,8 @@ class Outbox(Closeable):
             return sent or stored
 
     def resend(self, session: Sender) -> int:
-        """Send the waiting messages, except those whose next attempt is not due; returns how many were sent.
-
-        Raises:
-            TransportError: the provider failed; the remaining messages still wait.
-        """
+        """Send the waiting messages, except those whose next attempt is not due; returns how many were sent. Raises
+        TransportError: the provider failed; the remaining messages still wait."""
         with self._sending:
             before = self.sent
             self._flush(session, None)

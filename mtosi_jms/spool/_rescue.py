@@ -137,11 +137,8 @@ def _alone(folder: Path, why: str) -> Iterator[None]:
 
 
 def _rescue(folder: Path, why: str) -> tuple[Path, list[str]]:
-    """Replaces a damaged database by a new one with all readable messages.
-
-    Returns:
-        The path of the old database, and what is lost.
-    """
+    """Replaces a damaged database by a new one with all readable messages. Returns the path of the old database, and
+    what is lost."""
     path = folder / DATABASE
     with _alone(folder, f"damaged: {why}"), reporting(folder):
         kept = folder / f"{DATABASE}.damaged-{int(time.time() * 1000)}"

@@ -364,11 +364,8 @@ class Store:
         return cursor.lastrowid or 0
 
     def message(self, number: int, key: str) -> JmsMessage | None:
-        """Returns a message; None if another process has settled it.
-
-        Raises:
-            JournalDamageError: the message is not as it was stored.
-        """
+        """Returns a message; None if another process has settled it. Raises JournalDamageError: the message is not as
+        it was stored."""
         row = self.read(f"SELECT key, since_ms, digest, facts, body FROM message WHERE number = ? AND {OPEN}", number)
         if not row or row[0][0] != key:
             return None

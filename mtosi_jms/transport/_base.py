@@ -250,10 +250,7 @@ class Session(_Closeable):
         delivery_delay_ms: int | None = None,
     ) -> Producer:
         """Makes a producer for a destination, with defaults for its messages; see `Producer`. Nothing is sent (R7).
-
-        Raises:
-            ConfigError: a setting out of its range.
-        """
+        Raises ConfigError: a setting out of its range."""
         return Producer(
             self,
             destination,
@@ -297,12 +294,8 @@ class Session(_Closeable):
 
     @abstractmethod
     def unsubscribe(self, durable: str) -> None:
-        """Deletes a durable subscription, with the messages that it kept.
-
-        Raises:
-            InvalidDestinationError: the subscription does not exist.
-            IllegalStateError: it has a consumer, or unacknowledged messages.
-        """
+        """Deletes a durable subscription, with the messages that it kept. Raises InvalidDestinationError: the
+        subscription does not exist; IllegalStateError: it has a consumer, or unacknowledged messages."""
 
     @abstractmethod
     def browser(self, queue: Destination | str, selector: str | None = None) -> Generator[JmsMessage, None, None]:
@@ -409,12 +402,8 @@ class Producer(_Closeable):
         time_to_live_ms: int | None = None,
         delivery_delay_ms: int | None = None,
     ) -> JmsMessage:
-        """Sends a message with these settings; see `Session.send` for the rest.
-
-        Raises:
-            ConfigError: a setting out of its range.
-            IllegalStateError: the producer is closed.
-        """
+        """Sends a message with these settings; see `Session.send` for the rest. Raises ConfigError: a setting out of
+        its range; IllegalStateError: the producer is closed."""
         if self._closed:
             raise IllegalStateError("the producer is closed")
         prepared = self._set(message, delivery_mode, priority, time_to_live_ms, delivery_delay_ms)
@@ -451,10 +440,7 @@ class Producer(_Closeable):
 
     def close(self) -> None:
         """Closes the producer, and returns when its asynchronous sends are finished and their listeners returned (A15).
-
-        Raises:
-            IllegalStateError: a completion listener closes a producer of its own session (A37).
-        """
+        Raises IllegalStateError: a completion listener closes a producer of its own session (A37)."""
         self.session.completions.check_thread()
         self._closed = True
         self.session.completions.await_told(self._last)
@@ -526,11 +512,8 @@ class Connection(_Closeable):
 
     @abstractmethod
     def start(self) -> None:
-        """Starts or resumes delivery to the consumers. No effect if the connection is started already.
-
-        Raises:
-            IllegalStateError: it is closed.
-        """
+        """Starts or resumes delivery to the consumers. No effect if the connection is started already. Raises
+        IllegalStateError: it is closed."""
 
     @abstractmethod
     def stop(self) -> None:
@@ -544,11 +527,7 @@ class Connection(_Closeable):
 
     @abstractmethod
     def session(self, ack_mode: AckMode = AckMode.CLIENT, *, transacted: bool = False) -> Session:
-        """Makes a session; give each thread its own.
-
-        Raises:
-            IllegalStateError: the connection is closed.
-        """
+        """Makes a session; give each thread its own. Raises IllegalStateError: the connection is closed."""
 
 
 def redeliver(session: Session) -> None:

@@ -23,12 +23,8 @@ log = logging.getLogger(__package__)
 
 @dataclass(slots=True, eq=False)
 class BufferedFeed:
-    """The source of one consumer's messages.
-
-    Attributes:
-        held: how many messages were handed out and are not settled.
-        buffer: messages that came and were not handed out, with interruptions between them.
-    """
+    """The source of one consumer's messages. `held`: how many messages were handed out and are not settled. `buffer`:
+    messages that came and were not handed out, with interruptions between them."""
 
     spec: ConsumerSpec
     held: int = field(default=0, init=False)

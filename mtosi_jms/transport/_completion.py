@@ -295,10 +295,7 @@ class Completions:
 
 class SendsInTurn:
     """Asynchronous sends that have to wait for something: a thread makes them, in their order (A11). Thread-safe.
-
-    Args:
-        name: for the thread, which there is while sends wait.
-    """
+    `name`: for the thread, which there is while sends wait."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -362,11 +359,8 @@ class SendWindow:
         self._open: deque[Future[JmsMessage]] = deque()
 
     def send(self, destination: Destination, message: JmsMessage) -> None:
-        """Sends a message as soon as the window has room.
-
-        Raises:
-            TransportError: an earlier send failed, and this message was not sent; or it cannot be sent at all.
-        """
+        """Sends a message as soon as the window has room. Raises TransportError: an earlier send failed, and this
+        message was not sent; or it cannot be sent at all."""
         self._confirm(self._size - 1)
         try:
             self._open.append(self._sender.send_async(destination, message))
@@ -375,11 +369,7 @@ class SendWindow:
             raise
 
     def settle(self) -> None:
-        """Waits until all messages are confirmed.
-
-        Raises:
-            TransportError: a send failed.
-        """
+        """Waits until all messages are confirmed. Raises TransportError: a send failed."""
         self._confirm(0)
 
     def _confirm(self, most: int) -> None:

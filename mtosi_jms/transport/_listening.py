@@ -23,11 +23,8 @@ def in_listener() -> bool:
 
 
 class SessionUse:
-    """Lets one thread at a time into a session and refuses the others; the same thread may enter again.
-
-    Args:
-        dedicated: returns whether the session belongs to a thread other than the calling one.
-    """
+    """Lets one thread at a time into a session and refuses the others; the same thread may enter again. `dedicated`:
+    returns whether the session belongs to a thread other than the calling one."""
 
     __slots__ = ("_dedicated", "_lock")
 
@@ -36,11 +33,8 @@ class SessionUse:
         self._dedicated = dedicated
 
     def __enter__(self) -> None:
-        """Enters the session for one call.
-
-        Raises:
-            IllegalStateError: another thread uses the session, or it belongs to the thread of its listeners.
-        """
+        """Enters the session for one call. Raises IllegalStateError: another thread uses the session, or it belongs to
+        the thread of its listeners."""
         if not self._lock.acquire(blocking=False):
             raise IllegalStateError("the session is in use by another thread, and a session is for one at a time (P4)")
         try:
@@ -83,11 +77,8 @@ class _Call(NamedTuple):
 class ListenerPump:
     """The thread that hands a session's messages to its listeners, one at a time and in order.
 
-    All methods but `in_thread` are called with the lock held; `await_idle` releases it while it waits.
-
-    Args:
-        use: the session's `SessionUse`, entered while a listener runs.
-    """
+    All methods but `in_thread` are called with the lock held; `await_idle` releases it while it waits. `use`: the
+    session's `SessionUse`, entered while a listener runs."""
 
     def __init__(self, source: Pumped, use: SessionUse, lock: threading.Lock, name: str) -> None:
         self._source = source
@@ -136,11 +127,8 @@ class ListenerPump:
         self._wake.notify()
 
     def await_idle(self, consumer: Consumer | None = None) -> None:
-        """Waits until the running listener has returned. Called by a listener, it returns at once.
-
-        Args:
-            consumer: wait only for the listener of this consumer; None: for any.
-        """
+        """Waits until the running listener has returned. Called by a listener, it returns at once. `consumer`: wait
+        only for the listener of this consumer; None: for any."""
         if in_listener():
             return
         while self._running is not None and (consumer is None or self._running is consumer):

@@ -119,11 +119,7 @@ class DeliveryCore(Delivery, Generic[E]):
 
 
 class ConsumerCore(Consumer, Generic[E, S]):
-    """A consumer.
-
-    Attributes:
-        arrived: notified when there may be a message, or when no more will come.
-    """
+    """A consumer. `arrived`: notified when there may be a message, or when no more will come."""
 
     def __init__(self, session: SessionCore[E, S], spec: ConsumerSpec, source: S) -> None:
         self.destination = spec.destination
@@ -392,11 +388,8 @@ class SessionCore(Session, Generic[E, S]):
             self._acknowledge([entry])
 
     def accept(self, entry: E) -> bool:
-        """Does what the acknowledgement mode requires when a message is handed out.
-
-        Returns:
-            False if the message must not be handed out, because the provider will deliver it again.
-        """
+        """Does what the acknowledgement mode requires when a message is handed out. Returns False if the message must
+        not be handed out, because the provider will deliver it again."""
         if not self.must_accept:
             return True
         if self.ack_mode is AckMode.DUPS_OK:
@@ -461,11 +454,8 @@ class SessionCore(Session, Generic[E, S]):
 
     @abstractmethod
     def _acknowledge(self, entries: Sequence[E], deadline: float | None = None) -> None:
-        """Acknowledges messages at the provider, and settles them.
-
-        Raises:
-            TransportError: the provider cannot be reached, and will deliver the messages again.
-        """
+        """Acknowledges messages at the provider, and settles them. Raises TransportError: the provider cannot be
+        reached, and will deliver the messages again."""
 
     @abstractmethod
     def _give_back(self, entries: Sequence[E]) -> None:

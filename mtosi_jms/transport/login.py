@@ -76,11 +76,8 @@ def warn_if_others_may_read(file: str | os.PathLike[str]) -> None:
 
 
 def password_in(file: str | os.PathLike[str]) -> str:
-    """The password in the first line of a file, whose other lines do not count.
-
-    Raises:
-        ConfigError: the file cannot be read, or its first line is empty.
-    """
+    """The password in the first line of a file, whose other lines do not count. Raises ConfigError: the file cannot be
+    read, or its first line is empty."""
     try:
         text = read_file(file).decode()
     except (OSError, UnicodeDecodeError) as error:
@@ -92,11 +89,7 @@ def password_in(file: str | os.PathLike[str]) -> str:
 
 
 def first_line(text: str, source: str) -> str:
-    """The first line of a text, which is a password.
-
-    Raises:
-        ConfigError: the text has no first line, or it is empty.
-    """
+    """The first line of a text, which is a password. Raises ConfigError: the text has no first line, or it is empty."""
     lines = text.splitlines()
     if not lines or not lines[0]:
         raise ConfigError(f"password file {source}: its first line is empty; it must be the password")

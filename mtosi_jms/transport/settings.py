@@ -104,11 +104,8 @@ def provider(
 
 
 def find_file() -> Path | None:
-    """The configuration file: that of MTOSI_JMS_CONFIG, else the nearest one in the folder or above it.
-
-    Raises:
-        ConfigError: MTOSI_JMS_CONFIG names no file, or a pyproject.toml on the way is damaged.
-    """
+    """The configuration file: that of MTOSI_JMS_CONFIG, else the nearest one in the folder or above it. Raises
+    ConfigError: MTOSI_JMS_CONFIG names no file, or a pyproject.toml on the way is damaged."""
     named = os.environ.get(CONFIG)
     if named:
         if not Path(named).is_file():

@@ -45,12 +45,8 @@ class Attempt:
         self._is_late = False
 
     def link(self, seconds: float) -> Link:
-        """Waits for the attempts before it, then makes this one, within so many seconds.
-
-        Raises:
-            MtosiError: as `open_link`.
-            TransportError: the time is over.
-        """
+        """Waits for the attempts before it, then makes this one, within so many seconds. Raises MtosiError: as
+        `open_link`; TransportError: the time is over."""
         deadline = time.monotonic() + seconds
         with _changed:
             if not _changed.wait_for(self._may_begin, seconds):

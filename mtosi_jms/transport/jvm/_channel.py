@@ -155,12 +155,8 @@ class Channel:
         return self._link.lost is None
 
     def link(self, deadline: float) -> Link:
-        """Returns the link; if it was lost, waits for a new one.
-
-        Raises:
-            IllegalStateError: the connection is closed.
-            TransportError: no link came up in time; nothing was sent.
-        """
+        """Returns the link; if it was lost, waits for a new one. Raises IllegalStateError: the connection is closed;
+        TransportError: no link came up in time; nothing was sent."""
         machine.attach()
         with self._lock:
             while (link := self._link).lost is not None:
@@ -190,11 +186,8 @@ class Channel:
 
     @contextmanager
     def session(self, link: Link, deadline: float) -> Iterator[Any]:
-        """A block with a Java session of its own, in which calls to Java are watched.
-
-        Raises:
-            TransportError: it did not end until `deadline`.
-        """
+        """A block with a Java session of its own, in which calls to Java are watched. Raises TransportError: it did not
+        end until `deadline`."""
         with self.watched(deadline, link):
             session = link.session()
             try:
@@ -277,11 +270,8 @@ class Channel:
     # Connecting: in the thread that makes the connection, then in one thread after each loss.
 
     def _open(self, restore: Callable[[Link], object]) -> Link:
-        """Opens a link, calls `restore` with it, and makes it the current link unless it is lost by then.
-
-        Raises:
-            MtosiError: there is no new link, and what was opened is closed.
-        """
+        """Opens a link, calls `restore` with it, and makes it the current link unless it is lost by then. Raises
+        MtosiError: there is no new link, and what was opened is closed."""
         provider = self._lookup.factory, *sorted(self._environment.items())
         attempt = Attempt(provider, self._name, str(self), self._connect, self._discard)
         link = attempt.link(self.options.connect_timeout)

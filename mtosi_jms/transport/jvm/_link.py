@@ -39,20 +39,10 @@ _NAMES: Final[Mapping[str, str]] = {
 
 
 class Factory:
-    """A connection factory that JNDI gave.
-
-    Args:
-        names: names of destinations to look up as well.
-
-    Attributes:
-        api: the JMS API that it belongs to.
-        destinations: the Java destinations by these names.
-
-    Raises:
-        NamingError: JNDI does not know a name, or it leads elsewhere than to the directory of the environment.
-        ConfigError: a class is missing, or what JNDI gave is not a connection factory, or not a destination.
-        TransportError: the directory cannot be reached.
-    """
+    """A connection factory that JNDI gave. `names`: names of destinations to look up as well. `api`: the JMS API that
+    it belongs to. `destinations`: the Java destinations by these names. Raises NamingError: JNDI does not know a name,
+    or it leads elsewhere than to the directory of the environment; ConfigError: a class is missing, or what JNDI gave
+    is not a connection factory, or not a destination; TransportError: the directory cannot be reached."""
 
     def __init__(self, name: str, environment: Mapping[str, str], loader: Any, names: Sequence[str] = ()) -> None:
         self.name = name
@@ -108,12 +98,8 @@ class Factory:
         return class_name(self._java)
 
     def link(self, options: JvmOptions) -> Link:
-        """Make a new Java connection, stopped.
-
-        Raises:
-            LoginRefusedError: the login is refused.
-            TransportError: the provider cannot be reached.
-        """
+        """Make a new Java connection, stopped. Raises LoginRefusedError: the login is refused; TransportError: the
+        provider cannot be reached."""
         with machine.context_loader(self._loader):
             try:
                 with translated(f"jvm:{self.name}"):
@@ -209,11 +195,7 @@ class Link:
         return int(core().queueQuery(queue.getSimpleAddress()).getMessageCount()) if core is not None else 0
 
     def to_java(self, destination: Destination, session: Any) -> Any:
-        """Return the Java destination for one of ours.
-
-        Args:
-            session: the Java session that makes an administered one.
-        """
+        """Return the Java destination for one of ours. `session`: the Java session that makes an administered one."""
         if destination.is_temporary:
             found = self._own.get(destination) or self._foreign.get(destination)
             if found is not None:
@@ -267,13 +249,8 @@ class Link:
 
 
 def _found(context: Any, name: str) -> Any:
-    """Look up a name in JNDI.
-
-    Raises:
-        NamingError: there is nothing, or a reference that Java cannot or must not follow.
-        LoginRefusedError: the directory refuses the login.
-        TransportError: the directory cannot be reached.
-    """
+    """Look up a name in JNDI. Raises NamingError: there is nothing, or a reference that Java cannot or must not follow;
+    LoginRefusedError: the directory refuses the login; TransportError: the directory cannot be reached."""
     try:
         with translated(f"jvm:{name}"):
             found = context.lookup(name)

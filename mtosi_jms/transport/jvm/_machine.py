@@ -136,11 +136,8 @@ def is_ending() -> bool:
 
 
 class blocking:  # noqa: N801 - used like a function
-    """A block around a call to Java that may take long.
-
-    Raises:
-        IllegalStateError: the process ends, or see `check_process`.
-    """
+    """A block around a call to Java that may take long. Raises IllegalStateError: the process ends, or see
+    `check_process`."""
 
     __slots__ = ("_nested",)
 
@@ -196,22 +193,15 @@ class _Attachment:
 
 
 def attach() -> None:
-    """Attaches the calling thread before it calls Java, so that its Java thread ends with it.
-
-    Raises:
-        IllegalStateError: see `check_process`.
-    """
+    """Attaches the calling thread before it calls Java, so that its Java thread ends with it. Raises IllegalStateError:
+    see `check_process`."""
     check_process()
     if not hasattr(_attached, "until_the_end"):
         _attached.until_the_end = _Attachment()
 
 
 def loader(jars: Sequence[Path]) -> Any:
-    """Return the class loader for a set of jars; the same one for the same set.
-
-    Raises:
-        ConfigError: a jar is missing.
-    """
+    """Return the class loader for a set of jars, always the same one. Raises ConfigError: a jar is missing."""
     if missing := [path for path in jars if not path.exists()]:
         raise ConfigError(f"classpath: {missing[0]}: no such file or folder")
     key = tuple(str(path.resolve()) for path in jars)
@@ -252,11 +242,8 @@ def current_thread() -> Any:
 
 
 def jars_of(classpath: Sequence[str]) -> list[Path]:
-    """Return the jars of a class path: files, and the jars in folders, also in nested ones.
-
-    Raises:
-        ConfigError: the class path names a client that was not fetched.
-    """
+    """Return the jars of a class path: files, and the jars in folders, also in nested ones. Raises ConfigError: the
+    class path names a client that was not fetched."""
     found: list[Path] = []
     for text in classpath:
         if is_client(text):

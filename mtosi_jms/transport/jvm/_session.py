@@ -53,11 +53,8 @@ _AHEAD: Final = 8
 
 @dataclass(slots=True, eq=False)
 class Feed(BufferedFeed):
-    """The source of a consumer's messages.
-
-    Attributes:
-        link, session, consumer: the Java objects; None while the connection is lost.
-    """
+    """The source of a consumer's messages. `link, session, consumer`: the Java objects; None while the connection is
+    lost."""
 
     link: Link | None = field(default=None, init=False)
     session: Any = field(default=None, init=False)
@@ -66,11 +63,7 @@ class Feed(BufferedFeed):
 
 @dataclass(slots=True, eq=False)
 class Entry(BufferedEntry):
-    """A message that was received, and is not acknowledged.
-
-    Attributes:
-        feed, link: the feed and the link that it came by.
-    """
+    """A message that was received, and is not acknowledged. `feed, link`: the feed and the link that it came by."""
 
     java: Any
     feed: Feed
@@ -175,12 +168,9 @@ def _feed(weak: weakref.ref[JvmConsumer], room: threading.Condition) -> None:
 
 
 class JvmSession(BufferedSession[Entry, Feed]):
-    """A session by a Java provider.
-
-    Attributes:
-        receives_until: end of the time of the running `receive`, by the monotonic clock; None: none runs, or no limit.
-        turn: held while Java receives for a listener of a transacted session, because all share one Java session.
-    """
+    """A session by a Java provider. `receives_until`: end of the time of the running `receive`, by the monotonic clock;
+    None: none runs, or no limit. `turn`: held while Java receives for a listener of a transacted session, because all
+    share one Java session."""
 
     def __init__(self, connection: ConnectionCore, channel: Channel, ack_mode: AckMode, *, transacted: bool) -> None:
         super().__init__(connection, ack_mode, transacted=transacted)

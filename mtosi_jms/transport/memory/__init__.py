@@ -60,11 +60,8 @@ def provider(name: str = "", *, clock: Clock | None = None, **limits: Any) -> Me
 
 
 def connect(url: str, names: NamingContext, options: Mapping[str, Any]) -> MemoryConnection:
-    """Serves `connect("memory:...")`.
-
-    Raises:
-        ConfigError: an unknown option, or one of the wrong type; the client id is in use.
-    """
+    """Serves `connect("memory:...")`. Raises ConfigError: an unknown option, or one of the wrong type; the client id is
+    in use."""
     given = checked(MemoryOptions, "memory", options)
     limits = {one.name: given[one.name] for one in fields(QueueLimits) if one.name in given}
     settings = MemoryOptions(**given)

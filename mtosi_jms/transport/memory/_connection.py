@@ -17,11 +17,7 @@ _DEFAULT_RULES: Final = SendRules()
 
 
 class MemoryConnection(ConnectionCore):
-    """A connection to an embedded provider.
-
-    Raises:
-        ConfigError: an open connection has the client id.
-    """
+    """A connection to an embedded provider. Raises ConfigError: an open connection has the client id."""
 
     def __init__(
         self,

@@ -30,12 +30,8 @@ _SLACK: Final = 64
 
 @dataclass(slots=True, eq=False)
 class Entry:
-    """A message inside the provider.
-
-    Attributes:
-        sequence: its place in the order of arrival, unique in the provider, kept when it is delivered again.
-        settled: acknowledged, and not to come again.
-    """
+    """A message inside the provider. `sequence`: its place in the order of arrival, unique in the provider, kept when
+    it is delivered again. `settled`: acknowledged, and not to come again."""
 
     sequence: int
     message: JmsMessage
@@ -277,11 +273,8 @@ class MessageQueue:
 
 class Subscription(MessageQueue):
     """The subscription of one subscriber to a topic. It gets a copy of each message that its selector accepts.
-
-    Attributes:
-        durable: its client id and name; None where it ends with its consumer.
-        connection_id: whose it is, or was, where `no_local`.
-    """
+    `durable`: its client id and name; None where it ends with its consumer. `connection_id`: whose it is, or was, where
+    `no_local`."""
 
     __slots__ = ("connection_id", "durable", "spec")
 

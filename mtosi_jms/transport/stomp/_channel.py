@@ -228,11 +228,8 @@ class Channel:
         return self._temporaries.make(kind, self._some_link())
 
     def browse(self, spec: ConsumerSpec) -> Generator[list[JmsMessage], None, None]:
-        """Yields the messages that wait in a queue, one in a list; the broker sends a window of them ahead.
-
-        Raises:
-            ConfigError: the broker's STOMP has no browser.
-        """
+        """Yields the messages that wait in a queue, one in a list; the broker sends a window of them ahead. Raises
+        ConfigError: the broker's STOMP has no browser."""
         if Capability.BROWSE not in self.dialect.capabilities:
             raise ConfigError(f"{self.dialect.provider} has no browser over STOMP")
         subscribe = {**self.dialect.subscribing(spec, _BROWSED_AHEAD, self._owner), "browser": "true"}
@@ -245,11 +242,8 @@ class Channel:
                 yield [self._message(headers, body, spec.destination)]
 
     def restore(self, link: Link) -> None:
-        """Restores on a new link what existed on the lost one, and sends the frames that it did not write.
-
-        Raises:
-            MtosiError: the broker refuses some of it.
-        """
+        """Restores on a new link what existed on the lost one, and sends the frames that it did not write. Raises
+        MtosiError: the broker refuses some of it."""
         self._temporaries.restore(link)
         self._subscriptions.restore(link)
         with self.lock:

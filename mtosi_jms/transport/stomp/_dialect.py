@@ -83,12 +83,8 @@ class Dialect(ABC):
 
     @abstractmethod
     def subscribing(self, spec: ConsumerSpec, window: int, owner: str = "") -> dict[str, str]:
-        """Returns the headers of a SUBSCRIBE besides destination, id and ack.
-
-        Args:
-            window: messages before an ACK.
-            owner: id of the connection, as in `marking`.
-        """
+        """Returns the headers of a SUBSCRIBE besides destination, id and ack. `window`: messages before an ACK.
+        `owner`: id of the connection, as in `marking`."""
 
     def marking(self, owner: str) -> dict[str, str]:
         """Returns the headers by which a connection's own messages are known to its consumers with `no_local`."""

@@ -77,11 +77,8 @@ def _spaced(record: str) -> str:
 def _exchanged(address: Address, options: StompOptions, durable: str, text: str | None) -> str | None:
     """Puts a record in place of the one that is there, and returns that; None if there is none.
 
-    This uses a connection of its own, because the broker ends the connection if it refuses anything.
-
-    Raises:
-        MtosiError: the broker refuses it, or cannot be reached.
-    """
+    This uses a connection of its own, because the broker ends the connection if it refuses anything. Raises MtosiError:
+    the broker refuses it, or cannot be reached."""
     answers = Collector(threading.Lock(), options.send_timeout)
 
     def take(_: Link, frames: Sequence[Received]) -> None:

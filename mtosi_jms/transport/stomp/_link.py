@@ -273,11 +273,8 @@ class Link:
         return self.take_refused()
 
     def watch(self, now: float) -> float:
-        """Sends a heart-beat if one is due, and ends the connection if the broker has been silent too long.
-
-        Returns:
-            Seconds until the next check.
-        """
+        """Sends a heart-beat if one is due, and ends the connection if the broker has been silent too long. Returns
+        seconds until the next check."""
         if self._promised and now - self._wire.last_written >= self._promised / _EARLY:
             self._wire.beat(HEART_BEAT)
         if self._expected and now - self._wire.last_read > self._expected * _SILENCE:

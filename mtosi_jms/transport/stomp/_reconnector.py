@@ -50,11 +50,8 @@ class Owner(Protocol):
 
 
 class Reconnector:
-    """The life of a connection's links.
-
-    Args:
-        owner: notified of messages, losses and new links; its lock guards this state.
-    """
+    """The life of a connection's links. `owner`: notified of messages, losses and new links; its lock guards this
+    state."""
 
     def __init__(self, addresses: Sequence[Address], options: StompOptions, owner: Owner) -> None:
         self.address = addresses[0]
@@ -76,11 +73,8 @@ class Reconnector:
         return self._closed.is_set()
 
     def open(self) -> Dialect:
-        """Connects to the first broker that can be reached.
-
-        Raises:
-            MtosiError: no broker can be reached; for several brokers, the error of the last one.
-        """
+        """Connects to the first broker that can be reached. Raises MtosiError: no broker can be reached; for several
+        brokers, the error of the last one."""
         link = self._first(self._addresses)
         self._dialect = dialect_of(link.headers.get("server", ""), link.address)
         with self._owner.lock:
@@ -93,12 +87,8 @@ class Reconnector:
         threading.Thread(target=_look_after, args=work, name=name, daemon=True).start()
 
     def link(self, deadline: float) -> Link:
-        """Returns the link; if it was lost, waits for a new one.
-
-        Raises:
-            IllegalStateError: the connection is closed.
-            TransportError: no link came up in time, or the connection was closed meanwhile; nothing was sent.
-        """
+        """Returns the link; if it was lost, waits for a new one. Raises IllegalStateError: the connection is closed;
+        TransportError: no link came up in time, or the connection was closed meanwhile; nothing was sent."""
         with self._owner.lock:
             self.check()
             while self._link is None or not self._link.is_up:
@@ -185,11 +175,7 @@ class Reconnector:
         return min(self._pauses.next(), max(deadline - time.monotonic(), 0.0)), None
 
     def _restored(self) -> Link:
-        """Makes a new link, and restores on it what the old one had.
-
-        Raises:
-            MtosiError: no broker can be reached now.
-        """
+        """Makes a new link, with what the old one had. Raises MtosiError: no broker can be reached now."""
         link = self._first(self._order())
         try:
             self._owner.restore(link)

@@ -35,12 +35,8 @@ def goodbye(options: StompOptions) -> float:
 
 @dataclass(slots=True, eq=False)
 class Feed(BufferedFeed):
-    """The source of one consumer's messages.
-
-    Attributes:
-        subscriptions: its subscriptions at the broker: one, or more for a queue with many unacknowledged messages.
-        signal: called, with the connection's lock held, when messages came.
-    """
+    """The source of one consumer's messages. `subscriptions`: its subscriptions at the broker: one, or more for a queue
+    with many unacknowledged messages. `signal`: called, with the connection's lock held, when messages came."""
 
     subscriptions: list[Subscription] = field(default_factory=list, init=False)
     signal: Callable[[], None] = field(default=lambda: None, init=False)
@@ -53,12 +49,8 @@ class Feed(BufferedFeed):
 
 
 class Subscription:
-    """One SUBSCRIBE, made again on each new link under the same number, which is never used for another.
-
-    Attributes:
-        link: the link that has it; None before and after.
-        made: whether the broker has confirmed it on that link.
-    """
+    """One SUBSCRIBE, made again on each new link under the same number, which is never used for another. `link`: the
+    link that has it; None before and after. `made`: whether the broker has confirmed it on that link."""
 
     def __init__(self, number: str, address: str, headers: Mapping[str, str], feed: Feed) -> None:
         self.number = number
@@ -81,11 +73,8 @@ class Subscription:
 
 @dataclass(slots=True, eq=False)
 class Entry(BufferedEntry):
-    """A message that came on a link by a subscription, and is not acknowledged.
-
-    Attributes:
-        uncommitted: whether the broker has its acknowledgement, in a transaction that is not committed.
-    """
+    """A message that came on a link by a subscription, and is not acknowledged. `uncommitted`: whether the broker has
+    its acknowledgement, in a transaction that is not committed."""
 
     subscription: Subscription
     link: Link
@@ -117,11 +106,8 @@ class Subscriptions:
         self._known: dict[str, Subscription] = {}
 
     def make(self, link: Link, address: str, headers: dict[str, str], feed: Feed) -> None:
-        """Makes a subscription for a consumer. If the consumer was closed meanwhile, the subscription is ended.
-
-        Raises:
-            MtosiError: the broker refuses the subscription, or does not confirm it in time.
-        """
+        """Makes a subscription for a consumer. If the consumer was closed meanwhile, the subscription is ended. Raises
+        MtosiError: the broker refuses the subscription, or does not confirm it in time."""
         made = Subscription(f"s{next(self._numbers)}", address, headers, feed)
         with self._lock:
             made.link = link
@@ -266,14 +252,9 @@ class Collector:
     def collect(
         self, link: Link, address: str, headers: Mapping[str, str], ahead: int = 0
     ) -> Generator[Answer, None, None]:
-        """Yields the messages from a subscription to an address, which ends when the caller closes this.
-
-        Args:
-            ahead: most messages that the broker sends before they are read; 0: it sends what it has.
-
-        Raises:
-            TransportError: the next message did not come.
-        """
+        """Yields the messages from a subscription to an address, which ends when the caller closes this. `ahead`: most
+        messages that the broker sends before they are read; 0: it sends what it has. Raises TransportError: the next
+        message did not come."""
         number = f"c{next(self._numbers)}"
         answers: queue.SimpleQueue[Answer | None] = queue.SimpleQueue()
         with self._lock:

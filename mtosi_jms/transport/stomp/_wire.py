@@ -94,11 +94,8 @@ class Wire(BaseTransport):  # type: ignore[misc]
         self.override_threading(self._reader)
 
     def attempt_connection(self) -> None:
-        """Connects; called by `start`.
-
-        Raises:
-            OSError: the broker cannot be reached, or its certificate is refused (ssl.SSLError).
-        """
+        """Connects; called by `start`. Raises OSError: the broker cannot be reached, or its certificate is refused
+        (ssl.SSLError)."""
         deadline = time.monotonic() + self._connect_timeout
         host, port = self._address.host, self._address.port
         plain = _reach(host, port, deadline)
@@ -119,12 +116,9 @@ class Wire(BaseTransport):  # type: ignore[misc]
         self.writable.register(self.socket, selectors.EVENT_WRITE)
 
     def send(self, encoded_frame: bytes, deadline: float | None = None) -> None:
-        """Writes frames, by the deadline on the monotonic clock and within the send time-out.
-
-        Raises:
-            WriteError: not to the end: the time ran out, or the connection is lost. A frame begun and not ended
-                ends the connection; one that found another under way leaves that to its writer.
-        """
+        """Writes frames, by the deadline on the monotonic clock and within the send time-out. Raises WriteError: not to
+        the end: the time ran out, or the connection is lost. A frame begun and not ended ends the connection; one that
+        found another under way leaves that to its writer."""
         latest = time.monotonic() + self._send_timeout
         deadline = latest if deadline is None else min(deadline, latest)
         if not self.writing.acquire(timeout=max(deadline - time.monotonic(), _SHORT)):
@@ -308,11 +302,8 @@ class FrameWriter:
         self._ended = False
 
     def send(self, data: bytes, deadline: float | None = None, *, coalesced: bool = False) -> None:
-        """Writes frames, after those that wait; `coalesced` ones wait for the next frame or for the thread.
-
-        Raises:
-            WriteError: not to the end; the broker has not got the last of them.
-        """
+        """Writes frames, after those that wait; `coalesced` ones wait for the next frame or for the thread. Raises
+        WriteError: not to the end; the broker has not got the last of them."""
         if coalesced:
             if self._can_wait(data):
                 return
