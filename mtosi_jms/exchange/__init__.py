@@ -1,8 +1,5 @@
-"""The exchange of messages: requestors and suppliers, in threads and on event loops, and the dispatcher between them.
-
-A requestor sends requests and hands out replies. A supplier receives requests, has the dispatcher answer them with its
-services, and sends the replies. The dispatcher handles only envelopes, so it also works without JMS.
-"""
+"""Requestors and suppliers, in threads and on event loops. The dispatcher between them handles envelopes, also without
+JMS."""
 
 from __future__ import annotations
 

@@ -26,9 +26,8 @@ _Lot: TypeAlias = tuple[list[Any], bool]
 
 
 class LoopHandlers:
-    """The handlers that one loop runs for a supplier. `eager`: whether a batch is sent before the handler yields the
-    object after it; see `Supplier`. `ending`: returns whether `cancel` is about to be called. A loop that ends cancels
-    all its tasks, handlers too."""
+    """The handlers that one loop runs. `ending`: whether `cancel` is about to be called; a loop that ends cancels all
+    its tasks, handlers too."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, *, eager: bool, ending: Callable[[], bool]) -> None:
         self._loop = loop
@@ -42,8 +41,8 @@ class LoopHandlers:
         return _BlockingService(service, self)
 
     def resolve(self, result: Any, service: SupplierBase, context: RequestContext) -> Any:
-        """Return a handler's result with nothing left to await. Called by the thread that answers. Raises Exception:
-        what the handler raised; ProviderError: the supplier was stopped."""
+        """Return a handler's result with nothing left to await. Raises what the handler raised, or ProviderError: the
+        supplier was stopped."""
         if isinstance(result, Awaitable):
             result = self._resume(_Run(), work=_awaited(result))
         if isinstance(result, AsyncIterable):
@@ -122,8 +121,7 @@ class LoopHandlers:
 
 
 class _Run:
-    """A handler's task. `wanted`: how many objects the thread wants; 0: no more. `again`: set when the thread wants
-    more."""
+    """A handler's task. `wanted`: how many objects the thread wants; 0: no more. `again` is set when it wants more."""
 
     def __init__(self) -> None:
         self.answer: Future[Any] = Future()
@@ -143,8 +141,8 @@ class _Run:
 
 
 class _Feed(_Run):
-    """The task of an asynchronous generator. `whole`: class of the operation's responses. Such an object is a reply by
-    itself, so it is handed over at once."""
+    """The task of an asynchronous generator. An object of the class `whole` is a reply by itself, and is handed over at
+    once."""
 
     def __init__(self, source: AsyncIterable[Any], whole: type[Any] | tuple[()]) -> None:
         super().__init__()

@@ -1,12 +1,8 @@
-"""The requestor for coroutines: one thread receives replies and hands them over to the loops (R3, R4, R6).
+"""The requestor for coroutines (R3, R4, R6).
 
-The loop makes a request, and sends it if that needs no waiting. Otherwise the requestor's sending thread sends it, so
-that a slow network blocks no loop. Requests go out in the order of the calls. The receiver's thread takes replies and
-puts them into their `PendingExchange`, as for a blocking caller, so only the provider reads ahead of whoever iterates.
-Time-outs are timers of the loop that ask the exchange itself.
-
-A cancelled caller drops its `PendingExchange`, which takes no lock. Replies that come later are orphans.
-"""
+The loop sends a request if that needs no waiting, else the requestor's sending thread does, in the order of the calls.
+The receiver's thread puts replies into their `PendingExchange`. Time-outs are timers of the loop that ask the exchange
+itself. A cancelled caller drops its `PendingExchange`, which takes no lock; later replies are orphans."""
 
 from __future__ import annotations
 
@@ -86,11 +82,8 @@ class AsyncRequestor(Closing, AsyncCaller):
             self._receiver.drop(pending)
 
     def begin(self, prepared: PreparedRequest) -> Future[PendingExchange] | None:
-        """Send a request at once, or queue it if sending might have to wait or would overtake another request.
-
-        Returns:
-            None if the request was sent, else the future of the sending thread.
-        """
+        """Send a request at once, or queue it if sending might wait or overtake another one. Returns None if it was
+        sent, else the future of the sending thread."""
         try:
             if self._sender.is_idle and self._writer.send_soon(prepared):
                 return None
@@ -125,11 +118,8 @@ class AsyncRequestor(Closing, AsyncCaller):
             raise TransportError(what) from None
 
     async def next(self, pending: PendingExchange, *, only: bool = False) -> Envelope | None:
-        """Return the next reply of an exchange when its turn has come, None at the end; see `Receiver.next`.
-
-        Args:
-            only: whether the caller wants no other reply, and drops the exchange afterwards.
-        """
+        """Return the next reply in its turn, None at the end; see `Receiver.next`. `only`: the caller drops the
+        exchange afterwards."""
         receiver, event = self._receiver, _LoopEvent()
         action, left = receiver.listen(pending, event.setter())
         try:
@@ -214,10 +204,8 @@ class AsyncBatches(BatchCall, AsyncIterator[XmlObject]):
 
 
 class _LoopWaker:
-    """Wakes coroutines of one loop from any thread, several at once, because waking a loop costs a socket write.
-
-    It keeps neither the loop nor the coroutines alive: a loop may disappear without notice.
-    """
+    """Wakes coroutines of one loop from any thread, several at once, because waking a loop costs a socket write. It
+    keeps neither alive: a loop may disappear without notice."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop: Final = weakref.ref(loop)

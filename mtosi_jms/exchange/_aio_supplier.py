@@ -1,14 +1,9 @@
 """The supplier on an event loop: handlers may be coroutines and asynchronous generators (R3, R4, R5, P33).
 
-The blocking supplier does the work, in one thread per request that may be answered at the same time, each with a
-session of its own: it receives, reads, cuts batches, sends, and acknowledges after the last reply. If a handler
-returns an awaitable or an asynchronous generator, the loop runs it and the thread waits. So there is one copy of the
-logic that makes replies, and encoding and sending never block the loop. Handlers that are plain functions run in the
-thread.
-
-One task of the loop owns the run. When that task is cancelled, as `asyncio.run` does at its end, handlers are cancelled
-and their requests are handed back to the provider.
-"""
+The blocking supplier does the work, in one thread and session per request that may be answered at the same time. What a
+handler returns to be awaited, the loop runs while the thread waits; other handlers run in the thread. One task of the
+loop owns the run: when it is cancelled, as `asyncio.run` does at its end, so are the handlers, and their requests are
+handed back."""
 
 from __future__ import annotations
 
@@ -29,8 +24,6 @@ _PATIENCE: Final = 10.0
 
 
 class _Supplier(Protocol):
-    """What this module needs of the blocking supplier."""
-
     def start(self, threads: int) -> Any: ...
 
     def drain(self, wait: float | None) -> bool: ...
@@ -42,12 +35,7 @@ _WithServices = Callable[[Callable[[SupplierBase], SupplierBase], Callable[[Mtos
 
 
 class AsyncSupplier:
-    """A supplier as coroutines see it; made by `Supplier.aio`.
-
-    Args:
-        with_services: returns the blocking supplier with changed services. Its arguments are the change of each
-            service and a function to call when a thread ends.
-    """
+    """A supplier as coroutines see it; made by `Supplier.aio`."""
 
     def __init__(self, with_services: _WithServices, *, eager: bool) -> None:
         self._with_services = with_services
@@ -124,8 +112,8 @@ class AsyncSupplier:
 
 
 class _Serving:
-    """One run of a supplier on one loop. `task`: ends when all threads have ended. Its result is the error of the first
-    thread that failed, or None."""
+    """One run of a supplier on one loop. The result of `task`, which ends with all threads, is the error of the first
+    one that failed, or None."""
 
     task: asyncio.Task[MtosiError | None]
 

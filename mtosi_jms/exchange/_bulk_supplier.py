@@ -17,10 +17,8 @@ from mtosi_jms.stubs.fmw.hdr import CompressionEnumType, CompressionTypeType, Pa
 
 
 class BulkSupplier:
-    """One BulkResponse request that may be carried out. `folders`: folders in which files may be written. If there are
-    none, this supplier refuses BulkResponse. `terms`: file, compression, packing and batch size that the requestor asks
-    for. Raises MtosiFault: the request is refused. The fault has the fitting kind if the operation declares it, else
-    `unableToComply`."""
+    """A BulkResponse request that may be carried out, with the `terms` that it asks for. Raises MtosiFault: it is
+    refused, with the fitting kind if the operation declares it, else `unableToComply`; without `folders` always."""
 
     def __init__(self, service: ServiceInfo, operation: OperationInfo, header: Header, folders: Folders) -> None:
         self._service = service
@@ -57,8 +55,7 @@ class BulkSupplier:
     def write(
         self, batches: Iterable[Batch[Any]], maker: ResponseMaker, document: Callable[[Any, BatchPosition], bytes]
     ) -> None:
-        """Write a handler's objects into the file, one document per batch. Raises SpoolError: the file cannot be
-        written; EncodeError: an object cannot be encoded as valid XML."""
+        """Write a handler's objects, one document per batch. Raises SpoolError and EncodeError."""
         with BulkFile(self._path, self.terms.compression, self.terms.packing) as file:
             for batch in batches:
                 file.add(document(maker.response(batch), batch.position))

@@ -1,14 +1,5 @@
-"""The dispatcher: one request envelope in, its reply envelopes out (R3, R4, R5, P31, P33, C16).
-
-It finds the operation by the request's element, and where operations share one, by activityName, msgName and SOAP
-action. Then it calls the handler. From the result it makes the replies of the
-communication pattern that the request asks for: one response, numbered batches, or a response and a file. A failure
-becomes a fault. The dispatcher uses neither sessions nor JMS: the JMS supplier sends its replies, and an HTTP endpoint
-or a test can do the same.
-
-    for reply in Dispatcher([Inventory()]).dispatch(mtosi_jms.soap.parse(request)):
-        print(reply.to_bytes())
-"""
+"""The dispatcher: one request envelope in, its reply envelopes out (R3, R4, R5, P31, P33, C16). It uses neither
+sessions nor JMS: the JMS supplier sends its replies, and an HTTP endpoint or a test can do the same."""
 
 from __future__ import annotations
 
@@ -90,8 +81,7 @@ class Abandoned(Exception):
 
 
 class Failures:
-    """Reports failures that no requestor learns of, to the log and to a hook. `hook`: called with each failure. An
-    exception that it raises is logged."""
+    """Reports failures that no requestor learns of, to the log and to the hook, whose exceptions are logged."""
 
     def __init__(self, hook: FailureHook | None) -> None:
         self._hook = hook
@@ -99,8 +89,7 @@ class Failures:
     def report(
         self, what: str, error: BaseException, *, message: JmsMessage | None = None, trace: bool = False
     ) -> None:
-        """Report one failure. `message`: the JMS message of the request; None if the request did not come by JMS.
-        `trace`: whether the traceback is logged too."""
+        """Report a failure. `message`: the request, if it came by JMS. `trace`: log the traceback too."""
         about = f", message {message.message_id}" if message is not None else ""
         facts = of_message(message) if message is not None else None
         log.error(
@@ -174,12 +163,10 @@ class Dispatcher:
         return chosen(found, itemgetter(1), envelope.header, action or (action_of(message) if message else ""))
 
     def _not_understood(self, envelope: Envelope, found: Sequence[_Served]) -> list[str]:
-        """Return the names of the header blocks of a request that must be understood and are not."""
         declared = [supplier.__service__.header_tags(operation) for supplier, operation in found]
         return not_understood(envelope, self.understands.union(*declared))
 
     def _unserved(self, envelope: Envelope, found: Sequence[_Served]) -> str:
-        """Return why a request cannot be served."""
         local = tag_of(envelope.body).rpartition("}")[2]
         shared = self._operations.get(tag_of(envelope.body))
         if shared is None:
@@ -281,11 +268,8 @@ class Dispatcher:
         *,
         failed: bool,
     ) -> Header:
-        """Return the header of a reply (R3c, R5, C16, C17).
-
-        Copied from the request: correlationId, communicationPattern and communicationStyle; activityName if the
-        operation is not known.
-        """
+        """Return the header of a reply (R3c, R5, C16, C17). activityName is the request's if the operation is not
+        known."""
         pattern, _ = parse_pattern(header_text(request, "communicationPattern"))
         style = CommunicationStyleType
         status = ActivityStatusEnumType.FAILURE if failed else ActivityStatusEnumType.SUCCESS
@@ -315,7 +299,7 @@ class Dispatcher:
 
 
 class _Call:
-    """One request for one operation. `blocks`: the request's header blocks beside the MTOSI header."""
+    """One request for one operation. `blocks`: its header blocks beside the MTOSI header."""
 
     def __init__(
         self,
@@ -515,7 +499,7 @@ def _in_version(envelope: Envelope, version: str) -> Envelope:
 
 
 def _operations_by_tag(services: Sequence[SupplierBase]) -> dict[str, tuple[_Served, ...]]:
-    """Return the services and operations for each request element, by its Clark name."""
+    """Return what serves each request element, by its Clark name."""
     found: dict[str, tuple[_Served, ...]] = {}
     if not isinstance(services, Sequence):
         raise ConfigError(f"services: give a list of them, not {type(services).__name__}")

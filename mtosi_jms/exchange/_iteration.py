@@ -23,8 +23,7 @@ _LEAST = 0.001
 
 
 class Iteration:
-    """Where the answer to one call stands, if its supplier hands it out by iterator. `next`: the request for the next
-    batch; None: there is none, or the supplier does not use an iterator."""
+    """Where an answer by iterator stands. `next`: the request for the next batch, if there is one."""
 
     def __init__(self, call: Call, batch_size: int) -> None:
         self.next: Call | None = None
@@ -36,9 +35,8 @@ class Iteration:
         self._number: int | None = None
 
     def note(self, envelope: Envelope, response: XmlObject, left: float | None) -> None:
-        """Note a reply, and decide on `next`. `left`: seconds that are left for the whole call; None: no limit. Raises
-        IncompleteBatchError: batches before this one are missing; ProtocolError: a batch comes again, or there is
-        neither an object nor an end."""
+        """Note a reply, and decide on `next`. `left`: seconds left for the whole call. Raises IncompleteBatchError:
+        batches are missing; ProtocolError: a batch comes again, or there is neither an object nor an end."""
         header, self.next = envelope.header, None
         if self._operation is None or header is None:
             return

@@ -29,8 +29,7 @@ def batch_pattern(operation: OperationInfo, batch_size: int) -> Mapping[str, obj
 
 
 def bulk_pattern(operation: OperationInfo, terms: BulkTerms) -> Mapping[str, object]:
-    """Return the fields for one response with the data in a file (BulkResponse). Raises ConfigError: the operation is
-    one-way."""
+    """Return the fields for one response with the data in a file (BulkResponse). Raises ConfigError: it is one-way."""
     if operation.mep == "one-way":
         raise ConfigError(f"{operation.name} is one-way: it has no bulk response")
     return {

@@ -24,11 +24,8 @@ _UNCONSUMED: Final = 1.0
 class RequestInfo(NamedTuple):
     """The operation and the destinations of a request, for its time-out error.
 
-    Attributes:
-        replies: where replies are received.
-        consumers: returns how many consumers a destination has; None if the provider does not say.
-        soap_jms: whether the request follows W3C's SOAP over JMS, so that the reply needs no MTOSI header.
-    """
+    `consumers` returns how many consumers a destination has; None if the provider does not say. With `soap_jms` (W3C's
+    SOAP over JMS) the reply needs no MTOSI header."""
 
     operation: str
     destination: Destination
@@ -40,7 +37,6 @@ class RequestInfo(NamedTuple):
         return f"{self.operation} to {self.destination}"
 
     def advice(self) -> str:
-        """Return what to check when no reply comes."""
         if self.is_unconsumed():
             return f"nobody consumes {self.destination}: is the supplier running, and is this its destination?"
         replies = " and ".join(map(str, self.replies))
@@ -49,7 +45,6 @@ class RequestInfo(NamedTuple):
         return f"look at the log of who consumes it, and whether it may reply to {replies}"
 
     def is_unconsumed(self) -> bool:
-        """Whether the provider says that nobody consumes the destination now."""
         return self.consumers is not None and self.consumers(self.destination) == 0
 
 
@@ -61,16 +56,10 @@ class ReceiveFailed:
 
 
 class PendingExchange:
-    """One exchange, with what was received for its caller and not taken yet.
+    """One exchange, with what was received for its caller and not taken yet (`inbox`).
 
-    Attributes:
-        inbox: actions that the caller has not taken yet.
-        awaits_id: whether the provider's message id of the request will be known once it is sent.
-        held: envelopes that had arrived out of turn when the exchange failed, by batch number.
-        closed: whether the exchange was given up or its end was seen.
-        publication: the sending of the request, for telemetry.
-        is_observed: whether the end of the exchange is reported to telemetry or the log.
-    """
+    `awaits_id`: the request's message id will be known once it is sent. `held`: envelopes out of turn when the exchange
+    failed, by batch number. `closed`: it was given up, or its end was seen. `is_observed`: its end is reported."""
 
     def __init__(
         self,
@@ -107,9 +96,8 @@ class PendingExchange:
         return self.state.correlation_id
 
     def enter(self, now: float, wake: Callable[[], object]) -> None:
-        """Note that the caller waits for a reply from now on. `now`: seconds by the requestor's clock. `wake`: called
-        by any thread when there is something for the caller to do. Raises IllegalStateError: another caller waits
-        already."""
+        """Note that the caller waits for a reply; any thread calls `wake` when there is something for it to do. Raises
+        IllegalStateError: another caller waits already."""
         if self._left is None:
             raise IllegalStateError("another caller waits for the replies of this request")
         self._away += now - self._left
@@ -216,8 +204,6 @@ class PendingExchange:
 
 
 class PreparedRequest(NamedTuple):
-    """An exchange whose request is made but not sent."""
-
     pending: PendingExchange
     destination: Destination
     message: JmsMessage

@@ -1,18 +1,11 @@
 """The receiver: receives replies for all callers of a requestor, over one session (R3e, R3f).
 
-One waiting caller at a time receives for all. When it has its own reply, and has received the replies that are ready
-for the others, another waiting caller takes over. So no reply is taken from the provider before somebody waits for it,
-and an error is raised where somebody waits.
+One waiting caller at a time receives for all, and then hands the role on. So no reply is taken from the provider before
+somebody waits for it, and an error is raised where somebody waits. Callers on event loops must not block: one thread
+receives for them, while there are any.
 
-Callers on event loops must not block, so one thread receives for all loops. It starts with the first such caller and
-ends when there was none for a while. Meanwhile blocking callers get their replies from it too.
-
-Each message is stored in the landing, acknowledged, read and matched with its exchange. A reply that belongs to no
-exchange is an orphan. A message that cannot be read is matched by JMSCorrelationID. No message is dropped.
-
-The clocks of an exchange run only while its caller waits: the time in which the caller handles a reply does not count
-against the peer. They are checked only when nothing is left to receive. See docs/design/exchange.md.
-"""
+Each message is stored in the landing, acknowledged, read and matched with its exchange: by correlationId, else by
+JMSCorrelationID. Clocks run only while a caller waits. See docs/design/exchange.md."""
 
 from __future__ import annotations
 
@@ -88,21 +81,8 @@ class _Event:
 
 
 class Receiver:
-    """Receives from the reply destinations of one requestor, in the thread of a waiting caller.
-
-    Args:
-        session: session that only receives, with CLIENT acknowledgement.
-        strategy: how replies are matched with exchanges.
-        landing: stores each message before it is acknowledged; None: none is stored.
-        on_orphan: called with each reply that belongs to no exchange, outside all locks. A waiting blocking caller
-            calls it; once there were asynchronous callers, a separate thread calls it.
-        clock: returns monotonic seconds.
-        strict: whether replies must fit the schema.
-        linger: seconds that the receiving thread goes on after the last asynchronous caller.
-
-    Attributes:
-        from_zero: the destinations of requests to which a batch 0 has come: their suppliers count from 0 (C23).
-    """
+    """Receives from the reply destinations of one requestor. `from_zero`: the destinations of requests to which a batch
+    0 has come, whose suppliers count from 0 (C23)."""
 
     def __init__(
         self,
@@ -174,17 +154,10 @@ class Receiver:
     def open(
         self, exchange: Exchange[Any], request: RequestInfo, package: str, now: float, *, own_id: str | None
     ) -> PendingExchange:
-        """Register an exchange before its request is sent. Its time runs until the request is sent.
+        """Register an exchange before its request is sent. Its time runs until then.
 
-        Args:
-            package: package whose classes the replies are read with.
-            now: seconds by the receiver's clock.
-            own_id: an id that a reply may carry as JMSCorrelationID in place of the request's message id; for
-                providers whose message id the requestor never learns. Otherwise None.
-
-        Raises:
-            ConfigError: another exchange uses the same correlationId.
-        """
+        Replies are read with the classes of `package`. `own_id`: what a reply may carry as JMSCorrelationID, where the
+        provider never tells the message id. Raises ConfigError: another exchange uses the same correlationId."""
         awaits_id = own_id is None
         pending = PendingExchange(exchange, request, package, now, awaits_id=awaits_id, telemetry=self._telemetry)
         with self._lock:
@@ -219,8 +192,8 @@ class Receiver:
         return pending.time_left(self._clock())
 
     def close_exchange(self, pending: PendingExchange) -> None:
-        """Forget an exchange that has ended, or give it up. A caller that waits for it gets the end of the exchange, at
-        the latest when its time runs out."""
+        """Forget an exchange that has ended, or give it up. A caller that waits for it learns that at its time-out at
+        the latest."""
         self.drop(pending)
         self.sweep()
 
@@ -237,15 +210,8 @@ class Receiver:
     def next(self, pending: PendingExchange) -> Envelope | None:
         """Return the next reply of an exchange when its turn has come, also a fault; None at the end.
 
-        Waits for the reply, and receives for all callers if no other caller does.
-
-        Raises:
-            ExchangeError: the exchange failed.
-            XmlError: the reply cannot be read.
-            IllegalStateError: the requestor is closed, or another caller waits for the same exchange.
-            TransportError: the provider failed.
-            Exception: what the landing raised.
-        """
+        Raises what ended the exchange, IllegalStateError: the requestor is closed, or another caller waits;
+        TransportError: the provider failed; or what the landing raised."""
         event = _Event()
         with self._lock:
             self._forget_dropped()
@@ -272,16 +238,8 @@ class Receiver:
             self._report_orphans()
 
     def listen(self, pending: PendingExchange, wake: Callable[[], object]) -> tuple[Any, float | None]:
-        """Register an asynchronous caller that waits for the next reply, until it gets one or its exchange is dropped.
-
-        From now on a separate thread calls the orphan hook, never a thread that a loop depends on.
-
-        Args:
-            wake: called by any thread, with the receiver's lock held, when the caller should call `taken`.
-
-        Raises:
-            IllegalStateError: another caller waits for the same exchange, or the requestor is closed.
-        """
+        """Register an asynchronous caller, until it gets a reply or its exchange is dropped. `wake` is called by any
+        thread, with the lock held, when the caller should call `taken`. Returns and raises as that does."""
         with self._lock:
             self._forget_dropped()
             self._orphans_in_thread = True
@@ -290,17 +248,14 @@ class Receiver:
             return self._taken(pending)
 
     def taken(self, pending: PendingExchange) -> tuple[Any, float | None]:
-        """Return the next action for an asynchronous caller, which then no longer waits. This never blocks for long.
-        Returns the action and None; or None and the seconds after which to call again at the latest, where None means
-        to wait for `wake`. Raises IllegalStateError: the requestor is closed."""
+        """Return the next action for an asynchronous caller, which then no longer waits; or None and the seconds after
+        which to call again, where None means to wait for `wake`. Raises IllegalStateError: the requestor is closed."""
         with self._lock:
             return self._taken(pending)
 
     def end_of(self, pending: PendingExchange) -> Any:
-        """Return what ended an exchange, for an asynchronous caller that drops it next; None: call `taken`.
-
-        This takes no lock, because nothing more is added to an exchange that has ended.
-        """
+        """Return what ended an exchange; None: call `taken`. Takes no lock: nothing is added to an exchange that has
+        ended."""
         return pending.inbox.popleft() if pending.state.finished and pending.inbox else None
 
     def __del__(self) -> None:
@@ -337,10 +292,7 @@ class Receiver:
         pending.leave(self._clock())
 
     def _step_down(self, who: _Holder) -> None:
-        """Stop receiving for all, and wake another caller if nobody receives now.
-
-        That is also needed if `who` was woken to receive and leaves without doing so.
-        """
+        """Stop receiving for all, and wake another caller if nobody receives now; so does who was woken and leaves."""
         if self._holder is who:
             self._holder = None
         if self._holder is None:
@@ -378,9 +330,7 @@ class Receiver:
     def _time_left(self, pending: PendingExchange) -> float | None:
         """Return the seconds that a caller which does not receive waits at most; None: until it is woken.
 
-        When its time is up, its exchange ends now if nothing is left to receive; otherwise as soon as the receiving
-        caller finds nothing left.
-        """
+        When its time is up, its exchange ends as soon as nothing is left to receive."""
         left = pending.patience(self._clock())
         if left != 0:
             return left
@@ -436,12 +386,10 @@ class Receiver:
             pending.wake()
 
     def _receive(self, pending: PendingExchange | None) -> None:
-        """Receive, waiting until a message comes or the time of the caller, or of the thread if None, has run out.
+        """Receive until a message comes, or the time of the caller, or of the thread if None, has run out.
 
-        Messages that are ready are received for other callers too, because passing the role on costs more than a
-        message. The limits are one message per waiting caller, so that nobody gets what it does not wait for, and a
-        short time. If that fails, this caller keeps the reply that it has; the next one that receives gets the error.
-        """
+        Messages that are ready are received for others too, one per waiting caller, because passing the role on costs
+        more. If that fails, this caller keeps its reply; the next one that receives gets the error."""
         delivery = self._ready() or self._await(pending)
         more, latest = len(self._waiting) + len(self._listening), time.monotonic() + _SPELL
         served = False

@@ -64,20 +64,10 @@ class Sender(AsyncSender, Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplyRules:
-    """The settings for all replies of a supplier.
+    """The settings for all replies of a supplier. Raises ConfigError: `send_window` is below 1.
 
-    Attributes:
-        policy: decides where replies may be sent. None: if a naming context has names, to the destinations that it
-            knows and to temporary ones; if not, to any queue.
-        send_window: how many partial responses to a request the provider may leave unconfirmed.
-        together: whether a reply that is not a batch may be sent together with others, unconfirmed
-            (`Session.send_soon`). That is safe if the request's acknowledgement follows it on the same connection.
-        correlation_id_first: what goes into JMSCorrelationID, by the profile.
-        is_gone: whether a temporary destination is known to have ended with its connection.
-
-    Raises:
-        ConfigError: `send_window` is below 1.
-    """
+    `together`: whether a reply that is not a batch may go out unconfirmed with others (`Session.send_soon`), which is
+    safe if the acknowledgement of the request follows it on the same connection."""
 
     profile: BindingProfile
     names: NamingContext
@@ -96,11 +86,10 @@ class ReplyRules:
             raise ConfigError(f"send_window must be at least 1, not {self.send_window}")
 
     def allows(self, destination: Destination) -> bool:
-        """Return whether a reply may be sent to a destination. If the policy raises an exception, it may not.
+        """Whether a reply may be sent to a destination. A policy that raises an exception allows nothing.
 
-        A name that a broker reads as several destinations is allowed only if the naming context has it. From a peer it
-        is refused whatever the policy says, because the policy would judge another destination than the broker uses.
-        """
+        A name that a broker reads as several destinations is allowed only if the naming context has it, whatever the
+        policy says: it would judge another destination than the broker uses."""
         if self.policy is None:
             if self.names.knows(destination):
                 return True
@@ -116,16 +105,8 @@ class ReplyRules:
 
 
 class ReplyWriter:
-    """Sends the replies to one request; it is the `ReplyAddress` of the dispatcher.
-
-    Args:
-        soap_jms: whether the replies also follow W3C's SOAP over JMS.
-
-    Attributes:
-        request: the request's header; None until it is known.
-        replies: how many replies were sent.
-        failed: whether the last reply was a fault.
-    """
+    """Sends the replies to one request; it is the `ReplyAddress` of the dispatcher. `failed`: the last reply was a
+    fault."""
 
     def __init__(
         self,
@@ -149,8 +130,8 @@ class ReplyWriter:
         self.request: Header | None = None
 
     def settle(self) -> None:
-        """Wait until the provider has confirmed every partial response that was sent. Raises WithheldError,
-        ProviderError: a partial response failed."""
+        """Wait until the provider has confirmed every partial response. Raises WithheldError, ProviderError: one
+        failed."""
         if self._window is None:
             return
         try:
@@ -159,8 +140,8 @@ class ReplyWriter:
             raise _sending_error(error) from error
 
     def admit(self) -> None:
-        """Check, before the handler runs, that the request can and may be answered. Raises WithheldError: the request
-        has no JMSReplyTo, replies to that destination are not allowed, or the requestor that made it is gone."""
+        """Check, before the handler runs, that the request may be answered. Raises WithheldError: it has no JMSReplyTo,
+        replies may not go there, or the requestor is gone."""
         if self._message.reply_to is None:
             what = "it has no JMSReplyTo, so that nobody would get the response"
             raise WithheldError("a request is not carried out", ProtocolError(what, correlation_id(self.request) or ""))
@@ -172,15 +153,10 @@ class ReplyWriter:
             raise WithheldError("a request is not carried out", error)
 
     def complete(self, header: Header) -> None:
-        """Complete the header of a reply from the request's JMS message; see `ReplyAddress`.
+        """Complete a reply's header from the request's JMS message; see `ReplyAddress`.
 
-        If the request has no correlationId, the reply gets its message id, by which the peer can match the reply. A
-        fault gets the address to which it really goes, and a reply that must have an address that of JMSReplyTo where
-        the request's header has none.
-
-        Raises:
-            WithheldError: a fault has nowhere to go.
-        """
+        Without a correlationId it gets the message id of the request, by which the peer can match it; a fault the
+        address to which it really goes. Raises WithheldError: a fault has nowhere to go."""
         if header.correlation_id is None:
             header.correlation_id = self._jms_id(correlation_id_first=False)
         request = self.request
@@ -192,9 +168,8 @@ class ReplyWriter:
             header.destination_uri = self._rules.names.uri_of(reply_to)
 
     def send(self, reply: Envelope) -> None:
-        """Send one reply. While the send window has room, do not wait for the confirmation of a partial response.
-        `reply`: the dispatcher's reply. Raises WithheldError, ProviderError: the reply cannot be sent, or an earlier
-        partial response failed; HeaderError, EncodeError: the reply is not valid."""
+        """Send one reply; a partial response is not waited for while the send window has room. Raises WithheldError,
+        ProviderError: this one or an earlier one failed; HeaderError, EncodeError: the reply is not valid."""
         header, rules = reply.header or Header(), self._rules
         route = self._route(is_error=reply.fault is not None)
         jms_id = self._jms_id(correlation_id_first=self._soap_jms or rules.correlation_id_first)

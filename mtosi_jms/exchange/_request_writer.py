@@ -37,14 +37,7 @@ _MANY: Final = 32
 
 
 class RequestWriter:
-    """Makes the requests of one requestor and sends them, one at a time.
-
-    Args:
-        receiver: the receiver; each exchange is registered there before its request is sent.
-        persistent: whether the provider must store requests, unless the call or its address says.
-        outbox: stores one-way requests before they are sent.
-        clock: returns monotonic seconds.
-    """
+    """Makes the requests of one requestor, opens their exchanges at the receiver, and sends them one at a time."""
 
     def __init__(
         self,
@@ -87,8 +80,8 @@ class RequestWriter:
         self._sending = threading.Lock()
 
     def prepare(self, call: Call, pattern: Mapping[str, object], *, of_iterator: bool = False) -> PreparedRequest:
-        """Make a request and open its exchange, without waiting for anything. `of_iterator`: whether the one reply may
-        say that there are more. Raises ConfigError: the request is not one of the operation."""
+        """Make a request and open its exchange, without waiting. `of_iterator`: the one reply may say that there are
+        more. Raises ConfigError: the request is not one of the operation."""
         call.check()
         now = self._clock()
         target = self._target(call)
@@ -112,8 +105,8 @@ class RequestWriter:
         return PreparedRequest(pending, target.destination, message)
 
     def send(self, prepared: PreparedRequest) -> PendingExchange:
-        """Send a request within its time. If that fails, the exchange is closed. Raises ReplyTimeoutError: the time of
-        the exchange is over; TransportError: the provider failed."""
+        """Send a request; on failure the exchange is closed. Raises ReplyTimeoutError: its time is over;
+        TransportError."""
         pending = prepared.pending
         sender = TimedSender(self.session, self._sending, pending.time_left(self._clock()))
         try:
@@ -164,12 +157,11 @@ class RequestWriter:
         self._receiver.close_exchange(pending)
 
     def time_left(self, prepared: PreparedRequest) -> float | None:
-        """Return the seconds that sending a request may take; None: no limit."""
         return prepared.pending.time_left(self._clock())
 
     def send_one_way(self, call: Call) -> None:
-        """Send a request that nobody answers. Raises ConfigError: the request is not one of the operation;
-        TransportError: the provider failed, or the time of the call is over."""
+        """Send a request that nobody answers. Raises ConfigError: it is not one of the operation; TransportError: the
+        provider failed, or the time is over."""
         call.check()
         operation, target = call.operation, self._target(call)
         options = target.options
@@ -230,8 +222,8 @@ class RequestWriter:
         )
 
     def _reply_name(self, target: Target) -> str | None:
-        """Return the header's replyToURI: the one in the call's address, else the requestor's own. Raises ConfigError:
-        the address names a destination where this requestor does not receive."""
+        """Return the header's replyToURI: that of the call's address, else the requestor's. Raises ConfigError: this
+        requestor does not receive there."""
         name = target.reply_to
         if name is not None and self._names.lookup(name) not in self._replies:
             raise ConfigError(f"the address has replies sent to {name}, where this requestor does not receive")
@@ -281,8 +273,8 @@ class RequestWriter:
         one_way: bool = False,
         wanted: float | None = None,
     ) -> tuple[Header, JmsMessage]:
-        """Return the message of a request, and its header after the call's `on_request` hook. `one_way`: whether nobody
-        answers. `wanted`: seconds after which nobody waits for the answer any more."""
+        """Return the message of a request, and its header after the `on_request` hook. `wanted`: seconds until nobody
+        waits for the answer any more."""
         names, options, version, body = self._names, target.options, call.service.soap_version, call.request
         envelope = Envelope(header=header, body=body, version=version)
         if options.on_request is not None:

@@ -22,8 +22,7 @@ class ResponseMaker:
         return isinstance(item, self._cls)
 
     def response(self, batch: Batch[Any]) -> Any:
-        """Return the response with the objects of a batch. Raises ConfigError: the response has no list for the
-        objects."""
+        """Return the response with the objects of a batch. Raises ConfigError: it has no list for them."""
         if len(batch.objects) == 1 and self.is_response(batch.objects[0]):
             return batch.objects[0]
         path = self._operation.batch_path

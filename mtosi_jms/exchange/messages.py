@@ -156,8 +156,8 @@ def read_reply(
 
 
 def _place_of(message: JmsMessage, envelope: Envelope) -> Place:
-    """Return what header and properties say of a reply's place. What only properties say is added to the header, so
-    that hooks and the gateway know it too."""
+    """Return what header and properties say of a reply's place. The header gets it all, so that hooks and the gateway
+    know it."""
     header = envelope.header
     if header is not None and (plain := _plain_place(message.properties, header)) is not None:
         return plain
@@ -173,10 +173,7 @@ def _place_of(message: JmsMessage, envelope: Envelope) -> Place:
 
 
 def _plain_place(properties: Mapping[str, object], header: Header) -> Place | None:
-    """Return the place where header and properties say the same in the usual way, as nearly all do; else None.
-
-    That takes a tenth of the time of looking at every spelling.
-    """
+    """Return the place if header and properties say the same in the usual way, else None: a tenth of the full time."""
     if header.extras is not None:
         return None
     number, end = header.batch_sequence_number, header.batch_sequence_end_of_reply
@@ -206,10 +203,8 @@ def whole_number(value: object) -> int | None:
 
 
 def _body_digest(document: bytes) -> bytes:
-    """Return a digest of the SOAP body only, because a supplier that answers again writes another time into the header.
-
-    It is the interpreter's keyed hash: valid only in this process, and five times as fast as other digests.
-    """
+    """Return a digest of the SOAP body only, because a repeated answer has another time in its header. It is the
+    interpreter's keyed hash: five times as fast as others, and valid in this process alone."""
     if document[:2] in _UTF16:
         document = document.decode("utf-16", "replace").encode()
     body = _BODY.search(document)

@@ -25,11 +25,7 @@ _GRACE: Final = 0.05
 
 
 class AsyncPublisher:
-    """A publisher as coroutines see it; made by `Publisher.aio`.
-
-    Args:
-        publish: `Publisher.publish`.
-    """
+    """A publisher as coroutines see it; made by `Publisher.aio`."""
 
     def __init__(self, publish: Callable[..., JmsMessage]) -> None:
         self._publish = publish

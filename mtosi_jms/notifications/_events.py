@@ -108,9 +108,8 @@ def event_name(event: Event) -> str:
 
 
 def notify_of(topic: str, events: Sequence[Event]) -> XmlObject:
-    """Return the body of a message with these events, in the classes of their generated package. Raises ConfigError: no
-    events, events of several packages, or of MTOSI 1.x more than one, or one that no class of a loaded package
-    describes."""
+    """Return the body of a message with these events. Raises ConfigError: there is none, no loaded package has its
+    class, they are of several packages, or in MTOSI 1.x more than one."""
     roots = {event.__xml__.module.root for event in events if isinstance(event, XmlObject)}
     if not events or len(roots) > 1:
         raise ConfigError("the events of a message must be of one generated package, and at least one")
@@ -137,8 +136,8 @@ def _notify_of_1x(topic: str, events: Sequence[Event], root: str) -> XmlObject:
 
 
 def _place_1x(root: str, name: str) -> tuple[type[XmlObject], ClassTable, Field]:
-    """Return where MTOSI 1.x has the event of a logical name: the class of `notify`, the table of what it holds, and
-    the field there. Raises ConfigError: no class of a loaded package describes the event."""
+    """Return where MTOSI 1.x has an event: the class of `notify`, the table of what it holds, and the field. Raises
+    ConfigError: no loaded package describes the event."""
     found = _notify_1x(root)
     for field in [] if found is None else _kinds(found[1]):
         if found is not None and logical_name(field.local) == name:
@@ -147,9 +146,8 @@ def _place_1x(root: str, name: str) -> tuple[type[XmlObject], ClassTable, Field]
 
 
 def own_event(cls: type[XmlObject], object_name: XmlObject | None, **values: Any) -> XmlObject:
-    """Return an event about the sender itself, in the release of the object's name. `values`: other fields, by the
-    Python names of that class; those with None are left out. Raises ConfigError: the package of the name has no such
-    event."""
+    """Return an event about the sender itself, in the release of its name; `values` that are None are left out. Raises
+    ConfigError: the package has no such event."""
     given = {name: value for name, value in values.items() if value is not None}
     if object_name is None or not is_release1(object_name):
         return cls(**given, object_name=object_name)  # type: ignore[call-arg]
@@ -188,8 +186,7 @@ def events_in(body: Event) -> list[Event]:
 
 
 def events_of_message(message: object) -> list[Event] | None:
-    """Return the events of a `NotifyMessage`, or of an `EventT` of MTOSI 1.x, in order, also those without a class;
-    None for anything else."""
+    """Return the events of a `NotifyMessage`, or of an `EventT` of MTOSI 1.x, in order; None for anything else."""
     known = _placed(message)
     if known is None:
         return None

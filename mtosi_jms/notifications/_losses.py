@@ -63,9 +63,8 @@ _Key: TypeAlias = tuple[LossCause, str, str]
 
 
 class LossWatch:
-    """The losses of one subscriber; for one thread at a time. `heartbeat`: seconds within which each sender promised a
-    heartbeat; None if it promised none. `keeps_durable`: whether the provider keeps, for a durable subscription, all
-    that is sent during a reconnect."""
+    """The losses of one subscriber; for one thread at a time. `heartbeat`: seconds that were promised, or None.
+    `keeps_durable`: the provider keeps all for a durable subscription during a reconnect."""
 
     def __init__(self, hook: LossHook | None, clock: Callable[[], float], heartbeat: float | None) -> None:
         self.keeps_durable = False
@@ -106,10 +105,7 @@ class LossWatch:
             self._end((LossCause.HEARTBEAT, concerned, ""), event)
 
     def loss_reported(self, sender: str, event: Event, *, over: bool) -> None:
-        """Note that a sender reports a loss of events, or its end.
-
-        The end of a loss is reported even if its beginning was missed.
-        """
+        """Note that a sender reports a loss of events, or its end, even if its beginning was missed."""
         name = object_name_of(event)
         loss = Loss(cause=LossCause.SENDER, sender=sender, object_name=name, since=self._clock(), event=event)
         if not over:

@@ -1,19 +1,8 @@
-"""The operations subscribe, unsubscribe and notify, in both readings of the specification (C40).
+"""The operations subscribe, unsubscribe and notify, in both readings of the specification (C40; docs/notifications.md).
 
-JMS has no messages for subscribe and unsubscribe: the broker of the specification is the provider itself, and whoever
-wants notifications makes a consumer (R8, P35). `LocalBroker` carries out the calls of a `NotificationBroker` stub that
-way:
-
-    broker = LocalBroker(connection, {"Fault": "jms/FaultTopic"})
-    stub = NotificationBroker(broker, "")
-    major = expression_of(P.perceivedSeverity == "MAJOR")
-    response = stub.subscribe(consumer_epr="jms/NocOS", topic="Fault", selector=major)
-    for event, _, _ in broker.subscribers(response.subscription_id)["Fault"]: ...
-
-The WSDLs nevertheless bind both operations to messages. `ProducerService` serves these requests, keeps the
-subscriptions, and sends each event to the destinations that subscribers named. A selector travels as a query expression
-in SQL92, the language of JMS selectors.
-"""
+JMS has no messages for subscribe and unsubscribe: whoever wants notifications makes a consumer (R8, P35), as
+`LocalBroker` does for a `NotificationBroker` stub. The WSDLs nevertheless bind both operations to messages:
+`ProducerService` serves these, keeps the subscriptions, and sends each event to their destinations."""
 
 from __future__ import annotations
 
@@ -293,8 +282,7 @@ class ProducerService(NotificationProducer.Supplier):
         return consumer
 
     def _topic(self, wanted: str) -> str:
-        """Return the name of the topic that a request names by category, by its own name or by a name of the naming
-        context; empty if there is none."""
+        """Return the topic that a request names, by category, its own name or one of the naming context; else empty."""
         for category, topic in self._publisher.topics.items():
             if wanted in (category.value, topic.name):
                 return str(topic.name)

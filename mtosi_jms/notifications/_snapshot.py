@@ -433,11 +433,8 @@ def _differing(before: XmlObject, after: XmlObject) -> tuple[str, ...]:
 
 
 def _created_object(event: Event) -> XmlObject | None:
-    """Return the object in a creation event, as an instance of the class of its type; None if there is none.
-
-    In an event it is an instance of its element's class, `Me`. In answers and in a snapshot it is an instance of the
-    class of its type, `ManagedElementType`.
-    """
+    """Return the object in a creation event, in the class of its type (`ManagedElementType`) and not of its element
+    (`Me`)."""
     for found in _inside(getattr(event, "object", None)):
         if isinstance(found, XmlObject) and is_object(found.__xml__):
             return _as(type_class(found.__xml__).cls, found)
@@ -445,11 +442,8 @@ def _created_object(event: Event) -> XmlObject | None:
 
 
 def _changed_values(before: XmlObject, event: Event) -> tuple[dict[str, Any], list[str]]:
-    """Return the attributes in a change event with their values, and the names in it that the object does not have.
-
-    The event holds an object with just these attributes, or the attributes themselves. A nil value means that the
-    attribute is now empty; it stays nil.
-    """
+    """Return the attributes in a change event, an object or themselves, with their values, and the names that the
+    object does not have. A nil value means that the attribute is now empty; it stays nil."""
     values: dict[str, Any] = {}
     strange: list[str] = []
     for entry in _inside(getattr(event, "attribute_list", None)):
@@ -504,8 +498,7 @@ def _as(cls: type[XmlObject], found: XmlObject) -> XmlObject:
 
 
 class NameTree:
-    """The names in use, and those above them: finds what is below a name without looking at all others. `used`: returns
-    whether a name is in use; called before a name is removed."""
+    """The names in use (`used`, asked before one is removed), and those above them, to find what is below a name."""
 
     def __init__(self, used: Callable[[str], bool]) -> None:
         self._used = used

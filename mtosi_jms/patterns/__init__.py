@@ -1,14 +1,5 @@
-"""The communication patterns as pure state machines: events in, actions out.
-
-No socket, thread, clock or id generator: time and ids are arguments, and the caller does what the actions say. Each
-machine has its states in a table that the code runs and docs/patterns.md prints.
-
-* `SimpleExchange`: one request, one reply.
-* `BatchAssembler`: one request, many replies in any order, handed out in order, each once.
-* `PendingExchanges`: which exchange a received reply belongs to.
-* `read_place`, `standing_of`: what a reply says of its place among several.
-* `cut_batches`, `jms_correlation_id`, `reply_route`: what a supplier decides for its replies.
-"""
+"""The communication patterns as pure state machines: events in, actions out (docs/patterns.md). No socket, thread,
+clock or id generator: time and ids are arguments, and the caller does what the actions say."""
 
 from __future__ import annotations
 

@@ -1,12 +1,9 @@
-"""Which pending exchange a reply belongs to (R3, R6, O13, C12, C17).
+"""Which pending exchange a reply belongs to (R3, R6, O13, C12, C17): by the header's correlationId, then by
+JMSCorrelationID, which peers set to the message id of the request, or echo. The caller does the locking, also around
+the orphan hook.
 
-The header's correlationId is looked at first, then JMSCorrelationID, which peers set to the message id of the request
-(or echo, if the request carried one). The table is pure: it does no locking, the caller does; the orphan hook is called
-inside the caller's lock, so a hook that does more than collect has to be fed afterwards.
-
-The message id is known only once the provider took the request, and a fast reply may be there first. Such a reply is
-held until `sent` has named the id of every request that was under way when it came; only then is it an orphan.
-"""
+The message id is known only once the provider took the request, and a fast reply may be there first. It is held until
+`sent` has named the id of every request that was under way when it came; only then is it an orphan."""
 
 from __future__ import annotations
 

@@ -1,10 +1,7 @@
-"""The values that the pattern machines take and give: replies in, actions out, and the clocks between them.
+"""The values that the pattern machines take and give: replies in, actions out, and the clocks between them. A payload
+of any type `P` only passes through; time is seconds of any clock that does not run backwards.
 
-Nothing here knows JMS, SOAP or a stub class: a `Reply` carries what a pattern looks at, and a payload of any type `P`
-that only passes through. Time is seconds as float from any clock that does not run backwards.
-
-The generic ones have no slots: before Python 3.13 `Reply[str](...)` fails on a frozen dataclass with slots.
-"""
+The generic ones have no slots: before Python 3.13 `Reply[str](...)` fails on a frozen dataclass with slots."""
 
 from __future__ import annotations
 
@@ -107,10 +104,7 @@ def rounded(seconds: float) -> str:
 
 
 def earliest(*candidates: tuple[float | None, float | None, Clock]) -> tuple[float, Clock] | None:
-    """The first deadline of (start, limit, clock) triples; those without start or limit never fire.
-
-    On a tie the triple that stands first wins, so that the reason in an error does not depend on rounding.
-    """
+    """The first deadline of (start, limit, clock) triples. On a tie the first triple wins, whatever the rounding."""
     found: tuple[float, Clock] | None = None
     for start, limit, clock in candidates:
         if start is None or limit is None:

@@ -1,9 +1,7 @@
-"""What a reply says of its place among the replies to its request (R4, R5, C23, C58).
+"""What a reply says of its place among the replies to its request (R4, R5, C23, C58), decided here and nowhere else.
 
-This is decided here and nowhere else: requestors, the ledger of a landing, the gateway and the console all ask
-`read_place` and `standing_of`. Header and JMS properties may both say it; either is enough, and where both do they must
-agree. A reply that says that it is not the last, or that it is one of several, never counts as the whole answer.
-"""
+Header and JMS properties may both say it; where both do they must agree. A reply that says that it is not the last, or
+that it is one of several, never counts as the whole answer."""
 
 from __future__ import annotations
 

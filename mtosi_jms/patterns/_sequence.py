@@ -1,13 +1,9 @@
-"""The book-keeping of one batched reply: which numbers came, which may be handed out, which are missing (P32, C23).
+"""The book-keeping of one batched reply: which numbers came, may be handed out, or are missing (P32, C23). It decides
+and raises nothing. What was handed out leaves eight bytes of digest, by which a late duplicate is told from a conflict.
 
-It decides nothing and raises nothing; the assembler asks it. What was handed out is forgotten but for eight bytes of
-digest, kept for the last `remember` numbers, by which a late duplicate is told from a conflict.
-
-A supplier that dies before it has acknowledged a request gets it again, and answers again from the beginning, from data
-that may have changed. Numbers alone do not tell the two answers apart, so a reply may say which *run* it is of. A
-reply that was put together of several runs is right only where one of them came whole: each of its batches was taken,
-or was seen to be the same as the one that was.
-"""
+A supplier that dies before it has acknowledged a request answers it again, from data that may have changed. So a reply
+may say which *run* it is of. An answer put together of several runs is right only where one of them came whole: each of
+its batches was taken, or was seen to be the same as the one that was."""
 
 from __future__ import annotations
 
@@ -115,20 +111,9 @@ class Known(Enum):
 
 
 class BatchSequence(Generic[P]):
-    """The batches of one reply by number.
-
-    Args:
-        base: first number of the peer, 0 or 1; None: 0 if a 0 is seen before the 1, else 1 (C23).
-        remember: for how many of the numbers last released a digest is kept.
-
-    Attributes:
-        base: as given, or as found out, or None as long as neither 0 nor 1 came.
-        end: number of the last batch, None as long as it is not known.
-        highest: highest number seen, -1 at first.
-        held: batches whose turn has not come, by number, with their digests.
-        released: how many were handed out.
-        runs: which answers of the supplier they are of.
-    """
+    """The batches of one reply by number. `base`: the peer's first number; None: 0 if a 0 comes before the 1, else 1
+    (C23). `remember`: for how many of the numbers last released a digest is kept. `held`: batches whose turn has not
+    come."""
 
     __slots__ = ("_digests", "base", "end", "held", "highest", "released", "runs")
 
@@ -156,10 +141,8 @@ class BatchSequence(Generic[P]):
         return self.end is not None and self.base is not None and self.next == self.end + 1
 
     def known(self, number: int, end: bool | None, digest: bytes | str) -> Known:
-        """Whether `number` came before, and if so whether as the same batch: same body and same end mark.
-
-        An absent end mark counts as not the last; with a digest that is unknown on either side nothing is proved.
-        """
+        """Whether `number` came before, and as the same batch: same body and end mark. An unknown digest proves
+        nothing."""
         if number in self.held:
             before = self.held[number][1]
         elif self.released and self.next - self.released <= number < self.next:

@@ -186,9 +186,7 @@ class SimpleExchange(Generic[P]):
 
 
 def is_acknowledgement(reply: Reply[P]) -> bool:
-    """Whether a reply has the shape of an acknowledgement: a RESPONSE without body and batch fields (C61).
-
-    Its pattern may be that of the request; then `end_of_reply` is False.
-    """
+    """Whether a reply is an acknowledgement: a RESPONSE without body and batch fields, or with a false `end_of_reply`
+    (C61)."""
     bare = reply.batch_number is None and reply.end_of_reply is not True and not reply.has_body
     return bare and reply.message_type is ReplyType.RESPONSE

@@ -1,8 +1,5 @@
-"""The supplier's side: cutting a result into batches, naming each reply's place, and where it goes (R3c, R4, R5, C16).
-
-Pure decisions on values; the supplier keeps nothing of a request after its last reply (P33). Batches are made while the
-handler's objects come, so never more than one batch is in memory.
-"""
+"""The supplier's side: cutting a result into batches while it comes, naming each reply's place, and where it goes (R3c,
+R4, R5, C16, P33)."""
 
 from __future__ import annotations
 

@@ -17,14 +17,8 @@ from mtosi_jms.transport import Delivery
 
 @dataclass(slots=True, eq=False)
 class Task:
-    """A message that is held.
-
-    Attributes:
-        key: whose order it keeps; None: nobody's.
-        generation: the number of the connection that it came by.
-        failures: how many attempts failed.
-        due: when the running attempt must be over; None: no attempt runs, or it has any time.
-    """
+    """A message that is held. `generation`: the number of the connection that it came by. `due`: when the running
+    attempt must be over; None: no attempt runs, or it has any time."""
 
     delivery: Delivery
     key: Hashable

@@ -24,19 +24,11 @@ ATTEMPTS: Final = "MTOSIX_attempts"
 
 
 class Link:
-    """A connection, and the session that receives, acknowledges and parks.
+    """A connection, and the session that receives, acknowledges and parks. Raises ConfigError: there is nowhere to
+    park; TransportError: the provider failed.
 
-    Args:
-        connection: an open connection; it is started.
-        owned: whether closing the link closes the connection.
-        generation: the number of the connection.
-        destination: where messages come from, or its name.
-        parking: where messages are parked, or its name; None: the provider's dead-letter queue.
-        inbox: stores messages before they are acknowledged; None: they are acknowledged when they are done with.
-    Raises:
-        ConfigError: there is nowhere to park.
-        TransportError: the provider failed.
-    """
+    `parking`: None is the provider's dead-letter queue. Without an `inbox`, messages are acknowledged when they are
+    done with."""
 
     def __init__(
         self,
@@ -78,8 +70,7 @@ class Link:
             raise
 
     def park(self, message: JmsMessage, error: BaseException, attempts: int) -> None:
-        """Sends a message to the dead-letter destination: persistent, without expiration, else unchanged. `attempts`:
-        how many there were."""
+        """Sends a message to the dead-letter destination: persistent, without expiration, else unchanged."""
         properties = {
             **message.properties,
             ORIGINAL_DESTINATION: str(self.consumer.destination),

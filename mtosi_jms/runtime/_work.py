@@ -168,8 +168,8 @@ class Work:
                 self._draining.wait(self._rules.reconnect.seconds(losses))
 
     def _open(self) -> Link:
-        """Reaches the provider, however long that takes. Raises TransportError: it was told to drain meanwhile, or the
-        connection is not its own."""
+        """Reaches the provider, however long that takes. Raises TransportError: it was told to drain, or has no other
+        connection."""
         if isinstance(self._connect, Connection):
             link = self._make_link(self._connect, owned=False, generation=self._generation)
         else:
@@ -227,8 +227,8 @@ class Work:
     # For the thread of `run`: a message's way.
 
     def _serve(self, link: Link) -> None:
-        """Receives and settles; returns when all handlers have finished after `drain`, or the time for that is over.
-        Raises TransportError: the provider failed; what was received on this link will be delivered again."""
+        """Receives and settles, until all handlers have finished after `drain`, or the time for that is over. Raises
+        TransportError: what was received on this link will be delivered again."""
         while True:
             while (outcome := self._workers.outcome()) is not None:
                 self._settle(link, *outcome)

@@ -45,8 +45,7 @@ class _Worker:
         self.thread = threading.Thread(target=self._run, name=f"handler-{number}", daemon=True)
 
     def session(self) -> Session:
-        """Its session at the current connection. Raises TransportError: the provider cannot be reached;
-        IllegalStateError: the attempt was cancelled."""
+        """Its session at the connection. Raises TransportError, IllegalStateError: the attempt was cancelled."""
         if self._workers.generation() != self._generation:
             self.close_session()
             self._session, self._generation = self._workers.opener()
@@ -90,8 +89,7 @@ class _Worker:
 
 
 class Workers:
-    """The threads that handle what is in the lanes; its lock guards the lanes. `rules`: how many threads, how many
-    stuck ones, and the deadline. `generation`: the number of the current connection."""
+    """The threads that handle what is in the lanes; its lock guards the lanes."""
 
     def __init__(
         self,

@@ -26,8 +26,8 @@ def reporting(path: Path) -> Iterator[None]:
 
 
 def write_synced(path: Path, data: bytes, *, new: bool) -> None:
-    """Writes a whole file and syncs it. If that fails, no file is left, as far as the disk allows. Raises
-    FileExistsError: `new` is set and the file exists; OSError: the file cannot be written."""
+    """Writes a whole file and syncs it; after a failure no file is left, as far as the disk allows. Raises
+    FileExistsError with `new`; OSError."""
     file = path.open("xb" if new else "wb", buffering=0)
     try:
         with file:
@@ -50,15 +50,13 @@ def write_all(descriptor: int, data: bytes) -> None:
 
 
 def check_here(folder: Path) -> None:
-    """Refuses the address of an object store or the like, which is no folder of this machine. Raises SpoolError: it is
-    one."""
+    """Raises SpoolError for the address of an object store or the like, which is no folder of this machine."""
     if scheme := scheme_of(folder):
         raise SpoolError(str(folder), f"must be a folder on a file system of this machine, and {scheme}: is none")
 
 
 def make_folder(folder: Path) -> None:
-    """Makes a folder, and those above it, durably. No effect if it exists. Raises SpoolError: the folder cannot be made
-    or written to."""
+    """Makes a folder, and those above it, durably. No effect if it exists. Raises SpoolError."""
     check_here(folder)
     with reporting(folder):
         missing = []

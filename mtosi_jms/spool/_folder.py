@@ -31,8 +31,8 @@ _PATIENCE: Final = 30.0
 
 
 class PrivateFolder:
-    """The folder of an outbox or inbox; see the module. `room`: size of the reserve in bytes. Raises SpoolError: the
-    folder cannot be made or read, or other users may read it."""
+    """The folder of an outbox or inbox. `room`: bytes of the reserve. Raises SpoolError: others may read it, or we
+    cannot."""
 
     def __init__(self, path: Path, *, make: bool) -> None:
         self.path = path

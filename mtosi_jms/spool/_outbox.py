@@ -246,8 +246,7 @@ class Outbox(Closeable):
     def _waiting(self) -> Iterator[tuple[int, str, str, int, int]]:
         """Yields number, key, destination, attempts and next attempt of each waiting message, in order.
 
-        Each page starts after the last message that was left behind, not after the last one that was sent, because
-        numbers start again from the beginning once all are sent.
+        A page starts after the last message left behind, not the last one sent: numbers begin again once all are sent.
         """
         columns = "number, key, destination, attempts, next_ms"
         query = f"SELECT {columns} FROM message WHERE state = 'waits' AND {OPEN}"
@@ -282,10 +281,7 @@ class Outbox(Closeable):
         self._store.change("DELETE FROM message WHERE key = ?", key, sync=sync)
 
     def _in_time(self, number: int, key: str, known: JmsMessage | None) -> JmsMessage | None:
-        """Returns a message with its remaining time to live; None if no time is left or it cannot be read.
-
-        What is known is not read and decoded again.
-        """
+        """Returns a message with its remaining time to live; None if none is left or it cannot be read."""
         with self._store.lock:
             found = self._store.read("SELECT since_ms FROM message WHERE number = ? AND key = ?", number, key)
             if not found:  # withdrawn meanwhile

@@ -137,8 +137,7 @@ def _alone(folder: Path, why: str) -> Iterator[None]:
 
 
 def _rescue(folder: Path, why: str) -> tuple[Path, list[str]]:
-    """Replaces a damaged database by a new one with all readable messages. Returns the path of the old database, and
-    what is lost."""
+    """Replaces a damaged database by one with all readable messages. Returns the old one's path, and what is lost."""
     path = folder / DATABASE
     with _alone(folder, f"damaged: {why}"), reporting(folder):
         kept = folder / f"{DATABASE}.damaged-{int(time.time() * 1000)}"
@@ -178,15 +177,8 @@ def _remove(folder: Path) -> None:
 
 
 class _Salvage:
-    """Copies the readable messages of a damaged database to a new one.
-
-    Attributes:
-        lost: what cannot be read, as far as known.
-
-    Raises:
-        SpoolError: nothing can be read.
-        sqlite3.Error: the new database cannot be written.
-    """
+    """Copies the readable messages of a damaged database to a new one. Raises SpoolError: nothing can be read;
+    sqlite3.Error: the new database cannot be written."""
 
     def __init__(self, folder: Path) -> None:
         self.lost: list[str] = []

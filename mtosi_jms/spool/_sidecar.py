@@ -45,8 +45,8 @@ def encode_facts(message: JmsMessage) -> bytes:
 
 
 def decode_facts(facts: bytes, body: bytes) -> JmsMessage:
-    """Build a message from the output of `encode_facts` and a body. Raises ValueError, TypeError, LookupError,
-    OverflowError, RecursionError: `facts` is not an output of `encode_facts`."""
+    """Build a message from what `encode_facts` made and a body. Raises ValueError, TypeError, LookupError,
+    OverflowError, RecursionError: `facts` is something else."""
     return replace(_from_json(json.loads(facts)), body=body)
 
 
@@ -63,8 +63,7 @@ def encode_sidecar(sidecar: Sidecar) -> bytes:
 
 
 def decode_sidecar(data: bytes, path: Path) -> Sidecar:
-    """Parse the content of a sidecar file; errors name `path`. Raises SpoolError: the sidecar is damaged, or its format
-    is unknown."""
+    """Parse a sidecar file. Raises SpoolError: it is damaged, or its format is unknown."""
     try:
         document = json.loads(data)
         version = _get(document, "format", int)

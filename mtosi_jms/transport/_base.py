@@ -57,11 +57,8 @@ class _Closeable(Closeable):
         """Closes this object, and returns when running listeners have returned; a blocked receiver gets None.
 
         Any thread may call it, also repeatedly, but a signal handler must not. Called by a listener, it waits for no
-        listener. A session and a connection first finish asynchronous sends (A15 to A19).
-
-        Raises:
-            IllegalStateError: a completion listener closes its own session, connection or producer (A37).
-        """
+        listener. A session and a connection first finish asynchronous sends (A15 to A19). Raises IllegalStateError: a
+        completion listener closes its own session, connection or producer (A37)."""
 
 
 class Delivery(ABC):

@@ -23,8 +23,7 @@ log = logging.getLogger(__package__)
 
 @dataclass(slots=True, eq=False)
 class BufferedFeed:
-    """The source of one consumer's messages. `held`: how many messages were handed out and are not settled. `buffer`:
-    messages that came and were not handed out, with interruptions between them."""
+    """The source of a consumer's messages. `buffer`: those not handed out, with interruptions between them."""
 
     spec: ConsumerSpec
     held: int = field(default=0, init=False)
@@ -95,8 +94,7 @@ class BufferedConsumer(ConsumerCore[E, F]):
 
 @dataclass(frozen=True)
 class Expired(Interruption):
-    """Comes in place of a message if there are only expired ones. They fill the window until they are acknowledged, so
-    that is done before a consumer waits."""
+    """Comes in place of a message if there are only expired ones: they fill the window until they are acknowledged."""
 
     session: BufferedSession[Any, Any]
 
@@ -168,9 +166,7 @@ class BufferedSession(SessionCore[E, F]):
             self.check_open()
 
     def _kept_feed(self, spec: ConsumerSpec) -> F | None:
-        """Returns the feed of a closed consumer that would otherwise withhold messages from the same new consumer.
-
-        The lock is held."""
+        """Returns the feed of a closed consumer that would withhold messages from this new one. The lock is held."""
         if spec.destination.is_topic:
             return None
         wanted = spec.destination, spec.text

@@ -1,14 +1,12 @@
 """Asynchronous sends as in JMS 2.0: keeps unconfirmed sends and calls their listeners. The same for every transport.
 
-A session has one `Completions`. It notes each send in the order of the calls (`begin`). The transport settles a send as
-soon as it knows the outcome, from any thread and in any order (`Pending.complete`, `Pending.fail`). One thread of the
-session, never the sender's, calls the listeners one at a time in the order of the sends (A27 to A29, AX3). A send whose
-outcome does not come in time has failed (AX6). Closing and committing wait until every listener has returned (A13 to
-A19).
+A session has one `Completions`, which notes each send in the order of the calls. The transport settles a send as soon
+as it knows the outcome, from any thread and in any order. One thread of the session, never the sender's, calls the
+listeners one at a time in the order of the sends (A27 to A29, AX3). A send whose outcome does not come in time has
+failed (AX6). Closing and committing wait until every listener has returned (A13 to A19).
 
 A transport with receipts calls `begin` before it writes the frame, `withdraw` if writing raises an error, and
-`complete` at the receipt. A transport without receipts calls `completed` after the frame is written (A7).
-"""
+`complete` at the receipt; one without calls `completed` after the frame is written (A7)."""
 
 from __future__ import annotations
 
@@ -73,13 +71,8 @@ class SendRules:
 
 
 class Pending:
-    """A send without an outcome; made by `Completions.begin`.
-
-    Attributes:
-        sequence: its place among the sends of the session, from 1.
-        deadline: time by `time.monotonic` after which the send has failed; None: never.
-        is_told: whether its listener is called, or was.
-    """
+    """A send without an outcome; made by `Completions.begin`. `sequence`: its place among the sends of the session,
+    from 1. `is_told`: its listener is called, or was."""
 
     __slots__ = ("_completions", "deadline", "is_told", "listener", "message", "outcome", "sequence")
 
@@ -97,7 +90,6 @@ class Pending:
 
     @property
     def settled(self) -> bool:
-        """Whether the outcome is known, or came too late."""
         return self.outcome is not None
 
     def complete(self, sent: JmsMessage) -> bool:
@@ -140,11 +132,7 @@ class Completions:
     """The asynchronous sends of one session whose listeners were not called yet, in the order of the calls.
 
     Thread-safe. A transport may call it while it holds its own locks, because this lock is always taken last; only
-    `await_told` must be called without locks, because it waits. No listener runs with a lock held.
-
-    Attributes:
-        last: the number of the latest send; 0: none yet.
-    """
+    `await_told` must be called without locks, because it waits. No listener runs with a lock held."""
 
     def __init__(self, rules: SendRules, name: str) -> None:
         self.rules = rules
@@ -174,9 +162,7 @@ class Completions:
             raise IllegalStateError("the session is closed")
 
     def check_thread(self) -> None:
-        """Called first by the methods that wait for listeners: close, commit and rollback.
-
-        Raises IllegalStateError if the caller is a listener of this session, which would wait for itself (A37)."""
+        """Raises IllegalStateError if the caller is a listener of this session, which would wait for itself (A37)."""
         if self._thread is threading.current_thread():
             raise IllegalStateError("a completion listener cannot close, commit or roll back what calls it (A37)")
 
@@ -187,9 +173,8 @@ class Completions:
             return self._add(message, listener, None)
 
     def withdraw(self, pending: Pending) -> bool:
-        """Removes a send that is about to raise an error to its caller, so that its listener is not called.
-
-        Returns False, without effect, if the listener is called already: then the send must not raise (A9)."""
+        """Removes a send that is about to raise an error. False if its listener is called already: then the send must
+        not raise (A9)."""
         with self._lock:
             if pending.is_told:
                 return False
@@ -219,9 +204,8 @@ class Completions:
             return True
 
     def await_told(self, last: int | None = None) -> None:
-        """Waits until the outcome of every send up to the number `last` is known and its listener has returned.
-
-        None means the latest send. Raises what `check_thread` raises."""
+        """Waits until the outcome of every send up to the number `last` (None: the latest) is known and its listener
+        has returned. Raises what `check_thread` raises."""
         self.check_thread()
         with self._lock:
             until = self.last if last is None else last
@@ -294,8 +278,7 @@ class Completions:
 
 
 class SendsInTurn:
-    """Asynchronous sends that have to wait for something: a thread makes them, in their order (A11). Thread-safe.
-    `name`: for the thread, which there is while sends wait."""
+    """Asynchronous sends that have to wait for something: a thread makes them, in their order (A11). Thread-safe."""
 
     def __init__(self, name: str) -> None:
         self._name = name

@@ -80,8 +80,8 @@ ALL_CAPABILITIES: Final = frozenset(Capability)
 
 
 def check_jms_version(version: object) -> str:
-    """Check that a version is a level of the JMS API that MTOSI can use, and return it. Raises ConfigError: the version
-    is below 1.1 (R1), or not a version."""
+    """Return a version if it is a level of the JMS API that MTOSI can use. Raises ConfigError: it is below 1.1 (R1), or
+    none."""
     found = _VERSION.fullmatch(version) if isinstance(version, str) else None
     if found is None or not isinstance(version, str):
         raise ConfigError(f"JMS version {version!r}: it must be two numbers, such as 1.1, 2.0 or 3.1")

@@ -23,8 +23,8 @@ def in_listener() -> bool:
 
 
 class SessionUse:
-    """Lets one thread at a time into a session and refuses the others; the same thread may enter again. `dedicated`:
-    returns whether the session belongs to a thread other than the calling one."""
+    """Lets one thread at a time into a session, as often as it likes, and refuses the others. `dedicated`: returns
+    whether the session belongs to another thread."""
 
     __slots__ = ("_dedicated", "_lock")
 
@@ -33,8 +33,7 @@ class SessionUse:
         self._dedicated = dedicated
 
     def __enter__(self) -> None:
-        """Enters the session for one call. Raises IllegalStateError: another thread uses the session, or it belongs to
-        the thread of its listeners."""
+        """Raises IllegalStateError: another thread uses the session, or it belongs to the thread of its listeners."""
         if not self._lock.acquire(blocking=False):
             raise IllegalStateError("the session is in use by another thread, and a session is for one at a time (P4)")
         try:
@@ -58,8 +57,8 @@ class Pumped(Protocol):
     """The methods of a session that the pump needs. Both may raise TransportError."""
 
     def poll(self) -> tuple[Consumer, Delivery | Interruption] | None:
-        """Returns the next message or interruption for a consumer with a listener; None: nothing now. Called with the
-        lock held. When something comes later, the session calls `ListenerPump.signal`."""
+        """Returns the next message or interruption for a listener; None: nothing until `ListenerPump.signal`. The lock
+        is held."""
         ...
 
     def settle(self, delivery: Delivery, *, failed: bool) -> None:
@@ -77,8 +76,7 @@ class _Call(NamedTuple):
 class ListenerPump:
     """The thread that hands a session's messages to its listeners, one at a time and in order.
 
-    All methods but `in_thread` are called with the lock held; `await_idle` releases it while it waits. `use`: the
-    session's `SessionUse`, entered while a listener runs."""
+    All methods but `in_thread` are called with the lock held; `await_idle` releases it while it waits."""
 
     def __init__(self, source: Pumped, use: SessionUse, lock: threading.Lock, name: str) -> None:
         self._source = source
@@ -127,8 +125,8 @@ class ListenerPump:
         self._wake.notify()
 
     def await_idle(self, consumer: Consumer | None = None) -> None:
-        """Waits until the running listener has returned. Called by a listener, it returns at once. `consumer`: wait
-        only for the listener of this consumer; None: for any."""
+        """Waits until the running listener, of the consumer if one is given, has returned. Called by a listener, it
+        returns at once."""
         if in_listener():
             return
         while self._running is not None and (consumer is None or self._running is consumer):

@@ -80,8 +80,8 @@ class ConnectOptions:
 
 
 def checked(kind: type[Any], scheme: str, given: Mapping[str, object]) -> dict[str, Any]:
-    """Check and convert the given options. None means the default, unless None is a value of the option. Raises
-    ConfigError: an option is unknown to `kind`, or of the wrong type."""
+    """Check and convert the given options. None means the default, unless it is a value of the option. Raises
+    ConfigError."""
     known = _fields(kind)
     if unknown := sorted(set(given) - set(known)):
         near = difflib.get_close_matches(unknown[0], known, 1)
@@ -104,7 +104,7 @@ def checked(kind: type[Any], scheme: str, given: Mapping[str, object]) -> dict[s
 
 def from_query(kind: type[Any], name: str, text: str) -> object:
     """Return the value of an option in the query of a URL; an unknown one as it is, for `checked` to refuse. Raises
-    ConfigError: the option is a secret, or the text has the wrong form."""
+    ConfigError: it is a secret, or has the wrong form."""
     known = _fields(kind)
     if name not in known:
         return text

@@ -64,14 +64,7 @@ T = TypeVar("T", TemporaryQueue, TemporaryTopic)
 
 
 class ConsumerSpec(NamedTuple):
-    """What a consumer receives.
-
-    Attributes:
-        text: the selector, or None.
-        selector: the parsed selector, or None.
-        shared: whether other consumers may use the subscription too.
-        no_local: leave out messages that its own connection sends.
-    """
+    """What a consumer receives; `text` is the selector, and `selector` the same parsed."""
 
     destination: Destination
     text: str | None = None
@@ -119,7 +112,7 @@ class DeliveryCore(Delivery, Generic[E]):
 
 
 class ConsumerCore(Consumer, Generic[E, S]):
-    """A consumer. `arrived`: notified when there may be a message, or when no more will come."""
+    """A consumer. `arrived` is notified when there may be a message, or when no more will come."""
 
     def __init__(self, session: SessionCore[E, S], spec: ConsumerSpec, source: S) -> None:
         self.destination = spec.destination
@@ -153,7 +146,6 @@ class ConsumerCore(Consumer, Generic[E, S]):
             self.session.pump.add(self, on_message, on_error)
 
     def close(self) -> None:
-        """Closes the consumer. Messages that it handed out stay with the session."""
         session = self.session
         with session.lock:
             session.pump.remove(self)
@@ -225,15 +217,8 @@ class ConsumerCore(Consumer, Generic[E, S]):
 
 
 class SessionCore(Session, Generic[E, S]):
-    """A session.
-
-    Attributes:
-        lock: the connection's lock, which guards this state.
-        use: entered by every call but `close`.
-        blocked: whether a thread waits in it, for a message or for room.
-        unsettled: messages that were handed out and are not settled, in that order, with their sources.
-        tracks_unsettled: whether messages that are handed out are kept in `unsettled`.
-        must_accept: whether `accept` has to be called when a message is handed out.
+    """A session. `lock` is the connection's. `use` is entered by every call but `close`. `blocked`: a thread waits in
+    it, for a message or for room. `unsettled`: what was handed out and is not settled, in that order, with its source.
     """
 
     acknowledged_by_delivery: ClassVar[bool] = False
@@ -388,8 +373,7 @@ class SessionCore(Session, Generic[E, S]):
             self._acknowledge([entry])
 
     def accept(self, entry: E) -> bool:
-        """Does what the acknowledgement mode requires when a message is handed out. Returns False if the message must
-        not be handed out, because the provider will deliver it again."""
+        """Acts by the acknowledgement mode on a message to hand out; False: it must not be, for it comes again."""
         if not self.must_accept:
             return True
         if self.ack_mode is AckMode.DUPS_OK:
@@ -454,18 +438,15 @@ class SessionCore(Session, Generic[E, S]):
 
     @abstractmethod
     def _acknowledge(self, entries: Sequence[E], deadline: float | None = None) -> None:
-        """Acknowledges messages at the provider, and settles them. Raises TransportError: the provider cannot be
-        reached, and will deliver the messages again."""
+        """Acknowledges messages at the provider, and settles them. Raises TransportError: they are delivered again."""
 
     @abstractmethod
     def _give_back(self, entries: Sequence[E]) -> None:
         """Has messages redelivered, marked as such."""
 
     def _settle_lazily(self, deadline: float | None = None, but: E | None = None) -> None:
-        """Acknowledges the messages that were handed out in the mode DUPS_OK.
-
-        While closing (`deadline` is given), failures are not reported: the messages come again.
-        """
+        """Acknowledges what was handed out in the mode DUPS_OK. While closing (`deadline` is given), failures are not
+        reported: the messages come again."""
         if self.ack_mode is not AckMode.DUPS_OK or self.transacted:
             return
         entries = [one for one in list(self.unsettled) if one is not self._listened and one is not but]
@@ -549,14 +530,7 @@ class SessionCore(Session, Generic[E, S]):
 
 
 class ConnectionCore(Connection):
-    """A connection.
-
-    Args:
-        lock: guards the state of its sessions and consumers.
-
-    Attributes:
-        started: whether it delivers.
-    """
+    """A connection. Its lock guards the state of its sessions and consumers. `started`: whether it delivers."""
 
     def __init__(self, lock: threading.Lock, names: NamingContext, client_id: str, send_rules: SendRules) -> None:
         self.lock = lock
@@ -619,7 +593,6 @@ class ConnectionCore(Connection):
         return True
 
     def on_reconnected(self) -> None:
-        """Counts a reconnect."""
         if self.telemetry is not None:
             self.telemetry.count(Count.RECONNECTS)
 
@@ -644,8 +617,7 @@ class ConnectionCore(Connection):
             return made
 
     @abstractmethod
-    def _session(self, ack_mode: AckMode, transacted: bool) -> SessionCore[Any, Any]:
-        """Makes a session; the lock is held."""
+    def _session(self, ack_mode: AckMode, transacted: bool) -> SessionCore[Any, Any]: ...
 
     def goodbye(self) -> float:
         """Returns the time, by the monotonic clock, until which closing waits for the provider."""

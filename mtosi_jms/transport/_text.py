@@ -13,8 +13,7 @@ CONTROL_CHARACTERS: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 
 
 def check_body(body: bytes) -> None:
-    """Check that a TextMessage can carry the body. Raises ConfigError: the body is not UTF-8, or has a control
-    character."""
+    """Raises ConfigError if a TextMessage cannot carry the body: it is not UTF-8, or has a control character."""
     if found := _CONTROLS.search(body):
         raise ConfigError(f"the body has the control character {found[0][0]:#04x} at byte {found.start()}")
     try:

@@ -35,8 +35,7 @@ _MOST_CAUSES: Final = 8
 
 
 class Api:
-    """One JMS API. `individual`: whether single messages can be acknowledged. Raises ConfigError: the factory is not a
-    JMS connection factory."""
+    """One JMS API. `individual`: single messages can be acknowledged. Raises ConfigError: no JMS connection factory."""
 
     def __init__(self, loader: Any, factory: Any) -> None:
         self.loader = loader
@@ -71,8 +70,7 @@ def class_name(thing: Any) -> str:
 
 
 class translated:  # noqa: N801 - used like a function
-    """Turns Java exceptions of the block into errors of the SDK. `what`: text before Java's own. Raises MtosiError: in
-    place of the exception."""
+    """Turns Java exceptions of the block into errors of the SDK, with `what` before Java's own text."""
 
     __slots__ = ("_what",)
 

@@ -20,13 +20,7 @@ _open: Final[dict[Attempt, None]] = {}
 
 
 class Attempt:
-    """One attempt.
-
-    Args:
-        provider: identifies the provider, for the bound.
-        open_link: opens a link, or raises; called in the thread of the attempt.
-        discard: closes a link that came too late; called there too.
-    """
+    """One attempt to open a link to a provider, in a thread that discards a link which came too late."""
 
     def __init__(
         self,
@@ -45,8 +39,7 @@ class Attempt:
         self._is_late = False
 
     def link(self, seconds: float) -> Link:
-        """Waits for the attempts before it, then makes this one, within so many seconds. Raises MtosiError: as
-        `open_link`; TransportError: the time is over."""
+        """Waits for the attempts before it, then makes this one, within so many seconds. Raises MtosiError."""
         deadline = time.monotonic() + seconds
         with _changed:
             if not _changed.wait_for(self._may_begin, seconds):

@@ -270,8 +270,7 @@ class Channel:
     # Connecting: in the thread that makes the connection, then in one thread after each loss.
 
     def _open(self, restore: Callable[[Link], object]) -> Link:
-        """Opens a link, calls `restore` with it, and makes it the current link unless it is lost by then. Raises
-        MtosiError: there is no new link, and what was opened is closed."""
+        """Opens a link, has it restored, and makes it the current one unless it is lost by then. Raises MtosiError."""
         provider = self._lookup.factory, *sorted(self._environment.items())
         attempt = Attempt(provider, self._name, str(self), self._connect, self._discard)
         link = attempt.link(self.options.connect_timeout)

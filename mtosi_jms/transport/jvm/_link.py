@@ -39,10 +39,10 @@ _NAMES: Final[Mapping[str, str]] = {
 
 
 class Factory:
-    """A connection factory that JNDI gave. `names`: names of destinations to look up as well. `api`: the JMS API that
-    it belongs to. `destinations`: the Java destinations by these names. Raises NamingError: JNDI does not know a name,
-    or it leads elsewhere than to the directory of the environment; ConfigError: a class is missing, or what JNDI gave
-    is not a connection factory, or not a destination; TransportError: the directory cannot be reached."""
+    """A connection factory that JNDI gave, and the Java destinations by their names in JNDI.
+
+    Raises NamingError: JNDI does not know a name, or it leads elsewhere than to the directory of the environment;
+    ConfigError: a class is missing, or what JNDI gave is of another kind; TransportError."""
 
     def __init__(self, name: str, environment: Mapping[str, str], loader: Any, names: Sequence[str] = ()) -> None:
         self.name = name
@@ -88,8 +88,7 @@ class Factory:
 
     @property
     def completes_early(self) -> bool:
-        """Whether completion listeners are called before the broker has a message, as by Artemis' client without a
-        confirmation window."""
+        """Whether listeners hear of completion before the broker has it, as by Artemis without confirmation window."""
         has_window = hasattr(self._java, "getConfirmationWindowSize")
         return has_window and int(self._java.getConfirmationWindowSize()) <= 0
 
@@ -98,8 +97,7 @@ class Factory:
         return class_name(self._java)
 
     def link(self, options: JvmOptions) -> Link:
-        """Make a new Java connection, stopped. Raises LoginRefusedError: the login is refused; TransportError: the
-        provider cannot be reached."""
+        """Make a new Java connection, stopped. Raises LoginRefusedError, TransportError."""
         with machine.context_loader(self._loader):
             try:
                 with translated(f"jvm:{self.name}"):
@@ -118,16 +116,8 @@ class Factory:
 
 
 class Link:
-    """A Java connection, up or lost.
-
-    Attributes:
-        modern: whether the provider has JMS 2.0.
-        completes: whether its completion listeners are called only when the provider has the message.
-        number: number of the event by which Java reports its loss.
-        taken: when it became the connection's, by the monotonic clock; None: not so far.
-        lost: why it is gone; None while it is up.
-        jndi_names: the destinations that were looked up in JNDI, by name.
-    """
+    """A Java connection, up or lost. `modern`: the provider has JMS 2.0. `completes`: its completion listeners wait for
+    the provider. `number`: of the event by which Java reports its loss. `taken`: when it became the connection's."""
 
     def __init__(self, factory: Factory, java: Any) -> None:
         self._provider = factory.provider
@@ -187,10 +177,8 @@ class Link:
         return destination in self._own
 
     def told(self, session: Any, queue: Any) -> int:
-        """How many messages wait at a queue by the broker's own count; 0 where its client does not tell.
-
-        A browser of Artemis may end before the queue does, while the broker reads pages from its disk.
-        """
+        """How many messages wait at a queue by the broker's own count: Artemis' browser may end before the queue does,
+        while the broker reads pages from its disk. 0 where its client does not tell."""
         core = getattr(session, "getCoreSession", None)
         return int(core().queueQuery(queue.getSimpleAddress()).getMessageCount()) if core is not None else 0
 
@@ -239,18 +227,16 @@ class Link:
             self.java.close()
 
     def break_off(self) -> None:
-        """Closes the socket under the Java connection, for a write that waits there cannot be interrupted.
-
-        Only ActiveMQ Classic's client writes in the calling thread.
-        """
+        """Closes the socket: a write that waits there cannot be interrupted. Only ActiveMQ Classic's client writes in
+        the calling thread."""
         if _by_prefix(_NAMES, self._provider) == _NAMES[_CLASSIC]:
             with suppress(AttributeError, machine.jpype.JException):
                 self.java.getTransport().narrow(machine.jpype.JClass("java.net.Socket").class_).close()
 
 
 def _found(context: Any, name: str) -> Any:
-    """Look up a name in JNDI. Raises NamingError: there is nothing, or a reference that Java cannot or must not follow;
-    LoginRefusedError: the directory refuses the login; TransportError: the directory cannot be reached."""
+    """Look up a name in JNDI. Raises NamingError: nothing, or a reference that Java must not follow; LoginRefusedError;
+    TransportError."""
     try:
         with translated(f"jvm:{name}"):
             found = context.lookup(name)

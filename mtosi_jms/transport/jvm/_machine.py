@@ -242,8 +242,7 @@ def current_thread() -> Any:
 
 
 def jars_of(classpath: Sequence[str]) -> list[Path]:
-    """Return the jars of a class path: files, and the jars in folders, also in nested ones. Raises ConfigError: the
-    class path names a client that was not fetched."""
+    """Return the jars of a class path, of folders at any depth. Raises ConfigError: a client that was not fetched."""
     found: list[Path] = []
     for text in classpath:
         if is_client(text):

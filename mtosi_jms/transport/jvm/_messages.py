@@ -64,8 +64,8 @@ _BEYOND_BMP: Final = re.compile("[\U00010000-\U0010ffff]")
 
 
 class Messages:
-    """Converts our messages to Java's and back, for one provider. `modern`: whether the provider has JMS 2.0.
-    `damages_text`: whether its client damages U+0000 in texts, and characters beyond U+FFFF in headers."""
+    """Converts our messages to Java's and back. `damages_text`: the provider's client damages U+0000 in texts, and
+    characters beyond U+FFFF in headers."""
 
     def __init__(self, crossing: Any, *, modern: bool, damages_text: bool = False) -> None:
         self._crossing = crossing
@@ -74,9 +74,8 @@ class Messages:
         self._bytes = machine.jpype.JArray(machine.jpype.JByte)
 
     def packed(self, message: JmsMessage) -> tuple[Any, Any]:
-        """Return head and body of a message, as `send` passes them to Java. Raises ConfigError: the body of a
-        TextMessage is not UTF-8; the message is an ObjectMessage, which cannot be sent; or a text has half a surrogate
-        pair, or a character that the provider's client damages."""
+        """Return head and body of a message, as `send` passes them to Java. Raises ConfigError: a body that is not
+        UTF-8, an ObjectMessage, half a surrogate pair, or a character that the client damages."""
         letter, body = _BODIES.get(message.message_type), message.body
         if message.message_type is MessageType.TEXT:
             if self._damages_text:
@@ -134,15 +133,13 @@ class Messages:
             raise ConfigError("a text holds half a surrogate pair, which is not a character") from None
 
     def send(self, session: Any, producer: Any, target: Any, reply_to: Any, packed: tuple[Any, Any]) -> Any:
-        """Makes a message of Java's and sends it. `reply_to`: the Java destination for JMSReplyTo; None: none. Returns
-        the argument for `stamps`."""
+        """Makes a message of Java's and sends it. Returns the argument for `stamps`."""
         return self._crossing.send(session, producer, target, reply_to, *packed)
 
     def send_async(
         self, session: Any, producer: Any, target: Any, reply_to: Any, packed: tuple[Any, Any], events: Any, number: int
     ) -> None:
-        """Makes a message of Java's and sends it; JMS 2.0. `events`: Java's queue, which gets a pair: the number, and
-        the argument for `stamps` or an exception."""
+        """The same by JMS 2.0. Java's queue `events` gets the number with the argument for `stamps` or an exception."""
         self._crossing.send(session, producer, target, reply_to, *packed, events, number)
 
     def receive(self, consumer: Any, seconds: float) -> Any:
@@ -156,9 +153,8 @@ class Messages:
     def read(
         self, received: Any, consumed: Destination, destination_of: Callable[[str, Any], Destination | None]
     ) -> tuple[JmsMessage, Any]:
-        """Convert a received message to ours. `consumed`: where it was received from. `destination_of`: returns our
-        destination for a mark; if that is unknown, by the Java destination that the second argument returns. Returns
-        Our message, and the Java message. Raises MtosiError: the message could not be read."""
+        """Convert a received message; returns ours and the Java message. `destination_of`: returns our destination for
+        a mark, or by the Java destination that its second argument returns. Raises MtosiError: it could not be read."""
         if len(received) == 1:
             raise error_of(received[0])
         java, head, body = received[0], received[1], received[2]

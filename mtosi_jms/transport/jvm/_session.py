@@ -53,8 +53,7 @@ _AHEAD: Final = 8
 
 @dataclass(slots=True, eq=False)
 class Feed(BufferedFeed):
-    """The source of a consumer's messages. `link, session, consumer`: the Java objects; None while the connection is
-    lost."""
+    """The source of a consumer's messages, with the Java objects; they are None while the connection is lost."""
 
     link: Link | None = field(default=None, init=False)
     session: Any = field(default=None, init=False)
@@ -63,7 +62,7 @@ class Feed(BufferedFeed):
 
 @dataclass(slots=True, eq=False)
 class Entry(BufferedEntry):
-    """A message that was received, and is not acknowledged. `feed, link`: the feed and the link that it came by."""
+    """A message that was received, and is not acknowledged."""
 
     java: Any
     feed: Feed
@@ -82,8 +81,6 @@ class Entry(BufferedEntry):
 
 
 class JvmConsumer(BufferedConsumer[Entry, Feed]):
-    """A consumer by a Java provider."""
-
     def __init__(self, session: JvmSession, spec: ConsumerSpec, feed: Feed) -> None:
         super().__init__(session, spec, feed)
         self._jvm = session
@@ -168,9 +165,8 @@ def _feed(weak: weakref.ref[JvmConsumer], room: threading.Condition) -> None:
 
 
 class JvmSession(BufferedSession[Entry, Feed]):
-    """A session by a Java provider. `receives_until`: end of the time of the running `receive`, by the monotonic clock;
-    None: none runs, or no limit. `turn`: held while Java receives for a listener of a transacted session, because all
-    share one Java session."""
+    """A session by a Java provider. `receives_until`: end of the running `receive`. `turn`: held while Java receives
+    for a listener of a transacted session, where all share one Java session."""
 
     def __init__(self, connection: ConnectionCore, channel: Channel, ack_mode: AckMode, *, transacted: bool) -> None:
         super().__init__(connection, ack_mode, transacted=transacted)
@@ -440,9 +436,8 @@ class JvmSession(BufferedSession[Entry, Feed]):
         self._settled(entries)
 
     def _holds_more(self, entry: Entry, settled: Sequence[Entry]) -> bool:
-        """Whether acknowledging one message would acknowledge others, as with providers that acknowledge per session.
-
-        Then the last message that the application acknowledges acknowledges all."""
+        """Whether acknowledging one message would acknowledge others, as with providers that acknowledge per session:
+        then the last one that the application acknowledges acknowledges all."""
         with self.lock:
             others = [one for one in self.unsettled if one.feed is entry.feed and one not in settled]
             return bool(others or entry.feed.buffer)
@@ -618,7 +613,7 @@ class JvmSession(BufferedSession[Entry, Feed]):
             self._broken = TransportError("the connection was lost: the transaction is rolled back")
 
     def restore(self, link: Link) -> None:
-        """Makes on a new link what was there on the one that was lost. Raises MtosiError: the provider refuses it."""
+        """Makes on a new link what the lost one had. Raises MtosiError: the provider refuses it."""
         for feed in list(self._feeds):
             if feed.link is None and not (feed.closed and not feed.held):
                 if self.transacted:

@@ -15,9 +15,8 @@ _GRACE: Final = 0.25
 
 
 class Watch(machine.blocking):
-    """A block around a call to Java, which is ended at a deadline. `deadline`: by the monotonic clock. `link`: whose
-    socket is closed if the call does not end by an interrupt, as a blocked write does not; None: none. `fired`: whether
-    the call was interrupted. Raises TransportError: the call was interrupted, and failed."""
+    """A block around a call to Java, which is interrupted at a deadline. If it does not end by that, as a blocked write
+    does not, the socket of `link` is closed. Raises TransportError: the call was interrupted, and failed."""
 
     __slots__ = ("_calls", "_lock", "_thread", "deadline", "fired", "link")
 

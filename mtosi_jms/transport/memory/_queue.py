@@ -1,13 +1,12 @@
 """The messages of one queue or subscription, who reads them, and what expires when. The caller holds the lock.
 
-JMS has ten priorities, so a store is ten ordered dicts: the next message, a new one, and any one taken out of the
-middle all cost the same, whatever the length. A selector never sees a message twice: readers with the same one share a
-view, which holds what it accepts and is kept as messages come and go.
+A store is ten ordered dicts, one for each priority of JMS: the next message, a new one, and any one taken out of the
+middle cost the same, whatever the length. A selector never sees a message twice: readers with the same one share a
+view.
 
 A receiver that finds nothing registers as waiting and sleeps. No wake-up is lost because `MessageQueue.wake` is called
 whenever messages are added, or a reader may no longer take what it was woken for: it wakes as many waiting readers as
-there are messages for them, and each takes its message itself.
-"""
+there are messages for them, and each takes its message itself."""
 
 from __future__ import annotations
 
@@ -30,8 +29,7 @@ _SLACK: Final = 64
 
 @dataclass(slots=True, eq=False)
 class Entry:
-    """A message inside the provider. `sequence`: its place in the order of arrival, unique in the provider, kept when
-    it is delivered again. `settled`: acknowledged, and not to come again."""
+    """A message inside the provider. `sequence`: its place in the order of arrival, kept when it is delivered again."""
 
     sequence: int
     message: JmsMessage
@@ -163,15 +161,9 @@ class Reader(Protocol):
 
 
 class MessageQueue:
-    """The messages of one queue, or of one subscription to a topic, and the readers that wait for them.
-
-    Attributes:
-        all: every message that nobody was handed.
-        waiting: readers asleep, the longest first.
-        held: how many messages are handed out and not acknowledged.
-        deleted: it went with its connection or subscription; what comes back to it is dropped.
-        room: notified when senders that wait for room should look again.
-    """
+    """The messages of one queue, or of one subscription to a topic. `all`: those nobody was handed. `waiting`: readers
+    asleep, the longest first. `held`: how many are handed out. `deleted`: what comes back to it is dropped. `room`:
+    notified when senders that wait should look again."""
 
     __slots__ = ("_views", "all", "deleted", "destination", "held", "readers", "room", "waiting")
 
@@ -272,9 +264,8 @@ class MessageQueue:
 
 
 class Subscription(MessageQueue):
-    """The subscription of one subscriber to a topic. It gets a copy of each message that its selector accepts.
-    `durable`: its client id and name; None where it ends with its consumer. `connection_id`: whose it is, or was, where
-    `no_local`."""
+    """One subscriber's subscription to a topic; it gets copies. `durable`: its client id and name, or None.
+    `connection_id`: whose it is, or was, where `no_local`."""
 
     __slots__ = ("connection_id", "durable", "spec")
 

@@ -37,20 +37,10 @@ def await_room(
     deadline: float | None,
     waits_at: Callable[[MessageQueue | None], bool],
 ) -> bool:
-    """Waits until all coming messages have room. The provider's lock is released meanwhile.
+    """Waits, without the provider's lock, until all coming messages have room. False if `waits_at` returned False,
+    which is called with the queue to wait for, and with None after each wait.
 
-    Args:
-        provider: whose lock is held.
-        deadline: see `send_deadline`.
-        waits_at: called with the queue to wait for, and with None after each wait; returns whether to wait on.
-
-    Returns:
-        Whether there is room; False if `waits_at` returned False.
-
-    Raises:
-        ResourceLimitError: the deadline has passed.
-        InvalidDestinationError: a destination went meanwhile.
-    """
+    Raises ResourceLimitError: the deadline has passed; InvalidDestinationError: a destination went meanwhile."""
     warn_at = time.monotonic() + _UNREAD_FOR
     while (crowded := provider.crowded(coming, connection_id)) is not None:
         if time.monotonic() >= warn_at and not crowded.readers:

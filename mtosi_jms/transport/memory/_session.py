@@ -17,8 +17,7 @@ from mtosi_jms.transport.memory._room import Coming, await_room, send_deadline
 
 
 class MemoryConsumer(ConsumerCore[Entry, MessageQueue]):
-    """A consumer of the embedded provider. The caller of every method here holds the lock, the constructor's too.
-    `view`: the messages of its queue that its selector accepts."""
+    """A consumer of the embedded provider. The caller of every method holds the lock, the constructor's too."""
 
     def __init__(self, session: MemorySession, spec: ConsumerSpec, queue: MessageQueue) -> None:
         super().__init__(session, spec, queue)
@@ -83,8 +82,7 @@ class MemorySession(SessionCore[Entry, MessageQueue]):
     def _send(
         self, destination: Destination, message: JmsMessage, listener: CompletionListener | None, timeout: float | None
     ) -> JmsMessage:
-        """See `Session.send`. Raises ResourceLimitError: the destination stayed full until `timeout` or the provider's
-        `send_timeout` ran out."""
+        """Raises ResourceLimitError: the destination stayed full until `timeout` or `send_timeout`."""
         deadline = send_deadline(self.provider, timeout) if listener is None else None
         if listener is None and self._deferred:
             self._await_deferred(destination, None if timeout is None else deadline)
@@ -255,9 +253,8 @@ class MemorySession(SessionCore[Entry, MessageQueue]):
             gate.hold(pending, sent)
 
     def _await_room(self, coming: Coming, deadline: float | None) -> None:
-        """Waits until every destination has room. Releases the lock while it waits. Raises ResourceLimitError: there
-        was no room in time; InvalidDestinationError: a temporary destination was deleted meanwhile; IllegalStateError:
-        the session was closed meanwhile."""
+        """Waits, without the lock, until every destination has room. Raises ResourceLimitError,
+        InvalidDestinationError: a temporary one was deleted; IllegalStateError: the session was closed."""
         if not await_room(self.provider, coming, self.connection.id, deadline, self._note_wait):
             raise IllegalStateError("the session is closed")
 

@@ -1,15 +1,13 @@
 """Transport to ActiveMQ Classic and ActiveMQ Artemis over STOMP: `stomp://`, `stomp+ssl://`, `failover:(...)`.
 
 A frame passes through `StompSession.send`, `Channel.send` (chooses the link), `Link.send` (adds the receipt),
-`FrameWriter.send` (combines frames) and `Wire.send` (the socket). `send_soon` takes the same way without waiting.
+`FrameWriter.send` (combines frames) and `Wire.send` (the socket).
 
-Of stomp.py only `BaseTransport` is used: the thread, start and end of a connection. The rest is our own for these
-reasons. Its socket does not set TCP_NODELAY and sends without a deadline; over TLS it writes in the reading thread,
-where one call from a listener blocks both for good. It parses a frame of 2 kB with 15 headers in 50 microseconds; this
-package needs 8. It scans a large frame from the beginning whenever more data comes. It damages headers from Java with
-characters beyond U+FFFF. Its receipts do not report refusals, and its heart-beats do not end a connection on which a
-send blocks. Its listeners and its `StompConnection12` depend on all this.
-"""
+Of stomp.py only `BaseTransport` is used: the thread, start and end of a connection. Its socket does not set TCP_NODELAY
+and sends without a deadline; over TLS it writes in the reading thread, where one call from a listener blocks both for
+good. Its parser takes six times as long, scans a large frame anew whenever more data comes, and damages headers from
+Java beyond U+FFFF. Its receipts do not report refusals, and its heart-beats do not end a connection on which a send
+blocks."""
 
 from __future__ import annotations
 

@@ -42,13 +42,8 @@ _MILLISECONDS: Final = 1000
 class Channel:
     """The channel to the broker for all sessions of a connection. Thread-safe.
 
-    Args:
-        lock: the connection's lock, which guards this state.
-        addresses: addresses of the brokers, in the order in which they are tried.
-        on_lost: called with the lock held when a link was lost.
-        on_change: called with the lock held when there is another link, or no more will come.
-        on_reconnected: called when there is another link.
-    """
+    `on_lost` and `on_change` are called with the connection's lock held: a link was lost; there is another, or none
+    will come."""
 
     def __init__(
         self,

@@ -36,14 +36,10 @@ _OF_CLIENTS: Final = re.compile("ID:[^,?*>#]+|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-
 class Dialect(ABC):
     """The base of all dialects.
 
-    Attributes:
-        max_headers: headers that a frame may have; None: any number.
-        max_header: bytes of one header.
-        references: whether text beyond the Basic Multilingual Plane goes out as character references.
-        temporary: whether the broker has temporary destinations itself; else they are queues that it deletes.
-        keeps_selector: whether a durable subscription keeps its topic and selector whatever a later SUBSCRIBE says.
-        fails_commit: whether a COMMIT fails, and the connection goes on, where something before it was refused.
-    """
+    `references`: text beyond the Basic Multilingual Plane goes out as character references. `temporary`: the broker has
+    temporary destinations; else they are queues that it deletes. `keeps_selector`: a durable subscription keeps its
+    topic and selector whatever a later SUBSCRIBE says. `fails_commit`: a COMMIT fails, and the connection goes on,
+    where something before it was refused."""
 
     provider: ClassVar[str]
     capabilities: ClassVar[frozenset[Capability]]
@@ -78,16 +74,14 @@ class Dialect(ABC):
         """Headers that distinguish text from bytes."""
 
     @abstractmethod
-    def message_type(self, headers: Mapping[str, str]) -> MessageType:
-        """Returns the kind of a received message."""
+    def message_type(self, headers: Mapping[str, str]) -> MessageType: ...
 
     @abstractmethod
     def subscribing(self, spec: ConsumerSpec, window: int, owner: str = "") -> dict[str, str]:
-        """Returns the headers of a SUBSCRIBE besides destination, id and ack. `window`: messages before an ACK.
-        `owner`: id of the connection, as in `marking`."""
+        """Headers of a SUBSCRIBE besides destination, id and ack; `window` messages come before an ACK."""
 
     def marking(self, owner: str) -> dict[str, str]:
-        """Returns the headers by which a connection's own messages are known to its consumers with `no_local`."""
+        """Headers by which a connection's own messages are known to its consumers with `no_local`."""
         return {}
 
     @abstractmethod
@@ -96,16 +90,14 @@ class Dialect(ABC):
 
     @abstractmethod
     def message_id(self, headers: Mapping[str, str]) -> str | None:
-        """Returns JMSMessageID of a received message; it stays the same at a redelivery."""
+        """JMSMessageID of a received message; it stays the same at a redelivery."""
 
     def connection_id(self, headers: Mapping[str, str], client_id: str) -> str | None:
-        """Returns the broker's name for the connection, if the CONNECTED frame has it."""
+        """The broker's name for the connection, if the CONNECTED frame has it."""
         return None
 
 
 class ActiveMQ(Dialect):
-    """ActiveMQ Classic."""
-
     provider = "ActiveMQ"
     capabilities = frozenset(
         {
@@ -150,7 +142,7 @@ class ActiveMQ(Dialect):
         return {}
 
     def kind_of_body(self, message_type: MessageType, size: int) -> dict[str, str]:
-        """See `Dialect.kind_of_body`. With only a length, Java gets a BytesMessage."""
+        """With only a length, Java gets a BytesMessage."""
         if message_type is MessageType.BYTES:
             return {"content-length": str(size)}
         return {"content-length": str(size), "amq-msg-type": "text"} if size >= _FAST_TEXT else {}
@@ -160,11 +152,8 @@ class ActiveMQ(Dialect):
         return MessageType.BYTES if binary else MessageType.TEXT
 
     def subscribing(self, spec: ConsumerSpec, window: int, owner: str = "") -> dict[str, str]:
-        """See `Dialect.subscribing`.
-
-        The broker itself adds what lets selectors compare numbers in text. Adding it twice is an error that stays in
-        its cache.
-        """
+        """The broker itself adds what lets selectors compare numbers in text; twice is an error that stays in its
+        cache."""
         headers = {"activemq.prefetchSize": str(window)}
         if spec.selector is not None:
             headers["selector"] = str(spec.selector)
@@ -175,24 +164,21 @@ class ActiveMQ(Dialect):
         return headers
 
     def unsubscribing(self, durable: str) -> dict[str, str]:
-        """See `Dialect.unsubscribing`. The broker requires an id, but does not use it."""
+        """The broker requires an id, but does not use it."""
         return {"id": f"unsubscribe {durable}", "activemq.subscriptionName": durable}
 
     def message_id(self, headers: Mapping[str, str]) -> str | None:
         return headers.get("message-id")
 
     def connection_id(self, headers: Mapping[str, str], client_id: str) -> str | None:
-        """See `Dialect.connection_id`. It is in `session`, unless the client id is there."""
+        """It is in `session`, unless the client id is there."""
         session = headers.get("session", "")
         return session if session.startswith("ID:") and session != client_id else None
 
 
 class Artemis(Dialect):
     """ActiveMQ Artemis. Its NACK acknowledges, its ACK takes part in no transaction, and an ERROR ends the connection.
-
-    It has no temporary destinations for STOMP: a queue with a name of our own replaces them, which the broker deletes
-    when it has no more consumers.
-    """
+    In place of a temporary destination stands a queue of our own, deleted when it has no more consumers."""
 
     provider = "ActiveMQ Artemis"
     keeps_selector = True
@@ -221,10 +207,8 @@ class Artemis(Dialect):
         return destination.name
 
     def reply_address(self, destination: Destination) -> str:
-        """Returns the form from which its JMS client reads the kind.
-
-        For a Java client a stand-in must not look temporary, because the client would consider it deleted.
-        """
+        """The form from which its JMS client reads the kind. A stand-in must not look temporary: it would count as
+        deleted."""
         kind = type(destination)
         if destination.name.startswith(STAND_IN):
             kind = self._stand_ins.get(kind, kind)
@@ -246,14 +230,14 @@ class Artemis(Dialect):
         return {"destination-type": _routing(destination)}
 
     def kind_of_body(self, message_type: MessageType, size: int) -> dict[str, str]:
-        """See `Dialect.kind_of_body`. Every message is delivered with a length, so bytes need a mark."""
+        """Every message is delivered with a length, so bytes need a mark."""
         return {"content-length": str(size), "amq-msg-type": "bytes"} if message_type is MessageType.BYTES else {}
 
     def message_type(self, headers: Mapping[str, str]) -> MessageType:
         return MessageType.BYTES if headers.get("amq-msg-type") == "bytes" else MessageType.TEXT
 
     def subscribing(self, spec: ConsumerSpec, window: int, owner: str = "") -> dict[str, str]:
-        """See `Dialect.subscribing`. The broker's own `no-local` takes no selector with a prefix."""
+        """The broker's own `no-local` takes no selector with a prefix."""
         headers = {
             "subscription-type": _routing(spec.destination),
             # Bytes; as long as any are left, one more message is sent, so that 1 is one message at a time.
@@ -276,10 +260,8 @@ class Artemis(Dialect):
         return {"durable-subscription-name": durable}
 
     def message_id(self, headers: Mapping[str, str]) -> str | None:
-        """Returns the JMS client's id if ActiveMQ's client sent the message or the acceptor has `stompEnableMessageId`.
-
-        Otherwise the id is made of the number in the store, without the consumer's number before it.
-        """
+        """The JMS client's id if ActiveMQ's client sent it or the acceptor has `stompEnableMessageId`; else made of the
+        number in the store, without the consumer's number before it."""
         known = headers.get("__HDR_MESSAGE_ID") or headers.get("amqMessageId")
         number = headers.get("message-id", "").rpartition(",")[2]
         return known or (f"ID:artemis-{number}" if number else None)
@@ -308,8 +290,7 @@ _CONVERTING: Final = "convert_string_expressions:"
 
 
 def artemis_selector(selector: Selector) -> str:
-    """Returns a selector for Artemis, which has its own names for the headers, and wants other names than ASCII ones in
-    quotes."""
+    """Returns a selector with Artemis' own names for the headers, and names that are not ASCII in quotes."""
     replaced = _NAMES | (_MODES if "JMSDeliveryMode" in selector.identifiers else {})
 
     def word(found: re.Match[str]) -> str:

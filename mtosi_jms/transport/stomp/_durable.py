@@ -33,10 +33,8 @@ _END: Final = "mtosi-end"
 
 
 def has_changed(address: Address, options: StompOptions, spec: ConsumerSpec) -> bool:
-    """Returns whether a durable subscription was opened with another topic or selector before, and records it as it is.
-
-    A change is logged, and so is the reason if that cannot be told: the broker refuses the record.
-    """
+    """Whether a durable subscription had another topic or selector before; records it as it is, and logs a change, or
+    that the broker refuses the record."""
     text = f"{spec.destination.name}\n{spec.text or ''}"
     try:
         before = _exchanged(address, options, spec.durable or "", text)
@@ -75,10 +73,9 @@ def _spaced(record: str) -> str:
 
 
 def _exchanged(address: Address, options: StompOptions, durable: str, text: str | None) -> str | None:
-    """Puts a record in place of the one that is there, and returns that; None if there is none.
+    """Puts a record in place of the one that is there, and returns that or None.
 
-    This uses a connection of its own, because the broker ends the connection if it refuses anything. Raises MtosiError:
-    the broker refuses it, or cannot be reached."""
+    On a connection of its own, because the broker ends one where it refuses anything. Raises MtosiError."""
     answers = Collector(threading.Lock(), options.send_timeout)
 
     def take(_: Link, frames: Sequence[Received]) -> None:

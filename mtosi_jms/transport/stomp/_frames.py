@@ -57,8 +57,7 @@ class FrameReader:
         return bool(self._data)
 
     def feed(self, piece: bytes | memoryview) -> list[Received]:
-        """Returns the frames that end in the next piece of the stream. Heart-beats are not frames. Raises
-        TransportError: the stream is not STOMP."""
+        """Returns the frames that end in the next piece of the stream. Raises TransportError: it is not STOMP."""
         self._data += piece
         found: list[Received] = []
         start = 0

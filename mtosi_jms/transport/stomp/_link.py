@@ -99,16 +99,8 @@ class Receipt:
 
 
 class Link:
-    """One connection, from its opening to its loss.
-
-    Args:
-        on_messages: called with the MESSAGE frames that came together, in the reading thread.
-        on_lost: called once, when the link is lost.
-        on_unsent: called with the frames of `send_soon` that were not written.
-
-    Attributes:
-        lost: why the link was lost; None while it is in use.
-    """
+    """One connection, from its opening to its loss. `on_messages` is called in the reading thread with the MESSAGE
+    frames that came together, `on_lost` once, `on_unsent` with the frames of `send_soon` that were not written."""
 
     def __init__(
         self,
@@ -146,18 +138,12 @@ class Link:
 
     @property
     def is_up(self) -> bool:
-        """Whether the link can be used, as far as known."""
         return self.lost is None and self._wire.is_connected()
 
     def open(self) -> None:
-        """Connects and logs in, within the connect time-out.
-
-        Raises:
-            LoginRefusedError: the login is refused.
-            ConfigError: the client id is in use.
-            UnansweredError: the broker closed the connection without an answer.
-            TransportError: the broker cannot be reached, is not a STOMP broker, or does not answer.
-        """
+        """Connects and logs in. Raises LoginRefusedError; ConfigError: the client id is in use; UnansweredError: the
+        broker closed the connection without an answer; TransportError: it cannot be reached, is not a STOMP broker, or
+        does not answer."""
         deadline = time.monotonic() + self._options.connect_timeout
         try:
             self._wire.start()
@@ -201,21 +187,15 @@ class Link:
         on_settled: OnSettled | None = None,
         coalesced: bool = False,
     ) -> None:
-        """Sends frames in one write, and returns when they are written.
+        """Sends frames in one write, after those of `before`, and returns when they are written, or with `confirmed`
+        when the broker has confirmed each of `frames`.
 
-        Args:
-            deadline: by the monotonic clock; None: the send time-out from now.
-            before: frames that are sent first, without confirmation.
-            confirmed: whether to wait until the broker has confirmed each of `frames`.
-            on_settled: called once, unless this raises an error: with None if the broker has confirmed the frame, else
-                with the error. It is called in the reading thread and must not block.
-            coalesced: whether to return at once; the frames go out with the next frame of the link, within 5 ms.
+        `on_settled` is called once, unless this raises: with None or the error, in the reading thread, so it must not
+        block. `coalesced` frames go out with the next frame of the link, within 5 ms. `deadline`: None is the send
+        time-out.
 
-        Raises:
-            WriteError: the broker does not have the last frame.
-            UnknownOutcomeError: a frame was sent and not confirmed.
-            MtosiError: the broker refuses a frame.
-        """
+        Raises WriteError: the broker does not have the last frame; UnknownOutcomeError: a frame was sent and not
+        confirmed; MtosiError: it was refused."""
         self._check()
         began = time.monotonic() if confirmed else 0.0
         if confirmed and deadline is None:
@@ -248,8 +228,7 @@ class Link:
 
     def send_soon(self, *frames: bytes, can_wait: bool = False) -> bool:
         """Has frames sent as soon as working threads leave time for it, or within 5 ms if they `can_wait` for others.
-
-        Returns False if they were not accepted: at the end of the link, or if too much waits already."""
+        False at the end of the link, or if too much waits already."""
         return self.lost is None and self.writer.send_soon(*frames, can_wait=can_wait)
 
     def take_refused(self) -> MtosiError | None:
@@ -273,8 +252,8 @@ class Link:
         return self.take_refused()
 
     def watch(self, now: float) -> float:
-        """Sends a heart-beat if one is due, and ends the connection if the broker has been silent too long. Returns
-        seconds until the next check."""
+        """Sends a heart-beat if one is due, and ends a connection that was silent too long. Returns seconds until the
+        next check."""
         if self._promised and now - self._wire.last_written >= self._promised / _EARLY:
             self._wire.beat(HEART_BEAT)
         if self._expected and now - self._wire.last_read > self._expected * _SILENCE:
@@ -428,7 +407,6 @@ def _refusal(address: Address, headers: Mapping[str, str], body: bytes, *, secre
 
 
 def unreachable(address: Address, error: OSError, options: StompOptions) -> TransportError:
-    """Returns the error for a failure to connect."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return TransportError(
             f"{address}: its certificate is refused ({error.verify_message}); check ca_file, and that the certificate "

@@ -1,14 +1,9 @@
-"""JMS messages as STOMP frames, and back.
+"""JMS messages as STOMP frames, and back. Properties lose their types; `retype` gives back those that their names tell
+(C62).
 
-STOMP headers are text, so JMS properties lose their types. The connection's `retype` gives them back those that their
-names tell (C62). A STOMP frame mixes JMS properties with the headers of STOMP and of the broker, so a property
-must not have the name of such a header.
-
-ActiveMQ Classic stores the bytes of a TextMessage unchanged, and Java clients decode them as CESU-8. CESU-8 encodes a
-character beyond the Basic Multilingual Plane (BMP) as two surrogates of three bytes each. UTF-8 uses four bytes, which
-make `getText()` throw. Text from Java clients arrives as CESU-8. We therefore send such characters as XML character
-references, which every XML parser resolves, and convert both forms back to UTF-8 when we receive them.
-"""
+ActiveMQ Classic stores the bytes of a TextMessage unchanged, and Java clients decode them as CESU-8, which encodes a
+character beyond U+FFFF as two surrogates. The four bytes of UTF-8 make `getText()` throw. So we send such characters as
+XML character references, and convert both forms back when we receive them."""
 
 from __future__ import annotations
 
@@ -62,18 +57,10 @@ _PRIORITIES: Final = {str(priority): priority for priority in range(10)}
 def outgoing(
     dialect: Dialect, address: str, sent: JmsMessage, reply_address: str | None
 ) -> tuple[dict[str, str], bytes]:
-    """Build the headers and body of the SEND frame for a message.
+    """Build the headers and body of the SEND frame for a message whose JMS headers are set.
 
-    Args:
-        address: value of the `destination` header.
-        sent: the message. Its JMS headers, such as the expiration, are already set.
-        reply_address: value of the `reply-to` header; None for no such header.
-
-    Raises:
-        ConfigError: STOMP cannot carry the message. It is an ObjectMessage, or has no destination, control characters,
-            a property with a reserved name, too many headers, a header that is too long, or a text body that is not
-            UTF-8.
-    """
+    Raises ConfigError: STOMP cannot carry it. It is an ObjectMessage, or has no destination, control characters, a
+    property with a reserved name, too many headers, a header that is too long, or a text body that is not UTF-8."""
     sent = _as_text(sent)
     headers = {"destination": address, **dialect.sending(_destination(sent))}
     body = sent.body
@@ -124,13 +111,8 @@ def incoming(
     resolve: Callable[[str], Destination | None],
     retype: Retype,
 ) -> JmsMessage:
-    """Build the JMS message from a MESSAGE frame.
-
-    Ignores header values that make no sense: one sender's bad message must not stop the messages of other senders.
-
-    `resolve` maps a `reply-to` header to one of our own temporary destinations, or to None. `retype` gives properties
-    their types.
-    """
+    """Build the JMS message from a MESSAGE frame. Values that make no sense are ignored: one sender's bad message must
+    not stop those of others. `resolve` maps a `reply-to` header to one of our own temporary destinations."""
     message_type = dialect.message_type(headers)
     if message_type is MessageType.TEXT:
         body = from_wire(body, references=dialect.references)
@@ -184,10 +166,7 @@ def _written(value: PropertyValue) -> str:
 
 
 def _are_short_and_plain(dialect: Dialect, headers: Mapping[str, str]) -> bool:
-    """Quick check of all headers together. True: all are valid. False: `_check_headers` must check each header.
-
-    Escaping at most doubles the length of printable ASCII, hence the factor 2.
-    """
+    """Whether all headers are surely valid. Escaping at most doubles printable ASCII, hence the factor 2."""
     text = "".join(headers.values())
     names = "".join(headers)
     return (
@@ -222,10 +201,8 @@ def _number(text: str | None) -> int | None:
 def is_plain(body: bytes) -> bool:
     """Whether a body is UTF-8 without control characters and without characters beyond the BMP.
 
-    Such a body needs no further check and no character references. For a small body, one pass over all bytes is
-    fastest. For a large body, it is faster to search for each special byte separately, and to decode in pieces that fit
-    into the CPU cache.
-    """
+    One pass is fastest for a small body; a large one is searched for each special byte, and decoded in pieces that fit
+    into the CPU cache."""
     try:
         if len(body) <= _PIECE:
             body.decode()
@@ -244,22 +221,16 @@ def is_plain(body: bytes) -> bool:
 def to_references(body: bytes) -> bytes:
     """Replace the characters beyond the BMP in an XML document (UTF-8) by character references.
 
-    XML resolves no references in comments, processing instructions and CDATA sections. In comments and processing
-    instructions, the characters become U+FFFD. A CDATA section ends before the reference and starts again after it.
-
-    Raises:
-        ConfigError: the name of an element or attribute has such a character; XML allows no references in names.
-    """
+    XML resolves none in comments and processing instructions, where they become U+FFFD, and in CDATA sections, which
+    end before the reference and start again after it. Raises ConfigError: a name has such a character."""
     if not _BEYOND_BMP.search(body):
         return body
     return b"".join(_referenced(piece, apart) for piece, apart in _pieces(body))
 
 
 def from_wire(body: bytes, *, references: bool) -> bytes:
-    """Convert a received body from CESU-8 or UTF-8 to UTF-8.
-
-    Returns a body in any other encoding unchanged; the XML parser reports it. With `references`, also replaces the
-    character references of `to_references` by the characters."""
+    """Convert a received body from CESU-8 to UTF-8, and with `references` back what `to_references` did. One in another
+    encoding stays: the XML parser reports it."""
     if b"\xed" in body and _SURROGATES.search(body):
         try:
             text = body.decode("utf-8", "surrogatepass")
@@ -272,10 +243,7 @@ def from_wire(body: bytes, *, references: bool) -> bytes:
 
 
 def _pieces(body: bytes) -> list[tuple[bytes, bool]]:
-    """Split a document at its CDATA sections, comments and processing instructions.
-
-    Each piece comes with a flag: True if it is one of these, where XML resolves no character references.
-    """
+    """Split a document; True with a CDATA section, comment or processing instruction, which have no references."""
     pieces: list[tuple[bytes, bool]] = []
     end = 0
     for found in _SET_APART.finditer(body):

@@ -32,8 +32,6 @@ _ATTEMPTS: Final = 3
 
 
 class Owner(Protocol):
-    """The owner of a reconnector."""
-
     lock: threading.Lock
     wake_all: Callable[[], None]
     on_reconnected: Callable[[], None]
@@ -50,7 +48,7 @@ class Owner(Protocol):
 
 
 class Reconnector:
-    """The life of a connection's links. `owner`: notified of messages, losses and new links; its lock guards this
+    """The life of a connection's links. The owner is told of messages, losses and new links; its lock guards this
     state."""
 
     def __init__(self, addresses: Sequence[Address], options: StompOptions, owner: Owner) -> None:
@@ -73,8 +71,7 @@ class Reconnector:
         return self._closed.is_set()
 
     def open(self) -> Dialect:
-        """Connects to the first broker that can be reached. Raises MtosiError: no broker can be reached; for several
-        brokers, the error of the last one."""
+        """Connects to the first broker that can be reached. Raises MtosiError: for several brokers, the last error."""
         link = self._first(self._addresses)
         self._dialect = dialect_of(link.headers.get("server", ""), link.address)
         with self._owner.lock:
@@ -87,8 +84,8 @@ class Reconnector:
         threading.Thread(target=_look_after, args=work, name=name, daemon=True).start()
 
     def link(self, deadline: float) -> Link:
-        """Returns the link; if it was lost, waits for a new one. Raises IllegalStateError: the connection is closed;
-        TransportError: no link came up in time, or the connection was closed meanwhile; nothing was sent."""
+        """Returns the link; waits for a new one if it was lost. Raises IllegalStateError: closed; TransportError: none
+        came in time, or it was closed meanwhile; nothing was sent."""
         with self._owner.lock:
             self.check()
             while self._link is None or not self._link.is_up:
@@ -132,8 +129,7 @@ class Reconnector:
     # The methods below run in a separate thread.
 
     def _look(self) -> tuple[float, Link | None] | None:
-        """Checks the link. Returns the seconds until the next check, and the link whose loss ends them sooner; None at
-        the end."""
+        """Checks the link. Returns the seconds until the next check, and the link whose loss ends them; or None."""
         if self._closed.is_set():
             return None
         try:
@@ -160,7 +156,6 @@ class Reconnector:
         return self._rest(self._deadline)
 
     def _renew(self, deadline: float) -> tuple[float, Link | None] | None:
-        """Makes one attempt at another link."""
         try:
             link = self._restored()
         except MtosiError as error:

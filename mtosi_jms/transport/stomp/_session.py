@@ -33,8 +33,6 @@ _LARGE: Final = 65_536
 
 
 class StompConsumer(BufferedConsumer[Entry, Feed]):
-    """A consumer over STOMP."""
-
     def __init__(self, session: StompSession, spec: ConsumerSpec, feed: Feed) -> None:
         super().__init__(session, spec, feed)
         self._stomp = session
@@ -46,8 +44,6 @@ class StompConsumer(BufferedConsumer[Entry, Feed]):
 
 
 class StompSession(BufferedSession[Entry, Feed]):
-    """A session over STOMP."""
-
     def __init__(self, connection: ConnectionCore, channel: Channel, ack_mode: AckMode, *, transacted: bool) -> None:
         super().__init__(connection, ack_mode, transacted=transacted)
         self.channel = channel
@@ -57,7 +53,7 @@ class StompSession(BufferedSession[Entry, Feed]):
     def _send(
         self, destination: Destination, message: JmsMessage, listener: CompletionListener | None, timeout: float | None
     ) -> JmsMessage:
-        """See `Session.send`. The broker confirms PERSISTENT messages, and those to a temporary destination."""
+        """The broker confirms PERSISTENT messages, and those to a temporary destination."""
         self._check_open()
         if listener is not None:
             self.completions.check_open()
@@ -106,10 +102,8 @@ class StompSession(BufferedSession[Entry, Feed]):
     def send_soon(
         self, destination: Destination | str, message: JmsMessage, *, can_wait: bool = False
     ) -> JmsMessage | None:
-        """See `Session.send_soon`. A message that was not written before a connection was lost is sent on the next one.
-
-        A large message must be sent by `send`, because a common write with others would copy it.
-        """
+        """A message that was not written before a connection was lost is sent on the next one. A large one must be sent
+        by `send`, because a common write with others would copy it."""
         self.completions.check(message)
         with self.use:
             self._check_open()
@@ -148,7 +142,7 @@ class StompSession(BufferedSession[Entry, Feed]):
         return consumer
 
     def unsubscribe(self, durable: str) -> None:
-        """See `Session.unsubscribe`; Artemis does not report a name that it does not know."""
+        """Artemis does not report a name that it does not know."""
         with self.use:
             with self.lock:
                 self.check_open()
@@ -156,7 +150,7 @@ class StompSession(BufferedSession[Entry, Feed]):
             self.channel.end_durable(durable)
 
     def _browse(self, spec: ConsumerSpec) -> Generator[list[JmsMessage], None, None]:
-        """See `Session.browser`. ActiveMQ also returns messages that were delivered and not acknowledged."""
+        """ActiveMQ also returns messages that were delivered and not acknowledged."""
         with self.lock:
             self.check_open()
             self.channel.check_reader(spec.destination)
@@ -167,7 +161,7 @@ class StompSession(BufferedSession[Entry, Feed]):
         return self.channel.make_temporary(kind)
 
     def _commit(self) -> None:
-        """See `Session.commit`. A lost connection rolls back; if COMMIT was sent already, the outcome is unknown."""
+        """A lost connection rolls back; if COMMIT was sent already, the outcome is unknown."""
         held = list(self.unsettled)
         lost = not self._begun.is_open  # what was acknowledged in it, then, by a commit that was interrupted
         if any(entry.comes_again or (lost and entry.uncommitted) for entry in held):

@@ -35,8 +35,8 @@ def goodbye(options: StompOptions) -> float:
 
 @dataclass(slots=True, eq=False)
 class Feed(BufferedFeed):
-    """The source of one consumer's messages. `subscriptions`: its subscriptions at the broker: one, or more for a queue
-    with many unacknowledged messages. `signal`: called, with the connection's lock held, when messages came."""
+    """The source of a consumer's messages; more than one subscription for a queue with many unacknowledged messages.
+    `signal` is called with the connection's lock held when messages came."""
 
     subscriptions: list[Subscription] = field(default_factory=list, init=False)
     signal: Callable[[], None] = field(default=lambda: None, init=False)
@@ -49,8 +49,8 @@ class Feed(BufferedFeed):
 
 
 class Subscription:
-    """One SUBSCRIBE, made again on each new link under the same number, which is never used for another. `link`: the
-    link that has it; None before and after. `made`: whether the broker has confirmed it on that link."""
+    """One SUBSCRIBE, made again on each new link under the same number, which is never used for another. `link`: None
+    before and after. `made`: the broker has confirmed it there."""
 
     def __init__(self, number: str, address: str, headers: Mapping[str, str], feed: Feed) -> None:
         self.number = number
@@ -73,8 +73,7 @@ class Subscription:
 
 @dataclass(slots=True, eq=False)
 class Entry(BufferedEntry):
-    """A message that came on a link by a subscription, and is not acknowledged. `uncommitted`: whether the broker has
-    its acknowledgement, in a transaction that is not committed."""
+    """A message that is not acknowledged; `uncommitted`: but in a transaction that is not committed."""
 
     subscription: Subscription
     link: Link
@@ -106,8 +105,8 @@ class Subscriptions:
         self._known: dict[str, Subscription] = {}
 
     def make(self, link: Link, address: str, headers: dict[str, str], feed: Feed) -> None:
-        """Makes a subscription for a consumer. If the consumer was closed meanwhile, the subscription is ended. Raises
-        MtosiError: the broker refuses the subscription, or does not confirm it in time."""
+        """Makes a subscription; ends it if the consumer was closed meanwhile. Raises MtosiError: the broker refuses it,
+        or is silent."""
         made = Subscription(f"s{next(self._numbers)}", address, headers, feed)
         with self._lock:
             made.link = link
@@ -156,11 +155,10 @@ class Subscriptions:
                     )
 
     def renew(self, feeds: Iterable[Feed], deadline: float) -> None:
-        """Replaces the subscriptions of some feeds by new ones, so that the broker redelivers unacknowledged messages.
+        """Replaces the subscriptions of some feeds, so that the broker redelivers unacknowledged messages.
 
-        Messages that came by the old ones are stale. If this fails, the link is ended, and the new ones are made on the
-        next link.
-        """
+        Messages that came by the old ones are stale. If this fails the link is ended, and the new ones are made on the
+        next."""
         ended: list[tuple[Subscription, Link]] = []
         made: list[tuple[Subscription, Link]] = []
         with self._lock:
@@ -216,7 +214,6 @@ class Subscriptions:
     # The caller of every method below holds the lock.
 
     def find(self, number: str) -> Subscription | None:
-        """Returns the subscription with this id."""
         return self._known.get(number)
 
     def check_free(self, durable: str) -> None:
@@ -239,9 +236,7 @@ Answer: TypeAlias = tuple[dict[str, str], bytes]
 
 
 class Collector:
-    """Subscriptions for a single answer, which end with it: the messages of a browsed queue, or our own name.
-
-    `seconds` may pass from one message to the next."""
+    """Subscriptions for a single answer, which end with it. `seconds` may pass from one message to the next."""
 
     def __init__(self, lock: threading.Lock, seconds: float) -> None:
         self._lock = lock
@@ -252,9 +247,8 @@ class Collector:
     def collect(
         self, link: Link, address: str, headers: Mapping[str, str], ahead: int = 0
     ) -> Generator[Answer, None, None]:
-        """Yields the messages from a subscription to an address, which ends when the caller closes this. `ahead`: most
-        messages that the broker sends before they are read; 0: it sends what it has. Raises TransportError: the next
-        message did not come."""
+        """Yields the messages from a subscription, which ends when the caller closes this. `ahead`: most messages that
+        the broker sends before they are read; 0: all. Raises TransportError: the next one did not come."""
         number = f"c{next(self._numbers)}"
         answers: queue.SimpleQueue[Answer | None] = queue.SimpleQueue()
         with self._lock:

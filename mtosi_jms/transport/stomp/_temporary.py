@@ -1,9 +1,8 @@
 """Temporary destinations over STOMP.
 
-ActiveMQ makes one when a connection first uses `/temp-queue/NAME`. The broker's name for it consists of its own id for
-the connection and a number. Others send to it by that name, so we have to find it out, because STOMP does not show it.
-Our name stays valid after a reconnect; messages to the old queue are lost.
-"""
+ActiveMQ makes one when a connection first uses `/temp-queue/NAME`, and names it by its own id for the connection and a
+number, which STOMP does not show; others send to it by that name. Ours stays valid after a reconnect; messages to the
+old queue are lost."""
 
 from __future__ import annotations
 

@@ -41,8 +41,7 @@ class Begun:
         return self._transaction is not None
 
     def acknowledge(self, entries: Sequence[Entry]) -> None:
-        """Acknowledges inside the transaction what was received in it and came on one link; the link's loss undoes
-        that."""
+        """Acknowledges inside the transaction what came in it on one link; the link's loss undoes that."""
         with self._lock:
             if self._ended or any(one.is_stale for one in entries):  # a stale one keeps it from being committed
                 return
@@ -93,17 +92,9 @@ def transact(
     begun: bool,
     at_once: bool,
 ) -> None:
-    """Sends and acknowledges as one transaction.
+    """Sends and acknowledges as one transaction. `at_once`: COMMIT need not wait for what is before it.
 
-    Args:
-        entries: messages to acknowledge that were not acknowledged before.
-        begun: whether the transaction was begun at the broker already.
-        at_once: whether COMMIT need not wait for the confirmation of the frames before it.
-
-    Raises:
-        UnknownOutcomeError: COMMIT was sent and not confirmed.
-        MtosiError: the transaction failed for another reason; nothing took effect.
-    """
+    Raises UnknownOutcomeError: COMMIT was sent and not confirmed; MtosiError: nothing took effect."""
     link, name = transaction
     named = {"transaction": name}
     frames: list[Frame] = [] if begun else [("BEGIN", named, b"")]

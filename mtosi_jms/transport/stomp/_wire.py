@@ -47,19 +47,9 @@ _SHORT: Final = 1.0
 class Wire(BaseTransport):  # type: ignore[misc]
     """One TCP connection to one broker.
 
-    Args:
-        connect_timeout: seconds for TCP and TLS together.
-        send_timeout: seconds in which a frame must be written.
-        on_frames: called with the frames that came together, in the reading thread; it must not block.
-        on_garbage: called in that thread if the data is not STOMP; it ends the connection.
-        on_lost: called once in that thread, when nothing more comes.
-        awaits: returns whether somebody waits for a confirmation of the broker.
-
-    Attributes:
-        last_read, last_written: when something was last received and sent, by the monotonic clock.
-        writable: selects the socket when it has room; once it is connected.
-        failure: what TLS failed with after the handshake, when TLS 1.3 reports a refused certificate.
-    """
+    `on_frames` gets the frames that came together, `on_garbage` an error if the data is not STOMP, and `on_lost` is
+    called once at the end; all in the reading thread, which they must not block. `awaits` tells whether somebody waits
+    for a confirmation. `failure`: of TLS after the handshake, when TLS 1.3 reports a refused certificate."""
 
     failure: ssl.SSLError | None = None
 
@@ -94,8 +84,7 @@ class Wire(BaseTransport):  # type: ignore[misc]
         self.override_threading(self._reader)
 
     def attempt_connection(self) -> None:
-        """Connects; called by `start`. Raises OSError: the broker cannot be reached, or its certificate is refused
-        (ssl.SSLError)."""
+        """Connects; called by `start`. Raises OSError, of TLS too (ssl.SSLError)."""
         deadline = time.monotonic() + self._connect_timeout
         host, port = self._address.host, self._address.port
         plain = _reach(host, port, deadline)
@@ -116,9 +105,8 @@ class Wire(BaseTransport):  # type: ignore[misc]
         self.writable.register(self.socket, selectors.EVENT_WRITE)
 
     def send(self, encoded_frame: bytes, deadline: float | None = None) -> None:
-        """Writes frames, by the deadline on the monotonic clock and within the send time-out. Raises WriteError: not to
-        the end: the time ran out, or the connection is lost. A frame begun and not ended ends the connection; one that
-        found another under way leaves that to its writer."""
+        """Writes frames by the deadline and within the send time-out. Raises WriteError: not to the end. A frame begun
+        and not ended ends the connection; one that found another under way leaves that to its writer."""
         latest = time.monotonic() + self._send_timeout
         deadline = latest if deadline is None else min(deadline, latest)
         if not self.writing.acquire(timeout=max(deadline - time.monotonic(), _SHORT)):
@@ -148,10 +136,7 @@ class Wire(BaseTransport):  # type: ignore[misc]
                 self.writing.release()
 
     def receive(self) -> bytes:
-        """Reads to the end, and hands on the frames that come; called by stomp.py in its thread.
-
-        Nothing is logged: frames hold credentials.
-        """
+        """Hands on the frames that come; called by stomp.py in its thread. No log: frames hold credentials."""
         reader = FrameReader()
         room = memoryview(bytearray(_CHUNK))
         while size := self._receive_into(room):
@@ -168,7 +153,6 @@ class Wire(BaseTransport):  # type: ignore[misc]
         return b""
 
     def _receive_into(self, room: memoryview) -> int:
-        """How many bytes came, waited for; 0 at the end."""
         while self.running:
             try:
                 with self._calling:
@@ -272,14 +256,8 @@ class FrameWriter:
     """Writes the frames of a link in their order. A frame is written at once, together with those that waited.
 
     A separate write is most of a frame's cost on both sides. Nobody waits for an acknowledgement, so it goes out with
-    the next frame, or after five milliseconds. A message that nobody waits for may be left to a thread, which writes
-    all that has gathered when its turn comes.
-
-    Args:
-        name: for the thread, which there is once a frame has waited.
-        on_unsent: called at the end of the link, outside all locks, with the messages of `send_soon` that the broker
-            has surely not got.
-    """
+    the next frame, or after five milliseconds. Messages of `send_soon` are left to a thread, which writes all that has
+    gathered; `on_unsent` gets those that the broker has surely not got, outside all locks."""
 
     def __init__(
         self,
@@ -302,8 +280,8 @@ class FrameWriter:
         self._ended = False
 
     def send(self, data: bytes, deadline: float | None = None, *, coalesced: bool = False) -> None:
-        """Writes frames, after those that wait; `coalesced` ones wait for the next frame or for the thread. Raises
-        WriteError: not to the end; the broker has not got the last of them."""
+        """Writes frames, after those that wait; `coalesced` ones wait too. Raises WriteError: the broker has not got
+        the last one."""
         if coalesced:
             if self._can_wait(data):
                 return
@@ -324,10 +302,8 @@ class FrameWriter:
             self.turn.release()
 
     def send_soon(self, *messages: bytes, can_wait: bool = False) -> bool:
-        """Leaves messages to the thread, which is not woken for those that `can_wait` up to five milliseconds.
-
-        Returns False where they were not taken: at the end of the link, when too much waits already, without a thread.
-        """
+        """Leaves messages to the thread, which is not woken for those that `can_wait`. False where they were not taken:
+        at the end of the link, when too much waits already, without a thread."""
         with self._lock:
             if self._ended or self._size_soon > _MOST_SOON:
                 return False
