@@ -146,11 +146,8 @@ class AsyncRequestor(Closing, AsyncCaller):
 
 
 class AsyncBatches(BatchCall, AsyncIterator[XmlObject]):
-    """The responses of one MultipleBatchResponse call: in order, each once, as soon as order allows.
-
-    Iteration raises what `Batches` raises. Only one task at a time may iterate. The exchange is given up when the
-    iteration ends early, by an error or by cancellation, and when nobody refers to this object any more.
-    """
+    """The responses of one MultipleBatchResponse call, for one task at a time; see `Batches`. The exchange is given up
+    when the iteration ends early, by an error or by cancellation, and when nobody refers to this object any more."""
 
     def __init__(self, requestor: AsyncRequestor, prepared: PreparedRequest, call: Call, batch_size: int) -> None:
         super().__init__(requestor.receiver, call, batch_size)

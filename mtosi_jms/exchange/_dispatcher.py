@@ -147,11 +147,7 @@ class Dispatcher:
         return other
 
     def operation_of(self, envelope: Envelope, message: JmsMessage | None = None) -> str:
-        """Return the name of the operation that a request asks for; empty if no service here has it.
-
-        Args:
-            message: its JMS message; None if it did not come by JMS.
-        """
+        """Return the name of the operation that a request asks for; empty if no service here has it."""
         found = self._served(envelope, message, "")
         return found[0][1].name if len(found) == 1 else ""
 
@@ -243,12 +239,8 @@ class Dispatcher:
         version: str = "1.1",
         address: ReplyAddress | None = None,
     ) -> Generator[Envelope, None, None]:
-        """Yield the reply to a request that is refused: a bare SOAP fault with the fault code Client.
-
-        Args:
-            version: SOAP version of the request (C52).
-            address: completes the header of the reply, as in `dispatch`.
-        """
+        """Yield the reply to a request that is refused: a bare SOAP fault with the fault code Client, in the request's
+        SOAP version (C52). `address` completes its header, as in `dispatch`."""
         try:
             blank = stubs_header(self.package or "", "", self.profile.header)
             header = self._header(request or blank(), None, "", address, failed=True)
@@ -459,12 +451,7 @@ class _Call:
 def send_all(replies: Generator[Envelope, None, None], send: Callable[[Envelope], object]) -> None:
     """Send the replies of `Dispatcher.dispatch`. A fault replaces a reply that cannot be sent.
 
-    Args:
-        send: sends one reply. It may raise `Abandoned` to end the request.
-
-    Raises:
-        Abandoned: `send` or a handler raised it.
-    """
+    Raises Abandoned: `send` or a handler raised it, to end the request."""
     try:
         reply = next(replies, None)
         while reply is not None:

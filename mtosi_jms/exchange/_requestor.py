@@ -201,11 +201,8 @@ class Requestor(Closeable):
         return decode_response(self._only_reply(self._writer.prepare(call, SIMPLE)), call)
 
     def call_bulk(self, call: Call, terms: BulkTerms) -> BulkReply[XmlObject]:
-        """Carry out one call in the pattern BulkResponse: one reply, the data in a file (C18). Experimental.
-
-        Raises:
-            What `call` raises, and ConfigError for a one-way operation.
-        """
+        """Carry out one call in the pattern BulkResponse: one reply, the data in a file (C18). Experimental. Raises
+        what `call` raises, and ConfigError for a one-way operation."""
         envelope = self._only_reply(self._writer.prepare(call, bulk_pattern(call.operation, terms)))
         return bulk_reply(envelope, decode_response(envelope, call), terms)
 

@@ -351,14 +351,8 @@ class Supplier:
         return any(thread.is_alive() for thread in tuple(self._threads))
 
     def drain(self, wait: float | None = None) -> bool:
-        """Take no more requests, and wait until those in progress are answered.
-
-        Args:
-            wait: seconds to wait; None: no limit.
-
-        Returns:
-            Whether no handler runs any more. If a handler calls this, it returns False at once.
-        """
+        """Take no more requests, and wait until those in progress are answered, for so many seconds or without limit.
+        Returns whether no handler runs any more; False at once if a handler calls this."""
         deadline = None if wait is None else time.monotonic() + wait
         self._stopped.set()
         with self._lock:
@@ -377,10 +371,8 @@ class Supplier:
     def stop(self, wait: float | None = 10.0) -> None:
         """End all runs. A request in progress is delivered again, to the next consumer.
 
-        Args:
-            wait: seconds to wait for background threads; None: no limit. A running handler is not interrupted, but its
-                next reply fails.
-        """
+        `wait`: seconds to wait for background threads; None: no limit. A running handler is not interrupted, but its
+        next reply fails."""
         self._close()
         for thread in _alive(list(self._threads), wait):
             log.warning("%s still runs a handler", thread.name)
@@ -402,13 +394,9 @@ class Supplier:
         self.stop()
 
     def answer(self, message: JmsMessage, session: Sender) -> None:
-        """Answer one request through a session. A wrong request is answered with a fault, or reported.
-
-        When this returns, the provider has confirmed every partial response, and failures are reported.
-
-        Raises:
-            TransportError: the provider failed; whether it has all replies is unknown.
-        """
+        """Answer one request through a session. A wrong request is answered with a fault, or reported. The provider has
+        confirmed every partial response when this returns. Raises TransportError: whether it has all replies is
+        unknown."""
         soap_jms = speaks(self.profile, self._transports, message)
         telemetry = self.connection.telemetry
         writer = ReplyWriter(self._rules, session, message, soap_jms=soap_jms, telemetry=telemetry)

@@ -39,13 +39,8 @@ _BODY: Final = re.compile(rb"<(?:[\w.-]+:)?Body[\s/>]")
 
 
 class Target(NamedTuple):
-    """Where a call goes, and its options, completed from its address.
-
-    Attributes:
-        uri: the header's destinationURI.
-        options: the call's options; delivery mode, time to live and priority come from the address if they are unset.
-        reply_to: the name that the address gives for replies; None if it gives none.
-    """
+    """Where a call goes, with the header's destinationURI, and its options, completed from its address. `reply_to`: the
+    name that the address gives for replies."""
 
     destination: Destination
     uri: str
@@ -78,16 +73,10 @@ def moment() -> dt.datetime:
 def stamped(
     message: JmsMessage, persistent: bool | None, time_to_live: float | None, wanted: float | None = None
 ) -> JmsMessage:
-    """Return a message with the delivery mode and the time to live of one call.
+    """Return a message with the delivery mode and the time to live (seconds) of one call; None keeps the profile's. A
+    PERSISTENT one gets a duplicate id.
 
-    A PERSISTENT message also gets a duplicate id.
-
-    Args:
-        message: the binding's message, which nobody else has.
-        persistent: whether the provider must store it; None keeps the profile's mode.
-        time_to_live: seconds; None keeps the profile's.
-        wanted: seconds after which nobody wants the message any more: without `time_to_live` it lives no longer.
-    """
+    `wanted`: seconds after which nobody wants the message any more: without `time_to_live` it lives no longer."""
     changes: dict[str, Any] = {}
     if persistent is not None:
         changes["delivery_mode"] = DeliveryMode.PERSISTENT if persistent else DeliveryMode.NON_PERSISTENT
@@ -110,18 +99,10 @@ def read_reply(
     check: BodyCheck | None = None,
     vendors: str = "",
 ) -> Reply[Any]:
-    """Return the reply in a message, as correlation and the patterns need it.
+    """Return the reply in a message, as correlation and the patterns need it, with the envelope as payload. If it
+    cannot be read, the error is the payload of a reply of type ERROR, to be matched by JMSCorrelationID.
 
-    Args:
-        strict: whether the reply must fit the schema.
-        package: generated package whose classes come before those of all others.
-        check: checks the SOAP body.
-        vendors: the profile's `header`.
-
-    Returns:
-        The reply with the envelope as payload. If it cannot be read, a reply of type ERROR with the error as payload,
-        to be matched by JMSCorrelationID.
-    """
+    `package`: generated package whose classes come before those of all others. `vendors`: the profile's `header`."""
     try:
         envelope = from_jms(message, strict=strict, package=package, header=vendors)
     except MtosiError as error:
@@ -214,10 +195,8 @@ def _body_digest(document: bytes) -> bytes:
 def in_package(envelope: Envelope, package: str) -> Envelope:
     """Return an envelope whose body or fault is of the classes of a package.
 
-    Several generated packages may know the same elements, such as the SDK's own stubs and those of a vendor's release.
-    An envelope is read with one of them before the service is known. If the service uses another package, the envelope
-    is read again. A service without classes takes it as it is.
-    """
+    Several packages may know the same elements, such as the SDK's stubs and those of a vendor's release. What was read
+    with one before the service was known is read again; a service without classes takes it as it is."""
     seen = envelope.fault if envelope.fault is not None else envelope.body
     if not package or type(seen).__module__.startswith(f"{package}."):
         return envelope

@@ -38,14 +38,8 @@ def report(
 ) -> None:
     """Report the end of an exchange, to the log at INFO and to the telemetry.
 
-    Args:
-        correlation_id: the exchange's correlation id.
-        outcome: `answered`, `fault`, `done` (one-way), `abandoned`, or the name of an error's class.
-        seconds: duration of the exchange.
-        batches: number of replies that were handed out or sent.
-        error: the error that ended the exchange.
-        message_id: message id of a received request.
-    """
+    `outcome`: `answered`, `fault`, `done` (one-way), `abandoned`, or the name of an error's class. `batches`: replies
+    that were handed out or sent."""
     if telemetry is not None:
         telemetry.ended(role, asked.operation, outcome, seconds, batches)
     if log.isEnabledFor(logging.INFO):
@@ -84,11 +78,8 @@ def _log_info(log: logging.Logger, text: str, shown: tuple[object, ...], facts: 
 def published(
     log: logging.Logger, telemetry: Telemetry | None, asked: Asked, message: JmsMessage, correlation_id: str = ""
 ) -> Iterator[Publication]:
-    """Report that the block sends a message that nobody answers: a line at INFO or WARNING, and the telemetry.
-
-    Args:
-        message: the message. The block sends `Publication.message` instead, and ends the publication with its id.
-    """
+    """Report that the block sends a message that nobody answers: a line at INFO or WARNING, and the telemetry. The
+    block sends `Publication.message`, and ends the publication with its id."""
     began = time.monotonic()
     if telemetry is not None:
         publication = telemetry.publish(message, asked.destination, asked.operation, correlation_id)

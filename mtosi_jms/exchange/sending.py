@@ -20,15 +20,8 @@ _TICK: Final = 0.001
 
 
 class TimedSender:
-    """Sends through a session, within so many seconds in all from now. An outbox accepts it in place of the session.
-
-        with sender.in_time("getInventory to queue:EMS"):
-            sender.send(destination, message)
-
-    Args:
-        lock: the lock that a thread holds while it sends.
-        seconds: the time limit; None: no limit.
-    """
+    """Sends through a session, within so many seconds in all from now, or without limit. An outbox accepts it in place
+    of the session. `lock` is held while it sends, inside `with sender` or `with sender.in_time("... to queue:EMS")`."""
 
     def __init__(self, session: Session, lock: threading.Lock, seconds: float | None) -> None:
         self._session = session

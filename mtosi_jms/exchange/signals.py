@@ -23,15 +23,11 @@ _former: Final[dict[int, Any]] = {}
 
 @contextmanager
 def on_signals(tell: Callable[[bool], object]) -> Iterator[None]:
-    """Call a function at each SIGTERM and SIGINT during the block. Several such blocks may be active; all are called.
+    """Call a function at each SIGTERM and SIGINT during the block, of which several may be active. The former handlers
+    are restored when the last one ends. Does nothing but in the main thread, which alone can set handlers.
 
-    The former handlers are restored when the last block ends. Only the main thread can set signal handlers: in any
-    other thread this does nothing.
-
-    Args:
-        tell: called by the signal handler, so it must not take a lock. Its argument says whether this is a SIGINT after
-            an earlier signal. An exception from it is raised in the main thread, wherever that is.
-    """
+    `tell` is called by the signal handler, so it must not take a lock. Its argument says whether this is a SIGINT after
+    an earlier signal. An exception from it is raised in the main thread, wherever that is."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -61,10 +57,8 @@ def _handle(number: int, frame: FrameType | None) -> None:
 
 @contextmanager
 def aside(action: Callable[[bool], object]) -> Iterator[Callable[[bool], None]]:
-    """Give a function that has a thread do an action. A signal handler may call that function.
-
-    The end of the block waits for the actions that were requested.
-    """
+    """Give a function that has a thread do an action, for a signal handler to call. The end of the block waits for the
+    actions."""
     requests: queue.SimpleQueue[bool | None] = queue.SimpleQueue()  # its `put` is reentrant
 
     def act() -> None:

@@ -17,15 +17,11 @@ T = TypeVar("T")
 
 
 class Worker:
-    """Runs jobs one at a time, in the order of `submit`, in one thread.
+    """Runs jobs one at a time, in the order of `submit`, in one thread, which ends when no job came for `linger`
+    seconds.
 
-    The first job starts the thread. It ends when no job came for `linger` seconds. The queue is unbounded: callers must
-    bound it. A caller that finds the worker idle may do the work itself without overtaking a job.
-
-    Args:
-        owner: subject of error texts, such as `the requestor`.
-        linger: seconds that the thread waits for more work before it ends.
-    """
+    The queue is unbounded: callers must bound it. A caller that finds the worker idle may do the work itself without
+    overtaking a job. `owner`: subject of error texts, such as `the requestor`."""
 
     def __init__(self, name: str, owner: str, linger: float = 5.0) -> None:
         self._name = name
@@ -44,14 +40,8 @@ class Worker:
         return not (self._jobs or self._runs_job or self._closed)
 
     def submit(self, job: Callable[[], T]) -> Future[T]:
-        """Queue a job behind those that wait.
-
-        Returns:
-            A future for the result. Cancelling it has an effect only before the job starts.
-
-        Raises:
-            IllegalStateError: the worker is closed.
-        """
+        """Queue a job; cancelling its future has an effect only before it starts. Raises IllegalStateError: the worker
+        is closed."""
         future: Future[T] = Future()
         with self._lock:
             if self._closed:
@@ -64,15 +54,8 @@ class Worker:
         return future
 
     async def run(self, job: Callable[[], T]) -> T:
-        """Queue a job and await its result.
-
-        Args:
-            job: called in the thread. If the task is cancelled before the job starts, the job never runs.
-
-        Raises:
-            IllegalStateError: the worker is closed, or was closed before the job started.
-            Exception: what the job raised.
-        """
+        """Queue a job and await its result. If the task is cancelled before the job starts, the job never runs. Raises
+        what the job raised, or IllegalStateError: the worker was closed before the job started."""
         return await asyncio.wrap_future(self.submit(job))
 
     def close(self) -> None:
@@ -115,11 +98,7 @@ def _run_job(future: Future[Any], job: Callable[[], Any]) -> None:
 
 
 class Closing:
-    """Base of asyncio classes whose blocking `close` runs in a thread of its own. `async with` closes them too.
-
-    Args:
-        owner: subject of error texts, such as `the requestor`.
-    """
+    """Base of asyncio classes whose blocking `close` runs in a thread of its own. `async with` closes them too."""
 
     def __init__(self, close: Callable[[], object], owner: str) -> None:
         self._close = close

@@ -98,13 +98,8 @@ class LocalBroker(Closeable):
         self._lock = threading.Lock()
 
     def call(self, call: Call) -> XmlObject | None:
-        """Carry out an operation; see `mtosi_jms.service.Caller`.
-
-        Raises:
-            ConfigError: the request is not one of the operation.
-            MtosiFault: as a broker would answer: no such topic, subscription, or filter.
-            TransportError: the provider failed.
-        """
+        """Carry out an operation; see `mtosi_jms.service.Caller`. Raises ConfigError: the request is not one of it;
+        MtosiFault: no such topic, subscription or filter; TransportError: the provider failed."""
         call.check()
         request: Any = call.request
         act = _ACTS.get(call.operation.name)

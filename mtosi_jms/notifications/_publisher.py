@@ -289,9 +289,7 @@ class Publisher(Closeable):
         timeout: float | None = None,
     ) -> list[JmsMessage]:
         """Tell all subscribers that events are being lost from now on, or from `start_time`; see `EventLossOccured`.
-
-        The event is one of the release of `object_name`.
-        """
+        The event is one of the release of `object_name`."""
         event = own_event(
             EventLossOccured,
             object_name,
@@ -309,10 +307,7 @@ class Publisher(Closeable):
         end_time: dt.datetime | None = None,
         timeout: float | None = None,
     ) -> list[JmsMessage]:
-        """Tell all subscribers that no more events are lost, so that they may ask for what they missed.
-
-        Type and name of the object are those of `event_loss_occurred`.
-        """
+        """Tell all subscribers that no more events of that object are lost: they may ask for what they missed."""
         event = own_event(EventLossCleared, object_name, object_type=object_type, end_time=end_time or moment())
         return self.broadcast(event, timeout=timeout)
 
@@ -350,12 +345,8 @@ class Publisher(Closeable):
         return self._topics[found]
 
     def resend(self, *, timeout: float | None = None) -> int:
-        """Send what is left in the outbox, for example after a TransportError; returns how many messages were sent.
-
-        Raises:
-            TransportError: the provider failed, or the time is over; the others stay in the outbox.
-            SpoolError: the outbox cannot be read or written.
-        """
+        """Send what is left in the outbox, and return how many messages that were. Raises TransportError: the provider
+        failed, or the time is over, and the others stay; SpoolError: the outbox cannot be read or written."""
         sender = self._sender(timeout)
         if self._outbox is None:
             return 0
@@ -395,11 +386,7 @@ def _category(category: Category) -> TopicCategory:
 
 
 def notification_header(cls: type[Header], sender_uri: str, destination_uri: str) -> Header:
-    """Return the header of a notification that is made now.
-
-    Args:
-        cls: the class of the header; `mtosi_jms.soap.stubs_header` gives that of a release.
-    """
+    """Return the header of a notification that is made now, of the class that `mtosi_jms.soap.stubs_header` gives."""
     fields = {
         "activity_name": "notify",
         "msg_name": "notify",

@@ -62,11 +62,8 @@ class AlarmKey(NamedTuple):
 
 
 def alarm_key(alarm: XmlObject) -> AlarmKey | None:
-    """Return the identity of an alarm; None if its object or its cause is missing.
-
-    Args:
-        alarm: an alarm event, an alarm of an answer to `getActiveAlarms`, or an `AlarmIdType`, of any package.
-    """
+    """Return the identity of an alarm event, an alarm of `getActiveAlarms`, or an `AlarmIdType`, of any package; None
+    if its object or its cause is missing."""
     name, cause = value_of(alarm, _OBJECT), value_of(alarm, "probableCause")
     what = _extended(getattr(cause, "probable_cause", getattr(cause, "type", None)), getattr(cause, "extension", None))
     what = what or _text(getattr(alarm, "native_probable_cause", None))
@@ -136,13 +133,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """The result of applying one event.
-
-    Attributes:
-        changes: what has changed; also empty if the event has no news.
-        refused: why it, or a part of it, was not applied; None if all of it was.
-        detail: the part that was not applied.
-    """
+    """The result of applying one event: what has changed, and why what is in `detail` was not applied."""
 
     event: Event
     changes: tuple[Change, ...] = ()
@@ -371,14 +362,8 @@ class Snapshot(Mapping[str, XmlObject]):
 
 
 def apply_notification(snapshot: Snapshot, event: Event) -> Applied:
-    """Keep a snapshot current with one event; see docs/notifications.md.
-
-    Args:
-        event: what a `Subscriber` hands out: an event of any generated package, or anything else.
-
-    Returns:
-        What has changed, and what was not applied and why. Nothing is raised.
-    """
+    """Keep a snapshot current with what a `Subscriber` hands out; see docs/notifications.md. Returns what has changed,
+    and what was not applied and why. Nothing is raised."""
     return snapshot._apply(event)
 
 

@@ -299,10 +299,8 @@ class Subscriber(Iterator[Received]):
             self._watch.loss_reported(sender, event, over=_LOSS_IS_OVER[name])
 
     def interrupted(self, reason: str) -> None:
-        """Report that messages may have been missed because the connection was lost, or made again.
-
-        The loss is over with the next message. Call it from the thread that receives.
-        """
+        """Report that messages may have been missed because the connection was lost, or made again. The loss is over
+        with the next message. Call it from the thread that receives."""
         self._watch.interrupted(reason)
 
     def done(self) -> None:

@@ -114,13 +114,8 @@ class BatchCounts:
 
 
 class BatchAssembler(Generic[P]):
-    """One MultipleBatchResponse exchange, from the moment before its request is sent.
-
-    Args:
-        timeouts: the time-outs; which one fired is in the error's `clock`.
-        supplier: names who answers, for `from_zero`.
-        from_zero: the suppliers of which a batch 0 was seen; all exchanges of a requestor share it (C23).
-    """
+    """One MultipleBatchResponse exchange, from the moment before its request is sent. `from_zero`: the suppliers of
+    which a batch 0 was seen, shared by all exchanges of a requestor (C23)."""
 
     __slots__ = (
         "_from_zero",
@@ -173,10 +168,8 @@ class BatchAssembler(Generic[P]):
 
     @property
     def missing(self) -> tuple[int, ...]:
-        """The numbers that are known to be missing now; empty once the exchange has ended: the error has them.
-
-        Where every number came, but of two runs of the supplier: those that the latest run has not sent.
-        """
+        """The numbers known to be missing now, or if all came but of two runs, those that the latest has not sent.
+        Empty once the exchange has ended: the error has them."""
         return () if self.finished else tuple(self._missing())
 
     @property
@@ -220,11 +213,8 @@ class BatchAssembler(Generic[P]):
         return (*actions, *self.tick(now))
 
     def tick(self, now: float) -> Actions[P]:
-        """The time is `now`: ends the exchange when a clock has run out.
-
-        Returns:
-            Nothing, or one Fail with ReplyTimeoutError (no batch came) or IncompleteBatchError.
-        """
+        """End the exchange if a clock has run out by `now`: a Fail with ReplyTimeoutError (no batch came) or
+        IncompleteBatchError."""
         due = self.deadline
         if due is None or now < due[0]:
             return ()

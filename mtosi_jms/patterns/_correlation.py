@@ -37,12 +37,8 @@ class OrphanReason(StrEnum):
 
 @dataclass(frozen=True)
 class Matched(Generic[E, P]):
-    """A reply and its exchange.
-
-    Attributes:
-        irregular: the header's correlationId is another one, or absent from a RESPONSE: the peer did not copy it
-            (R3c); matched by JMSCorrelationID alone.
-    """
+    """A reply and its exchange. `irregular`: it is matched by JMSCorrelationID alone, for the peer did not copy the
+    header's correlationId (R3c)."""
 
     exchange: E
     reply: Reply[P]
@@ -51,11 +47,7 @@ class Matched(Generic[E, P]):
 
 @dataclass(frozen=True)
 class OrphanReply(Generic[P]):
-    """A reply without an exchange, and why.
-
-    Attributes:
-        supplier: what `open` was told of the exchange that has ended; empty if it is not known.
-    """
+    """A reply without an exchange, and why. `supplier`: what `open` was told of the exchange that has ended."""
 
     reply: Reply[P]
     reason: OrphanReason
@@ -168,14 +160,8 @@ class PendingExchanges(Generic[E, P]):
             self._unsent[correlation_id] = self._serial
 
     def sent(self, correlation_id: str, message_id: str | None) -> list[Matched[E, P]]:
-        """The provider took the request.
-
-        Args:
-            message_id: JMSMessageID that the provider gave it; None where the wire does not tell (C62).
-
-        Returns:
-            Held replies that turn out to belong to pending exchanges, in order of arrival: deliver them.
-        """
+        """The provider took the request, with this JMSMessageID, or None where the wire does not tell (C62). Returns
+        the held replies to deliver now, in order of arrival."""
         entry = self._entries.get(correlation_id)
         if entry is not None and message_id and message_id not in self._by_jms_id:
             entry.jms_ids.append(message_id)
@@ -207,11 +193,8 @@ class PendingExchanges(Generic[E, P]):
         return found
 
     def close(self, correlation_id: str) -> list[Matched[E, P]]:
-        """The exchange has ended; from now on its replies are late orphans. Unknown ids are let pass.
-
-        Returns:
-            As `sent`: held replies that can be delivered now that this request is not waited for any more.
-        """
+        """The exchange has ended; from now on its replies are late orphans. Unknown ids are let pass. Returns as `sent`
+        does."""
         entry = self._entries.pop(correlation_id, None)
         if entry is None:
             return []

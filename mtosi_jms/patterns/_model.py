@@ -129,12 +129,7 @@ class Complete:
 
 @dataclass(frozen=True)
 class Fault(Generic[P]):
-    """The peer answered with an ERROR, which ends the exchange (C59).
-
-    Attributes:
-        payload: the payload of the ERROR; the caller makes the typed fault of it.
-        held: batches that arrived but whose turn never came, by number.
-    """
+    """The peer answered with an ERROR, which ends the exchange (C59); `held`: batches whose turn never came."""
 
     payload: P
     held: Mapping[int, P] = field(default_factory=dict)
@@ -142,11 +137,7 @@ class Fault(Generic[P]):
 
 @dataclass(frozen=True)
 class Fail(Generic[P]):
-    """The exchange ended without a usable end: raise `error`.
-
-    Attributes:
-        held: batches that arrived but whose turn never came, by number.
-    """
+    """The exchange ended without a usable end: raise `error`. `held`: batches whose turn never came, by number."""
 
     error: ExchangeError
     held: Mapping[int, P] = field(default_factory=dict)
@@ -169,12 +160,7 @@ class Conflict(Generic[P]):
 
 @dataclass(frozen=True)
 class Stray(Generic[P]):
-    """A reply of this exchange that has no place in the sequence; not released, never silently lost.
-
-    Attributes:
-        rule: the rule that it breaks, such as R5a.
-        reason: what is wrong, as a sentence part.
-    """
+    """A reply of this exchange that has no place in the sequence, by `rule`; not released, never silently lost."""
 
     reply: Reply[P]
     rule: str
@@ -183,12 +169,8 @@ class Stray(Generic[P]):
 
 @dataclass(frozen=True, slots=True)
 class Flag:
-    """Something irregular that was accepted all the same: to be reported as a warning.
-
-    Attributes:
-        rule: the rule or decision concerned, such as C58.
-        reason: what is irregular, as a sentence part.
-    """
+    """Something irregular that was accepted all the same, by a rule or decision such as C58: to be reported as a
+    warning."""
 
     rule: str
     reason: str
@@ -250,17 +232,10 @@ _PATTERNS: Final[Mapping[str, CommunicationPattern]] = {pattern.value: pattern f
 
 
 def parse_pattern(text: str | None) -> tuple[CommunicationPattern, Flag | None]:
-    """A received communicationPattern, read leniently.
+    """A received communicationPattern, read leniently, and what to warn of.
 
-    `MultipleResponse`, which the older guides print, is taken for MultipleBatchResponse with a flag (C51). An absent
-    or unknown value is taken for SimpleResponse with a flag: one answer is what every peer can take.
-
-    Args:
-        text: the header's value, white space around it allowed; None or blank: absent.
-
-    Returns:
-        The pattern and, where the text was not one of the four values, what to warn of.
-    """
+    `MultipleResponse`, which the older guides print, is taken for MultipleBatchResponse (C51); an absent or unknown
+    value for SimpleResponse: one answer is what every peer can take."""
     value = (text or "").strip()
     if (known := _PATTERNS.get(value)) is not None:
         return known, None

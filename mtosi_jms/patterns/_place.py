@@ -62,11 +62,7 @@ def standing_of(number: int | None, end: bool | None) -> Standing:
 
 
 def read_place(*sources: Mapping[str, object]) -> Place:
-    """Return the place that a reply states.
-
-    Args:
-        sources: what header and properties say, by XML names of header fields; other names are ignored.
-    """
+    """Return the place that a reply states. `sources`: header and properties, by XML names of header fields."""
     for source in sources:
         said_nothing = source.get(NUMBER) is None and source.get(END) is None
         if not said_nothing or source.get(PATTERN) not in (None, "SimpleResponse"):

@@ -76,11 +76,8 @@ TABLE: Final[dict[SimpleState, dict[SimpleEvent, SimpleState]]] = {
 class SimpleExchange(Generic[P]):
     """One SimpleResponse exchange, from the moment before its request is sent.
 
-    Args:
-        timeouts: `first_reply` and `total` apply; after an acknowledgement `gap` takes the place of `first_reply`.
-        expect_ack: take a reply without body and batch fields for an acknowledgement, not for the answer (C61).
-        of_iterator: the reply may announce further ones, for which there are requests of their own.
-    """
+    After an acknowledgement `gap` takes the place of `first_reply`. `of_iterator`: the reply may announce further ones,
+    for which there are requests of their own."""
 
     __slots__ = (
         "_acknowledged",
@@ -128,14 +125,8 @@ class SimpleExchange(Generic[P]):
         self._sent = now
 
     def receive(self, reply: Reply[P], now: float) -> Actions[P]:
-        """A reply that correlation gave to this exchange.
-
-        Args:
-            reply: the reply; a second one, of any kind, is an orphan (C58).
-
-        Returns:
-            Release and Complete for a response, Fault for an ERROR, Orphan after the end, Flags before them.
-        """
+        """A reply that correlation gave to this exchange; a second one, of any kind, is an orphan (C58). Returns
+        Release and Complete for a response, Fault for an ERROR, Orphan after the end, Flags before them."""
         late = self.finished
         event = self._event_of(reply)
         self.state = TABLE[self.state][event]

@@ -24,12 +24,7 @@ class BatchPosition:
 
 @dataclass(frozen=True)
 class Batch(Generic[T]):
-    """The objects of one reply.
-
-    Attributes:
-        objects: in the handler's order; empty in the only reply of an empty result.
-        position: the batch fields of its header.
-    """
+    """The objects of one reply, in the handler's order, and the batch fields of its header."""
 
     objects: list[T]
     position: BatchPosition
@@ -116,13 +111,8 @@ class RouteSource(StrEnum):
 
 @dataclass(frozen=True)
 class ReplyRoute(Generic[D]):
-    """Where a reply goes.
-
-    Attributes:
-        destination: the destination; None: there is no way to answer, the reply is not sent.
-        source: which field of the request decided.
-        warning: what to warn of, None where all is regular.
-    """
+    """Where a reply goes; `destination` is None if there is no way to answer. `source`: which field of the request
+    decided."""
 
     destination: D | None
     source: RouteSource

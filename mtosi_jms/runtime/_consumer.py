@@ -95,24 +95,16 @@ class ConsumerRuntime:
         self._work.run()
 
     def start(self) -> Self:
-        """Handle messages in the background; the consumer exists when this returns.
-
-        Raises:
-            As `run`, for errors before the first message.
-        """
+        """Handle messages in the background; the consumer exists when this returns. Raises as `run`, for errors before
+        that."""
         self._work.start()
         return self
 
     def drain(self, seconds: float | None = None) -> bool:
         """Take no more messages, let running handlers finish, and hand back the messages that wait.
 
-        Args:
-            seconds: that handlers have for it; then their messages are handed back too. None: what the rules say.
-
-        Returns:
-            Whether no handler runs any more, those past their deadline included. False also where a handler or
-            `on_error` calls it: that call does not wait.
-        """
+        After so many seconds (None: as the rules say) theirs are handed back too. Returns whether no handler runs any
+        more; False also where a handler or `on_error` calls it: that call does not wait."""
         return self._work.drain(seconds)
 
     def __enter__(self) -> Self:

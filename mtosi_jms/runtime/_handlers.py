@@ -45,11 +45,8 @@ Handler: TypeAlias = Callable[[JmsMessage, HandlingContext], object]
 
 
 def answering(supplier: Supplier) -> Handler:
-    """The handler of requests: the supplier answers each one, through the session of the thread that handles it.
-
-    What is wrong with a request is answered, so an attempt fails only where the provider does. The supplier itself is
-    not started.
-    """
+    """The handler of requests: the supplier, which is not started, answers each one through the session of the thread.
+    What is wrong with a request is answered, so an attempt fails only where the provider does."""
 
     def handle(message: JmsMessage, context: HandlingContext) -> None:
         supplier.answer(message, context.session)

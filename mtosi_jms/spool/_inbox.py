@@ -191,17 +191,13 @@ class Inbox(Closeable):
             self.handed += 1
 
     def done(self, key: str) -> None:
-        """Note that a message was handled. The application also calls this to settle a message in doubt.
-
-        If the machine crashes right now the message may be in doubt afterwards.
-        """
+        """Note that a message was handled, also one in doubt. If the machine crashes right now, it may be in doubt
+        afterwards."""
         self._end(key, "done")
 
     def park(self, key: str) -> None:
-        """Note that all attempts to handle a message failed, and that it was sent to the dead-letter destination.
-
-        If it comes again, it counts as new.
-        """
+        """Note that a message was sent to the dead-letter destination after its last attempt. If it comes again, it is
+        new."""
         self._end(key, "parked")
 
     def _end(self, key: str, outcome: str) -> None:
@@ -221,10 +217,7 @@ class Inbox(Closeable):
         )
 
     def release(self, key: str) -> None:
-        """Have a message handed out again, in its old place.
-
-        It may have been taken and surely not handled, be in doubt, or be dead.
-        """
+        """Have a message handed out again, in its old place: it was surely not handled, is in doubt, or dead."""
         statement = (
             f"UPDATE message SET state = 'landed', {READY} WHERE key = ? AND {OPEN} AND (owner IS NULL OR owner = ?)"
         )
@@ -233,10 +226,8 @@ class Inbox(Closeable):
             self._store.change(statement, key, self._store.me, sync=True)
 
     def retry(self, key: str) -> None:
-        """Note that an attempt to handle a message has failed. The message stays taken, for the next attempt.
-
-        If the machine crashes right now the message may be in doubt afterwards.
-        """
+        """Note that an attempt has failed. The message stays taken. If the machine crashes right now, it may be in
+        doubt."""
         self._store.change("UPDATE message SET state = 'landed' WHERE key = ? AND state = 'handed'", key, sync=False)
 
     def mark_in_doubt(self, key: str) -> None:

@@ -36,10 +36,8 @@ class SpoolFolder(Closeable):
         self.kind = self._store.kind
 
     def messages(self) -> list[StoredMessage]:
-        """Returns all unsettled messages in the order of arrival. Their states: waits, landed, handed, doubt, dead.
-
-        If a process that had handed out a message is gone, the message is shown as in doubt.
-        """
+        """Returns all unsettled messages in the order of arrival. States: waits, landed, handed, doubt, dead; in doubt
+        also if the process that has it is gone."""
         lives = cache(self._store.place.lives)
         return [_as_it_is(one, lives) for one in self._store.messages()]
 
@@ -58,12 +56,8 @@ class SpoolFolder(Closeable):
         return message
 
     def redrive(self, key: str) -> None:
-        """Have a message that is dead or in doubt sent or handed out again, in its old place.
-
-        Raises:
-            ConfigError: there is no message with this key, or it is neither dead nor in doubt.
-            JournalDamageError: it is not as it was stored.
-        """
+        """Have a message that is dead or in doubt sent or handed out again, in its old place. Raises ConfigError: there
+        is none; JournalDamageError: it is not as it was stored."""
         found = self.find(key)
         if found.state not in (DEAD, _DOUBT):
             raise ConfigError(f"{key}: neither dead nor in doubt, but {found.state}")

@@ -53,12 +53,7 @@ class Landing(Protocol):
 
 
 class InboxEntry(NamedTuple):
-    """A message of an inbox.
-
-    Attributes:
-        key: the inbox's key of the message: its MTOSIX_messageId if it has one.
-        conflict: whether an earlier message had its MTOSIX_messageId and another body.
-    """
+    """A message of an inbox. `conflict`: an earlier message had its MTOSIX_messageId and another body."""
 
     key: str
     message: JmsMessage
@@ -80,14 +75,8 @@ class IncomingJournal(Protocol):
 
 
 class InboxDelivery(Delivery):
-    """A message that an inbox hands out. It is already acknowledged at the provider.
-
-    Attributes:
-        key: the inbox's key of the message.
-        conflict: see `InboxEntry`.
-        begun: whether it was handed out.
-        waited: whether it was in the inbox already, from an earlier time, when it was asked for.
-    """
+    """A message that an inbox hands out, acknowledged at the provider. `begun`: it was handed out. `waited`: it was
+    there already, from an earlier time, when it was asked for."""
 
     __slots__ = ("begun", "conflict", "inbox", "key", "waited")
 
@@ -103,12 +92,8 @@ class InboxDelivery(Delivery):
 
 
 class InboxReceiver:
-    """Receives through an inbox: first the messages that wait there, then those that the provider delivers.
-
-    Args:
-        session: the consumer's session; messages are acknowledged one by one.
-        conflicts: whether messages in conflict are returned too; otherwise they become dead messages.
-    """
+    """Receives through an inbox: first the messages that wait there, then those that the provider delivers. Those in
+    conflict become dead messages, unless `conflicts` is set."""
 
     def __init__(
         self, session: Session, consumer: Consumer, inbox: IncomingJournal, *, conflicts: bool = False
@@ -120,13 +105,8 @@ class InboxReceiver:
         self._unlanded: Delivery | None = None
 
     def receive(self, timeout: float | None = None) -> InboxDelivery | None:
-        """Waits for the next new message, and returns it; see `Consumer.receive`.
-
-        Raises:
-            SpoolFullError: there is no room to store a message. It is not acknowledged, and the next call tries again.
-            SpoolError: a message cannot be stored; the provider delivers it again.
-            IllegalStateError, TransportError: as from `Consumer.receive`.
-        """
+        """Waits for the next new message; see `Consumer.receive`. Raises SpoolFullError: there is no room, it is not
+        acknowledged, and the next call tries again; SpoolError: it cannot be stored, and is delivered again."""
         deadline = None if timeout is None else time.monotonic() + timeout
         waited = True
         while (entry := self._take()) is None:
@@ -187,11 +167,8 @@ def has_waited(delivery: Delivery) -> bool:
 
 
 def give_back(delivery: Delivery) -> None:
-    """Gives back a message that was surely not handled. The inbox hands it out again; without one the provider does.
-
-    If the inbox cannot note that, the message is handed out again after the inbox is closed; if it was begun, it is
-    then in doubt.
-    """
+    """Gives back a message that was surely not handled. If the inbox cannot note that, it is handed out again after the
+    inbox is closed; if it was begun, it is then in doubt."""
     if isinstance(delivery, InboxDelivery):
         try:
             delivery.inbox.release(delivery.key)
@@ -219,10 +196,8 @@ def retry(delivery: Delivery) -> None:
 
 
 def mark_in_doubt(delivery: Delivery) -> bool:
-    """Notes that the outcome of a message that was handed out is unknown; returns whether an inbox has noted that.
-
-    A message that was not handed out is given back.
-    """
+    """Notes that the outcome of a message is unknown; returns whether an inbox has noted that. One not handed out is
+    given back."""
     if not isinstance(delivery, InboxDelivery):
         return False
     if delivery.begun:

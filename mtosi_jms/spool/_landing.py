@@ -146,12 +146,8 @@ class SpoolEntry:
         return self.path.name.removesuffix(_ENVELOPE)
 
     def read_body(self) -> bytes:
-        """The envelope's bytes as they were received, or in UTF-8 if only the message said how to read them.
-
-        Raises:
-            SpoolError: the file cannot be read, or is larger than 256 MiB. `message` raises it too, `damage` only if it
-                cannot be read.
-        """
+        """The envelope's bytes as received, or in UTF-8 if only the message said how to read them. Raises SpoolError:
+        the file cannot be read, or is larger than 256 MiB, which `damage` does not mind."""
         with reporting(self.path):
             return read_file(self.path, BOUNDS.message_bytes)
 

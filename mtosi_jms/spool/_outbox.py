@@ -159,10 +159,8 @@ class Outbox(Closeable):
         return int(number)
 
     def confirm(self, message: JmsMessage) -> None:
-        """Remove a message that the provider has confirmed, so that it is not sent again.
-
-        If the machine crashes right now, it may be sent again; its receiver recognises it by its id.
-        """
+        """Remove a message that the provider has confirmed. After a crash right now it may be sent again, with the same
+        id."""
         self._remove(_key_of(message), sync=False)
 
     def withdraw(self, message: JmsMessage) -> None:

@@ -19,13 +19,11 @@ _LOOK: Final = 1.0
 
 
 class OutboxPump(Closeable):
-    """Sends the messages of an outbox until it is closed; whoever has a message only stores it (`Outbox.put`).
+    """Sends the messages of an outbox until it is closed; whoever has a message only stores it (`Outbox.put`). Close
+    the outbox after the pump.
 
-    Args:
-        outbox: has the messages. Close it after the pump.
-        connect: opens a connection to the provider, again after each loss. The pump closes what it opened.
-        backoff: pauses while the provider cannot be reached, or the outbox cannot be read.
-    """
+    `connect` opens a connection, again after each loss; the pump closes it. `backoff`: pauses while the provider cannot
+    be reached, or the outbox cannot be read."""
 
     def __init__(
         self, outbox: OutgoingJournal, connect: Callable[[], Connection], *, backoff: Backoff | None = None

@@ -118,11 +118,7 @@ class StoredMessage(NamedTuple):
 
 
 class DeadMessage(NamedTuple):
-    """A message that is neither sent nor handed out any more: it was refused, in conflict, or damaged on disk.
-
-    Attributes:
-        message: the stored message; None if it cannot be read.
-    """
+    """A message that was refused, in conflict, or damaged on disk; `message` is None if it cannot be read."""
 
     key: str
     reason: str
@@ -132,24 +128,12 @@ class DeadMessage(NamedTuple):
 class Store:
     """The database of an outbox or inbox; threads may share it.
 
-    Each method may raise the errors below, or SpoolFullError on a full disk.
+    `kind`: empty opens what exists, also while processes have it open. `alone`: lock the folder against all others.
+    `limits`: bytes, number and age in seconds of unsettled messages, or None. `lock` is held by each method, and for
+    several calls that belong together; take it before the database's. `me`: this object in the column `owner`.
 
-    Args:
-        kind: "outbox" or "inbox"; empty: open what exists, also while processes have it open.
-        alone: whether this object locks the folder against all others while it is open.
-        limits: maximum bytes, number and age in seconds of unsettled messages; each None: no limit.
-
-    Attributes:
-        folder, kind: see Args.
-        lock: held by each method; hold it for several calls that belong together. Take it before the database's.
-        me: this object as the owner of messages of an inbox, in the column `owner`.
-        place: the folder, with its locks and its reserve.
-
-    Raises:
-        SpoolInUseError: another process or object has the folder open.
-        JournalDamageError: the database is damaged; `mtosi-jms spool verify` rescues what can be read.
-        SpoolError: the folder cannot be read or written, or other users may access it.
-    """
+    Raises SpoolInUseError; JournalDamageError: `mtosi-jms spool verify` rescues what can be read; SpoolError: the
+    folder cannot be read or written, or others may access it; SpoolFullError: of any method, on a full disk."""
 
     def __init__(
         self,
@@ -263,13 +247,8 @@ class Store:
     # Transactions.
 
     def write(self, work: Callable[[], T], *, sync: bool, settles: bool = True) -> T:
-        """Changes the database in one transaction.
-
-        Args:
-            work: makes the changes by `execute`.
-            sync: whether the changes must survive a crash of the machine.
-            settles: whether the changes may use up the reserve: all may but those that store new messages.
-        """
+        """Changes the database in one transaction by `work`. `sync`: it must survive a crash of the machine. `settles`:
+        it may use up the reserve, as all may but those that store new messages."""
         with self.lock:
             return self._guarded(lambda: self._transact(work, sync=sync), reserve=settles)
 
@@ -388,10 +367,8 @@ class Store:
             return None
 
     def verify(self) -> list[str]:
-        """Checks each message by its checksum, makes damaged ones dead, and returns their keys.
-
-        Other processes may have the database open.
-        """
+        """Checks each message by its checksum, makes damaged ones dead, and returns their keys. Others may have it
+        open."""
         return [one.key for one in self.messages() if self.write(partial(self._is_damaged, one), sync=True)]
 
     def _is_damaged(self, one: StoredMessage) -> bool:

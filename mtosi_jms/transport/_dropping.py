@@ -18,23 +18,16 @@ def is_open(session: object) -> bool:
 
 
 def dropped(what: str, close: Callable[[], object] | None = None) -> None:
-    """Warns with a ResourceWarning of an object that nobody refers to any more. For use in `__del__`.
-
-    Args:
-        what: name of the object, without secrets.
-        close: closes the object; called in another thread. None: what the object has open belongs to its connection,
-            and ends with it.
-    """
+    """Warns with a ResourceWarning of an object that nobody refers to any more. For use in `__del__`. `close` is called
+    in another thread; None: what the object has open ends with its connection."""
     if close is not None:
         close_aside(close)
     warnings.warn(f"{what} was dropped without being closed", ResourceWarning, stacklevel=2)
 
 
 def close_aside(close: Callable[[], object]) -> None:
-    """Closes something in another thread.
-
-    The garbage collector may run in any thread, with any lock held, so this takes no lock, not even `threading`'s.
-    """
+    """Closes something in another thread. The garbage collector may run in any thread, with any lock held, so this
+    takes no lock, not even `threading`'s."""
 
     def start() -> None:
         threading.Thread(target=_close, args=(close,), name="closes-dropped", daemon=True).start()

@@ -49,11 +49,8 @@ class Entry(Protocol):
 
 
 class Source(Protocol):
-    """What messages come from: a queue, or the subscriptions of a consumer.
-
-    Attributes:
-        held: how many messages were handed out and are not settled.
-    """
+    """What messages come from: a queue, or the subscriptions of a consumer. `held`: how many were handed out and not
+    settled."""
 
     held: int
 

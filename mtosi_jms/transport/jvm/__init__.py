@@ -16,15 +16,9 @@ __all__ = ["JvmConnection", "JvmOptions", "connect"]
 
 
 def connect(url: str, names: NamingContext, options: Mapping[str, object]) -> JvmConnection:
-    """Serves `connect("jvm:...")`.
-
-    Raises:
-        LoginRefusedError: the login is refused.
-        NamingError: JNDI does not know the connection factory.
-        ConfigError: an option is wrong, Java or a class is missing, or the client id is in use.
-        MissingExtraError: JPype is not installed.
-        TransportError: the provider cannot be reached.
-    """
+    """Serves `connect("jvm:...")`. Raises LoginRefusedError; NamingError: JNDI does not know the connection factory;
+    ConfigError: an option is wrong, Java or a class is missing, or the client id is in use; MissingExtraError: JPype is
+    not installed; TransportError: the provider cannot be reached."""
     lookup, checked = parse_url(url, options)
     del url, options  # error trackers record what stands in frames
     return JvmConnection(lookup, checked, names)

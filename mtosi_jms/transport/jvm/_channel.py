@@ -67,20 +67,10 @@ class Owner(Protocol):
 
 
 class Channel:
-    """The links of one connection.
+    """The links of one connection. The owner, notified of losses and new links, is held by a weak reference. `events`:
+    Java's queue of pairs: a number from `expect`, and the argument of its callback. `durables`: readers by name.
 
-    Args:
-        lookup: what to look up in JNDI.
-        lock: the connection's lock, which guards this state.
-        owner: notified of losses and new links; held by a weak reference.
-
-    Attributes:
-        events: Java's queue of pairs: a number from `expect`, and the argument of its callback.
-        durables: the readers of durable subscriptions, by name.
-
-    Raises:
-        MtosiError: see `JvmConnection`.
-    """
+    Raises MtosiError: see `JvmConnection`."""
 
     def __init__(
         self,
@@ -200,11 +190,7 @@ class Channel:
                 session.close()
 
     def note_failure(self, link: Link, error: MtosiError, deadline: float | None = None) -> bool:
-        """Checks whether the link is lost, after a call on it failed.
-
-        Args:
-            deadline: of the call; None: it has none.
-        """
+        """Checks whether the link is lost, after a call on it failed."""
         if link.lost is None:
             try:
                 with self.session(link, self.goodbye(deadline)):
@@ -222,12 +208,7 @@ class Channel:
         return time.monotonic() + self.options.send_timeout
 
     def watched(self, deadline: float | None = None, link: Link | None = None) -> Watch:
-        """Returns a block in which calls to Java are ended at a deadline.
-
-        Args:
-            deadline: by the monotonic clock; None: see `deadline`.
-            link: see `Watch`.
-        """
+        """Returns a block in which calls to Java are ended at a deadline (monotonic clock; None: see `deadline`)."""
         return Watch(self._calls, self.deadline() if deadline is None else deadline, link)
 
     def expect(self, callback: Callable[[Any], object]) -> int:
@@ -248,11 +229,8 @@ class Channel:
     # In the watching thread.
 
     def look(self, event: Any) -> float | None:
-        """Handles an event of Java, if any, and ends calls that take too long.
-
-        Returns:
-            Seconds until the next look; None: the end.
-        """
+        """Handles an event of Java, and ends calls that take too long. Returns seconds until the next look; None: the
+        end."""
         is_over = self._over.is_set()
         if event is not None and not is_over:
             callback = self._expected.get(int(event.getKey()))

@@ -32,17 +32,9 @@ class JndiNames:
 
 
 class JvmConnection(ConnectionCore):
-    """A connection by a Java provider.
-
-    Args:
-        lookup: what to look up in JNDI.
-
-    Raises:
-        LoginRefusedError: the login is refused.
-        NamingError: JNDI does not know the connection factory.
-        ConfigError: a class is missing, or the client id is in use.
-        TransportError: the provider cannot be reached.
-    """
+    """A connection by a Java provider. Raises LoginRefusedError; NamingError: JNDI does not know the connection
+    factory; ConfigError: a class is missing, or the client id is in use; TransportError: the provider cannot be
+    reached."""
 
     def __init__(self, lookup: Lookup, options: JvmOptions, names: NamingContext) -> None:
         super().__init__(threading.Lock(), names, options.client_id, options.send_rules)

@@ -60,16 +60,9 @@ if hasattr(os, "register_at_fork"):
 
 
 def start() -> Any:
-    """Starts the machine unless it runs already.
-
-    Returns:
-        The module `jpype`.
-
-    Raises:
-        MissingExtraError: JPype is not installed.
-        ConfigError: there is no Java, or it does not start.
-        IllegalStateError: this process was forked from one where the machine runs.
-    """
+    """Starts the machine unless it runs already, and returns the module `jpype`. Raises MissingExtraError: JPype is not
+    installed; ConfigError: there is no Java, or it does not start; IllegalStateError: the process was forked from one
+    where it runs."""
     global _begun
     check_process()
     with _starting:

@@ -76,11 +76,7 @@ class JvmOptions(ConnectOptions):
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """What is looked up in JNDI.
-
-    Attributes:
-        environment: properties that go before those of the names.
-    """
+    """What is looked up in JNDI; the properties of `environment` go before those of the names."""
 
     factory: str
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -98,16 +94,10 @@ def _of_jndi(parameters: Mapping[str, str]) -> dict[str, str]:
 
 
 def parse_url(url: str, given: Mapping[str, object]) -> tuple[Lookup, JvmOptions]:
-    """Return what a URL has looked up in JNDI, and the options.
+    """Return what a URL has looked up in JNDI, and the options; those of the call (`given`) win.
 
-    Args:
-        url: `jvm:NAME`, or a JMS URI with the parameter `jndiConnectionFactoryName`. Both may have
-            `jndiInitialContextFactory`, `jndiURL`, and other properties of JNDI after `jndi-`.
-        given: options of the call; they win over those of the URL.
-
-    Raises:
-        ConfigError: no name, or an option at fault.
-    """
+    `jvm:NAME`, or a JMS URI with the parameter `jndiConnectionFactoryName`. Both may have `jndiInitialContextFactory`,
+    `jndiURL`, and other properties of JNDI after `jndi-`. Raises ConfigError: no name, or an option at fault."""
     query: dict[str, str] = {}
     if is_jms_uri(url):
         uri = JmsUri.parse(url)

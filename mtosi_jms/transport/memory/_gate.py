@@ -12,11 +12,8 @@ from mtosi_jms.transport.memory._provider import MemoryProvider
 
 
 class CompletionGate:
-    """Holds back the completion of every asynchronous send through a provider, until it is released or made to fail.
-
-    The messages themselves arrive; only their completion is held back. At the end of a `with` block all completions are
-    released. Thread-safe.
-    """
+    """Holds back the completion of every asynchronous send through a provider, until it is released, made to fail, or
+    its `with` block ends. The messages themselves arrive. Thread-safe."""
 
     def __init__(self, provider: MemoryProvider) -> None:
         self._provider = provider

@@ -145,10 +145,8 @@ class MemoryProvider:
         return [one for one in self._subscriptions.get(destination, ()) if one.wants(message, connection_id)]
 
     def crowded(self, coming: Iterable[tuple[Destination, JmsMessage]], connection_id: str) -> MessageQueue | None:
-        """A queue or subscription without room for the coming messages; None if all have, or there is no bound.
-
-        A transaction with more messages than the capacity is accepted if nothing waits there.
-        """
+        """A queue or subscription without room for the coming messages, or None. A transaction with more messages than
+        the capacity is accepted if nothing waits there."""
         capacity = self.limits.capacity
         if capacity is None:
             return None

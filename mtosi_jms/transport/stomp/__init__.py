@@ -22,14 +22,8 @@ __all__ = ["Address", "StompConnection", "StompOptions", "connect", "parse_url",
 
 
 def connect(url: str, names: NamingContext, options: Mapping[str, Any]) -> StompConnection:
-    """Serves `connect("stomp://...")`.
-
-    Raises:
-        LoginRefusedError: the login is refused.
-        ConfigError: an address or an option is wrong, or the client id is in use.
-        MissingExtraError: stomp.py is not installed.
-        TransportError: no broker can be reached.
-    """
+    """Serves `connect("stomp://...")`. Raises LoginRefusedError; ConfigError: an address or an option is wrong, or the
+    client id is in use; MissingExtraError: stomp.py is not installed; TransportError: no broker can be reached."""
     addresses, checked = parse_url(url, options)
     del url, options  # error trackers record what stands in frames
     return StompConnection(addresses, checked, names)

@@ -149,11 +149,8 @@ class Channel:
                 return
 
     def send_soon(self, frame: Frame, *, can_wait: bool) -> bool:
-        """Has a frame sent soon, on the next link if this one is lost before; see `Link.send_soon`.
-
-        Returns:
-            Whether the frame was accepted. It is not without a link, or if it would overtake others.
-        """
+        """Has a frame sent soon, on the next link if this one is lost before. False without a link, or if it would
+        overtake others."""
         with self.lock:
             link = None if self._unsent else self._reconnector.current
         return link is not None and link.send_soon(encode(*frame), can_wait=can_wait)
@@ -192,10 +189,8 @@ class Channel:
         self._subscriptions.make(self._some_link(), self._address(spec.destination), headers, feed)
 
     def widen(self, feed: Feed) -> None:
-        """Makes one more subscription to a queue if the window is full of unacknowledged messages.
-
-        STOMP cannot enlarge a window: without this, a transaction of more messages would wait for ever.
-        """
+        """Makes one more subscription to a queue if the window is full of unacknowledged messages. STOMP cannot enlarge
+        a window: without this, a transaction of more messages would wait for ever."""
         allowed = self.options.prefetch * (2 ** len(feed.subscriptions) - 1)
         if feed.held >= allowed and not feed.spec.destination.is_topic and not feed.closed:
             self.subscribe(feed, 2 ** len(feed.subscriptions))

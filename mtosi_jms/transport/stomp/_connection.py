@@ -17,16 +17,8 @@ from mtosi_jms.transport.stomp._session import StompSession
 
 
 class StompConnection(ConnectionCore):
-    """A connection over STOMP.
-
-    Args:
-        addresses: of the brokers, in the order in which they are tried.
-
-    Raises:
-        LoginRefusedError: the login is refused.
-        ConfigError: the client id is in use.
-        TransportError: no broker can be reached.
-    """
+    """A connection over STOMP, to the first broker that can be reached. Raises LoginRefusedError; ConfigError: the
+    client id is in use; TransportError: no broker can be reached."""
 
     def __init__(self, addresses: Sequence[Address], options: StompOptions, names: NamingContext) -> None:
         super().__init__(threading.Lock(), names, options.client_id, options.send_rules)

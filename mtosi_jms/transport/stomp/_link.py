@@ -72,11 +72,7 @@ _WORDS: Final[tuple[tuple[tuple[str, ...], type[MtosiError]], ...]] = (
 
 class Receipt:
     """A frame that the broker has to confirm. `on_settled` is called in the reading thread, and must not block.
-
-    Attributes:
-        refused: the error if the broker refused the frame.
-        lost: whether no answer will come.
-    """
+    `refused`: its error, if the broker refused it. `lost`: no answer will come."""
 
     __slots__ = ("_done", "_on_settled", "lost", "refused")
 

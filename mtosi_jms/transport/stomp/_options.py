@@ -136,14 +136,8 @@ def _unusable(option: str, file: str, error: OSError | ValueError) -> ConfigErro
 
 
 def parse_url(url: str, given: Mapping[str, Any]) -> tuple[tuple[Address, ...], StompOptions]:
-    """The brokers that a URL names, in its order, and the options.
-
-    Args:
-        url: `stomp://...`, `stomp+ssl://...` or `failover:(...)`.
-
-    Raises:
-        ConfigError: an address or an option at fault.
-    """
+    """The brokers that a URL (`stomp://...`, `stomp+ssl://...` or `failover:(...)`) names, in its order, and the
+    options. Raises ConfigError: an address or an option at fault."""
     parts, query = _split(url)
     logins: dict[str, str] = {}
     addresses = tuple(_address(part, logins, query) for part in parts)
