@@ -10,6 +10,7 @@ import itertools
 import logging
 import threading
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeAlias
@@ -25,7 +26,7 @@ from mtosi_jms.exchange._response import ResponseMaker
 from mtosi_jms.exchange.messages import in_package, moment, whole_number
 from mtosi_jms.jms import JmsMessage
 from mtosi_jms.patterns import Batch, BatchPosition, CommunicationPattern, cut_batches, parse_pattern
-from mtosi_jms.service import OperationInfo, RequestContext, ServiceInfo, SupplierBase
+from mtosi_jms.service import OperationInfo, RequestContext, SupplierBase
 from mtosi_jms.service.registry import chosen
 from mtosi_jms.soap import (
     FIELD_NAMES,
@@ -290,32 +291,22 @@ class Dispatcher:
         return BulkSupplier(supplier.__service__, operation, request, self._bulk_folders)
 
 
+@dataclass(slots=True)
 class _Call:
     """One request for one operation. `blocks`: its header blocks beside the MTOSI header."""
 
-    def __init__(
-        self,
-        dispatcher: Dispatcher,
-        supplier: SupplierBase,
-        operation: OperationInfo,
-        request: Header,
-        version: str,
-        address: ReplyAddress | None,
-        blocks: tuple[XmlObject | RawXml, ...],
-    ) -> None:
-        self._dispatcher = dispatcher
-        self._supplier = supplier
-        self._service: ServiceInfo = supplier.__service__
-        self._operation = operation
-        self._request = request
-        self._version = version
-        self._address = address
-        self._blocks = blocks
-        self._closed = False
+    dispatcher: Dispatcher
+    supplier: SupplierBase
+    operation: OperationInfo
+    request: Header
+    version: str
+    address: ReplyAddress | None
+    blocks: tuple[XmlObject | RawXml, ...]
+    is_closed: bool = False
 
     def replies(self, body: Any, message: JmsMessage | None) -> Generator[Envelope, None, None]:
         """Call the handler and yield the replies; a failure becomes a fault."""
-        operation, failures = self._operation, self._dispatcher.failures
+        operation, failures = self.operation, self.dispatcher.failures
         try:
             yield from self._answer(body, message)
             return
@@ -327,7 +318,7 @@ class _Call:
                 failures.report(f"{operation.name} is refused", error, message=message)
         except BaseException as error:
             signalled = not isinstance(error, Exception) and threading.current_thread() is threading.main_thread()
-            if self._closed or signalled:
+            if self.is_closed or signalled:
                 raise
             failures.report(f"the handler of {operation.name} failed", error, message=message, trace=True)
             fault = self._internal_error(error)
@@ -335,7 +326,7 @@ class _Call:
             yield from self._faults(fault)
 
     def _answer(self, body: Any, message: JmsMessage | None) -> Generator[Envelope, None, None]:
-        operation, request = self._operation, self._request
+        operation, request = self.operation, self.request
         pattern, flag = parse_pattern(header_text(request, "communicationPattern"))
         if flag is not None and request != type(request)():  # a request without a header was warned of above
             log.warning("%s: %s", flag.rule, flag.reason)
@@ -343,7 +334,7 @@ class _Call:
         size = max(whole_number(request.requested_batch_size) or 0, 0) if batches else 0
         bulk = None
         if pattern is CommunicationPattern.BULK_RESPONSE and operation.mep != "one-way":
-            bulk = self._dispatcher._bulk_of(self._supplier, operation, request)
+            bulk = self.dispatcher._bulk_of(self.supplier, operation, request)
             size = bulk.terms.batch_size or 0
         context = RequestContext(
             operation=operation,
@@ -351,28 +342,28 @@ class _Call:
             message=message,
             batch_size=size,
             bulk=bulk.terms if bulk else None,
-            header_blocks=self._blocks,
+            header_blocks=self.blocks,
         )
-        result = self._supplier.handler(operation)(body, context)
+        result = self.supplier.handler(operation)(body, context)
         if operation.mep == "one-way":
             for _ in result if isinstance(result, Iterator) else ():
                 pass
             return
-        maker = ResponseMaker(self._service, operation)
+        maker = ResponseMaker(self.supplier.__service__, operation)
         if maker.is_response(result) and not batches and bulk is None:
             yield from self._given(self._response(result, None, context.reply_fields))
             return
         objects = [result] if maker.is_response(result) else result
         if not isinstance(objects, Iterable):
             raise ConfigError(f"the handler of {operation.name} returned {type(result).__name__}, no response")
-        first = self._dispatcher.profile.first_batch_sent
+        first = self.dispatcher.profile.first_batch_sent
         try:
             if bulk is not None:
                 answer = maker.response(Batch([], BatchPosition(first, True)))
                 bulk.write(cut_batches(objects, size, first=first, whole=maker.is_response), maker, self._document)
                 yield from self._given(self._response(answer, None, {**bulk.header_fields, **context.reply_fields}))
                 return
-            eager = self._dispatcher.eager
+            eager = self.dispatcher.eager
             for batch in cut_batches(objects, size, first=first, eager=eager, whole=maker.is_response):
                 position = batch.position if batches else None
                 yield from self._given(self._response(maker.response(batch), position, context.reply_fields))
@@ -386,13 +377,13 @@ class _Call:
         try:
             yield reply
         except GeneratorExit:
-            self._closed = True
+            self.is_closed = True
             raise
 
     def _response_header(self) -> Header:
-        operation = self._operation
+        operation = self.operation
         name = operation.response_message or f"{operation.name}Response"
-        return self._dispatcher._header(self._request, operation, name, self._address, failed=False)
+        return self.dispatcher._header(self.request, operation, name, self.address, failed=False)
 
     def _response(self, body: Any, position: BatchPosition | None, fields: Mapping[str, Any]) -> Envelope:
         """Return one response, with its number among the batches if it has one, and with further header fields."""
@@ -402,16 +393,16 @@ class _Call:
             self._number(header, position)
         if fields:
             header = dataclasses.replace(header, **fields)
-        return Envelope(header=header, body=body, version=self._version)
+        return Envelope(header=header, body=body, version=self.version)
 
     def _document(self, body: Any, position: BatchPosition) -> bytes:
         """Encode one response as a document for the file of a BulkResponse: an envelope with its batch number (C18)."""
         header = self._response_header()
         self._number(header, position)
-        return Envelope(header=header, body=body, version=self._version).to_bytes()
+        return Envelope(header=header, body=body, version=self.version).to_bytes()
 
     def _number(self, header: Header, position: BatchPosition) -> None:
-        size = whole_number(self._request.requested_batch_size)
+        size = whole_number(self.request.requested_batch_size)
         # The size is echoed only if it can be a property (C25): otherwise the whole reply could not be sent.
         header.requested_batch_size = size if size is None or 0 <= size <= MAX_INTEGER else None
         header.batch_sequence_number = position.number
@@ -427,25 +418,25 @@ class _Call:
             except Abandoned:
                 raise
             except Exception as error:  # noqa: BLE001 - the requestor must not be left without any answer
-                self._dispatcher.failures.report(f"a fault of {self._operation.name} cannot be sent", error)
+                self.dispatcher.failures.report(f"a fault of {self.operation.name} cannot be sent", error)
                 problem = error
             else:
                 return
 
     def _fault(self, fault: MtosiFault, *, known: bool) -> Envelope:
         """Return a fault: with the operation's exception if `known` and if it declares one, else a bare SOAP fault."""
-        operation = self._operation if known else None
+        operation = self.operation if known else None
         name = operation.fault_message if operation else ""
-        header = self._dispatcher._header(self._request, operation, name, self._address, failed=True)
+        header = self.dispatcher._header(self.request, operation, name, self.address, failed=True)
         if operation is None or not operation.fault:
-            return _in_version(Envelope.bare_fault(fault, header), self._version)
-        in_header = self._dispatcher.profile.fault_in_header
-        exception = self._service.load(operation.fault)
-        return _in_version(Envelope.for_fault(fault, exception, header, in_soap_header=in_header), self._version)
+            return _in_version(Envelope.bare_fault(fault, header), self.version)
+        in_header = self.dispatcher.profile.fault_in_header
+        exception = self.supplier.__service__.load(operation.fault)
+        return _in_version(Envelope.for_fault(fault, exception, header, in_soap_header=in_header), self.version)
 
     def _internal_error(self, error: BaseException) -> MtosiFault:
         """Return the fault for a handler that failed. It names the exception's class, but not its text."""
-        return MtosiFault(f"{self._operation.name} failed with {type(error).__name__}", kind="internalError")
+        return MtosiFault(f"{self.operation.name} failed with {type(error).__name__}", kind="internalError")
 
 
 def send_all(replies: Generator[Envelope, None, None], send: Callable[[Envelope], object]) -> None:

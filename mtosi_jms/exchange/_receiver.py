@@ -15,6 +15,7 @@ import threading
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from mtosi_jms.binding.body_check import BodyCheck
@@ -80,45 +81,35 @@ class _Event:
             self._lock.release()
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Receiver:
     """Receives from the reply destinations of one requestor. `from_zero`: the destinations of requests to which a batch
     0 has come, whose suppliers count from 0 (C23)."""
 
-    def __init__(
-        self,
-        session: Session,
-        destinations: Sequence[Destination],
-        *,
-        strategy: Strategy,
-        landing: Landing | None,
-        on_orphan: Orphans | None,
-        clock: Callable[[], float],
-        strict: bool,
-        vendors: str,
-        check: BodyCheck | None,
-        linger: float,
-        telemetry: Telemetry | None = None,
-    ) -> None:
-        self._session = session
+    session: Session
+    destinations: Sequence[Destination]
+    strategy: Strategy
+    landing: Landing | None
+    on_orphan: Orphans | None
+    clock: Callable[[], float]
+    strict: bool
+    vendors: str
+    check: BodyCheck | None
+    linger: float
+    telemetry: Telemetry | None
+
+    def __post_init__(self) -> None:
         self._orphaned: deque[OrphanReply[Any]] = deque()
         self._exchanges: PendingExchanges[PendingExchange, Any] = PendingExchanges(
-            strategy, on_orphan=self._orphaned.append
+            self.strategy, on_orphan=self._orphaned.append
         )
-        self._landing = landing
-        self._on_orphan = on_orphan
-        self._clock = clock
-        self._strict = strict
-        self._vendors = vendors
-        self._check = check
-        self.linger = linger
         self.from_zero: set[str] = set()
-        self._telemetry = telemetry
         self._lock = threading.Lock()
         self._dropped: deque[PendingExchange] = deque()
         self._package: str | None = None
         self._orphans_in_thread = False
         self._orphan_thread_runs = False
-        self._consumers = [session.consumer(destination) for destination in destinations]
+        self._consumers = [self.session.consumer(destination) for destination in self.destinations]
         self._waiting: dict[PendingExchange, None] = {}
         self._listening: OrderedDict[PendingExchange, None] = OrderedDict()
         self._overdue: dict[PendingExchange, None] = {}
@@ -159,7 +150,7 @@ class Receiver:
         Replies are read with the classes of `package`. `own_id`: what a reply may carry as JMSCorrelationID, where the
         provider never tells the message id. Raises ConfigError: another exchange uses the same correlationId."""
         awaits_id = own_id is None
-        pending = PendingExchange(exchange, request, package, now, awaits_id=awaits_id, telemetry=self._telemetry)
+        pending = PendingExchange(exchange, request, package, now, awaits_id=awaits_id, telemetry=self.telemetry)
         with self._lock:
             self._forget_dropped()
             try:
@@ -178,7 +169,7 @@ class Receiver:
 
     def sent(self, pending: PendingExchange, message_id: str | None) -> None:
         """Note that the request of an exchange was sent. Its time stops until somebody waits for a reply."""
-        pending.sent(self._clock())
+        pending.sent(self.clock())
         if pending.publication is not None:
             pending.publication.end(message_id)
         if not pending.awaits_id:
@@ -189,7 +180,7 @@ class Receiver:
 
     def time_left(self, pending: PendingExchange) -> float | None:
         """Return the seconds that are left of the total time of an exchange; None: no limit."""
-        return pending.time_left(self._clock())
+        return pending.time_left(self.clock())
 
     def close_exchange(self, pending: PendingExchange) -> None:
         """Forget an exchange that has ended, or give it up. A caller that waits for it learns that at its time-out at
@@ -215,7 +206,7 @@ class Receiver:
         event = _Event()
         with self._lock:
             self._forget_dropped()
-            pending.enter(self._clock(), event.set)
+            pending.enter(self.clock(), event.set)
             self._waiting[pending] = None
         try:
             while True:
@@ -243,7 +234,7 @@ class Receiver:
         with self._lock:
             self._forget_dropped()
             self._orphans_in_thread = True
-            pending.enter(self._clock(), wake)
+            pending.enter(self.clock(), wake)
             self._listening[pending] = None
             return self._taken(pending)
 
@@ -259,7 +250,7 @@ class Receiver:
         return pending.inbox.popleft() if pending.state.finished and pending.inbox else None
 
     def __del__(self) -> None:
-        if hasattr(self, "_idle_since") and is_open(self._session):
+        if hasattr(self, "_idle_since") and is_open(self.session):
             dropped("a Requestor", self.close)
 
     def close(self) -> None:
@@ -269,7 +260,7 @@ class Receiver:
                 pending.wake()
             if self._wakeup is not None:
                 self._wakeup.notify()
-        self._session.close()
+        self.session.close()
 
     def _taken(self, pending: PendingExchange) -> tuple[Any, float | None]:
         action = self._at_hand(pending)
@@ -289,7 +280,7 @@ class Receiver:
     def _leave(self, pending: PendingExchange) -> None:
         self._listening.pop(pending, None)
         self._overdue.pop(pending, None)
-        pending.leave(self._clock())
+        pending.leave(self.clock())
 
     def _step_down(self, who: _Holder) -> None:
         """Stop receiving for all, and wake another caller if nobody receives now; so does who was woken and leaves."""
@@ -331,7 +322,7 @@ class Receiver:
         """Return the seconds that a caller which does not receive waits at most; None: until it is woken.
 
         When its time is up, its exchange ends as soon as nothing is left to receive."""
-        left = pending.patience(self._clock())
+        left = pending.patience(self.clock())
         if left != 0:
             return left
         if self._dry:
@@ -420,7 +411,7 @@ class Receiver:
             self._overdue.clear()
             if self._closed or (pending and pending.inbox):
                 return None
-            patience = pending.patience(self._clock()) if pending else self.linger
+            patience = pending.patience(self.clock()) if pending else self.linger
             self._dry = True
         if len(self._consumers) > 1:
             patience = self._look if patience is None else min(patience, self._look)
@@ -432,7 +423,7 @@ class Receiver:
                 self._dry = False
 
     def _tick(self, pending: PendingExchange) -> None:
-        now = self._clock()
+        now = self.clock()
         looked = pending.look(now)
         actions = pending.state.tick(pending.time(now))
         if actions:
@@ -442,12 +433,12 @@ class Receiver:
 
     def _handle(self, delivery: Delivery) -> None:
         message = delivery.message
-        since_ns = time.time_ns() if self._telemetry is not None else 0
+        since_ns = time.time_ns() if self.telemetry is not None else 0
         try:
-            landed = self._landing.land(message) if self._landing is not None else None
+            landed = self.landing.land(message) if self.landing is not None else None
             delivery.acknowledge()
         except BaseException:  # a signal's too: what is not acknowledged has to come again
-            redeliver(self._session)
+            redeliver(self.session)
             raise
         try:
             reply = self._read(message)
@@ -455,20 +446,20 @@ class Receiver:
             self._match(self._read(message))
             raise
         try:
-            if self._landing is not None:
-                self._landing.acknowledged(landed, correlation_id=reply.correlation_id, batch_number=reply.batch_number)
+            if self.landing is not None:
+                self.landing.acknowledged(landed, correlation_id=reply.correlation_id, batch_number=reply.batch_number)
         finally:
             pending = self._match(reply)
-            if self._telemetry is not None:
+            if self.telemetry is not None:
                 error = reply.payload if isinstance(reply.payload, MtosiError) else None
                 publication = pending.publication if pending is not None else None
-                self._telemetry.receive(message, self._where(message), since_ns, publication, error)
+                self.telemetry.receive(message, self._where(message), since_ns, publication, error)
 
     def _where(self, message: JmsMessage) -> Destination:
         return message.destination or self._consumers[0].destination
 
     def _read(self, message: JmsMessage) -> Reply[Any]:
-        return read_reply(message, strict=self._strict, package=self._package, check=self._check, vendors=self._vendors)
+        return read_reply(message, strict=self.strict, package=self._package, check=self.check, vendors=self.vendors)
 
     def _match(self, reply: Reply[Any]) -> PendingExchange | None:
         with self._lock:
@@ -484,7 +475,7 @@ class Receiver:
     def _give(self, matched: Sequence[Matched[PendingExchange, Any]]) -> None:
         if not matched:
             return
-        now = self._clock()
+        now = self.clock()
         for found in matched:
             if found.irregular and (found.reply.correlation_id or not found.exchange.request.soap_jms):
                 warn(found.reply.payload, "R3c", "the reply does not carry the request's correlationId")
@@ -497,7 +488,7 @@ class Receiver:
             if isinstance(action, _FOR_CALLERS):
                 pending.inbox.append(action)
                 if pending.is_observed:
-                    pending.note(action, self._clock())
+                    pending.note(action, self.clock())
                 pending.held = getattr(action, "held", pending.held)
             elif isinstance(action, LateReply):
                 self._exchanges.orphan(action.reply)
@@ -518,9 +509,9 @@ class Receiver:
             number,
             extra=facts,
         )
-        if self._telemetry is not None:
+        if self.telemetry is not None:
             kind = Count.DUPLICATES if isinstance(action, Duplicate) else Count.REJECTS
-            self._telemetry.count(kind, pending.request.destination)
+            self.telemetry.count(kind, pending.request.destination)
 
     def _forget(self, pending: PendingExchange) -> None:
         self._listening.pop(pending, None)
@@ -528,7 +519,7 @@ class Receiver:
             return
         pending.closed = True
         if pending.is_observed:
-            pending.report("abandoned", self._clock())
+            pending.report("abandoned", self.clock())
         pending.state.abandon()
         pending.inbox.clear()
         pending.wake()
@@ -542,7 +533,7 @@ class Receiver:
         """Pass orphans to the hook, outside the lock, because the hook may make calls and may take long."""
         if not self._orphaned:
             return
-        if not self._orphans_in_thread or self._on_orphan is None:
+        if not self._orphans_in_thread or self.on_orphan is None:
             with self._lock:
                 orphans = self._take_orphans()
             self._report(orphans)
@@ -568,15 +559,15 @@ class Receiver:
 
     def _report(self, orphans: Sequence[OrphanReply[Any]]) -> None:
         for orphan in orphans:
-            if self._telemetry is not None:
-                self._telemetry.count(Count.ORPHANS)
-            if self._on_orphan is None:
+            if self.telemetry is not None:
+                self.telemetry.count(Count.ORPHANS)
+            if self.on_orphan is None:
                 identifier = orphan.reply.correlation_id or orphan.reply.jms_correlation_id
                 log.warning(
                     "an orphan, correlation id %s: %s", identifier, orphan.reason, extra={"correlation_id": identifier}
                 )
                 continue
             try:
-                self._on_orphan(orphan)
+                self.on_orphan(orphan)
             except Exception:
                 log.exception("the orphan hook failed")

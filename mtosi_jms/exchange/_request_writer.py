@@ -6,6 +6,7 @@ import dataclasses
 import logging
 import threading
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 from mtosi_jms.binding import BindingProfile
@@ -36,68 +37,54 @@ _MANY: Final = 32
 """If at least so many exchanges are in flight, a request may share a write with later messages."""
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class RequestWriter:
     """Makes the requests of one requestor, opens their exchanges at the receiver, and sends them one at a time."""
 
-    def __init__(
-        self,
-        connection: Connection,
-        session: Session,
-        receiver: Receiver,
-        *,
-        replies: list[Destination],
-        temporary: Destination | None,
-        sender_uri: str,
-        reply_to_uri: str | None,
-        failure_reply_to_uri: str | None,
-        profile: BindingProfile,
-        timeouts: Timeouts,
-        rules: BatchRules,
-        persistent: bool | None,
-        outbox: OutgoingJournal | None,
-        new_id: Callable[[], str],
-        clock: Callable[[], float],
-    ) -> None:
-        self.session = session
-        self._receiver = receiver
+    connection: Connection
+    session: Session
+    receiver: Receiver
+    replies: list[Destination]
+    temporary: Destination | None
+    sender_uri: str
+    reply_to_uri: str | None
+    failure_reply_to_uri: str | None
+    profile: BindingProfile
+    timeouts: Timeouts
+    rules: BatchRules
+    persistent: bool | None
+    outbox: OutgoingJournal | None
+    new_id: Callable[[], str]
+    clock: Callable[[], float]
+
+    def __post_init__(self) -> None:
+        connection = self.connection
         self._names = connection.names
-        self._replies = replies
-        self._temporary = temporary
-        self._sender_uri = sender_uri
-        self._reply_to_uri = reply_to_uri
-        self._failure_reply_to_uri = failure_reply_to_uri
-        self._profile = profile
-        self._templates = HeaderTemplates(profile)
-        self._timeouts = timeouts
-        self._rules = rules
-        self._persistent = persistent
-        self._outbox = outbox
-        self._new_id = new_id
-        self._clock = clock
+        self._templates = HeaderTemplates(self.profile)
         self._telemetry = connection.telemetry
         self._has_message_ids = Capability.MESSAGE_IDS in connection.capabilities
-        self._consumers = connection.consumers if connection.consumers(replies[0]) is not None else None
+        self._consumers = connection.consumers if connection.consumers(self.replies[0]) is not None else None
         self._sending = threading.Lock()
 
     def prepare(self, call: Call, pattern: Mapping[str, object], *, of_iterator: bool = False) -> PreparedRequest:
         """Make a request and open its exchange, without waiting. `of_iterator`: the one reply may say that there are
         more. Raises ConfigError: the request is not one of the operation."""
         call.check()
-        now = self._clock()
+        now = self.clock()
         target = self._target(call)
         # If the provider's message id will never be known, the peer may return this id as JMSCorrelationID instead.
         own_id = None if self._has_message_ids else random_id()
         options = target.options
-        identifier = self._new_id() if options.correlation_id is None else options.correlation_id
+        identifier = self.new_id() if options.correlation_id is None else options.correlation_id
         header = self._header(call, target, pattern, identifier)
         timeouts, simple = self._timeouts_of(options), not has_batches(pattern)
         header, message = self._message(header, call, target, own_id=own_id, wanted=_patience(timeouts, simple=simple))
         exchange = self._exchange(
             str(header.correlation_id), now, target, timeouts, simple=simple, of_iterator=of_iterator
         )
-        soap_jms = chooses(self._profile, call.service.transport)
-        request = RequestInfo(call.operation.name, target.destination, self._replies, self._consumers, soap_jms)
-        pending = self._receiver.open(exchange, request, call.service.root, now, own_id=own_id)
+        soap_jms = chooses(self.profile, call.service.transport)
+        request = RequestInfo(call.operation.name, target.destination, self.replies, self._consumers, soap_jms)
+        pending = self.receiver.open(exchange, request, call.service.root, now, own_id=own_id)
         if self._telemetry is not None:
             name, identifier = call.operation.name, pending.correlation_id
             pending.publication = self._telemetry.publish(message, target.destination, name, identifier)
@@ -108,7 +95,7 @@ class RequestWriter:
         """Send a request; on failure the exchange is closed. Raises ReplyTimeoutError: its time is over;
         TransportError."""
         pending = prepared.pending
-        sender = TimedSender(self.session, self._sending, pending.time_left(self._clock()))
+        sender = TimedSender(self.session, self._sending, pending.time_left(self.clock()))
         try:
             if sender.seconds == 0:
                 raise pending.late("the request was not sent: others were before it")
@@ -124,7 +111,7 @@ class RequestWriter:
             if late is not None:
                 raise late from error
             raise
-        self._receiver.sent(pending, sent.message_id)
+        self.receiver.sent(pending, sent.message_id)
         return pending
 
     def _in_time(self, prepared: PreparedRequest) -> JmsMessage:
@@ -132,7 +119,7 @@ class RequestWriter:
         message, total = prepared.message, prepared.pending.state.timeouts.total
         if total is None or not 0 < message.time_to_live_ms <= (total + _CLOCKS) * 1000 + 1:
             return message  # the call says how long it lives
-        left = prepared.pending.time_left(self._clock())
+        left = prepared.pending.time_left(self.clock())
         if left is not None:
             message.shorten_life(left + _CLOCKS)
         return message
@@ -149,15 +136,15 @@ class RequestWriter:
         finally:
             self._sending.release()
         if sent is not None:
-            self._receiver.sent(prepared.pending, sent.message_id)
+            self.receiver.sent(prepared.pending, sent.message_id)
         return sent is not None
 
     def _not_sent(self, pending: PendingExchange, error: BaseException) -> None:
-        pending.report(type(error).__name__, self._clock(), error)
-        self._receiver.close_exchange(pending)
+        pending.report(type(error).__name__, self.clock(), error)
+        self.receiver.close_exchange(pending)
 
     def time_left(self, prepared: PreparedRequest) -> float | None:
-        return prepared.pending.time_left(self._clock())
+        return prepared.pending.time_left(self.clock())
 
     def send_one_way(self, call: Call) -> None:
         """Send a request that nobody answers. Raises ConfigError: it is not one of the operation; TransportError: the
@@ -171,10 +158,10 @@ class RequestWriter:
         subject = Asked(operation.name, target.destination)
         with published(log, self._telemetry, subject, message, options.correlation_id or "") as publication:
             with sender.in_time(f"{operation.name} to {target.destination}"):
-                if self._outbox is None or target.destination.is_temporary:
+                if self.outbox is None or target.destination.is_temporary:
                     sent = self._send(sender, target.destination, publication.message)
                 else:
-                    sent = self._outbox.send(sender, target.destination, publication.message)
+                    sent = self.outbox.send(sender, target.destination, publication.message)
             publication.end(sent.message_id)
 
     def seconds_of(self, options: CallOptions) -> float | None:
@@ -187,14 +174,14 @@ class RequestWriter:
             changes |= {"total": options.timeout, "first_reply": options.timeout}
         if options.gap_timeout is not None:
             changes["gap"] = options.gap_timeout
-        return dataclasses.replace(self._timeouts, **changes) if changes else self._timeouts
+        return dataclasses.replace(self.timeouts, **changes) if changes else self.timeouts
 
     def _target(self, call: Call) -> Target:
         """Return where a call goes, with the options of the call, else of its address, the requestor and the WSDL."""
         target = target_of(self._names, call.destination, call.options)
         settings = dict(call.service.delivery)
-        if self._persistent is not None:
-            settings["persistent"] = self._persistent
+        if self.persistent is not None:
+            settings["persistent"] = self.persistent
         unset = {name: value for name, value in settings.items() if getattr(target.options, name) is None}
         return target._replace(options=dataclasses.replace(target.options, **unset)) if unset else target
 
@@ -202,15 +189,15 @@ class RequestWriter:
         self, identifier: str, now: float, target: Target, timeouts: Timeouts, *, simple: bool, of_iterator: bool
     ) -> Exchange[Any]:
         if simple:
-            acknowledged = self._rules.expect_ack
+            acknowledged = self.rules.expect_ack
             return SimpleExchange(
                 identifier, started=now, timeouts=timeouts, expect_ack=acknowledged, of_iterator=of_iterator
             )
         rules = dataclasses.replace(
-            self._rules,
-            first=self._profile.first_batch,
-            strict=self._profile.validation == "strict",
-            on_conflict=target.options.on_conflict or self._rules.on_conflict,
+            self.rules,
+            first=self.profile.first_batch,
+            strict=self.profile.validation == "strict",
+            on_conflict=target.options.on_conflict or self.rules.on_conflict,
         )
         return BatchAssembler(
             identifier,
@@ -218,23 +205,23 @@ class RequestWriter:
             timeouts=timeouts,
             rules=rules,
             supplier=str(target.destination),
-            from_zero=self._receiver.from_zero,
+            from_zero=self.receiver.from_zero,
         )
 
     def _reply_name(self, target: Target) -> str | None:
         """Return the header's replyToURI: that of the call's address, else the requestor's. Raises ConfigError: this
         requestor does not receive there."""
         name = target.reply_to
-        if name is not None and self._names.lookup(name) not in self._replies:
+        if name is not None and self._names.lookup(name) not in self.replies:
             raise ConfigError(f"the address has replies sent to {name}, where this requestor does not receive")
-        return name or self._reply_to_uri
+        return name or self.reply_to_uri
 
     def _header(self, call: Call, target: Target, pattern: Mapping[str, object], identifier: str | None) -> Header:
         operation, options = call.operation, target.options
         fields: dict[str, Any] = {
             "activity_name": operation.name,
             "msg_name": operation.request_message or f"{operation.name}Request",
-            "sender_uri": self._sender_uri,
+            "sender_uri": self.sender_uri,
             "destination_uri": target.uri,
             "priority": None if options.priority is None else str(options.priority),
             "communication_style": CommunicationStyleType.MSG,
@@ -250,13 +237,13 @@ class RequestWriter:
             fields |= {
                 "msg_type": MessageTypeType.REQUEST,
                 "reply_to_uri": self._reply_name(target),
-                "failure_replyto_uri": self._failure_reply_to_uri,
+                "failure_replyto_uri": self.failure_reply_to_uri,
                 **pattern,
             }
         fields.update(options.header)
         try:
             namespace = split_clark(tag_of(call.request))[0]
-            header = as_dialect(stubs_header(call.service.root, namespace, self._profile.header), fields)
+            header = as_dialect(stubs_header(call.service.root, namespace, self.profile.header), fields)
         except TypeError as error:
             raise ConfigError(f"header: {error}") from None
         if (uri := header.destination_uri) != target.uri:
@@ -281,11 +268,11 @@ class RequestWriter:
             envelope = options.on_request(envelope)
             header, body, version = _header_in(envelope), envelope.body, envelope.version
         if one_way or not envelope.is_bare:
-            reply_to = None if one_way else self._temporary
+            reply_to = None if one_way else self.temporary
             message = to_jms(
                 header,
                 envelope,
-                self._profile,
+                self.profile,
                 names=names,
                 reply_to=reply_to,
                 correlation_id=own_id,
@@ -293,9 +280,9 @@ class RequestWriter:
             )
         else:
             message = self._templates.to_jms(
-                header, body, version, names=names, reply_to=self._temporary, correlation_id=own_id
+                header, body, version, names=names, reply_to=self.temporary, correlation_id=own_id
             )
-        if chooses(self._profile, call.service.transport):
+        if chooses(self.profile, call.service.transport):
             address, action = call.destination, call.operation.soap_action
             message = as_request(message, address, target.destination, action=action, version=version)
         if not one_way and header_text(header, "correlationId") is None:
@@ -304,7 +291,7 @@ class RequestWriter:
 
     def _has_company(self) -> bool:
         """Whether so many exchanges are in flight that more messages will follow soon and can share one write."""
-        return self._receiver.in_flight >= _MANY
+        return self.receiver.in_flight >= _MANY
 
     def _send(self, sender: TimedSender, target: Destination, message: JmsMessage) -> JmsMessage:
         soon = self.session.send_soon(target, message, can_wait=True) if self._has_company() else None

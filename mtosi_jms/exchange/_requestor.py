@@ -117,8 +117,8 @@ class Requestor(Closeable):
                 named = [temporary]
             replies = [*dict.fromkeys(named + failures)]
             self._receiver = Receiver(
-                receiving,
-                replies,
+                session=receiving,
+                destinations=replies,
                 strategy=_STRATEGIES[profile.correlation],
                 landing=landing,
                 on_orphan=on_orphan,
@@ -130,9 +130,9 @@ class Requestor(Closeable):
                 telemetry=connection.telemetry,
             )
             self._writer = RequestWriter(
-                connection,
-                self._session,
-                self._receiver,
+                connection=connection,
+                session=self._session,
+                receiver=self._receiver,
                 replies=replies,
                 temporary=temporary,
                 sender_uri=sender_uri,
