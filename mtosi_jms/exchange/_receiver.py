@@ -16,12 +16,14 @@ import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, TypeAlias
 
 from mtosi_jms.binding.body_check import BodyCheck
 from mtosi_jms.errors import IllegalStateError, MtosiError
 from mtosi_jms.exchange._pending import PendingExchange, ReceiveFailed, RequestInfo, reply_of
 from mtosi_jms.exchange.messages import read_reply, warn
+from mtosi_jms.exchange.worker import Worker
 from mtosi_jms.jms import Destination, JmsMessage
 from mtosi_jms.patterns import (
     Complete,
@@ -107,8 +109,7 @@ class Receiver:
         self._lock = threading.Lock()
         self._dropped: deque[PendingExchange] = deque()
         self._package: str | None = None
-        self._orphans_in_thread = False
-        self._orphan_thread_runs = False
+        self._orphan_hook = Worker("mtosi-orphans", "the requestor", linger=0.0)
         self._consumers = [self.session.consumer(destination) for destination in self.destinations]
         self._waiting: dict[PendingExchange, None] = {}
         self._listening: OrderedDict[PendingExchange, None] = OrderedDict()
@@ -214,13 +215,7 @@ class Receiver:
                 if action is not None:
                     return reply_of(action, pending)
                 self._receive(pending)
-                if self._orphaned:
-                    with self._lock:  # a caller that runs the hook cannot be woken to receive
-                        del self._waiting[pending]
-                        self._step_down(pending)
-                    self._report_orphans()
-                    with self._lock:
-                        self._waiting[pending] = None
+                self._report_orphans()
         finally:
             with self._lock:
                 self._waiting.pop(pending, None)
@@ -233,7 +228,6 @@ class Receiver:
         thread, with the lock held, when the caller should call `taken`. Returns and raises as that does."""
         with self._lock:
             self._forget_dropped()
-            self._orphans_in_thread = True
             pending.enter(self.clock(), wake)
             self._listening[pending] = None
             return self._taken(pending)
@@ -530,44 +524,25 @@ class Receiver:
             self._forget(self._dropped.popleft())
 
     def _report_orphans(self) -> None:
-        """Pass orphans to the hook, outside the lock, because the hook may make calls and may take long."""
-        if not self._orphaned:
-            return
-        if not self._orphans_in_thread or self.on_orphan is None:
-            with self._lock:
-                orphans = self._take_orphans()
-            self._report(orphans)
-            return
-        with self._lock:
-            start, self._orphan_thread_runs = not self._orphan_thread_runs, True
-        if start:
-            threading.Thread(target=self._report_all, name="mtosi-orphans", daemon=True).start()
-
-    def _report_all(self) -> None:
-        while True:
-            with self._lock:
-                orphans = self._take_orphans()
-                self._orphan_thread_runs = bool(orphans)
-            if not orphans:
+        """Report orphans outside the lock. The hook has a thread of its own: it may make calls, and may take long."""
+        while self._orphaned:
+            try:
+                orphan = self._orphaned.popleft()
+            except IndexError:  # another thread took it
                 return
-            self._report(orphans)
-
-    def _take_orphans(self) -> list[OrphanReply[Any]]:
-        orphans = list(self._orphaned)
-        self._orphaned.clear()
-        return orphans
-
-    def _report(self, orphans: Sequence[OrphanReply[Any]]) -> None:
-        for orphan in orphans:
             if self.telemetry is not None:
                 self.telemetry.count(Count.ORPHANS)
-            if self.on_orphan is None:
-                identifier = orphan.reply.correlation_id or orphan.reply.jms_correlation_id
-                log.warning(
-                    "an orphan, correlation id %s: %s", identifier, orphan.reason, extra={"correlation_id": identifier}
-                )
+            if self.on_orphan is not None:
+                self._orphan_hook.submit(partial(_call_hook, self.on_orphan, orphan))
                 continue
-            try:
-                self.on_orphan(orphan)
-            except Exception:
-                log.exception("the orphan hook failed")
+            identifier = orphan.reply.correlation_id or orphan.reply.jms_correlation_id
+            log.warning(
+                "an orphan, correlation id %s: %s", identifier, orphan.reason, extra={"correlation_id": identifier}
+            )
+
+
+def _call_hook(hook: Orphans, orphan: OrphanReply[Any]) -> None:
+    try:
+        hook(orphan)
+    except Exception:
+        log.exception("the orphan hook failed")

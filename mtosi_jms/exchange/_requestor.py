@@ -52,8 +52,7 @@ class Requestor(Closeable):
         profile: the switches of the binding.
         timeouts: time-outs of exchanges; a call may set its own. Time counts only while a caller waits.
         landing: stores each received message durably before it is acknowledged.
-        on_orphan: called with each reply that belongs to no exchange, by a thread that waits for another reply. Once
-            there were asynchronous callers, a separate thread calls it.
+        on_orphan: called with each reply that belongs to no exchange, by a thread of its own.
         expect_ack: take a reply without body and batch fields as an acknowledgement, not as the answer (C61).
         persistent: whether the provider must store requests, unless the call or its address says. None: as the profile
             says (O6).

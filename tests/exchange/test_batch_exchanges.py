@@ -7,6 +7,7 @@ import gc
 import re
 import threading
 from collections.abc import Callable, Iterator
+from queue import SimpleQueue
 from typing import Any
 
 import pytest
@@ -352,9 +353,11 @@ def test_the_gap_time_of_a_call(mtosi_exchange: Any, small_ems: Any, numbers: Nu
     assert (caught.value.clock, caught.value.missing, caught.value.end_seen) == ("gap", (), False)
 
 
-def test_closing_early_makes_orphans_of_the_rest(mtosi_exchange: Any, small_ems: Any, numbers: Numbers) -> None:
-    orphans: list[Any] = []
-    pair = mtosi_exchange(on_orphan=orphans.append)
+def test_closing_early_makes_orphans_of_the_rest(
+    mtosi_exchange: Any, small_ems: Any, numbers: Numbers, patience: float
+) -> None:
+    orphans: SimpleQueue[Any] = SimpleQueue()
+    pair = mtosi_exchange(on_orphan=orphans.put)
     stub = pair.stub(ManagedElementRetrieval)
     with stub.get_all_managed_elements.batches(batch_size=1) as batches:
         pair.scripted.send(pair.scripted.take().replies([small_ems(3)]))
@@ -365,7 +368,8 @@ def test_closing_early_makes_orphans_of_the_rest(mtosi_exchange: Any, small_ems:
     after = stub.get_all_managed_elements.batches(batch_size=5)
     pair.scripted.send(pair.scripted.take().replies([small_ems(2)]))
     assert [numbers(batch) for batch in after] == [[1, 2]]
-    assert [(one.reply.batch_number, one.reason.name) for one in orphans] == [(2, "LATE"), (3, "LATE")]
+    late = [orphans.get(timeout=patience) for _ in range(2)]
+    assert [(one.reply.batch_number, one.reason.name) for one in late] == [(2, "LATE"), (3, "LATE")]
     assert pair.requestor.orphans == 2
 
 
@@ -422,16 +426,18 @@ def test_several_loops_at_once_in_one_thread(mtosi_exchange: Any, small_ems: Any
 
 
 @pytest.mark.obligation("C58")
-def test_a_second_reply_to_a_simple_request_is_an_orphan(mtosi_exchange: Any, small_ems: Any, ne1: Any) -> None:
+def test_a_second_reply_to_a_simple_request_is_an_orphan(
+    mtosi_exchange: Any, small_ems: Any, ne1: Any, patience: float
+) -> None:
     """C58."""
-    orphans: list[Any] = []
-    pair = mtosi_exchange(on_orphan=orphans.append)
+    orphans: SimpleQueue[Any] = SimpleQueue()
+    pair = mtosi_exchange(on_orphan=orphans.put)
     pair.scripted.start(lambda asked: duplicate(asked.replies([small_ems()]), at=0))
     stub = pair.stub(ManagedElementRetrieval)
     for _ in range(3):
         assert stub.get_managed_element(me_ref=ne1).me is not None
-    assert [one.reason.name for one in orphans] == ["LATE"] * len(orphans)
-    assert len(orphans) == 2  # the third copy is still in the queue
+    assert pair.requestor.orphans == 2  # the third copy is still in the queue
+    assert [orphans.get(timeout=patience).reason.name for _ in range(2)] == ["LATE"] * 2
 
 
 @pytest.mark.obligation("BAT10")
@@ -446,22 +452,27 @@ def test_orphans_without_a_hook_are_logged(
     assert pair.requestor.orphans == 1
 
 
-def test_an_orphan_hook_may_call_and_may_fail(small_ems: Any, ne1: Any, caplog: pytest.LogCaptureFixture) -> None:
-    """It is called without locks, by a thread that waits; its own failure is logged and hurts nobody."""
-    answers: list[Any] = []
+def test_an_orphan_hook_may_call_and_may_fail(
+    small_ems: Any, ne1: Any, caplog: pytest.LogCaptureFixture, patience: float
+) -> None:
+    """It is called without locks, by a thread of its own; its own failure is logged and hurts nobody."""
+    answers: SimpleQueue[Any] = SimpleQueue()
 
     def hook(orphan: Any) -> None:
-        if not answers:
-            answers.append(None)
-            answers.append(stub.get_managed_element(me_ref=ne1).me)
+        if answers.empty():
+            answers.put(stub.get_managed_element(me_ref=ne1).me)
+        else:
+            again.set()  # so the first failure is logged
         raise ZeroDivisionError("in the hook")
 
+    again = threading.Event()
     with exchange(on_orphan=hook) as pair:
         stub = pair.stub(ManagedElementRetrieval)
         pair.scripted.start(lambda asked: duplicate(asked.replies([small_ems()]), at=0))
         for _ in range(4):
             assert stub.get_managed_element(me_ref=ne1).me is not None
-    assert [answer is not None for answer in answers] == [False, True]
+        assert again.wait(patience)
+    assert answers.get_nowait() is not None
     assert "the orphan hook failed" in caplog.text
 
 

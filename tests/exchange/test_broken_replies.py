@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import re
+from queue import SimpleQueue
 from typing import Any
 
 import pytest
@@ -188,9 +189,11 @@ def test_a_bytes_message_is_taken_with_a_warning(small_ems: Any, ne1: Any) -> No
 
 
 @pytest.mark.obligation("BAT10")
-def test_broken_messages_for_nobody_go_to_the_hook(mtosi_exchange: Any, small_ems: Any, ne1: Any) -> None:
-    orphans: list[Any] = []
-    pair = mtosi_exchange(on_orphan=orphans.append)
+def test_broken_messages_for_nobody_go_to_the_hook(
+    mtosi_exchange: Any, small_ems: Any, ne1: Any, patience: float
+) -> None:
+    found: SimpleQueue[Any] = SimpleQueue()
+    pair = mtosi_exchange(on_orphan=found.put)
 
     def script(asked: Any) -> list[JmsMessage]:
         unpaired = dataclasses.replace(asked.reply(b"<torn"), correlation_id=None)
@@ -199,6 +202,7 @@ def test_broken_messages_for_nobody_go_to_the_hook(mtosi_exchange: Any, small_em
 
     pair.scripted.start(script)
     assert pair.stub(ManagedElementRetrieval).get_managed_element(me_ref=ne1).me is not None
+    orphans = [found.get(timeout=patience) for _ in range(2)]
     assert [(orphan.reason.name, type(orphan.reply.payload)) for orphan in orphans] == [
         ("NO_ID", MalformedXmlError),
         ("UNKNOWN", MalformedXmlError),

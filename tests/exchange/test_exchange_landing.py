@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
 import pytest
@@ -183,16 +184,16 @@ def test_a_signal_does_not_cost_another_caller_its_reply(small_ems: Any) -> None
             next(second)
 
 
-def test_every_reply_is_landed_whatever_it_is(tmp_path: Path, small_ems: Any, ne1: Any) -> None:
+def test_every_reply_is_landed_whatever_it_is(tmp_path: Path, small_ems: Any, ne1: Any, patience: float) -> None:
     """Broken ones, orphans and faults too, byte for byte as they came."""
-    orphans: list[Any] = []
+    orphans: SimpleQueue[Any] = SimpleQueue()
 
     def script(asked: Any) -> list[JmsMessage]:
         return [asked.reply(b"<torn"), *asked.replies([small_ems()])]
 
     with (
         DurableLanding(tmp_path / "landing", ack_log=tmp_path / "ack.jsonl") as landing,
-        exchange(landing=landing, on_orphan=orphans.append) as pair,
+        exchange(landing=landing, on_orphan=orphans.put) as pair,
     ):
         pair.scripted.start(script)
         stub = pair.stub(ManagedElementRetrieval)
@@ -206,7 +207,8 @@ def test_every_reply_is_landed_whatever_it_is(tmp_path: Path, small_ems: Any, ne
     log = read_acknowledgements(tmp_path / "ack.jsonl")
     assert [line.entry for line in log] == [entry.name for entry in landed]
     assert [line.correlation_id is None for line in log] == [True, False, True]
-    assert len(orphans) == 1
+    orphans.get(timeout=patience)
+    assert orphans.empty()
 
 
 def test_the_log_names_batches(tmp_path: Path, small_ems: Any) -> None:

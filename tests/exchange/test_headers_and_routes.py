@@ -6,6 +6,7 @@ import dataclasses
 import datetime as dt
 import re
 from collections.abc import Callable
+from queue import SimpleQueue
 from typing import Any
 
 import pytest
@@ -620,7 +621,7 @@ def test_the_strategies_of_correlation(small_ems: Any, ne1: Any, ne7: Any) -> No
 
 
 @pytest.mark.obligation("O13b", "O13d", "O13e")
-def test_a_bare_fault_pairs_by_message_id_alone(small_ems: Any) -> None:
+def test_a_bare_fault_pairs_by_message_id_alone(small_ems: Any, patience: float) -> None:
     def without_header(replies: list[JmsMessage]) -> list[JmsMessage]:
         (fault,) = replies
         return [dataclasses.replace(fault, body=re.sub(rb"<soap:Header>.*</soap:Header>", b"", fault.body))]
@@ -629,14 +630,14 @@ def test_a_bare_fault_pairs_by_message_id_alone(small_ems: Any) -> None:
         inventory = pair.stub(ResourceInventoryRetrieval)
         with pytest.raises(MtosiFault, match="no operation here takes getInventoryRequest"):
             inventory.get_inventory()
-    orphans: list[Any] = []
+    orphans: SimpleQueue[Any] = SimpleQueue()
     alone = {"profile": BindingProfile(correlation="xml"), "timeouts": Timeouts(first_reply=0.01)}
-    with exchange(on_orphan=orphans.append, **alone) as pair:
+    with exchange(on_orphan=orphans.put, **alone) as pair:
         batches = pair.stub(ResourceInventoryRetrieval).get_inventory.batches(batch_size=1)
         pair.scripted.send(without_header(pair.scripted.take().replies([small_ems()])))
         with pytest.raises(ReplyTimeoutError):
             next(batches)
-        assert [orphan.reason.name for orphan in orphans] == ["NO_ID"]
+        assert orphans.get(timeout=patience).reason.name == "NO_ID"
 
 
 def test_the_header_of_every_call_is_its_own(small_ems: Any, ne1: Any) -> None:
