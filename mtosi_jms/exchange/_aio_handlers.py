@@ -78,7 +78,7 @@ class LoopHandlers:
     # The methods below run on the loop.
 
     def cancel(self) -> None:
-        """Cancel all handlers. Their requests are handed back to the provider, and so are later ones."""
+        """Cancel all handlers. Their requests are handed back, and so are later ones."""
         self._stopped = True
         for task in self._tasks:
             task.cancel()
@@ -130,7 +130,6 @@ class _Run:
         self.over = False
 
     def end(self, result: Any, error: Exception | None) -> None:
-        """Pass on the result or the error of the task, which has ended, unless `answer` is done already."""
         self.over = True
         if self.answer.done():
             return

@@ -93,7 +93,6 @@ class AsyncRequestor(Closing, AsyncCaller):
             raise
 
     async def wait_sent(self, prepared: PreparedRequest, sending: Future[PendingExchange]) -> None:
-        """Wait until the thread has sent a request, at most for the time that its exchange has left."""
         left = self._writer.time_left(prepared)
         limit = asyncio.timeout(left and left + _GRACE)
         try:
@@ -230,8 +229,6 @@ _WAKERS: Final[weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _LoopWaker]]
 
 
 class _LoopEvent:
-    """Wakes one coroutine, from any thread."""
-
     def __init__(self) -> None:
         self._loop: Final = asyncio.get_running_loop()
         self._done: asyncio.Future[None] | None = None
@@ -248,7 +245,6 @@ class _LoopEvent:
             self._done.set_result(None)
 
     async def wait(self, seconds: float | None) -> None:
-        """Wait until the event is set, or for so many seconds; None: without a limit."""
         self._done = self._loop.create_future()
         timer = self._loop.call_later(seconds, self.over) if seconds is not None else None
         try:

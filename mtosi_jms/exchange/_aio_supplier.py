@@ -173,7 +173,6 @@ class _Serving:
         await asyncio.wait([self.task])
 
     def end_soon(self, wait: float) -> None:
-        """Start `end` as a task, for callers that cannot await it."""
         ending = self._loop.create_task(self.end(wait))
         self._endings.add(ending)
         ending.add_done_callback(self._endings.discard)

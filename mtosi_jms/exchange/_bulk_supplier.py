@@ -55,7 +55,6 @@ class BulkSupplier:
     def write(
         self, batches: Iterable[Batch[Any]], maker: ResponseMaker, document: Callable[[Any, BatchPosition], bytes]
     ) -> None:
-        """Write a handler's objects, one document per batch. Raises SpoolError and EncodeError."""
         with BulkFile(self._path, self.terms.compression, self.terms.packing) as file:
             for batch in batches:
                 file.add(document(maker.response(batch), batch.position))

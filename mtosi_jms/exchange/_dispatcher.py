@@ -65,8 +65,6 @@ _PATTERNS: Final = {pattern: CommunicationPatternType(pattern.value) for pattern
 
 
 class ReplyAddress(Protocol):
-    """Where the replies to one request go."""
-
     def admit(self) -> None:
         """Called before the handler runs, if its operation has a response. Raises Abandoned: the response could not
         reach anybody."""
@@ -305,7 +303,6 @@ class _Call:
     is_closed: bool = False
 
     def replies(self, body: Any, message: JmsMessage | None) -> Generator[Envelope, None, None]:
-        """Call the handler and yield the replies; a failure becomes a fault."""
         operation, failures = self.operation, self.dispatcher.failures
         try:
             yield from self._answer(body, message)
@@ -386,7 +383,6 @@ class _Call:
         return self.dispatcher._header(self.request, operation, name, self.address, failed=False)
 
     def _response(self, body: Any, position: BatchPosition | None, fields: Mapping[str, Any]) -> Envelope:
-        """Return one response, with its number among the batches if it has one, and with further header fields."""
         header = self._response_header()
         if position is not None:
             header.communication_pattern = CommunicationPatternType.MultipleBatchResponse

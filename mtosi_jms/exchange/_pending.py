@@ -50,8 +50,6 @@ class RequestInfo(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ReceiveFailed:
-    """Tells one caller that receiving failed."""
-
     error: Exception
 
 
@@ -146,7 +144,6 @@ class PendingExchange:
             self.report("answered", now)
 
     def report(self, outcome: str, now: float, error: BaseException | None = None) -> None:
-        """Report the end of the exchange to the log and to telemetry, once."""
         if self._is_reported or not self.is_observed:
             return
         self._is_reported = True
@@ -185,7 +182,6 @@ class PendingExchange:
         )
 
     def explained(self, error: Exception) -> Exception:
-        """Return the error that ended the exchange, with the request and, if no reply came in time, with advice."""
         if isinstance(error, IncompleteBatchError):
             return IncompleteBatchError(
                 error.correlation_id,

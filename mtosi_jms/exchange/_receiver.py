@@ -74,7 +74,6 @@ class _Event:
         self._lock.acquire()
 
     def wait(self, seconds: float | None) -> None:
-        """Wait until the event is set, at most for so many seconds; None: no limit. Then it is clear again."""
         self._lock.acquire(timeout=-1 if seconds is None else min(seconds, threading.TIMEOUT_MAX))
 
     def set(self) -> None:
@@ -133,7 +132,6 @@ class Receiver:
 
     @property
     def waiting(self) -> int:
-        """How many callers wait for a reply now."""
         with self._lock:
             self._forget_dropped()
             return len(self._waiting) + len(self._listening)
@@ -180,7 +178,6 @@ class Receiver:
         self._report_orphans()
 
     def time_left(self, pending: PendingExchange) -> float | None:
-        """Return the seconds that are left of the total time of an exchange; None: no limit."""
         return pending.time_left(self.clock())
 
     def close_exchange(self, pending: PendingExchange) -> None:
@@ -290,7 +287,6 @@ class Receiver:
                     return
 
     def _at_hand(self, pending: PendingExchange) -> Any:
-        """Return the next action for a caller; None: nothing yet."""
         if pending.inbox:
             return pending.inbox.popleft()
         if pending.state.finished:
@@ -492,7 +488,6 @@ class Receiver:
                 self._unwanted(pending, action)
 
     def _unwanted(self, pending: PendingExchange, action: Duplicate[Any] | Conflict[Any] | Stray[Any]) -> None:
-        """Log and count a reply of the exchange that the caller does not get."""
         what, number = type(action).__name__.lower(), action.reply.batch_number
         facts = {"correlation_id": pending.correlation_id, "operation": pending.request.operation, "batch": number}
         log.warning(

@@ -55,8 +55,6 @@ class ProviderError(Abandoned):
 
 
 class Sender(AsyncSender, Protocol):
-    """The part of a session that sends replies."""
-
     def send(self, destination: Destination, message: JmsMessage) -> JmsMessage: ...
 
     def send_soon(self, destination: Destination, message: JmsMessage, *, can_wait: bool) -> JmsMessage | None: ...
@@ -260,7 +258,6 @@ class ReplyWriter:
 
 
 def _sending_error(error: TransportError | IllegalStateError) -> WithheldError | ProviderError:
-    """Return the error for a failed send: WithheldError if the requestor caused it, else ProviderError."""
     if isinstance(error, InvalidDestinationError):
         return WithheldError("the requestor is gone", error)
     if isinstance(error, ResourceLimitError):

@@ -165,7 +165,6 @@ class RequestWriter:
             publication.end(sent.message_id)
 
     def seconds_of(self, options: CallOptions) -> float | None:
-        """Return the seconds that a whole call may take; None: no limit."""
         return self._timeouts_of(options).total
 
     def _timeouts_of(self, options: CallOptions) -> Timeouts:

@@ -12,8 +12,6 @@ from mtosi_jms.xmlbind import XmlObject
 
 
 class ResponseMaker:
-    """Puts the objects of a batch into an operation's response."""
-
     def __init__(self, service: ServiceInfo, operation: OperationInfo) -> None:
         self._operation = operation
         self._cls = service.load(operation.response)

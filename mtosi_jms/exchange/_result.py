@@ -145,7 +145,6 @@ class Batches(BatchCall, Iterator[XmlObject], Closeable):
 
 
 def only_reply(envelope: Envelope | None, pending: PendingExchange) -> Envelope:
-    """Return the one reply of an exchange. Raises ProtocolError: there is no reply."""
     if envelope is None:
         raise ProtocolError("the exchange ended without an answer", pending.correlation_id)
     return envelope

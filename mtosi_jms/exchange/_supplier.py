@@ -268,7 +268,6 @@ class Supplier:
                 self._ended(failure)
 
     def _answer_requests(self, session: Session, consumer: Consumer | InboxReceiver) -> None:
-        """Answer the requests that a consumer receives. Raises TransportError: the provider failed for good."""
         failures = 0
         try:
             while True:
@@ -290,7 +289,6 @@ class Supplier:
             self._end(session)
 
     def _serve(self, delivery: Delivery, session: Session) -> bool:
-        """Answer a request; return whether to receive more."""
         with self._lock:
             if self._stopped.is_set():  # it is delivered again
                 give_back(delivery)
@@ -449,7 +447,6 @@ class Supplier:
         )
 
     def _reject(self, what: str, error: BaseException, message: JmsMessage) -> None:
-        """Report and count a request that is refused or cannot be read."""
         self._report_failure(what, error, message=message)
         if self.connection.telemetry is not None:
             self.connection.telemetry.count(Count.REJECTS, self.destination)

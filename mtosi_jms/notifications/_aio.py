@@ -51,7 +51,6 @@ class AsyncPublisher:
             raise TransportError(text) from None
 
     def stop(self) -> None:
-        """End the thread, as the publisher is closed."""
         self._worker.close()
 
 

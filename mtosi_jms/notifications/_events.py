@@ -64,7 +64,6 @@ def is_release1(event: object) -> bool:
 
 
 def _notify_1x(root: str | None) -> tuple[type[XmlObject], ClassTable] | None:
-    """Return the class of `notify` in MTOSI 1.x, and the table of what it holds; None if no package has it."""
     notify = find_element(_NOTIFY_1X, root)
     return None if notify is None else (notify, notify.__xml__.field("message").table())
 
@@ -75,7 +74,6 @@ def _kinds(table: ClassTable) -> list[Field]:
 
 @lru_cache(1024)
 def _element_of(table: ClassTable) -> str:
-    """Return the name of the element of an event's class; empty if it is none."""
     if table.element is not None or table.module.namespace != TMF854:
         return table.element or ""
     found = _notify_1x(table.module.root)
@@ -84,14 +82,12 @@ def _element_of(table: ClassTable) -> str:
 
 
 def name_of(event: object) -> str:
-    """Return the logical name of an event; empty for what is not an event."""
     if isinstance(event, RawXml):
         return logical_name(split_clark(event.tag)[1])
     return logical_name(_element_of(event.__xml__)) if isinstance(event, XmlObject) else ""
 
 
 def object_name_of(event: Event) -> str:
-    """Return the name of the object of an event as text; empty if it names none."""
     if isinstance(event, XmlObject):
         return str(value_of(event, _OBJECT) or "")
     return str(event_values([event.element()], [_OBJECT], BindingProfile()).get(f"MTOSI_{_OBJECT}", ""))
@@ -202,7 +198,6 @@ def events_of_message(message: object) -> list[Event] | None:
 
 
 def _placed(message: object) -> dict[tuple[str, int], XmlObject] | None:
-    """Return the events with a class in a message by their places, in order; None if it is no message."""
     known = getattr(message, _EVENTS, None)
     if known is not None:
         return {(_EVENTS, number): event for number, event in enumerate(known)}

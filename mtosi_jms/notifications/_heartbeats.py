@@ -89,7 +89,6 @@ class Heartbeats:
                 self._beat(run)
 
     def _beat(self, run: object) -> None:
-        """Publish one heartbeat and schedule the next. The caller holds the lock."""
         self._next = self._timer.call_later(self._interval, lambda: self._due(run))
         try:
             event = own_event(Heartbeat, self._object_name, object_type=self._object_type, os_time=moment())

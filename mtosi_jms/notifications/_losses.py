@@ -87,7 +87,6 @@ class LossWatch:
         return max(0.0, min(times) + self._heartbeat - self._clock())
 
     def check(self) -> None:
-        """Begin the losses of senders whose heartbeats are overdue by now."""
         if self._heartbeat is None:
             return
         now = self._clock()
@@ -96,7 +95,6 @@ class LossWatch:
                 self._begin(Loss(cause=LossCause.HEARTBEAT, sender=sender, since=time))
 
     def heartbeat(self, sender: str, event: Event) -> None:
-        """Note a heartbeat: it ends the loss of its sender."""
         if self._heartbeat is None:
             return
         self._seen_at.pop("", None)
@@ -119,11 +117,9 @@ class LossWatch:
             self.interrupted(reason)
 
     def interrupted(self, reason: str) -> None:
-        """Note that the provider failed, or could not be reached."""
         self._begin(Loss(cause=LossCause.TRANSPORT, since=self._clock(), reason=reason))
 
     def received(self) -> None:
-        """Note that a message was received, so that the provider is back."""
         self._end((LossCause.TRANSPORT, "", ""), None)
 
     def _begin(self, loss: Loss) -> None:

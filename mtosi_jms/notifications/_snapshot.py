@@ -378,7 +378,6 @@ _APPLY: Final[dict[str, Callable[[Snapshot, Any, dt.datetime | None], Applied]]]
 
 
 def _kind_of(event: Event) -> str:
-    """Return the logical name of an event of a known class; for an alarm of an answer, that of an alarm event."""
     if not isinstance(event, XmlObject):
         return ""
     is_alarm = hasattr(event, "perceived_severity") and hasattr(event, "probable_cause")
@@ -399,7 +398,6 @@ def _is_cleared(alarm: Any) -> bool:
 
 
 def _time_of(event: Event) -> dt.datetime | None:
-    """Return the time of an event: the source's time, or else that of the operations system."""
     times = (moment_of(value_of(event, field)) for field in ("sourceTime", "osTime"))
     return next((time for time in times if time is not None), None)
 
@@ -507,7 +505,6 @@ class NameTree:
             name = above
 
     def within(self, name: str) -> Iterator[str]:
-        """Yield the name and all names below it, outermost first."""
         waiting = [name]
         while waiting:
             found = waiting.pop()

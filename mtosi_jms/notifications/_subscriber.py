@@ -139,7 +139,6 @@ class Subscriber(Iterator[Received]):
         self._source = self._consumer if inbox is None else InboxReceiver(self._session, self._consumer, inbox)
 
     def _check_selector(self, selector: str, profile: BindingProfile | None) -> None:
-        """Report the parts of a selector that no notification can meet (R20c, C34)."""
         for finding in lint(selector, mode="strict" if self._strict else "lenient", filters=profile):
             if self._strict:
                 raise ConfigError(f"selector: {finding}")
@@ -270,7 +269,6 @@ class Subscriber(Iterator[Received]):
         self._report(delivery.message, since_ns, None)
 
     def _report(self, message: JmsMessage, since_ns: int, error: XmlError | None) -> None:
-        """Report a received message to the log and the telemetry."""
         facts = of_message(message, self._destination)
         if error is not None:
             text = "a message at %s cannot be read, message %s: %s: %s"

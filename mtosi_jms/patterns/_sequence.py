@@ -28,7 +28,6 @@ class Runs:
         self._others: dict[str, set[int]] = {}
 
     def add(self, number: int, run: str) -> None:
-        """A new batch was taken from a run."""
         if self._first is None:
             self._first = run
         if run != self._first:
@@ -84,7 +83,6 @@ class DigestRing:
         self._newest = -1
 
     def put(self, number: int, digest: bytes) -> None:
-        """Keep the digest of `number`, which is higher than all before."""
         self._newest = number
         if not self._size:
             return
@@ -157,7 +155,6 @@ class BatchSequence(Generic[P]):
         return Known.UNPROVEN if unproven else Known.SAME
 
     def add(self, number: int, end: bool, payload: P, digest: bytes | str, run: str = "") -> None:
-        """Take a new batch; the caller has made sure that it fits."""
         if self.base is None and number in (0, 1):
             self.base = number
         self.highest = max(self.highest, number)

@@ -179,7 +179,6 @@ class ConsumerRuntime:
         self.drain()
 
     def _begin_drain(self, seconds: float | None) -> None:
-        """Tells it to end, and does not wait."""
         with self._lock:
             self._drain_by = self._clock() + (self.rules.drain if seconds is None else seconds)
             self._draining.set()
@@ -194,8 +193,6 @@ class ConsumerRuntime:
         self._workers.pause()
 
     def _observed(self, handler: Handler) -> Handler:
-        """The handler, whose attempts the telemetry of the connection hears of."""
-
         def handle(message: JmsMessage, context: HandlingContext) -> object:
             link = self._link
             telemetry = link.connection.telemetry if link is not None else None
@@ -366,7 +363,6 @@ class ConsumerRuntime:
             self._park(link, task, refused)
 
     def _settle(self, link: Link, task: Task, error: BaseException | None) -> None:
-        """Acknowledges, parks, or retries a message whose attempt is over."""
         if isinstance(error, SpoolFullError) and isinstance(task.delivery, InboxDelivery) and not task.delivery.begun:
             self._record.no_room(error)  # the inbox could not note that it is handed out, so it was not
             self._workers.retry(task, self._clock() + self.rules.reconnect.seconds(1))

@@ -74,8 +74,6 @@ class Health:
 
 
 class Record:
-    """See above; changed by the receiving thread alone."""
-
     def __init__(self, destination: str, clock: Callable[[], float], on_error: ErrorHook | None) -> None:
         self._destination = destination
         self._clock = clock
@@ -143,7 +141,6 @@ class Record:
         self._note(logging.INFO, "ended", abandoned=abandoned)
 
     def remember_failures(self, task: Task) -> None:
-        """A message will be delivered again; its failures are remembered."""
         identifier = task.delivery.message.message_id
         if identifier is None or not task.failures:
             return
@@ -152,7 +149,6 @@ class Record:
             del self._earlier_failures[next(iter(self._earlier_failures))]
 
     def earlier_failures(self, message: JmsMessage) -> tuple[int, BaseException | None]:
-        """How often a delivered message has failed here before, and with what."""
         return self._earlier_failures.pop(message.message_id or "", (0, None))
 
     def report_error(self, error: BaseException, message: JmsMessage | None) -> None:

@@ -29,8 +29,6 @@ class Task:
 
 
 class Lanes:
-    """The messages that wait to be handled."""
-
     def __init__(self) -> None:
         self._ready: deque[Task] = deque()
         self._lanes: dict[Hashable, deque[Task]] = {}
@@ -68,7 +66,7 @@ class Lanes:
         heapq.heappush(self._later, (at, next(self._tie), task))
 
     def due(self, now: float) -> int:
-        """Makes messages ready whose wait is over; how many."""
+        """Makes messages ready whose wait is over, and returns how many."""
         count = 0
         while self._later and self._later[0][0] <= now:
             self._ready.append(heapq.heappop(self._later)[2])

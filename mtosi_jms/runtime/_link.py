@@ -83,7 +83,6 @@ class Link:
         publish(self.session, self.parking, parked)
 
     def close(self) -> None:
-        """Ends the session, and the connection if it belongs to the runtime."""
         for one in (getattr(self, "session", None), self.connection if self._owned else None):
             try:
                 if one is not None:

@@ -21,8 +21,6 @@ Opener = Callable[[], tuple[Session, int]]
 
 
 class _Context:
-    """The `HandlingContext` of one attempt."""
-
     def __init__(self, worker: _Worker, attempt: int) -> None:
         self._worker = worker
         self.attempt = attempt
@@ -123,7 +121,6 @@ class Workers:
                 self._start()
 
     def counts(self) -> tuple[int, int, int]:
-        """How many messages are being handled, how many wait, and how many threads are stuck."""
         with self._lock:
             return len(self._busy) + len(self._outcomes), len(self.lanes), len(self._stuck)
 
@@ -134,7 +131,6 @@ class Workers:
 
     @property
     def running(self) -> int:
-        """How many handlers have not returned, stuck ones included."""
         with self._lock:
             return len(self._busy) + len(self._stuck)
 
@@ -172,7 +168,6 @@ class Workers:
             return self._outcomes.popleft() if self._outcomes else None
 
     def await_outcome(self, seconds: float) -> None:
-        """Waits until an attempt is over, for so many seconds at most."""
         with self._lock:
             if not self._outcomes:
                 self._over.wait(seconds)
@@ -193,7 +188,7 @@ class Workers:
             return len(self._busy) + len(self._stuck)
 
     def next(self, worker: _Worker) -> Task | None:
-        """Waits for the next message that a thread has to handle; None: the thread ends."""
+        """Waits for the next message of a thread; None: it ends."""
         with self._lock:
             while True:
                 if self._ended:

@@ -75,7 +75,6 @@ class PrivateFolder:
         return (self.path / _RESERVE).exists()
 
     def make_reserve(self) -> None:
-        """Makes the reserve if it is missing and the disk has room."""
         path = self.path / _RESERVE
         if self.has_reserve():
             return
@@ -90,7 +89,6 @@ class PrivateFolder:
             log.warning("%s: no room for a reserve: %s", self.path, error.strerror)
 
     def give_up_reserve(self) -> bool:
-        """Removes the reserve; returns whether there was one."""
         with suppress(OSError):
             (self.path / _RESERVE).unlink()
             log.warning("%s: the disk is full; the reserve is given up to settle messages", self.path)

@@ -160,7 +160,6 @@ class Inbox(Closeable):
         return self._taking.pop(thread)
 
     def _claim(self) -> InboxEntry | None:
-        """Take a free message for this inbox, and return it; None if there is none."""
         query = f"SELECT number, key, owner, conflict FROM message WHERE state = 'landed' AND {OPEN}"
         claim = "UPDATE message SET owner = ? WHERE key = ? AND state = 'landed' AND (owner IS NULL OR owner = ?)"
         me, number = self._store.me, 0

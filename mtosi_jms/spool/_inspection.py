@@ -49,7 +49,6 @@ class SpoolFolder(Closeable):
         return _as_it_is(found, self._store.place.lives)
 
     def message(self, key: str) -> JmsMessage:
-        """A message."""
         message = self._store.message(self.find(key).number, key)
         if message is None:
             raise ConfigError(f"{key}: no message of this key is here any more")

@@ -26,8 +26,6 @@ _LOOK: Final = 1.0
 
 
 class Sender(Protocol):
-    """The part of a session that sends."""
-
     def send(self, destination: Destination, message: JmsMessage) -> JmsMessage: ...
 
 
@@ -47,9 +45,7 @@ class Landing(Protocol):
         acknowledged."""
         ...
 
-    def acknowledged(self, landed: Any, *, correlation_id: str | None, batch_number: int | None) -> None:
-        """Called when the message was acknowledged."""
-        ...
+    def acknowledged(self, landed: Any, *, correlation_id: str | None, batch_number: int | None) -> None: ...
 
 
 class InboxEntry(NamedTuple):

@@ -36,8 +36,6 @@ _KINDS: Final = ((str,), (str, type(None)), (int, type(None)), (str,))
 
 
 class Acknowledgement(NamedTuple):
-    """One line of the log."""
-
     entry: str
     correlation_id: str | None
     batch_number: int | None
@@ -99,7 +97,6 @@ def _read_line(path: Path, number: int, line: bytes) -> Acknowledgement:
 
 
 def _cut_torn_line(file: FileIO) -> None:
-    """Shortens the file to the end of its last whole line."""
     end = file.seek(0, os.SEEK_END)
     keep = end
     while keep:
@@ -218,7 +215,6 @@ def scan(folder: str | os.PathLike[str]) -> Listing:
 
 
 def _left_over(path: Path, present: frozenset[str]) -> str:
-    """Returns why a file is left over from a crash; empty if it is not."""
     if path.suffix == _UNFINISHED and _NAME.match(path.name):
         return "an envelope that was not written to its end"
     if path.suffix == _SIDECAR and _NAME.fullmatch(path.stem) and path.stem + _ENVELOPE not in present:

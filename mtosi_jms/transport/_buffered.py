@@ -38,8 +38,6 @@ class BufferedFeed:
 
 @dataclass(slots=True, eq=False)
 class BufferedEntry(ABC):
-    """A message that came by a link, and is not acknowledged."""
-
     message: JmsMessage
     settled: bool = field(default=False, init=False)
 
@@ -54,7 +52,6 @@ class BufferedEntry(ABC):
         """Whether the provider redelivers it by itself."""
 
     def is_expired(self) -> bool:
-        """Whether its time to live has passed while it was here."""
         return 0 < self.message.expiration_ms <= time.time() * 1_000
 
     @abstractmethod
@@ -67,8 +64,6 @@ F = TypeVar("F", bound=BufferedFeed)
 
 
 class BufferedConsumer(ConsumerCore[E, F]):
-    """A consumer whose messages wait in its feed."""
-
     def __init__(self, session: BufferedSession[E, F], spec: ConsumerSpec, feed: F) -> None:
         super().__init__(session, spec, feed)
         self._buffered = session
@@ -112,7 +107,6 @@ class BufferedSession(SessionCore[E, F]):
         self._feeds: dict[F, None] = {}
 
     def acknowledge_expired(self) -> None:
-        """Acknowledges the messages that have expired here, so that the provider sends others."""
         expired, self.expired = self.expired, []
         log.warning("%d messages were not handed out: their time to live ended while they waited here", len(expired))
         self._acknowledge_expired([entry for entry in expired if not entry.is_stale])

@@ -101,7 +101,6 @@ class Pending:
         return self._completions.settle(self, error)
 
     def timed_out(self) -> SendTimeoutError | None:
-        """Returns the error of the send if its time is over, else None."""
         if self.deadline is None or self.deadline > time.monotonic():
             return None
         return SendTimeoutError(self._completions.rules.timeout or 0.0)
@@ -109,7 +108,6 @@ class Pending:
 
 class _Outcome(Future[JmsMessage]):
     def cancel(self) -> bool:
-        """Does nothing: a send cannot be cancelled."""
         return False
 
 
@@ -157,7 +155,6 @@ class Completions:
             self._sent_once[id(message)] = message
 
     def check_open(self) -> None:
-        """Raises IllegalStateError if the session is closed or is being closed."""
         if self._closed:
             raise IllegalStateError("the session is closed")
 
@@ -213,7 +210,6 @@ class Completions:
                 self._listener_returned.wait()
 
     def begin_close(self) -> None:
-        """Refuses further asynchronous sends, because the session is being closed."""
         with self._lock:
             self._closed = True
             self._wake.notify()

@@ -49,7 +49,6 @@ class SessionUse:
         self._lock.release()
 
     def wait(self) -> AbstractContextManager[bool]:
-        """Returns a context that enters for a listener, as soon as the current thread has left."""
         return self._lock
 
 
@@ -97,7 +96,6 @@ class ListenerPump:
         return consumer in self._listeners
 
     def in_thread(self) -> bool:
-        """Whether the caller is a listener of this session."""
         return self._thread is threading.current_thread()
 
     def add(self, consumer: Consumer, on_message: Listener, on_error: ErrorHook | None) -> None:
@@ -115,11 +113,9 @@ class ListenerPump:
         self._listeners.pop(consumer, None)
 
     def signal(self) -> None:
-        """Wakes the thread, because there may be a message or delivery was resumed."""
         self._wake.notify()
 
     def end(self) -> None:
-        """Removes all listeners and ends the thread, because the session is being closed."""
         self._ended = True
         self._listeners.clear()
         self._wake.notify()

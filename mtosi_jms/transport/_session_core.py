@@ -42,8 +42,6 @@ _CLOSING: Final = 5.0
 
 
 class Entry(Protocol):
-    """A message as a transport keeps it."""
-
     message: JmsMessage
     settled: bool
 
@@ -95,8 +93,6 @@ def _consumer_spec(
 
 
 class DeliveryCore(Delivery, Generic[E]):
-    """A delivery; `entry` is the message as the session keeps it."""
-
     __slots__ = ("_session", "entry")
 
     def __init__(self, session: SessionCore[E, S], entry: E) -> None:
@@ -181,7 +177,6 @@ class ConsumerCore(Consumer, Generic[E, S]):
             self.arrived.notify()
 
     def shut(self) -> None:
-        """Marks the consumer as closed, and wakes those who wait."""
         self.closed = True
         self.arrived.notify_all()
 
@@ -209,7 +204,6 @@ class ConsumerCore(Consumer, Generic[E, S]):
         return None
 
     def _sleep(self, seconds: float | None) -> None:
-        """Waits for `signal`."""
         self.arrived.wait(seconds)
 
 
@@ -340,7 +334,6 @@ class SessionCore(Session, Generic[E, S]):
     def _roll_back(self) -> None: ...
 
     def close(self) -> None:
-        """Closes the session and its consumers. Messages not acknowledged or committed are redelivered elsewhere."""
         self.completions.check_thread()
         with self.lock:
             self.begin_close()
@@ -411,7 +404,6 @@ class SessionCore(Session, Generic[E, S]):
         """Called when a listener has returned and its message stays unsettled."""
 
     def leave_consumer(self, consumer: ConsumerCore[E, S]) -> None:
-        """Removes a closed consumer."""
         with self.lock:
             self.consumers.pop(consumer, None)
         deadline = self.connection.goodbye()
@@ -494,12 +486,10 @@ class SessionCore(Session, Generic[E, S]):
         return None
 
     def begin_close(self) -> None:
-        """Begins to close the session: listeners get no more messages."""
         self.completions.begin_close()
         self.pump.end()
 
     def shut(self) -> None:
-        """Marks the session and its consumers as closed; `leave` does the rest."""
         self._closed = True
         for consumer in self.consumers:
             consumer.shut()
@@ -509,7 +499,6 @@ class SessionCore(Session, Generic[E, S]):
             raise IllegalStateError("the session is closed")
 
     def check_receive(self) -> None:
-        """Raises IllegalStateError if messages go to listeners."""
         if self.pump:
             raise IllegalStateError("the session has a listener: its messages are handed to that, not received")
 
@@ -521,7 +510,6 @@ class SessionCore(Session, Generic[E, S]):
         return source
 
     def wake(self) -> None:
-        """Wakes waiting threads, because the connection was started or stopped, or has failed."""
         for consumer in self.consumers:
             consumer.signal()
 
@@ -586,7 +574,6 @@ class ConnectionCore(Connection):
         return not self._closing and self._is_reached()
 
     def _is_reached(self) -> bool:
-        """Whether the provider of an open connection is reached at the moment."""
         return True
 
     def on_reconnected(self) -> None:
@@ -599,8 +586,7 @@ class ConnectionCore(Connection):
         return f"<{type(self).__name__} {self._where()}, {state}, {self.open_sessions} sessions>"
 
     @abstractmethod
-    def _where(self) -> str:
-        """Returns the name of the provider for people, without credentials."""
+    def _where(self) -> str: ...
 
     @property
     def open_sessions(self) -> int:
@@ -629,8 +615,7 @@ class ConnectionCore(Connection):
             self._ended.set()
 
     @abstractmethod
-    def _finish(self, deadline: float) -> None:
-        """Ends the rest of the connection, when all sessions are closed."""
+    def _finish(self, deadline: float) -> None: ...
 
     # The caller of every method below holds the lock.
 
@@ -638,7 +623,6 @@ class ConnectionCore(Connection):
         """Raises TransportError if no more messages can come."""
 
     def wake_all(self) -> None:
-        """Wakes waiting threads, because delivery was started or stopped, or something has failed."""
         for session in self._sessions:
             session.wake()
 

@@ -47,23 +47,17 @@ class Reader(Protocol):
 class Owner(Protocol):
     """The owner of a channel. Its methods are called without the lock unless they say otherwise."""
 
-    def on_lost(self, link: Link) -> None:
-        """A link was lost; the lock is held."""
-        ...
+    def on_lost(self, link: Link) -> None: ...
 
     def on_link(self, link: Link) -> None:
         """Restores on a new link what existed on the lost one. Raises MtosiError: the provider refuses it."""
         ...
 
-    def is_closing(self) -> bool:
-        """Whether it is being closed, so that a lost link is not replaced."""
-        ...
+    def is_closing(self) -> bool: ...
 
     def on_reconnected(self) -> None: ...
 
-    def wake_all(self) -> None:
-        """Wakes waiting threads; the lock is held."""
-        ...
+    def wake_all(self) -> None: ...
 
 
 class Channel:
@@ -122,7 +116,6 @@ class Channel:
         return ends if deadline is None else min(ends, deadline)
 
     def check_alive(self) -> None:
-        """Raises TransportError if reconnecting failed for good."""
         if self._failed is not None:
             kind = type(self._failed) if isinstance(self._failed, TransportError) else TransportError
             raise kind(str(self._failed))
@@ -190,7 +183,6 @@ class Channel:
                 session.close()
 
     def note_failure(self, link: Link, error: MtosiError, deadline: float | None = None) -> bool:
-        """Checks whether the link is lost, after a call on it failed."""
         if link.lost is None:
             try:
                 with self.session(link, self.goodbye(deadline)):
@@ -221,7 +213,6 @@ class Channel:
         self._expected.pop(number, None)
 
     def claim(self, durable: str) -> None:
-        """Raises IllegalStateError if a consumer has the durable subscription; the lock is held."""
         if (reader := self.durables.get(durable)) is not None:
             why = "messages of it are not acknowledged" if reader.closed else "a consumer has it"
             raise IllegalStateError(f"durable subscription {durable!r}: {why}")
@@ -270,7 +261,6 @@ class Channel:
         return link
 
     def _connect(self) -> Link:
-        """Makes a Java connection and starts it; in the thread of the attempt."""
         with self.watched(time.monotonic() + self.options.connect_timeout) as watch:
             self._connecting = watch
             try:

@@ -162,14 +162,12 @@ class Link:
         return has if self.modern else has - _MODERN
 
     def session(self, *, transacted: bool = False) -> Any:
-        """Make a Java session: transacted, or, if the provider can, acknowledging single messages."""
         with translated():
             if transacted:
                 return self.java.createSession(True, 0)
             return self.java.createSession(False, self.api.ack_mode)
 
     def own(self, ours: Destination, java: Any) -> None:
-        """Note the current Java destination for a temporary destination of the connection."""
         self._own[ours] = java
         self._ours[name_of(java)] = ours
 
@@ -183,7 +181,6 @@ class Link:
         return int(core().queueQuery(queue.getSimpleAddress()).getMessageCount()) if core is not None else 0
 
     def to_java(self, destination: Destination, session: Any) -> Any:
-        """Return the Java destination for one of ours. `session`: the Java session that makes an administered one."""
         if destination.is_temporary:
             found = self._own.get(destination) or self._foreign.get(destination)
             if found is not None:
@@ -222,7 +219,6 @@ class Link:
         return found
 
     def close(self) -> None:
-        """Closes the Java connection, with all that it made."""
         with translated():
             self.java.close()
 
@@ -271,7 +267,6 @@ def name_of(java: Any) -> str:
 
 
 def _is_true(java: Any, method: str) -> bool:
-    """Call a method that not every class of the provider has; False if it is missing."""
     return bool(getattr(java, method)()) if hasattr(java, method) else False
 
 

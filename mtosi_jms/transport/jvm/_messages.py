@@ -196,7 +196,6 @@ def stamps(sent: Any) -> tuple[int, str]:
 
 @lru_cache(4096)
 def _named(letter: bytes, name: str) -> bytes:
-    """Return the encoded beginning of a property."""
     encoded = name.encode()
     return _PROPERTY.pack(letter, len(encoded)) + encoded
 
@@ -233,7 +232,6 @@ def _content(octets: bytes, *, named: bool) -> Content:
 
 
 def _properties(found: dict[str, Any]) -> Properties:
-    """Return those of the properties that our message can hold."""
     return Properties.trusted(
         {
             name: _KINDS[value[0]](value[1]) if type(value) is list else value

@@ -129,7 +129,6 @@ class JvmConsumer(BufferedConsumer[Entry, Feed]):
         super().shut()
 
     def is_idle(self) -> bool:
-        """Whether there is nothing to receive for a listener now."""
         link = self.source.link
         if link is None or not self.session.connection.started:
             return True
@@ -221,7 +220,6 @@ class JvmSession(BufferedSession[Entry, Feed]):
     def _send_in_turn(
         self, destination: Destination, message: JmsMessage, pending: Pending, timeout: float | None
     ) -> None:
-        """Sends a message in the thread of `SendsInTurn`; its time begins now."""
         deadline = self.channel.deadline() if timeout is None else time.monotonic() + timeout
         pending.complete(self._send_now(destination, message, deadline))
 
@@ -262,7 +260,6 @@ class JvmSession(BufferedSession[Entry, Feed]):
         return self._note_sent(destination, message, outcome)
 
     def _note_sent(self, destination: Destination, message: JmsMessage, outcome: Any) -> JmsMessage:
-        """Returns the message as sent, from Java's outcome."""
         stamp, message_id = stamps(outcome)
         sent = message.stamped(destination, message_id=message_id or None, timestamp_ms=stamp)
         if self.transacted:
@@ -285,12 +282,10 @@ class JvmSession(BufferedSession[Entry, Feed]):
         return number
 
     def _remove_send(self, pending: Pending) -> None:
-        """Removes a send whose outcome is known or not needed any more."""
         if (noted := self._open_sends.pop(pending, None)) is not None:
             self.channel.expect_no_more(noted[1])
 
     def _fail_send(self, pending: Pending, link: Link) -> None:
-        """Settles a send on a link that was lost."""
         self._remove_send(pending)
         pending.fail(UnknownOutcomeError(str(link.lost), (pending.message,)))
 
@@ -407,7 +402,6 @@ class JvmSession(BufferedSession[Entry, Feed]):
         return None if self.receives_until is None else self.receives_until + _ANSWER
 
     def is_busy(self) -> bool:
-        """Whether a listener of the session has a message or will get one; the lock is held."""
         return self._listened is not None or any(feed.buffer for feed in self._feeds)
 
     def settle(self, delivery: Delivery, *, failed: bool) -> None:
@@ -601,7 +595,6 @@ class JvmSession(BufferedSession[Entry, Feed]):
                     self.channel.give_up(link, error)
 
     def lost(self, link: Link) -> None:
-        """A link was lost; the lock is held."""
         for feed in self._feeds:
             if feed.link is link:
                 feed.link = feed.consumer = feed.session = None

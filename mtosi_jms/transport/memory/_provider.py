@@ -30,9 +30,7 @@ _REMEMBERED: Final = 10_000
 class Gate(Protocol):
     """What may hold the provider's word for asynchronous sends."""
 
-    def hold(self, pending: Pending, sent: JmsMessage) -> None:
-        """Called in place of completing a send."""
-        ...
+    def hold(self, pending: Pending, sent: JmsMessage) -> None: ...
 
 
 class MemoryProvider:

@@ -53,12 +53,10 @@ class MessageStore:
             yield from bucket.values()
 
     def put(self, entry: Entry) -> None:
-        """Adds a new entry behind all others of its priority."""
         self._buckets[entry.message.priority][entry.sequence] = entry
         self._size += 1
 
     def put_back(self, entries: Iterable[Entry]) -> None:
-        """Returns entries that were taken to their old places."""
         for entry in sorted(entries, key=lambda one: one.sequence, reverse=True):
             self._return(self._buckets[entry.message.priority], entry)
             self._size += 1
@@ -93,8 +91,6 @@ class MessageStore:
 
 
 class Holder(Protocol):
-    """What holds entries: a store, or a queue with all its stores."""
-
     def holds(self, priority: int, sequence: int) -> bool: ...
 
     def discard(self, priority: int, sequence: int) -> None: ...
@@ -123,7 +119,6 @@ class ExpiryIndex:
         heapq.heappush(self._heap, (message.expiration_ms, next(self._tie), entry.sequence, message.priority, holder))
 
     def purge(self, now_ms: int) -> None:
-        """Drops what has expired."""
         while self._heap and self._heap[0][0] <= now_ms:
             _, _, sequence, priority, holder = heapq.heappop(self._heap)
             holder.discard(priority, sequence)
@@ -144,18 +139,13 @@ class View:
     readers: int = 0
 
     def accepts(self, message: JmsMessage) -> bool:
-        """Whether its readers see the message."""
         return self.selector is None or self.selector.accepts(message)
 
 
 class Reader(Protocol):
-    """What a queue knows of a consumer."""
-
     view: View
 
-    def may_take(self) -> bool:
-        """Whether its connection is started."""
-        ...
+    def may_take(self) -> bool: ...
 
     def signal(self) -> None: ...
 
@@ -209,14 +199,12 @@ class MessageQueue:
                 view.store.put(entry)
 
     def put_back(self, entries: Iterable[Entry]) -> None:
-        """Returns messages that were taken to their old places; `wake` is left to the caller."""
         again = list(entries)
         self.all.store.put_back(again)
         for view in self._views.values():
             view.store.put_back([entry for entry in again if view.accepts(entry.message)])
 
     def take(self, view: View, now_ms: int) -> Entry | None:
-        """Removes and returns the next message of a view."""
         entry = view.store.take(now_ms)
         if entry is not None:
             if self._views:

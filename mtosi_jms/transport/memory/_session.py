@@ -52,8 +52,6 @@ class MemoryConsumer(ConsumerCore[Entry, MessageQueue]):
 
 
 class MemorySession(SessionCore[Entry, MessageQueue]):
-    """A session of an embedded provider."""
-
     acknowledged_by_delivery = True
 
     def __init__(

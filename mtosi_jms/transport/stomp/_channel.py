@@ -78,7 +78,6 @@ class Channel:
 
     @property
     def link(self) -> Link | None:
-        """The link; None if it was lost."""
         return self._reconnector.current
 
     # The caller of every method below holds the lock.
@@ -196,7 +195,6 @@ class Channel:
             self.subscribe(feed, 2 ** len(feed.subscriptions))
 
     def renew(self, feeds: Iterable[Feed]) -> None:
-        """Has all unacknowledged messages of some feeds delivered again."""
         self._subscriptions.renew(feeds, time.monotonic() + self.options.send_timeout)
 
     def unsubscribe(self, feed: Feed, deadline: float) -> None:
@@ -243,7 +241,6 @@ class Channel:
                 self._unsent[:0] = frames
 
     def _some_link(self) -> Link:
-        """Returns the link; if it was lost, waits for a new one."""
         return self._reconnector.link(time.monotonic() + self.options.send_timeout)
 
     def _address(self, destination: Destination) -> str:

@@ -257,7 +257,6 @@ class Link:
         return min(filter(None, (self._promised, self._expected)), default=self._options.heart_beat) / _LOOKS
 
     def close(self, deadline: float) -> None:
-        """Sends DISCONNECT, waits until everything before it has arrived, and ends the link."""
         try:
             self.send([("DISCONNECT", {}, b"")], deadline, confirmed=True)
         except MtosiError:
@@ -301,7 +300,6 @@ class Link:
                 raise receipt.refused from None
 
     def _withdraw(self, receipts: Iterable[str]) -> bool:
-        """Removes receipts; returns whether any was open."""
         with self._lock:
             open_ones = [self._receipts.pop(number, None) for number in receipts]
         return any(open_ones)
@@ -390,7 +388,7 @@ def _is_message(frame: Received) -> bool:
 
 
 def _refusal(address: Address, headers: Mapping[str, str], body: bytes, *, secret: str) -> MtosiError:
-    """Returns the error for an ERROR frame; `secret` is removed from the broker's text."""
+    """Returns the error for an ERROR frame, without `secret`."""
     line = body.decode("utf-8", "replace").partition("\n")[0].strip()
     line = line if ": " in line or len(line) > len(headers.get("message", "")) else headers.get("message", line)
     line = line.partition(" CoreMessage[")[0]  # Artemis shows the message, with all that its properties hold

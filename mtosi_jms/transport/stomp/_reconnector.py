@@ -36,9 +36,7 @@ class Owner(Protocol):
     wake_all: Callable[[], None]
     on_reconnected: Callable[[], None]
 
-    def restore(self, link: Link) -> None:
-        """Restores on a new link what existed on the lost one."""
-        ...
+    def restore(self, link: Link) -> None: ...
 
     def on_messages(self, link: Link, frames: Sequence[Received]) -> None: ...
 
@@ -170,7 +168,6 @@ class Reconnector:
         return min(self._pauses.next(), max(deadline - time.monotonic(), 0.0)), None
 
     def _restored(self) -> Link:
-        """Makes a new link, with what the old one had. Raises MtosiError: no broker can be reached now."""
         link = self._first(self._order())
         try:
             self._owner.restore(link)

@@ -96,8 +96,6 @@ class Entry(BufferedEntry):
 
 
 class Subscriptions:
-    """The subscriptions of one connection, by number. `lock` is the connection's lock, which guards this state."""
-
     def __init__(self, lock: threading.Lock, options: StompOptions) -> None:
         self._lock = lock
         self._options = options
@@ -217,7 +215,6 @@ class Subscriptions:
         return self._known.get(number)
 
     def check_free(self, durable: str) -> None:
-        """Raises IllegalStateError if a consumer has the durable subscription."""
         for one in self._known.values():
             if one.feed.spec.durable == durable:
                 why = "messages of it are not acknowledged" if one.feed.closed else "a consumer has it"
@@ -277,7 +274,6 @@ class Collector:
         return answers is not None
 
     def end(self) -> None:
-        """Ends all waits, because the link was lost. The lock is held."""
         for answers in self._answers.values():
             answers.put(None)
 

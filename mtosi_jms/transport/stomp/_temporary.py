@@ -50,7 +50,6 @@ class Temporaries:
         return self._by_address.get(address)
 
     def make(self, kind: type[T], link: Link) -> T:
-        """Makes one. Raises TransportError: the broker did not make it as expected."""
         alias = uuid.uuid4().hex
         if not self._dialect.temporary:
             made = kind(STAND_IN + alias, self._owner)
@@ -78,7 +77,6 @@ class Temporaries:
         self._by_address[address] = destination
 
     def _know(self, link: Link) -> None:
-        """Finds out the broker's name for the connection."""
         if self._link is not link:
             self._link, self._name, self._made = link, "", 0
         if self._name:

@@ -121,7 +121,6 @@ def transact(
 
 
 def _announce(link: Link, frames: Sequence[Frame], deadline: float) -> None:
-    """Sends the frames before COMMIT, and waits until the broker has confirmed them."""
     *before, last = frames
     try:
         link.send([last], deadline, before=before, confirmed=True)

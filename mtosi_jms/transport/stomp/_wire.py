@@ -192,7 +192,6 @@ class Wire(BaseTransport):  # type: ignore[misc]
             socket.socket.shutdown(self.socket, socket.SHUT_RDWR)
 
     def cleanup(self) -> None:
-        """Closes the socket; called by stomp.py at the end of its thread."""
         self.disconnect_socket()
         with self.writing:  # the above wakes a writer that waits for room; closing alone would not
             for selector in (self._readable, self.writable):
