@@ -392,14 +392,18 @@ def judge_body(check: BodyCheck | None, message: JmsMessage, envelope: Envelope)
         envelope.warnings += check.check(document_of(message)[0])
 
 
+_PLACES: Final = {name: at for at, name in enumerate(BY_PROPERTY)}
+_MAPPED: Final = attrgetter(*(FIELD_NAMES[row.field] for row in BY_PROPERTY.values()))
+"""Returns the values of the header's fields that become properties, each at the property's place in `_PLACES`."""
+
+
 def _compare(message: JmsMessage, header: Header, warnings: list[XmlWarning]) -> None:
+    values = _MAPPED(header)
     for name, raw in message.properties.items():
-        row = BY_PROPERTY.get(name)
-        if row is not None:  # the usual cases: equal numbers and booleans, and equal texts
-            value = getattr(header, FIELD_NAMES[row.field])
-            is_typed = value.__class__ is int or value.__class__ is bool
-            if raw == (value if is_typed and raw.__class__ is value.__class__ else header_text(header, row.field)):
-                continue
+        at = _PLACES.get(name)
+        # The usual cases: equal texts, numbers and booleans. An enumeration is a text, but True is no 1.
+        if at is not None and raw == values[at] and (raw.__class__ is str or raw.__class__ is values[at].__class__):
+            continue
         row = row_of(name)
         if row is None or row.field == "vendorExtensions":
             continue
