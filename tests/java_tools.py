@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import itertools
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -128,28 +129,32 @@ class JavaTools:
 
 
 class JavaPeer:
-    """A Java program that does what its standard input says: a command a line, words parted by tabulators. It answers
-    with lines of words and a line with a dot.
+    """A Java program that does what its standard input says: a command a line, words parted by tabulators, text outside
+    ASCII as Java writes it. It answers with lines of words and a line with a dot.
 
     Args:
         command: runs it.
-        folder: for what it complains of; the caller may put there what is passed.
+        folder: for texts that are passed, and for what it complains of.
         patience: seconds until an answer that has not come is taken to hang.
+        password: its first line; None: there is none, nor an answer to it.
     """
 
-    def __init__(self, command: Sequence[str], folder: Path, patience: float = 60) -> None:
+    def __init__(self, command: Sequence[str], folder: Path, patience: float = 60, password: str | None = None) -> None:
         self.folder = folder
         self._patience = patience
+        self._files = itertools.count(1)
         with (folder / "stderr").open("wb") as complaints:
             self._process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=complaints, text=True
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=complaints, text=True, encoding="utf-8"
             )
+        if password is not None:
+            self.ask(password)
 
-    def ask(self, *words: str) -> list[str]:
-        """Have one thing done; the first line that it tells of it."""
+    def ask(self, *words: str) -> list[list[str]]:
+        """Have one thing done; the lines that it tells of it."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._process.stdin.write("\t".join(words) + "\n")
+        self._process.stdin.write("\t".join(map(_escaped, words)) + "\n")
         self._process.stdin.flush()
         watch = threading.Timer(self._patience, self._process.kill)
         watch.start()
@@ -158,9 +163,28 @@ class JavaPeer:
         finally:
             watch.cancel()
         assert self._process.poll() is None, (self.folder / "stderr").read_text(encoding="utf-8")[-2000:]
-        return lines[0].rstrip("\n").split("\t") if lines else []
+        told = [[_unescaped(word) for word in line.rstrip("\n").split("\t")] for line in lines]
+        assert not [line for line in told if line[0] == "error"], told
+        return told
+
+    def file(self, text: str | bytes) -> str:
+        """A text where the program finds it."""
+        path = self.folder / f"text-{next(self._files)}"
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return str(path)
 
     def kill(self) -> None:
         """End the process."""
         self._process.kill()
         self._process.communicate()
+
+
+def _escaped(text: str) -> str:
+    units = text.encode("utf-16-be", "surrogatepass")
+    codes = [int.from_bytes(units[at : at + 2], "big") for at in range(0, len(units), 2)]
+    return "".join(chr(code) if 32 <= code < 127 and code != 92 else f"\\u{code:04x}" for code in codes)
+
+
+def _unescaped(text: str) -> str:
+    read = re.sub(r"\\u([0-9a-f]{4})", lambda found: chr(int(found[1], 16)), text)
+    return read.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")

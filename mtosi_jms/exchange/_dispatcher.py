@@ -170,6 +170,11 @@ class Dispatcher:
         which = "say which in activityName" if found else "activityName, msgName and SOAP action name different ones"
         return f"{local} is the request of {names}: {which}"
 
+    @property
+    def header(self) -> type[Header]:
+        """The class of headers of the release that is served, for answers to what cannot be read."""
+        return stubs_header(self.package or "", "", self.profile.header)
+
     def refuse_asynchronous(self) -> None:
         """Check that no handler needs an event loop. Raises ConfigError: a handler is asynchronous."""
         for supplier, operation in itertools.chain.from_iterable(self._operations.values()):
@@ -241,8 +246,7 @@ class Dispatcher:
         """Yield the reply to a request that is refused: a bare SOAP fault with the fault code Client, in the request's
         SOAP version (C52). `address` completes its header, as in `dispatch`."""
         try:
-            blank = stubs_header(self.package or "", "", self.profile.header)
-            header = self._header(request or blank(), None, "", address, failed=True)
+            header = self._header(request or self.header(), None, "", address, failed=True)
             fault = MtosiFault(why, fault_code="Client") if isinstance(why, str) else why
             yield _in_version(Envelope.bare_fault(fault, header), version)
         except Abandoned:

@@ -34,15 +34,18 @@ from mtosi_jms.errors import (
 from mtosi_jms.gateway._access import Access, Throttled, address_of
 from mtosi_jms.gateway._bodies import OF_REQUEST, PIECE, Body, Refused, content_type_of, document_in, judge
 from mtosi_jms.gateway._iterators import Iterators, Replies
-from mtosi_jms.gateway._sources import Request, Source, check_understood
-from mtosi_jms.namespaces import MSG, clark
+from mtosi_jms.gateway._sources import Request, Source, check_understood, fill_required, header_of
+from mtosi_jms.header import MTOSI_1X
+from mtosi_jms.namespaces import MSG, TMF854, clark
 from mtosi_jms.patterns import Place, Standing, read_place, standing_of
 from mtosi_jms.service.registry import find_operations
 from mtosi_jms.soap import (
     Envelope,
     Header,
     blocks_in,
+    code_of_kind,
     converted,
+    dialect_of,
     header_text,
     header_texts,
     like,
@@ -78,6 +81,7 @@ _TYPES: Final = {"1.1": "text/xml", "1.2": "application/soap+xml"}
 _TAKEN: Final = frozenset({*_TYPES.values(), "application/xml"})
 _ITERATOR: Final = "IteratorRequest"
 _EXCEPTION: Final = "Exception"
+_FAILURE: Final = "ProcessingFailureException"
 _QUIET: Final = {"Cache-Control": "no-store"}
 _LARGE: Final = 64 * 1024
 """Octets above which a request is parsed by another thread."""
@@ -283,14 +287,14 @@ class Endpoint:
             finally:
                 self._in_hand -= 1
         except TimeoutError:
-            status, data = 504, _fault(ReplyTimeoutError("", "no answer in time"), envelope)
+            status, data = 504, self._fault(ReplyTimeoutError("", "no answer in time"), envelope)
         except MtosiError as error:
-            status, data = _status_of(error, envelope), _fault(error, envelope)
+            status, data = _status_of(error, envelope), self._fault(error, envelope)
         except (Refused, _Gone):
             raise
         except Exception:
             log.exception("a request over HTTP failed")
-            status, data = 500, _fault(MtosiFault("the gateway failed", kind="internalError"), envelope)
+            status, data = 500, self._fault(MtosiFault("the gateway failed", kind="internalError"), envelope)
         self._answered += 1
         self._failed += status >= 500
         if not data:
@@ -446,6 +450,7 @@ class Endpoint:
         header.communication_style = _RPC
         header.correlation_id = client_header.correlation_id
         header.destination_uri = client_header.sender_uri or header.destination_uri
+        fill_required(header, sender_uri=client_header.destination_uri)
         if envelope.fault is not None:  # it names the operation that failed; without a header it stays so
             envelope.header = header if envelope.header is not None else None
             return 500, _fault_of_iterator(envelope, request).to_bytes()
@@ -453,11 +458,55 @@ class Endpoint:
         header.iterator_reference_uri = iterator or None
         if iterator and header.batch_sequence_end_of_reply is None:  # nothing is said, and more will come
             header.batch_sequence_end_of_reply = False
-        if header_text(client_header, "iteratorReferenceURI") is not None:
+        if header_text(client_header, "iteratorReferenceURI") is not None and _names_by_operation(client_header):
             tag = f"{tag_of(request.envelope.body).removesuffix(OF_REQUEST)}Response"
             header.msg_name = tag.rpartition("}")[2]
         envelope.header = header
         return 200, envelope.passed_on(tag)
+
+    def _fault(self, error: MtosiError, request: Envelope | None) -> bytes:
+        """The envelope with the fault for an error, in the form of the request's release; of that which is served, if
+        the request cannot be read. It has the operation's exception, whose name follows from the request's (C17)."""
+        fault = error if isinstance(error, MtosiFault) else _fault_for(error, request)
+        asked = header_of(request) if request is not None else getattr(self._source, "header", Header)()
+        tag, version = (tag_of(request.body), request.version) if request is not None else ("", "1.1")
+        header = like(asked)(
+            activity_name=asked.activity_name,
+            msg_type=MessageTypeType.ERROR,
+            activity_status=ActivityStatusType(value=ActivityStatusEnumType.FAILURE),
+            destination_uri=asked.sender_uri,
+            correlation_id=asked.correlation_id,
+            communication_pattern=asked.communication_pattern or CommunicationPatternType.SimpleResponse,
+            communication_style=_RPC,
+        )
+        fill_required(header, msg_name=_FAILURE, sender_uri=asked.destination_uri)
+        exception = _exception(fault, tag, header) if fault.kind else None
+        if exception is None:
+            return Envelope.bare_fault(fault, header, version=version).to_bytes()
+        made = MtosiFault(fault.reason, kind=fault.kind, fault_code=fault.fault_code)
+        return Envelope(body=RawXml.from_element(exception), fault=made, version=version).to_bytes()
+
+
+def _names_by_operation(header: Header) -> bool:
+    """Whether the messages of an operation have its name, as from 2.0 on; before, operations share messages."""
+    return dialect_of(header).release != MTOSI_1X.release
+
+
+def _exception(fault: MtosiFault, tag: str, header: Header) -> etree._Element | None:
+    """Return the detail of a fault; None for a request, with this tag, of no operation."""
+    if not _names_by_operation(header):
+        outer = etree.Element(clark(TMF854, _FAILURE), nsmap={"tmf854": TMF854})
+        outer.append(to_element(header))
+        etree.SubElement(outer, clark(TMF854, "exception")).text = code_of_kind(fault.kind)
+        etree.SubElement(outer, clark(TMF854, "reason")).text = fault.reason
+        return outer
+    if not tag.endswith(OF_REQUEST):
+        return None
+    outer = etree.Element(f"{tag.removesuffix(OF_REQUEST)}{_EXCEPTION}", nsmap={"msg": MSG})
+    kind = etree.SubElement(outer, clark(MSG, fault.kind))
+    kind.append(to_element(header))
+    etree.SubElement(kind, clark(MSG, "reason")).text = fault.reason
+    return outer
 
 
 def _request(body: Body, request: HttpRequest, options: HttpOptions) -> tuple[Request, bytes]:
@@ -569,31 +618,6 @@ def _status_of(error: MtosiError, request: Envelope | None) -> int:
 def _is_of_client(error: MtosiError) -> bool:
     """Whether JMS cannot carry what the client wants to send, a header field that is too long, say."""
     return isinstance(error, ConfigError | MessageRefusedError) and not isinstance(error, NamingError)
-
-
-def _fault(error: MtosiError, request: Envelope | None) -> bytes:
-    """The envelope with the fault for an error. It has the operation's exception, whose name follows from the request's
-    (C17)."""
-    fault = error if isinstance(error, MtosiFault) else _fault_for(error, request)
-    client_header = (request.header if request is not None else None) or Header()
-    tag, version = (tag_of(request.body), request.version) if request is not None else ("", "1.1")
-    header = like(client_header)(
-        activity_name=client_header.activity_name,
-        msg_type=MessageTypeType.ERROR,
-        activity_status=ActivityStatusType(value=ActivityStatusEnumType.FAILURE),
-        destination_uri=client_header.sender_uri,
-        correlation_id=client_header.correlation_id,
-        communication_pattern=client_header.communication_pattern or CommunicationPatternType.SimpleResponse,
-        communication_style=_RPC,
-    )
-    if not fault.kind or not tag.endswith(OF_REQUEST):
-        return Envelope.bare_fault(fault, header, version=version).to_bytes()
-    exception = etree.Element(f"{tag.removesuffix(OF_REQUEST)}Exception", nsmap={"msg": MSG})
-    kind = etree.SubElement(exception, clark(MSG, fault.kind))
-    kind.append(to_element(header))
-    etree.SubElement(kind, clark(MSG, "reason")).text = fault.reason
-    made = MtosiFault(fault.reason, kind=fault.kind, fault_code=fault.fault_code)
-    return Envelope(body=RawXml.from_element(exception), fault=made, version=version).to_bytes()
 
 
 def _fault_for(error: MtosiError, request: Envelope | None) -> MtosiFault:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import itertools
+import logging
 import ssl
 from collections.abc import Generator, Mapping
 from dataclasses import replace
@@ -31,14 +32,17 @@ from mtosi_jms.exchange import Dispatcher, FailureHook, ReplyAddress
 from mtosi_jms.gateway._bodies import OF_REQUEST, Body, Refused, content_type_of, document_in, judge
 from mtosi_jms.gateway._calls import CallsTransport
 from mtosi_jms.gateway._certificates import load_certificate
+from mtosi_jms.gateway._sources import fill_required, header_of
+from mtosi_jms.header import MTOSI_1X
 from mtosi_jms.jms import JmsMessage
-from mtosi_jms.namespaces import clark, split_clark
+from mtosi_jms.namespaces import TMF854, clark, split_clark
 from mtosi_jms.patterns import Place, read_place
 from mtosi_jms.soap import (
     Envelope,
     Header,
     blocks_in,
     converted,
+    dialect_of,
     header_text,
     header_texts,
     like,
@@ -54,52 +58,61 @@ try:
 except ImportError as error:
     raise MissingExtraError("httpx", "http") from error
 
-_ITERATORS: Final = (
-    "ActiveAlarms", "AlarmSeverityAssignmentProfile", "BackupList", "CallAndTopLevelConnectionsAndSNCsList",
-    "CallAndTopLevelConnectionsList", "CrossConnections", "Equipment", "EquipmentProtectionGroup",
-    "FlowDomainFragments", "FlowDomains", "GroupTerminationPoints", "Inventory", "ManagedElements",
-    "MatrixFlowDomains", "MultiLayerRoutingAreaNames", "MultiLayerRoutingAreas", "MultiLayerSNPPLinks",
-    "MultiLayerSNPPs", "MultiLayerSubnetworks", "OperationsSystems", "PerformanceMonitoringData",
-    "PerformanceMonitoringPointNames", "PerformanceMonitoringPoints", "ProtectionGroup", "ServiceInventory",
-    "SubnetworkConnections", "TcaParameterProfileNames", "TcaParameterProfiles", "TerminationPointPools",
-    "TerminationPoints", "TopologicalLinks", "TrafficConditioningProfiles", "TransmissionDescriptors",
-)  # fmt: skip
-"""What MTOSI's iterator operations, `get...Iterator`, fetch. The iterator operation of an operation has the longest of
-these names that the operation's name contains."""
-_OTHERS: Final = {
-    "getAllEdgePoints": "TerminationPoints",
-    "getAssociatedTerminationPoint": "TerminationPoints",
-    "getTrafficConditioningProfileAssociatedTps": "TerminationPoints",
-    "getHistoryAlarms": "ActiveAlarms",
-    "getAllCallsAndTopLevelConnections": "CallAndTopLevelConnectionsList",
-    "getAllCallsAndTopLevelConnectionsWithME": "CallAndTopLevelConnectionsList",
-    "getAllCallsAndTopLevelConnectionsAndSNCs": "CallAndTopLevelConnectionsAndSNCsList",
-    "getAllCallsAndTopLevelConnectionsAndSNCsWithME": "CallAndTopLevelConnectionsAndSNCsList",
-    "getAllCallsAndTopLevelConnectionsAndSNCsWithTP": "CallAndTopLevelConnectionsAndSNCsList",
-    "getAllMLSNPPLinks": "MultiLayerSNPPLinks",
-    "getAllMLSNPPLinksGeneral": "MultiLayerSNPPLinks",
-    "getAllMLSNPPLinksWithMLSNs": "MultiLayerSNPPLinks",
-    "getAllMLSNPPLinksWithTNAs": "MultiLayerSNPPLinks",
-    "getAllMLSNPPLinksWithTP": "MultiLayerSNPPLinks",
-    "getAllEdgeMLSNPPLinks": "MultiLayerSNPPLinks",
-    "getAllInternalMLSNPPLinks": "MultiLayerSNPPLinks",
-    "getAllMLSNPPs": "MultiLayerSNPPs",
-    "getAllMLSNPPsGeneral": "MultiLayerSNPPs",
-    "getAllMLSNPPsWithTNA": "MultiLayerSNPPs",
-    "getAllMLSNPPsWithTP": "MultiLayerSNPPs",
-}
-"""Operations to which that rule does not apply."""
+log = logging.getLogger(__package__)
+
+_FETCHED: Final = {
+    **{name: name for name in (
+        "ActiveAlarms", "AlarmSeverityAssignmentProfile", "BackupList", "CallAndTopLevelConnectionsAndSNCsList",
+        "CallAndTopLevelConnectionsList", "CrossConnections", "Equipment", "EquipmentProtectionGroup",
+        "FlowDomainFragments", "FlowDomains", "GroupTerminationPoints", "Inventory", "ManagedElements",
+        "MatrixFlowDomains", "MultiLayerRoutingAreaNames", "MultiLayerRoutingAreas", "MultiLayerSNPPLinks",
+        "MultiLayerSNPPs", "MultiLayerSubnetworks", "OperationsSystems", "PerformanceMonitoringData",
+        "PerformanceMonitoringPointNames", "PerformanceMonitoringPoints", "ProtectionGroup", "ServiceInventory",
+        "SubnetworkConnections", "TcaParameterProfileNames", "TcaParameterProfiles", "TerminationPointPools",
+        "TerminationPoints", "TopologicalLinks", "TrafficConditioningProfiles", "TransmissionDescriptors",
+    )},
+    "AssociatedTerminationPoint": "TerminationPoints", "AssociatedTps": "TerminationPoints",
+    "CallsAndTopLevelConnections": "CallAndTopLevelConnectionsList",
+    "CallsAndTopLevelConnectionsAndSNCs": "CallAndTopLevelConnectionsAndSNCsList", "EdgePoints": "TerminationPoints",
+    "HistoryAlarms": "ActiveAlarms", "MLSNPPLinks": "MultiLayerSNPPLinks", "MLSNPPs": "MultiLayerSNPPs",
+}  # fmt: skip
+"""What the iterator operations of MTOSI 2.0 and 4.0, `get...Iterator`, fetch, by a word in the names of the operations
+that need them. The longest word in the name counts."""
+_ELEMENTS_1X: Final = {
+    "ActiveAlarms": "getActiveAlarmIterator", "AssociatedTPs": "getTpIterator", "CTPs": "getCtpIterator",
+    "CrossConnections": "getCrossConnectionIterator", "EProtectionGroups": "getEpgpIterator",
+    "EdgePoints": "getTpIterator", "Equipment": "getEquipmentOrHolderIterator",
+    "EquipmentNames": "getAllObjectNamesIterator", "FTPs": "getFtpIterator",
+    "Inventory": "getInventoryIterator", "MDs": "getMdIterator", "MEs": "getMeIterator",
+    "ManagedElements": "getMeIterator", "NUTTPNames": "getAllNUTTPNames", "Names": "getAllObjectNamesIterator",
+    "OSs": "getOsIterator", "PTPNamesWithoutFTPs": "getPtpIterator", "PTPs": "getTpIterator",
+    "PTPsWithoutFTPs": "getPtpIterator", "PreemptibleTPNames": "getAllPreemptibleTPNames",
+    "ProtectedTPNames": "getAllProtectedTPNames", "ProtectionGroups": "getAllProtectionGroups", "SNs": "getSncIterator",
+    "SubnetworkConnections": "getSncIterator", "Subnetworks": "getSncIterator", "SupportedPTPs": "getPtpIterator",
+    "TLs": "getTlIterator", "TMDs": "getTmdIterator", "TPGroupingRelationships": "getAllObjectNamesIterator",
+    "TPPools": "getTpPoolIterator", "TopologicalLinks": "getTlIterator", "TransmissionDescriptors": "getTmdIterator",
+}  # fmt: skip
+"""The request elements of the iterator operations of MTOSI 1.1, by a word in the names of the operations likewise."""
 _ANSWERED: Final = (200, 500)
 _ACCEPTED: Final = (200, 202, 204)
 _TYPE: Final = "text/xml; charset=utf-8"
 _OF_URIS: Final = ":/?#[]@!$&'()*+,;=%"
 
 
-def iterator_operation(operation: str) -> str:
-    """The operation that fetches further responses of an operation, for example `getManagedElementsIterator`."""
-    matching = [name for name in _ITERATORS if name in operation]
-    found = _OTHERS.get(operation) or (max(matching, key=len) if matching else operation.removeprefix("get"))
-    return f"get{found}Iterator"
+def iterator_operation(operation: str, release: str = "2.x") -> str:
+    """The operation that fetches further responses of an operation, for example `getManagedElementsIterator`.
+
+    Args:
+        release: `1.x`, where each operation has its own, or `2.x`.
+    """
+    if release == MTOSI_1X.release:
+        return f"{operation}Iterator"
+    return f"get{_by_word(_FETCHED, operation) or operation.removeprefix('get')}Iterator"
+
+
+def _by_word(table: Mapping[str, str], operation: str) -> str:
+    word = max((word for word in table if word in operation), key=len, default="")
+    return table.get(word, "")
 
 
 class HttpPeer(Closeable):
@@ -218,7 +231,8 @@ class Forwarder(Dispatcher):
 
     Args:
         sender_uri: senderURI in the header of replies; empty: the peer's.
-        iterators: iterator operations by operation, for operations that `iterator_operation` does not know.
+        iterators: iterator operations by operation, for operations that `iterator_operation` does not know. The request
+            element has the same name, in 2.x with `Request` behind it.
         on_error: called with each failure that no requestor gets to know.
         validate: whether the peer's answers must fit the schemas, see `mtosi_jms.binding.body_check.Validate`.
     """
@@ -256,17 +270,19 @@ class Forwarder(Dispatcher):
         Raises:
             TransportError: a one-way request did not reach the peer; the provider will redeliver it.
         """
-        request = envelope.header or Header()
         tag = tag_of(envelope.body)
+        request = header_of(envelope, self.profile.header)
         action = action or (action_of(message) if message is not None else "")
         operation = header_text(request, "activityName") or tag.rpartition("}")[2].removesuffix(OF_REQUEST)
         if header_text(request, "msgType") == "NOTIFICATION":
-            self._post_one_way(envelope, action or operation)
+            status, _ = self._peer.post(_as_rpc(envelope, request, operation).to_bytes(), action or operation)
+            if status not in _ACCEPTED:
+                raise TransportError(f"{self._peer.url}: HTTP status {status}")
             return
         if address is not None:
             address.admit()
         try:
-            yield from self._replies(envelope, tag, operation, action, address)
+            yield from self._replies(envelope, request, operation, action, address)
         except MtosiFault as fault:
             yield from self.refuse(fault, request, envelope.version, address)
         except MtosiError as error:
@@ -275,96 +291,117 @@ class Forwarder(Dispatcher):
             why = "the HTTP peer did not answer in time" if late else "the HTTP peer did not answer as it should"
             yield from self.refuse(MtosiFault(why, kind="unableToComply"), request, envelope.version, address)
 
-    def _post_one_way(self, envelope: Envelope, action: str) -> None:
-        status, _ = self._peer.post(_as_rpc(envelope).to_bytes(), action)
-        if status not in _ACCEPTED:
-            raise TransportError(f"{self._peer.url}: HTTP status {status}")
-
     def _replies(
-        self, envelope: Envelope, tag: str, operation: str, action: str, address: ReplyAddress | None
+        self, envelope: Envelope, request: Header, operation: str, action: str, address: ReplyAddress | None
     ) -> Generator[Envelope, None, None]:
-        posted = _as_rpc(envelope)
-        request_header = posted.header or Header()
-        several = request_header.communication_pattern is CommunicationPatternType.MultipleBatchResponse
+        posted, tag = _as_rpc(envelope, request, operation), tag_of(envelope.body)
+        asked = posted.header or request
+        several = asked.communication_pattern is CommunicationPatternType.MultipleBatchResponse
         reply = self._exchange(posted, action or operation)
+        uri: str | None = None
         for number in itertools.count(1):
             header = reply.header or Header()
             said = header_texts(header, Place.FIELDS[:2])
             place = read_place(said)  # the pattern says nothing here: in RPC style the iterator says that there is more
             if reply.fault is None and place.number != number and Place.FIELDS[0] in said:
                 raise TransportError(f"{self._peer.url}: response {number} is number {said[Place.FIELDS[0]][:40]}")
-            uri = None if reply.fault is not None else header.iterator_reference_uri
-            more = uri is not None and place.end is not True
+            # An iterator stays open where a further response says that it is not the last, and not which iterator.
+            uri = header_text(header, "iteratorReferenceURI") or (uri if place.end is False else None)
+            more = reply.fault is None and uri is not None and place.end is not True
             if several and reply.fault is None:  # a partial response over JMS has both (R5a)
                 header.batch_sequence_number = number
                 header.batch_sequence_end_of_reply = not more if place.end is None else place.end
                 reply.header = header
-            yield self._over_jms(reply, envelope, tag, operation, address)
+            yield self._over_jms(reply, request, tag, operation, envelope.version, address)
             if not more:
                 if reply.fault is None and place.end is False:
                     raise TransportError(f"{self._peer.url}: response {number} is not the last, but has no iterator")
                 return
-            namespace, local = split_clark(tag)
+            further = self._further(asked, uri or "", tag, operation)
+            reply = self._exchange(further, header_text(further.header or asked, "activityName") or "")
+
+    def _further(self, asked: Header, uri: str, tag: str, operation: str) -> Envelope:
+        """Return the request for the next response."""
+        release, size = dialect_of(asked).release, None
+        namespace, local = split_clark(tag)
+        if release == MTOSI_1X.release:
+            size = asked.requested_batch_size
+            wanted = message = element = self._iterators.get(operation) or iterator_operation(operation, release)
+            if namespace == TMF854 and operation not in self._iterators:
+                element = _by_word(_ELEMENTS_1X, operation) or wanted
+        else:
             called = local.removesuffix(OF_REQUEST)
             wanted = self._iterators.get(called) or iterator_operation(called)
-            further = replace(
-                request_header,
-                activity_name=wanted,
-                msg_name=f"{wanted}Request",
-                iterator_reference_uri=uri,
-                requested_batch_size=None,
-            )
-            body = RawXml.from_element(etree.Element(clark(namespace, f"{wanted}{OF_REQUEST}")))
-            reply = self._exchange(Envelope(header=further, body=body), wanted)
+            message = element = f"{wanted}{OF_REQUEST}"
+        header = replace(
+            asked,
+            activity_name=wanted,
+            msg_name=message,
+            iterator_reference_uri=uri,
+            requested_batch_size=size,
+        )
+        return Envelope(header=header, body=RawXml.from_element(etree.Element(clark(namespace, element))))
 
     def _exchange(self, envelope: Envelope, action: str) -> Envelope:
         """Return the peer's reply. Raises MtosiError: there is no reply."""
         status, content = self._peer.post(envelope.to_bytes(), action)
         if status not in _ANSWERED or not content:
             raise TransportError(f"{self._peer.url}: HTTP status {status}")
-        reply = parse(content, source="the answer over HTTP", needs_header=False)
+        reply = parse(content, source="the answer over HTTP", needs_header=False, header=self.profile.header)
+        if reply.warnings:
+            text = "an answer of %s over HTTP with %d warnings, the first: %s"
+            log.warning(text, action, len(reply.warnings), reply.warnings[0])
         judge(self._check, content, f"an answer of {action} over HTTP")
         return reply
 
     def _over_jms(
-        self, reply: Envelope, request: Envelope, tag: str, operation: str, address: ReplyAddress | None
+        self, reply: Envelope, request: Header, tag: str, operation: str, version: str, address: ReplyAddress | None
     ) -> Envelope:
         """The reply for the requestor: in MSG style, with the name of the operation that it called."""
-        request_header = request.header or Header()
-        header = converted(reply.header or Header(), like(request_header))
+        header = converted(reply.header or Header(), like(request))
         suffix = "Exception" if reply.fault is not None else "Response"
+        name = f"{operation}{suffix}" if reply.fault is None or header.msg_name else None
+        if dialect_of(header).release == MTOSI_1X.release:  # operations share messages
+            name = header.msg_name or f"{operation}{suffix}"
         header = replace(
             header,
             activity_name=operation,
-            msg_name=f"{operation}{suffix}" if reply.fault is None or header.msg_name else None,
+            msg_name=name,
             msg_type=MessageTypeType.RESPONSE if reply.fault is None else MessageTypeType.ERROR,
             sender_uri=self._from or header.sender_uri,
-            destination_uri=header_text(request_header, "replyToURI") or header_text(request_header, "senderURI"),
-            correlation_id=request_header.correlation_id,
+            destination_uri=header_text(request, "replyToURI") or header_text(request, "senderURI"),
+            correlation_id=request.correlation_id,
             communication_style=CommunicationStyleType.MSG,
             iterator_reference_uri=None,
         )
+        pattern = request.communication_pattern or CommunicationPatternType.SimpleResponse
+        fill_required(header, sender_uri=request.destination_uri, communication_pattern=pattern)
         if address is not None:
             address.complete(header)
         made = copy.copy(reply)
-        made.blocks = blocks_in(reply, request.version)
-        made.header, made.version = header, request.version
+        made.blocks = blocks_in(reply, version)
+        made.header, made.version = header, version
         wanted = f"{tag.removesuffix(OF_REQUEST)}{suffix}"
         if tag.endswith(OF_REQUEST) and tag_of(made.body) not in ("", wanted):
             made.body = renamed(made.body, wanted)
         return made
 
 
-def _as_rpc(envelope: Envelope) -> Envelope:
-    """The request for an HTTP peer: without reply address, since the answer returns on the HTTP connection."""
-    header = envelope.header or Header()
+def _as_rpc(envelope: Envelope, request: Header, operation: str) -> Envelope:
+    """The request for an HTTP peer: without reply address, since the answer returns on the HTTP connection.
+
+    Args:
+        request: its header.
+    """
     header = replace(
-        header,
+        request,
         communication_style=CommunicationStyleType.RPC,
-        communication_pattern=header.communication_pattern or CommunicationPatternType.SimpleResponse,
+        communication_pattern=request.communication_pattern or CommunicationPatternType.SimpleResponse,
         reply_to_uri=None,
         failure_replyto_uri=None,
     )
+    element = split_clark(tag_of(envelope.body))[1]
+    fill_required(header, activity_name=operation, msg_name=element, msg_type=MessageTypeType.REQUEST)
     return Envelope(header=header, body=envelope.body, blocks=blocks_in(envelope, "1.1"), more=envelope.more)
 
 

@@ -11,10 +11,21 @@ from typing import Final, Protocol
 from mtosi_jms.errors import MtosiFault
 from mtosi_jms.exchange import Dispatcher, Requestor
 from mtosi_jms.gateway._iterators import Replies, Store, read_ahead
-from mtosi_jms.namespaces import NOTMSG, clark
+from mtosi_jms.namespaces import NOTMSG, clark, split_clark
 from mtosi_jms.notifications import Publisher, events_in
 from mtosi_jms.service import Address, Call, CallOptions, OperationInfo, ServiceInfo
-from mtosi_jms.soap import Envelope, Header, blocks_in, header_text, must_understand_fault, not_understood, tag_of
+from mtosi_jms.soap import (
+    FIELD_NAMES,
+    Envelope,
+    Header,
+    blocks_in,
+    header_text,
+    missing_fields,
+    must_understand_fault,
+    not_understood,
+    stubs_header,
+    tag_of,
+)
 from mtosi_jms.stubs.fmw.hdr import CommunicationPatternType
 from mtosi_jms.xmlbind import RawXml, XmlObject
 
@@ -49,7 +60,7 @@ class Request:
     @property
     def header(self) -> Header:
         """Its MTOSI header; an empty one if it has none."""
-        return self.envelope.header or Header()
+        return header_of(self.envelope)
 
     @property
     def is_one_way(self) -> bool:
@@ -67,6 +78,21 @@ class Request:
         return size if isinstance(size, int) and size > 0 else 0
 
 
+def header_of(envelope: Envelope, chosen: str = "") -> Header:
+    """The MTOSI header of a request; an empty one, of the release of its body, if it has none.
+
+    Args:
+        chosen: the profile's `header`.
+    """
+    return envelope.header or stubs_header("", split_clark(tag_of(envelope.body))[0], chosen)()
+
+
+def fill_required(header: Header, **known: object) -> None:
+    """Fill the fields that the release of a header requires and nobody gave: with what is known, else with nothing."""
+    for name in map(FIELD_NAMES.__getitem__, missing_fields(header)):
+        setattr(header, name, known.get(name) or "")
+
+
 def check_understood(request: Request, understands: frozenset[str]) -> None:
     """Check the header blocks of a request that the gateway answers itself.
 
@@ -78,7 +104,8 @@ def check_understood(request: Request, understands: frozenset[str]) -> None:
 
 
 class Source(Protocol):
-    """What answers requests. Its `understands`, if it has one, names the header blocks that it understands."""
+    """What answers requests. Its `understands`, if it has one, names the header blocks that it understands; its
+    `header`, if it has one, is the class of header with which a request is answered that cannot be read."""
 
     def replies(self, request: Request) -> Replies:
         """The replies to a request; none to a one-way request. The request is sent when the first reply is requested.
@@ -111,6 +138,7 @@ class ByRequestor:
         *,
         publisher: Publisher | None = None,
     ) -> None:
+        self.header = stubs_header("", "", requestor.profile.header)
         self._requestor = requestor
         self._destination = destination
         self._store = store
@@ -208,7 +236,7 @@ class ByDispatcher:
 
     def __init__(self, dispatcher: Dispatcher, threads: int = 64) -> None:
         self._dispatcher = dispatcher
-        self.understands = dispatcher.understands
+        self.understands, self.header = dispatcher.understands, dispatcher.header
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="mtosi-http")
 
     async def replies(self, request: Request) -> AsyncGenerator[Envelope, None]:

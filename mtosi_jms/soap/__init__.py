@@ -25,7 +25,7 @@ from mtosi_jms.soap._dialects import (
 from mtosi_jms.soap._envelope import Envelope, renamed, start_tag, tag_of
 from mtosi_jms.soap._faults import fault_of, soap_prefix
 from mtosi_jms.soap._header import FIELD_NAMES, correlation_id, header_text, header_texts, missing_fields
-from mtosi_jms.soap._kinds import exception_for, fault_class, fault_kinds
+from mtosi_jms.soap._kinds import code_of_kind, exception_for, fault_class, fault_kinds
 from mtosi_jms.soap._reading import parse, read
 from mtosi_jms.stubs.fmw.hdr import Header
 
@@ -35,6 +35,7 @@ __all__ = [
     "Header",
     "as_dialect",
     "blocks_in",
+    "code_of_kind",
     "converted",
     "correlation_id",
     "dialect_of",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -14,10 +15,11 @@ import pytest
 
 import mtosi_jms as mtosi
 from mtosi_jms import simulator
+from mtosi_jms.binding import BindingProfile
 from mtosi_jms.errors import ConfigError, TransportError
 from mtosi_jms.exchange import Dispatcher, Supplier
 from mtosi_jms.gateway import ByDispatcher, ByRequestor, Endpoint, HttpOptions, HttpServer, Store
-from mtosi_jms.soap import Envelope
+from mtosi_jms.soap import Envelope, Header, header_text, tag_of
 from mtosi_jms.transport import Connection
 
 from .conftest import ELEMENTS, ONE
@@ -332,3 +334,66 @@ class TestTime:
                     break
                 waiting.wait(0.01)
             assert requestor.pending == 0
+
+
+ASK_1X = """<s:Envelope xmlns:s="http://schemas.xmlsoap.org/soap/envelope/" xmlns="tmf854.v1"><s:Header>
+ <header><activityName>getAllManagedElements{0}</activityName><msgName>{1}</msgName><msgType>REQUEST</msgType>
+ <senderURI>os</senderURI><destinationURI>ems</destinationURI>
+ <communicationPattern>MultipleBatchResponse</communicationPattern><communicationStyle>RPC</communicationStyle>
+ <requestedBatchSize>5</requestedBatchSize>{2}</header></s:Header><s:Body><{1}/></s:Body></s:Envelope>"""
+GONE = ASK_1X.format("Iterator", "getMeIterator", "<iteratorReferenceURI>it/1</iteratorReferenceURI>")
+BARE = re.sub(r"<s:Header>.*</s:Header>", "", GONE, flags=re.DOTALL)
+
+
+class TestRelease1:
+    """Services of MTOSI 1.1: all that a client gets is in the form of 1.x, also what the endpoint says itself."""
+
+    @pytest.fixture
+    def services(self, services: Any) -> list[Any]:
+        return [simulator.in_release1(one) for one in services]
+
+    @pytest.mark.parametrize(
+        ("data", "status", "kind"),
+        [
+            ("<s:Envelope", 400, ""),
+            ("<a/>", 400, ""),
+            (GONE, 500, "invalidInput"),
+            (ASK_1X.format("", "getNothing", ""), 500, ""),
+            (BARE, 500, None),
+        ],
+        ids=["cut", "no envelope", "no iterator", "no operation", "no header"],
+    )
+    @pytest.mark.parametrize("through", ["services", "profile"])
+    def test_a_fault(
+        self, connection: Connection, services: Any, client: Any, data: str, status: int, kind: str, through: str
+    ) -> None:
+        with ExitStack() as stack:
+            source: Any = ByDispatcher(Dispatcher(services, sender_uri="ems"))
+            if through == "profile":  # the gateway has no stubs
+                stack.enter_context(Supplier(connection, QUEUE, services).start())
+                profile = BindingProfile(header="1.x")
+                requestor = mtosi.Requestor(connection, sender_uri="jms/G", profile=profile, temporary_reply=True)
+                source = ByRequestor(stack.enter_context(requestor), QUEUE, Store(10_000))
+            server = stack.enter_context(HttpServer(Endpoint(source)))
+            got, answer = client(server.url).ask(data)
+        assert got == status
+        assert b"tmf854.v1" in answer.to_bytes()
+        assert b"mtop" not in answer.to_bytes()
+        assert header_text(answer.header, "msgType") == "ERROR"
+        assert kind in (None, answer.fault.kind)
+
+    def test_batches_have_the_element_that_the_wsdl_says(self, serve: Any, services: Any, client: Any) -> None:
+        asks = client(serve(services).url)
+        answers = [asks.ask(ASK_1X.format("", "getAllManagedElements", ""))[1]]
+        while uri := answers[-1].header.iterator_reference_uri:
+            more = f"<iteratorReferenceURI>{uri}</iteratorReferenceURI>"
+            answers.append(asks.ask(ASK_1X.format("Iterator", "getMeIterator", more))[1])
+        assert len(answers) == ELEMENTS // 5
+        assert {tag_of(one.body) for one in answers} == {"{tmf854.v1}getAllManagedElementsResponse"}
+        assert {one.header.msg_name for one in answers} == {"getAllManagedElementsResponse"}
+        assert [str(one.warnings) for one in answers if one.warnings] == []
+
+
+def test_what_cannot_be_read_is_refused_in_the_form_of_2_0(serve: Any, services: Any, client: Any) -> None:
+    status, answer = client(serve(services).url).ask("<a/>")
+    assert (status, type(answer.header)) == (400, Header)

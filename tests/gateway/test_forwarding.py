@@ -10,6 +10,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -35,10 +36,14 @@ from mtosi_jms.jms import DeliveryMode, JmsMessage
 from mtosi_jms.notifications import Publisher, Subscriber
 from mtosi_jms.runtime import ConsumerRuntime, RuntimeRules
 from mtosi_jms.service import Call, CallOptions, OperationInfo, ServiceInfo
-from mtosi_jms.soap import Envelope
+from mtosi_jms.soap import Envelope, parse, tag_of
 from mtosi_jms.stubs.fmw.msg import EntityNotFoundFault
 from mtosi_jms.stubs.fmw.nam import name
 from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
+from mtosi_jms.stubs11.ns_tmf854_v1.types import name as release1_name
+from mtosi_jms.stubs11.ns_tmf854_v1_ws.equipment_inventory_mgr import EquipmentInventoryMgr
+from mtosi_jms.stubs11.ns_tmf854_v1_ws.inventory_retrieval import InventoryRetrieval
+from mtosi_jms.stubs11.ns_tmf854_v1_ws.managed_element_mgr import ManagedElementMgr
 from mtosi_jms.transport import Backoff, Connection
 from mtosi_jms.xmlbind import RawXml
 
@@ -301,6 +306,120 @@ class TestRequests:
 )
 def test_iterator_operations(operation: str, iterator: str) -> None:
     assert iterator_operation(operation) == iterator
+
+
+SHAPE = """<s:Envelope xmlns:s="http://schemas.xmlsoap.org/soap/envelope/" xmlns="tmf854.v1"><s:Header>
+<header tmf854Version="1.1"><activityName>{0}</activityName><msgName>{0}</msgName><msgType>RESPONSE</msgType>
+<senderURI>ems</senderURI><destinationURI>os</destinationURI><communicationPattern>MultipleBatchResponse</communicationPattern>
+<communicationStyle>RPC</communicationStyle><requestedBatchSize>5</requestedBatchSize>{2}</header></s:Header>
+<s:Body><{1}/></s:Body></s:Envelope>"""
+
+
+def said_by(posted: bytes) -> tuple[str | None, ...]:
+    """What a request of 1.x says: the element, the operation, the message, the iterator and the size of batches."""
+    root = etree.fromstring(posted)
+    fields = ("activityName", "msgName", "iteratorReferenceURI", "requestedBatchSize")
+    return (root[1][0].tag, *(root.findtext(f".//{{tmf854.v1}}{field}") for field in fields))
+
+
+class TestRelease1:
+    """A supplier of MTOSI 1.1 over HTTP, where each operation has an iterator operation of its own."""
+
+    def test_elements_names_and_faults(self, connection: Connection) -> None:
+        network = simulator.Network(elements=20, seed=1)
+        made = [simulator.ManagedElementEms(network), simulator.InventoryEms(network), simulator.EquipmentEms(network)]
+        peers = ByDispatcher(Dispatcher([simulator.in_release1(one) for one in made]))
+        with HttpServer(Endpoint(peers)) as server, forwarded(connection, server.url) as stub:
+            manager = ManagedElementMgr(stub.caller, QUEUE)
+            domain = release1_name("MD=EMS1")
+            batches = list(manager.get_all_managed_elements.batches(md_name=domain, batch_size=7))
+            assert [str(me.name.me_nm) for one in batches for me in one.me_list.me] == [
+                f"NE-{number}" for number in range(1, 21)
+            ]
+            assert len(batches) == 3
+            assert len(list(manager.get_all_managed_element_names.objects(md_name=domain, batch_size=7))) == 20
+            assert len(list(InventoryRetrieval(stub.caller, QUEUE).get_inventory.batches(batch_size=3))) == 7
+            equipment = EquipmentInventoryMgr(stub.caller, QUEUE).get_all_equipment
+            element = release1_name("MD=EMS1/ME=NE-3")
+            whole = equipment(me_or_holder_name=element).eq_list.eoh
+            assert list(equipment.objects(me_or_holder_name=element, batch_size=2)) == whole
+            with pytest.raises(EntityNotFoundFault, match="nobody"):
+                manager.get_managed_element(me_name=release1_name("MD=EMS1/ME=nobody"))
+
+    def test_the_iterator_operation_of_each_operation(self, shared: Path) -> None:
+        """By the WSDLs of the release: the operation, its message, and the element, which operations share."""
+        wsdl = "{http://schemas.xmlsoap.org/wsdl/}"
+        pairs: dict[str, tuple[str, str]] = {}
+
+        def local(text: Any) -> str:
+            return str(text).rpartition(":")[2]
+
+        for file in sorted((shared / "mtosi" / "1.1" / "wsdl" / "common").glob("*.wsdl")):
+            root = etree.parse(file).getroot()
+            elements = {
+                one.get("name"): local(one[-1].get("element")) for one in root.iter(f"{wsdl}message") if len(one)
+            }
+            asks = {
+                one.get("name", ""): elements[local(one.find(f"{wsdl}input").get("message"))]
+                for one in root.iter(f"{wsdl}operation")
+            }
+            pairs |= {name: (asks[name], asks[f"{name}Iterator"]) for name in asks if f"{name}Iterator" in asks}
+        assert len(pairs) == 63
+        first = "<iteratorReferenceURI>it/1</iteratorReferenceURI>"
+        answers = [SHAPE.format("x", "sharedResponse", part).encode() for part in (first, "")]
+        with answering(200, *answers) as (url, asked), HttpPeer(url) as peer:
+            for operation, (element, further) in pairs.items():
+                replies = list(
+                    Forwarder(peer).dispatch(parse(SHAPE.format(operation, element, "").replace("RESPONSE", "REQUEST")))
+                )
+                assert said_by(asked.get(timeout=60)[1]) == (f"{{tmf854.v1}}{element}", operation, operation, None, "5")
+                wanted = f"{operation}Iterator"
+                assert said_by(asked.get(timeout=60)[1]) == (f"{{tmf854.v1}}{further}", wanted, wanted, "it/1", "5")
+                assert [one.header and one.header.activity_name for one in replies] == [operation] * 2
+                assert {tag_of(one.body) for one in replies} == {"{tmf854.v1}sharedResponse"}
+
+    @pytest.mark.parametrize(
+        ("said", "count"),
+        [
+            (["<batchSequenceEndOfReply>false</batchSequenceEndOfReply>URI", "URI", ""], 3),
+            (["1 URI", "2 <batchSequenceEndOfReply>false</batchSequenceEndOfReply>", "3 "], 3),
+            (["1 URI", "3 "], None),
+            (["1 <batchSequenceEndOfReply>false</batchSequenceEndOfReply>"], None),
+        ],
+        ids=["no numbers", "the iterator is named once", "a gap", "no iterator"],
+    )
+    def test_what_responses_say_of_their_iterator(self, said: list[str], count: int | None) -> None:
+        parts = [
+            re.sub(r"^(\d) ", r"<batchSequenceNumber>\1</batchSequenceNumber>", text).replace(
+                "URI", "<iteratorReferenceURI>it/1</iteratorReferenceURI>"
+            )
+            for text in said
+        ]
+        answers = [SHAPE.format("getAllMDs", "getAllMDsResponse", part).encode() for part in parts]
+        request = parse(SHAPE.replace("RESPONSE", "REQUEST").format("getAllMDs", "getAllMDs", ""))
+        with answering(200, *answers) as (url, _), HttpPeer(url) as peer:
+            replies = list(Forwarder(peer).dispatch(request))
+        if count is None:
+            assert replies[-1].fault is not None
+            return
+        heads = [one.header for one in replies if one.header is not None]
+        assert [one.batch_sequence_number for one in heads] == [*range(1, count + 1)]
+        assert [one.batch_sequence_end_of_reply for one in heads] == [False] * (count - 1) + [True]
+        assert {one.iterator_reference_uri for one in heads} == {None}
+
+    def test_a_request_without_a_header(self) -> None:
+        """It has the form of its body's release, and what that requires."""
+        bare = re.sub(r"<s:Header>.*</s:Header>", "", SHAPE, flags=re.DOTALL).format("", "getAllMDs")
+        with answering(200, SHAPE.format("getAllMDs", "getAllMDsResponse", "").encode()) as (url, asked):
+            with HttpPeer(url) as peer:
+                (reply,) = Forwarder(peer).dispatch(parse(bare, needs_header=False))
+            posted = parse(asked.get(timeout=60)[1])
+        left = [
+            word for word in ("activityName", "msgName", "msgType", "Pattern", "Style") if word in str(posted.warnings)
+        ]
+        assert left == []
+        assert said_by(posted.to_bytes())[:3] == ("{tmf854.v1}getAllMDs", "getAllMDs", "getAllMDs")
+        assert reply.fault is None
 
 
 class TestNotifications:

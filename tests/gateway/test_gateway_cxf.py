@@ -46,7 +46,7 @@ class Cxf(JavaPeer):
         """The elements of each response that its client gets, as it has read them."""
         folder = self.folder / f"fetched-{next(self._folders)}"
         folder.mkdir()
-        told = self.ask("fetch", wsdl, soap, str(size), str(folder))
+        (told,) = self.ask("fetch", wsdl, soap, str(size), str(folder))
         assert told[0] == "fetched", told
         files = [folder / f"{number}.xml" for number in range(1, int(told[1]) + 1)]
         return [list(decode(file.read_bytes(), mer.GetAllManagedElementsResponse).me_list.me) for file in files]
@@ -60,7 +60,7 @@ class Cxf(JavaPeer):
         """
         file = self.folder / f"served-{next(self._folders)}.xml"
         file.write_bytes(encode(mer.GetAllManagedElementsResponse(me_list=ManagedElementListType(me=elements))))
-        told = self.ask("serve", str(file), str(holds))
+        (told,) = self.ask("serve", str(file), str(holds))
         assert told[0] == "serves", told
         return told[1]
 
@@ -90,7 +90,7 @@ class TestClient:
 
     @pytest.mark.parametrize("provider", ["memory"], indirect=True)
     def test_it_gets_the_exception_of_its_wsdl(self, cxf: Cxf, front: str) -> None:
-        told = cxf.ask("next", f"{front}/ManagedElementRetrieval?wsdl", "1.2", f"{front}/iterator/unknown")
+        (told,) = cxf.ask("next", f"{front}/ManagedElementRetrieval?wsdl", "1.2", f"{front}/iterator/unknown")
         assert told[:3] == ["fault", "GetManagedElementsIteratorException", "invalidInput"]
         assert told[3].startswith("no such iterator")
 
@@ -126,7 +126,7 @@ class TestService:
         ):
             batches = ManagedElementRetrieval(requestor, queue_name).get_all_managed_elements.batches(batch_size=10)
             came = [next(batches).me_list.me, next(batches).me_list.me]
-            assert cxf.ask("go") == ["goes"]
+            assert cxf.ask("go") == [["goes"]]
             came.append(next(batches).me_list.me)
             assert next(batches, None) is None
         assert said(itertools.chain.from_iterable(came)) == said(elements)

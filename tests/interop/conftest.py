@@ -46,6 +46,7 @@ class Side:
         client: its name, a key of CLIENTS.
         transport: `stomp`, or `jvm`: how we connect to the broker.
         connect: makes a connection of ours to the same broker.
+        start: starts another Java client.
         peer: the Java client.
     """
 
@@ -53,16 +54,9 @@ class Side:
         self.kind = CLIENTS[client].broker
         self.client = client
         self.transport = CLIENTS[client].transport
+        self.start = start
         self.peer = start()
-        self._start = start
         self.connect = connect
-
-    def living(self) -> Peer:
-        """The client, started anew where a test killed it."""
-        if not self.peer.alive:
-            self.peer.kill()
-            self.peer = self._start()
-        return self.peer
 
 
 LONG = ("openwire-artemis", "openwire-activemq-jvm")
@@ -90,29 +84,23 @@ def side(
         return sides[request.param]
     client = CLIENTS[request.param]
     broker = request.getfixturevalue(client.broker)
-    endpoints = broker.endpoints
     try:  # each broker brings its clients; the hashes of what is fetched are pinned
         jars = KINDS[client.broker].jars()
     except ConfigError as error:
         pytest.skip(str(error))
     command = java.compiled(Path(__file__).with_name("JmsPeer.java"), jars)
     folder = tmp_path_factory.mktemp(request.param)
-    url = f"tcp://127.0.0.1:{endpoints.ports['openwire']}"
-    connect = partial(mtosi.connect, endpoints.url("stomp"))
+    connect = partial(mtosi.connect, broker.endpoints.url("stomp"))
     if client.transport == "jvm":
         connect = partial(request.getfixturevalue("connect_by_java"), client.broker, broker)
-    sides[request.param] = Side(
-        request.param,
-        lambda: Peer(command, client.factory, url, endpoints.user, endpoints.password, folder),
-        connect,
-    )
+    sides[request.param] = Side(request.param, lambda: Peer(command, client.factory, broker, folder), connect)
     return sides[request.param]
 
 
 @pytest.fixture
 def peer(side: Side) -> Peer:
     """The Java client."""
-    return side.living()
+    return side.peer
 
 
 @pytest.fixture

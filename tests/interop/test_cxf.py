@@ -25,7 +25,7 @@ from mtosi_jms.jms import JmsMessage, MessageType
 from mtosi_jms.transport import Capability, Connection
 
 from ..java_tools import CXF_JMS, JavaPeer  # noqa: TID252
-from .peer import at_broker
+from .peer import FACTORY, at_broker
 
 pytestmark = pytest.mark.broker
 PATIENCE = 60
@@ -48,28 +48,28 @@ class Shop(JavaPeer):
     """
 
     def __init__(self, command: Sequence[str], kind: str, broker: BrokerProcess, folder: Path) -> None:
-        super().__init__([*command, *at_broker(kind, broker)], folder)
+        arguments = at_broker(FACTORY[kind], broker)
+        super().__init__([*command, *arguments], folder, password=broker.endpoints.password)
         self._turn = threading.Lock()
         self.queue = f"interop.cxf.{kind}.{next(_numbers)}"
         self.wsdl = folder / "shop.wsdl"
-        self.ask(broker.endpoints.password)
-        assert self.ask("serve", f"jms:queue:{self.queue}", str(self.wsdl)) == ["serves"]
+        assert self.ask("serve", f"jms:queue:{self.queue}", str(self.wsdl)) == [["serves"]]
 
     def order(self, address: str, item: str, note: str, *, version: str = "", soap: str = "") -> list[str]:
         """What its client makes of one order: the note that it gets back, or `fault` and what that says."""
         sent, got = self.folder / "sent", self.folder / "got"
         with self._turn:
             sent.write_text(note, encoding="utf-8")
-            told = self.ask("order", address, item, str(sent), str(got), version, soap)
+            (told,) = self.ask("order", address, item, str(sent), str(got), version, soap)
             return [got.read_text(encoding="utf-8")] if told == ["ordered"] else told
 
     def cancel(self, address: str, item: str) -> None:
         """Its client sends a one-way request."""
-        assert self.ask("cancel", address, item) == ["sent"]
+        assert self.ask("cancel", address, item) == [["sent"]]
 
     def cancelled(self) -> str:
         """What its server was told last by a one-way request."""
-        return self.ask("cancelled")[0]
+        return self.ask("cancelled")[0][0]
 
 
 class Stubs(NamedTuple):

@@ -27,7 +27,7 @@ from mtosi_jms.xmlbind import decode, encode
 from ..integrations.least import Echo  # noqa: TID252
 from ..java_tools import CXF_HTTP, CXF_JMS, JavaPeer  # noqa: TID252
 from ..release import services_of  # noqa: TID252
-from .peer import at_broker
+from .peer import FACTORY, at_broker
 
 pytestmark = pytest.mark.broker
 PATIENCE: Final = 120.0
@@ -49,15 +49,15 @@ class Cxf(JavaPeer):
     """
 
     def __init__(self, command: Sequence[str], kind: str, broker: BrokerProcess, folder: Path) -> None:
-        super().__init__([*command, str(folder), *at_broker(kind, broker)], folder, PATIENCE)
-        self.ask(broker.endpoints.password)
+        arguments = [str(folder), *at_broker(FACTORY[kind], broker)]
+        super().__init__([*command, *arguments], folder, PATIENCE, broker.endpoints.password)
         self._addresses: dict[str, str] = {}
 
     def serve(self, service: str) -> str:
         """Where it serves a service."""
         if service not in self._addresses:
             self._addresses[service] = f"jms:queue:interop.cxf11.{next(_numbers)}"
-            assert self.ask("serve", service, self._addresses[service]) == ["serves"]
+            assert self.ask("serve", service, self._addresses[service]) == [["serves"]]
         return self._addresses[service]
 
     def answers(self, *answers: tuple[str, Any, dict[str, Any]]) -> None:
@@ -71,7 +71,7 @@ class Cxf(JavaPeer):
 
     def called(self) -> list[str]:
         """The elements of the requests that its server got since this was asked last; it waits for the first."""
-        return self.ask("called")
+        return self.ask("called")[0]
 
     def call(self, info: ServiceInfo, operation: OperationInfo, address: str, request: Any, **fields: Any) -> list[str]:
         """Call an operation by its client; `answered`, `sent`, or `fault` and what it says."""
@@ -87,7 +87,7 @@ class Cxf(JavaPeer):
         }
         (self.folder / "header.xml").write_bytes(header(**{**given, **fields}))
         (self.folder / "body.xml").write_bytes(encode(request))
-        return self.ask("call", info.port_type, address, operation.name)
+        return self.ask("call", info.port_type, address, operation.name)[0]
 
     def got(self, cls: Any, which: str = "body") -> Any:
         """What has come, as it has read it and written it again."""

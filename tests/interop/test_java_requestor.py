@@ -110,16 +110,18 @@ def test_a_requestor_that_pairs_by_a_correlation_id_of_its_own(
         assert asked(peer, queue, every, "correlation-id") == BATCHES
 
 
-def test_a_requestor_that_dies_in_the_middle_of_a_long_reply(side: Side, connection: Connection, queue: Queue) -> None:
+def test_a_requestor_that_dies_in_the_middle_of_a_long_reply(
+    side: Side, connection: Connection, queue: Queue, background: Any
+) -> None:
     ems = Ems(elements=400)
     ems.go_on.clear()
     every = request_for(mer.GetAllManagedElementsRequest(), "java-1", batch_size=1)
     with mtosi.Supplier(connection, queue, [ems]) as supplier:
-        dying = side.living()
-        dying.begin("request", queue.name, dying.file(every), "all", WAIT)
+        dying = side.start()
+        background(lambda: asked(dying, queue, every))
         assert ems.under_way.wait(PATIENCE)
         dying.kill()
         ems.go_on.set()
         one = request_for(mer.GetManagedElementRequest(me_ref=name("MD=EMS1/ME=NE-3")), "java-2")
-        assert [line[2] for line in asked(side.living(), queue, one)] == ["java-2"]
+        assert [line[2] for line in asked(side.peer, queue, one)] == ["java-2"]
         assert supplier.is_running
