@@ -92,12 +92,8 @@ class Bridge:
             self._started = True
 
     def stop_bridge(self) -> None:
-        """Suspends both sides: nothing is delivered until `start_bridge` (000-B17).
-
-        Raises:
-            BridgeInactive: it is not started.
-            IllegalStateError: it is destroyed.
-        """
+        """Suspends both sides: nothing is delivered until `start_bridge` (000-B17). Raises BridgeInactive: it is not
+        started; IllegalStateError: it is destroyed."""
         with self._lock:
             self._check()
             if not self._started:
@@ -106,11 +102,8 @@ class Bridge:
             self._way.stop()
 
     def get_status(self) -> BridgeStatus:
-        """ACTIVE if it is started and both sides are connected now (000-B15, 000-B18, 000-B19).
-
-        Raises:
-            IllegalStateError: it is destroyed.
-        """
+        """ACTIVE if it is started and both sides are connected now (000-B15, 000-B18, 000-B19). Raises
+        IllegalStateError: it is destroyed."""
         self._check()
         return BridgeStatus.ACTIVE if self._started and self._way.is_active else BridgeStatus.INACTIVE
 
@@ -160,11 +153,8 @@ class Bridge:
             self._transactions = True
 
     def disable_transaction(self) -> None:
-        """Disables transactions after the one in progress: events are forwarded one by one again (000-T7).
-
-        Raises:
-            TransactionActive: a transaction is in progress; it is committed, and no other follows.
-        """
+        """Disables transactions after the one in progress: events are forwarded one by one again (000-T7). Raises
+        TransactionActive: a transaction is in progress; it is committed, and no other follows."""
         with self._lock:
             self._check()
             if not self._transactions:
@@ -250,11 +240,7 @@ class BridgeFactory(Closeable):
             return sorted(self._bridges)
 
     def get_bridge_with_id(self, bridge_id: int) -> Bridge:
-        """Returns a bridge by its id (000-B12).
-
-        Raises:
-            BridgeNotFound: there is no bridge with this id.
-        """
+        """Returns a bridge by its id (000-B12). Raises BridgeNotFound: there is no bridge with this id."""
         with self._lock:
             found = self._bridges.get(bridge_id)
         if found is None:

@@ -363,11 +363,8 @@ def _names(fixed: Any) -> tuple[str, str, str]:
 
 @contextlib.contextmanager
 def translated(java: Java, what: str = "", *, sending: bool = False) -> Iterator[None]:
-    """Turns Java exceptions into errors of the SDK; see `error_of`.
-
-    Raises:
-        MtosiError: instead of the Java exception.
-    """
+    """Turns Java exceptions into errors of the SDK; see `error_of`. Raises MtosiError: instead of the Java
+    exception."""
     try:
         yield
     except java.jpype.JException as error:

@@ -216,11 +216,8 @@ def created(reading: Reading, kind: str | None, body: Any) -> CommonObjectInfoTy
 
 
 def attributes(reading: Reading, kind: str | None, path: str, value: Any) -> CommonObjectInfoType | None:
-    """Return an object with the attributes of a list of names and values; None for an empty list.
-
-    Raises:
-        EventError: it is not such a list.
-    """
+    """Return an object with the attributes of a list of names and values; None for an empty list. Raises EventError: it
+    is not such a list."""
     parts: list[tuple[str, Any]] = []
     for one in elements(value):
         pair = members(one)

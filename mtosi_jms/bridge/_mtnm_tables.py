@@ -107,115 +107,32 @@ QUALIFIERS: Final[Mapping[str, str]] = {
 }
 """Maps MTNM's objectTypeQualifier, which says what an OT_AID is, to MTOSI's type."""
 
-_RATES: Final = [
-    "LR_Not_Applicable",
-    "LR_T1_and_DS1_1_5M",
-    "LR_T2_and_DS2_6M",
-    "LR_T3_and_DS3_45M",
-    "LR_E1_2M",
-    "LR_E2_8M",
-    "LR_E3_34M",
-    "LR_E4_140M",
-    "LR_E5_565M",
-    "LR_VT1_5_and_TU11_VC11",
-    "LR_VT2_and_TU12_VC12",
-    "LR_VT6_and_TU2_VC2",
-    "LR_Low_Order_TU3_VC3",
-    "LR_STS1_and_AU3_High_Order_VC3",
-    "LR_STS3c_and_AU4_VC4",
-    "LR_STS12c_and_VC4_4c",
-    "LR_STS48c_and_VC4_16c",
-    "LR_STS192c_and_VC4_64c",
-    "LR_Section_OC1_STS1_and_RS_STM0",
-    "LR_Section_OC3_STS3_and_RS_STM1",
-    "LR_Section_OC12_STS12_and_RS_STM4",
-    "LR_Section_OC48_STS48_and_RS_STM16",
-    "LR_Section_OC192_STS192_and_RS_STM64",
-    "LR_Line_OC1_STS1_and_MS_STM0",
-    "LR_Line_OC3_STS3_and_MS_STM1",
-    "LR_Line_OC12_STS12_and_MS_STM4",
-    "LR_Line_OC48_STS48_and_MS_STM16",
-    "LR_Line_OC192_STS192_and_MS_STM64",
-]
-_MORE_RATES: Final = [
-    "LR_Optical_Channel",
-    "LR_Optical_Multiplex_Section",
-    "LR_Optical_Transmission_Section",
-    "LR_ATM_NI",
-    "LR_ATM_VP",
-    "LR_ATM_VC",
-    "LR_PHYSICAL_ELECTRICAL",
-    "LR_PHYSICAL_OPTICAL",
-    "LR_PHYSICAL_MEDIALESS",
-    "LR_OPTICAL_SECTION",
-    "LR_DIGITAL_SIGNAL_RATE",
-    "LR_Async_FOTS_150M",
-    "LR_Async_FOTS_417M",
-    "LR_Async_FOTS_560M",
-    "LR_Async_FOTS_565M",
-    "LR_Async_FOTS_1130M",
-    "LR_Async_FOTS_1G7",
-    "LR_Async_FOTS_1G8",
-    "LR_D1_Video",
-    "LR_ESCON",
-    "LR_ETR",
-    "LR_Fast_Ethernet",
-    "LR_FC_12_133M",
-    "LR_FC_25_266M",
-    "LR_FC_50_531M",
-    "LR_FC_100_1063M",
-    "LR_FDDI",
-    "LR_FICON",
-    "LR_Gigabit_Ethernet",
-    "LR_DS0_64K",
-    "LR_ISDN_BRI",
-    "LR_POTS",
-    "LR_DSR_OC1_STM0",
-    "LR_DSR_OC3_STM1",
-    "LR_DSR_OC12_STM4",
-    "LR_DSR_OC24_STM8",
-    "LR_DSR_OC48_and_STM16",
-    "LR_DSR_OC192_and_STM64",
-    "LR_DSR_OC768_and_STM256",
-    "LR_DSR_1_5M",
-    "LR_DSR_2M",
-    "LR_DSR_6M",
-    "LR_DSR_8M",
-    "LR_DSR_34M",
-    "LR_DSR_45M",
-    "LR_DSR_140M",
-    "LR_DSR_565M",
-    "LR_DSR_Gigabit_Ethernet",
-    "LR_Section_OC24_STS24_and_RS_STM8",
-    "LR_Line_OC24_STS24_and_MS_STM8",
-    "LR_Section_OC768_STS768_and_RS_STM256",
-    "LR_Line_OC768_STS768_and_MS_STM256",
-    "LR_STS768c_and_VC4_256c",
-    "LR_DSR_2xSTM1",
-    "LR_E20_2x2M",
-    "LR_E30_8x2M",
-    "LR_Ethernet",
-    "LR_DSR_Fast_Ethernet",
-    "LR_Encapsulation",
-    "LR_Fragment",
-    "LR_STS6c_and_VC4_2c",
-    "LR_STS9c_and_VC4_3c",
-    "LR_STS21c_and_VC4_7c",
-    "LR_STS24c_and_VC4_8c",
-    "LR_OCH_Data_Unit_1",
-    "LR_OCH_Data_Unit_2",
-    "LR_OCH_Data_Unit_3",
-    "LR_OCH_Transport_Unit_1",
-    "LR_OCH_Transport_Unit_2",
-    "LR_OCH_Transport_Unit_3",
-    "LR_DSR_OTU1",
-    "LR_DSR_OTU2",
-    "LR_DSR_OTU3",
-    "LR_DSR_10Gigabit_Ethernet",
-]
+_RATES: Final = """
+    Not_Applicable T1_and_DS1_1_5M T2_and_DS2_6M T3_and_DS3_45M E1_2M E2_8M E3_34M E4_140M E5_565M
+    VT1_5_and_TU11_VC11 VT2_and_TU12_VC12 VT6_and_TU2_VC2 Low_Order_TU3_VC3 STS1_and_AU3_High_Order_VC3
+    STS3c_and_AU4_VC4 STS12c_and_VC4_4c STS48c_and_VC4_16c STS192c_and_VC4_64c Section_OC1_STS1_and_RS_STM0
+    Section_OC3_STS3_and_RS_STM1 Section_OC12_STS12_and_RS_STM4 Section_OC48_STS48_and_RS_STM16
+    Section_OC192_STS192_and_RS_STM64 Line_OC1_STS1_and_MS_STM0 Line_OC3_STS3_and_MS_STM1
+    Line_OC12_STS12_and_MS_STM4 Line_OC48_STS48_and_MS_STM16 Line_OC192_STS192_and_MS_STM64
+"""
+"""Names of layer rates behind `LR_`, by MTNM's numbers from 1."""
+_MORE_RATES: Final = """
+    Optical_Channel Optical_Multiplex_Section Optical_Transmission_Section ATM_NI ATM_VP ATM_VC PHYSICAL_ELECTRICAL
+    PHYSICAL_OPTICAL PHYSICAL_MEDIALESS OPTICAL_SECTION DIGITAL_SIGNAL_RATE Async_FOTS_150M Async_FOTS_417M
+    Async_FOTS_560M Async_FOTS_565M Async_FOTS_1130M Async_FOTS_1G7 Async_FOTS_1G8 D1_Video ESCON ETR Fast_Ethernet
+    FC_12_133M FC_25_266M FC_50_531M FC_100_1063M FDDI FICON Gigabit_Ethernet DS0_64K ISDN_BRI POTS DSR_OC1_STM0
+    DSR_OC3_STM1 DSR_OC12_STM4 DSR_OC24_STM8 DSR_OC48_and_STM16 DSR_OC192_and_STM64 DSR_OC768_and_STM256 DSR_1_5M
+    DSR_2M DSR_6M DSR_8M DSR_34M DSR_45M DSR_140M DSR_565M DSR_Gigabit_Ethernet Section_OC24_STS24_and_RS_STM8
+    Line_OC24_STS24_and_MS_STM8 Section_OC768_STS768_and_RS_STM256 Line_OC768_STS768_and_MS_STM256
+    STS768c_and_VC4_256c DSR_2xSTM1 E20_2x2M E30_8x2M Ethernet DSR_Fast_Ethernet Encapsulation Fragment
+    STS6c_and_VC4_2c STS9c_and_VC4_3c STS21c_and_VC4_7c STS24c_and_VC4_8c OCH_Data_Unit_1 OCH_Data_Unit_2
+    OCH_Data_Unit_3 OCH_Transport_Unit_1 OCH_Transport_Unit_2 OCH_Transport_Unit_3 DSR_OTU1 DSR_OTU2 DSR_OTU3
+    DSR_10Gigabit_Ethernet
+"""
+"""The same from 40."""
 LAYER_RATES: Final[Mapping[int, LayerRateEnumType]] = {
-    number: LayerRateEnumType(name)
-    for number, name in [*enumerate(_RATES, 1), *enumerate(_MORE_RATES, 40), (299, "LR_DSL")]
+    number: LayerRateEnumType(f"LR_{name}")
+    for number, name in [*enumerate(_RATES.split(), 1), *enumerate(_MORE_RATES.split(), 40), (299, "DSL")]
 }
 """Maps MTNM's numbers of layer rates to MTOSI's layer rates."""
 
@@ -258,124 +175,105 @@ def _same(name: str, kind: type[XmlEnum], *, numbered: bool = False, prefix: str
     return Choices(name, {one.value: one for one in kind if one.value != "MINOR_EXT"}, numbered, None, prefix)
 
 
-_SEVERITY = PerceivedSeverityType
+def _members(kind: type[XmlEnum], prefix: str, names: str, **other: str) -> dict[str, XmlEnum]:
+    """Return MTNM's members, in the order of their numbers, with MTOSI's values.
+
+    Args:
+        names: MTNM's names behind the prefix, which are MTOSI's values too.
+        other: MTOSI's values of names that are others there.
+    """
+    return {f"{prefix}{name}": kind(other.get(name, name)) for name in names.split()}
+
+
 SEVERITY: Final = Choices(
     "PerceivedSeverity_T",
-    {
-        "PS_INDETERMINATE": _SEVERITY.INDETERMINATE,
-        "PS_CRITICAL": _SEVERITY.CRITICAL,
-        "PS_MAJOR": _SEVERITY.MAJOR,
-        "PS_MINOR": _SEVERITY.MINOR,
-        "PS_WARNING": _SEVERITY.WARNING,
-        "PS_CLEARED": _SEVERITY.CLEARED,
-    },
+    _members(PerceivedSeverityType, "PS_", "INDETERMINATE CRITICAL MAJOR MINOR WARNING CLEARED"),
     prefix="PS_",
 )
 SERVICE_AFFECTING: Final = Choices(
     "ServiceAffecting_T",
-    {
-        "SA_UNKNOWN": ServiceAffectingType.UNKNOWN,
-        "SA_SERVICE_AFFECTING": ServiceAffectingType.SERVICE_AFFECTING,
-        "SA_NON_SERVICE_AFFECTING": ServiceAffectingType.NON_SERVICE_AFFECTING,
-    },
+    _members(ServiceAffectingType, "SA_", "UNKNOWN SERVICE_AFFECTING NON_SERVICE_AFFECTING"),
     boolean=(ServiceAffectingType.NON_SERVICE_AFFECTING, ServiceAffectingType.SERVICE_AFFECTING),
     prefix="SA_",
 )
+_OF_EVENTS: Final = "EVENT_ACKNOWLEDGED EVENT_UNACKNOWLEDGED NA"
 ACKNOWLEDGE: Final = Choices(
     "AcknowledgeIndication_T",
-    {
-        "AI_EVENT_ACKNOWLEDGED": AcknowledgeIndicationType.ACKNOWLEDGED,
-        "AI_EVENT_UNACKNOWLEDGED": AcknowledgeIndicationType.UNACKNOWLEDGED,
-        "AI_NA": AcknowledgeIndicationType.NOT_APPLICABLE,
-    },
+    _members(
+        AcknowledgeIndicationType,
+        "AI_",
+        _OF_EVENTS,
+        EVENT_ACKNOWLEDGED="ACKNOWLEDGED",
+        EVENT_UNACKNOWLEDGED="UNACKNOWLEDGED",
+        NA="NOT_APPLICABLE",
+    ),
     boolean=(AcknowledgeIndicationType.UNACKNOWLEDGED, AcknowledgeIndicationType.ACKNOWLEDGED),
     prefix="AI_",
 )
 ALERT_ACKNOWLEDGE: Final = Choices(
     "AcknowledgeIndication_T",
-    {
-        "AI_EVENT_ACKNOWLEDGED": AlertAcknowledgeType.EVENT_ACKNOWLEDGED,
-        "AI_EVENT_UNACKNOWLEDGED": AlertAcknowledgeType.EVENT_UNACKNOWLEDGED,
-        "AI_NA": AlertAcknowledgeType.NA,
-    },
+    _members(AlertAcknowledgeType, "AI_", _OF_EVENTS),
     boolean=(AlertAcknowledgeType.EVENT_UNACKNOWLEDGED, AlertAcknowledgeType.EVENT_ACKNOWLEDGED),
     prefix="AI_",
 )
 TRANSFER: Final = Choices(
     "FileTransferStatus_T",
-    {
-        "FT_IN_PROGRESS": FileTransferStatusEnumType.FT_IN_PROGRESS,
-        "FT_FAILED": FileTransferStatusEnumType.FT_FAILED,
-        "FT_COMPLETED": FileTransferStatusEnumType.FT_COMPLETED,
-    },
+    _members(FileTransferStatusEnumType, "", "FT_IN_PROGRESS FT_FAILED FT_COMPLETED"),
     prefix="FT_",
 )
-PROTECTION: Final = Choices(
-    "ProtectionType_T",
-    {"PT_MSP_APS": ProtectionTypeEnumType.MSP_APS, "PT_SNCP": ProtectionTypeEnumType.SNCP},
-    prefix="PT_",
-)
+PROTECTION: Final = Choices("ProtectionType_T", _members(ProtectionTypeEnumType, "PT_", "MSP_APS SNCP"), prefix="PT_")
 SWITCH_REASON: Final = Choices(
     "SwitchReason_T",
-    {
-        "SR_NA": SwitchReasonType.NOT_APPLICABLE,
-        "SR_RESTORED": SwitchReasonType.RESTORED,
-        "SR_SIGNAL_FAIL": SwitchReasonType.SIGNAL_FAIL,
-        "SR_SIGNAL_MISMATCH": SwitchReasonType.SIGNAL_MISMATCH,
-        "SR_SIGNAL_DEGRADE": SwitchReasonType.SIGNAL_DEGRADE,
-        "SR_AUTOMATIC_SWITCH": SwitchReasonType.AUTOMATIC_SWITCH,
-        "SR_MANUAL": SwitchReasonType.MANUAL,
-    },
+    _members(
+        SwitchReasonType,
+        "SR_",
+        "NA RESTORED SIGNAL_FAIL SIGNAL_MISMATCH SIGNAL_DEGRADE AUTOMATIC_SWITCH MANUAL",
+        NA="NOT_APPLICABLE",
+    ),
     prefix="SR_",
 )
 EQUIPMENT_PROTECTION: Final = Choices(
     "EProtectionGroupType_T",
-    {
-        "M_FOR_N": EquipmentProtectionGroupTypeEnumType.M_FOR_N,
-        "M:N": EquipmentProtectionGroupTypeEnumType.M_N,
-    },
+    _members(EquipmentProtectionGroupTypeEnumType, "", "M_FOR_N M:N"),
     numbered=False,
     prefix="EPGT_",
 )
 EQUIPMENT_REASON: Final = Choices(
     "ESwitchReason_T",
-    {
-        "ESR_NA": EquipmentSwitchReasonEnumType.NOT_APPLICABLE,
-        "ESR_FAILURE": EquipmentSwitchReasonEnumType.FAILURE,
-        "ESR_MANUAL": EquipmentSwitchReasonEnumType.MANUAL,
-    },
+    _members(EquipmentSwitchReasonEnumType, "ESR_", "NA FAILURE MANUAL", NA="NOT_APPLICABLE"),
     numbered=False,
     prefix="ESR_",
 )
 BACKUP: Final = Choices(
     "Current_OperationStatus_T",
-    {
-        "COS_Idle": CurrentOperationStatusType.IDLE,
-        "COS_Pending": CurrentOperationStatusType.PENDING,
-        "COS_InProgress": CurrentOperationStatusType.IN_PROGRESS,
-        "COS_Completed": CurrentOperationStatusType.COMPLETED,
-        "COS_Aborted": CurrentOperationStatusType.ABORTED,
-    },
+    _members(
+        CurrentOperationStatusType,
+        "COS_",
+        "Idle Pending InProgress Completed Aborted",
+        Idle="IDLE",
+        Pending="PENDING",
+        InProgress="IN_PROGRESS",
+        Completed="COMPLETED",
+        Aborted="ABORTED",
+    ),
     prefix="COS_",
 )
 THRESHOLD: Final = _same("PMThresholdType_T", PerformanceMonitoringThresholdTypeType, numbered=True, prefix="TWM_")
 GRANULARITY: Final = _same("Granularity_T", PerformanceMonitoringGranularityType)
 LOCATION: Final = Choices(
     "PMLocation_T",
-    {
-        "PML_NEAR_END_Rx": PerformanceMonitoringLocationType.PML_NEAR_END_Rx,
-        "PML_FAR_END_Rx": PerformanceMonitoringLocationType.PML_FAR_END_Rx,
-        "PML_FAR_END_Tx": PerformanceMonitoringLocationType.PML_FAR_ENDTypex,
-        "PML_BIDIRECTIONAL": PerformanceMonitoringLocationType.PML_BIDIRECTIONAL,
-        "PML_CONTRA_NEAR_END_Rx": PerformanceMonitoringLocationType.PML_CONTRA_NEAR_END_Rx,
-        "PML_CONTRA_FAR_END_Rx": PerformanceMonitoringLocationType.PML_CONTRA_FAR_END_Rx,
-    },
+    _members(
+        PerformanceMonitoringLocationType,
+        "",
+        "PML_NEAR_END_Rx PML_FAR_END_Rx PML_FAR_END_Tx PML_BIDIRECTIONAL PML_CONTRA_NEAR_END_Rx PML_CONTRA_FAR_END_Rx",
+        PML_FAR_END_Tx="PML_FAR_ENDTypex",
+    ),
     numbered=False,
     prefix="PML_",
 )
 COMMUNICATION: Final = Choices(
     "CommunicationState_T",
-    {"CS_AVAILABLE": CommunicationStateType.CS_AVAILABLE, "CS_UNAVAILABLE": CommunicationStateType.CS_UNAVAILABLE},
+    _members(CommunicationStateType, "", "CS_AVAILABLE CS_UNAVAILABLE"),
     boolean=(CommunicationStateType.CS_UNAVAILABLE, CommunicationStateType.CS_AVAILABLE),
     prefix="CS_",
 )

@@ -42,11 +42,8 @@ def qos_of(orb: JavaOrb, target: Any) -> dict[str, Any]:
 
 
 def check_qos(qos: QoS) -> None:
-    """Checks types before anything is sent; unknown names are left to the channel.
-
-    Raises:
-        UnsupportedQoS: a value is of another type.
-    """
+    """Checks types before anything is sent; unknown names are left to the channel. Raises UnsupportedQoS: a value is of
+    another type."""
     wrong = [
         name
         for name, value in qos.items()
@@ -58,11 +55,8 @@ def check_qos(qos: QoS) -> None:
 
 
 def set_qos(orb: JavaOrb, target: Any, qos: QoS | None) -> dict[str, Any]:
-    """Sets quality of service, and reads it back.
-
-    Raises:
-        UnsupportedQoS: the target refuses a property, or accepts it and does not keep it.
-    """
+    """Sets quality of service, and reads it back. Raises UnsupportedQoS: the target refuses a property, or accepts it
+    and does not keep it."""
     if qos:
         check_qos(qos)
         java = orb.java

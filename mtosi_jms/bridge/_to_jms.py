@@ -236,11 +236,8 @@ class ChannelToJms(Keeper[EventSource]):
                 self._changed.notify_all()
 
     def _send_losses(self, end: float) -> None:
-        """Sends unsent losses to JMS, with retries until a time. The caller holds `_taking`.
-
-        Raises:
-            TransportError: JMS cannot be reached now.
-        """
+        """Sends unsent losses to JMS, with retries until a time. The caller holds `_taking`. Raises TransportError: JMS
+        cannot be reached now."""
         while self._unsent_losses:
             try:
                 self._insist(partial(self._send_once, (), self._unsent_losses[0]), end)
@@ -298,11 +295,8 @@ class ChannelToJms(Keeper[EventSource]):
         return not self._over
 
     def take(self, events: Sequence[StructuredEvent]) -> None:
-        """Returns when JMS has the events.
-
-        Raises:
-            TransportError: after `patience` JMS does not have them; the channel must deliver them again.
-        """
+        """Returns when JMS has the events. Raises TransportError: after `patience` JMS does not have them; the channel
+        must deliver them again."""
         number = number_of(events) if self._end.acknowledges else None
         with self._taking:
             self._send_losses(time.monotonic() + self._options.patience)

@@ -207,11 +207,8 @@ def decode_typecode(data: bytes) -> TypeCode:
 
 
 def addresses_of(ior: str) -> list[tuple[str, int]]:
-    """Hosts and ports to which an ORB may connect for a reference, including alternate addresses.
-
-    Raises:
-        EventError: this is not a reference, or it has a profile other than IIOP, whose address cannot be read.
-    """
+    """Hosts and ports to which an ORB may connect for a reference, including alternate addresses. Raises EventError:
+    this is not a reference, or it has a profile other than IIOP, whose address cannot be read."""
     found: list[tuple[str, int]] = []
     for address, components in _profiles(ior):
         found.append(address)
@@ -689,11 +686,8 @@ class _Reader:
         return found
 
     def count(self, least: int = 1) -> int:
-        """The number of following items, each of at least `least` octets.
-
-        Raises:
-            EventError: the remaining data cannot hold that many.
-        """
+        """The number of following items, each of at least `least` octets. Raises EventError: the remaining data cannot
+        hold that many."""
         found = self.number("I")
         if found * least > len(self._data) - self._pos:
             raise EventError(f"a length of {found}, and {len(self._data) - self._pos} bytes are left")
@@ -870,11 +864,8 @@ class _Reader:
         return _READERS[kind](self, one, depth)
 
     def spend(self, elements: int) -> None:
-        """Counts values before they are read, to limit values without bytes.
-
-        Raises:
-            EventError: there are too many values.
-        """
+        """Counts values before they are read, to limit values without bytes. Raises EventError: there are too many
+        values."""
         self._left -= elements
         if self._left < 0:
             raise EventError("more values than the bytes can hold")

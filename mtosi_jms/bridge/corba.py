@@ -265,11 +265,8 @@ class Orb(Closeable):
         return addresses_of(str(self._orb.orb.object_to_string(reference)))
 
     def check(self, reference: Any) -> None:
-        """Refuses a peer's reference to a host that is not allowed; does not call it.
-
-        Raises:
-            ReferenceRefusedError: the host is not allowed.
-        """
+        """Refuses a peer's reference to a host that is not allowed; does not call it. Raises ReferenceRefusedError: the
+        host is not allowed."""
         for host, port in self._addresses(reference):
             if not self._orb.allows(host):
                 raise ReferenceRefusedError(host, port)
@@ -336,11 +333,7 @@ class CorbaChannel:
 
     @property
     def qos(self) -> QoS:
-        """The channel's quality of service.
-
-        Raises:
-            TransportError: it cannot be reached.
-        """
+        """The channel's quality of service. Raises TransportError: it cannot be reached."""
         with self._orb.calling(self.name):
             return qos_of(self._orb, self._channel)
 
@@ -353,10 +346,7 @@ class CorbaChannel:
         constraint: str = "",
     ) -> CorbaSource:
         """A new proxy supplier, as `Channel.event_source` says; for PUSH the channel calls at `OrbOptions.listen`.
-
-        Raises:
-            ReferenceRefusedError: the proxy is at a host that is not allowed.
-        """
+        Raises ReferenceRefusedError: the proxy is at a host that is not allowed."""
         kept = self._owner.kept
         if kept is None or style is FlowStyle.PULL:
             return self._made(CorbaSource, style, grouping, qos, constraint)
@@ -394,11 +384,8 @@ class CorbaChannel:
         *,
         qos: QoS | None = None,
     ) -> CorbaSink:
-        """A new proxy consumer, as `Channel.event_sink` says; for PULL the channel asks at `OrbOptions.listen`.
-
-        Raises:
-            ReferenceRefusedError: the proxy is at a host that is not allowed.
-        """
+        """A new proxy consumer, as `Channel.event_sink` says; for PULL the channel asks at `OrbOptions.listen`. Raises
+        ReferenceRefusedError: the proxy is at a host that is not allowed."""
         return self._made(CorbaSink, style, grouping, qos)
 
     def _made(

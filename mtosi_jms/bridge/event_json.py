@@ -47,11 +47,8 @@ _MOST: Final = BOUNDS.event_depth
 
 
 def event_to_json(event: StructuredEvent) -> dict[str, Json]:
-    """Turn an event into values that `json.dumps` takes, without empty parts.
-
-    Raises:
-        EventError: a value does not match its type.
-    """
+    """Turn an event into values that `json.dumps` takes, without empty parts. Raises EventError: a value does not match
+    its type."""
     found: dict[str, Json] = {name: getattr(event, name) for name in _TEXTS if getattr(event, name)}
     for name in ("variable_header", "filterable_data"):
         listed: tuple[Property, ...] = getattr(event, name)
@@ -63,11 +60,7 @@ def event_to_json(event: StructuredEvent) -> dict[str, Json]:
 
 
 def event_from_json(found: object) -> StructuredEvent:
-    """Make an event from the result of `json.loads`.
-
-    Raises:
-        EventError: it is not an event; with the path.
-    """
+    """Make an event from the result of `json.loads`. Raises EventError: it is not an event; with the path."""
     if not isinstance(found, dict):
         raise EventError("an event is an object")
     known = {*_TEXTS, "variable_header", "filterable_data", _BODY}

@@ -178,10 +178,7 @@ class TypeCode:
     @staticmethod
     def of(kind: TCKind) -> TypeCode:
         """The TypeCode of a kind without parameters, such as `long` or an unbounded `string`; always the same object.
-
-        Raises:
-            EventError: the kind needs parameters, such as `struct`.
-        """
+        Raises EventError: the kind needs parameters, such as `struct`."""
         try:
             return _SIMPLE[kind]
         except KeyError:

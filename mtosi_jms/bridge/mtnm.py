@@ -160,11 +160,8 @@ class Mapped:
 
 
 def notification_of(event: StructuredEvent, rules: MtnmRules | None = None) -> Mapped:
-    """Make a notification of MTOSI from an event of MTNM. It is always valid by MTOSI's schemas.
-
-    Raises:
-        EventError: with `strict`: the name, severity, time or another required value is missing; with the path.
-    """
+    """Make a notification of MTOSI from an event of MTNM. It is always valid by MTOSI's schemas. Raises EventError:
+    with `strict`: the name, severity, time or another required value is missing; with the path."""
     rules = rules or MtnmRules()
     reading = Reading(rules.charset, strict=rules.strict)
     real = _TYPE_NAMES.get(event.type_name.strip().upper())

@@ -410,11 +410,8 @@ def _put(found: dict[str, PropertyValue], prefix: str, one: Property, rules: Bri
 
 
 def event_value(value: Any, rules: BridgeRules = _RULES) -> PropertyValue | None:
-    """The value of a field as a property; None if Java has no primitive for it.
-
-    Raises:
-        EventError: the value does not match its TypeCode.
-    """
+    """The value of a field as a property; None if Java has no primitive for it. Raises EventError: the value does not
+    match its TypeCode."""
     return _java(value.type, value.value, rules)
 
 

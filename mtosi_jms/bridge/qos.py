@@ -154,11 +154,8 @@ TRANSACTION_SCOPE: Final[Mapping[str, frozenset[str]]] = {
 
 
 def qos(**values: Value) -> dict[str, Any]:
-    """Returns properties with the types of the standard: `qos(EventReliability=PERSISTENT, Retries=3)`.
-
-    Raises:
-        UnsupportedQoS: the standard has no property of this name.
-    """
+    """Returns properties with the types of the standard: `qos(EventReliability=PERSISTENT, Retries=3)`. Raises
+    UnsupportedQoS: the standard has no property of this name."""
     unknown = [name for name in values if name not in QOS_TYPES]
     if unknown:
         raise UnsupportedQoS("no such quality of service", unknown)

@@ -19,11 +19,8 @@ _SCHEMES: Final = {"stomp": "stomp+nio", "stomp+ssl": "stomp+ssl", "openwire": "
 
 
 def jars() -> list[Path]:
-    """The jars that a broker needs, fetched at the first call.
-
-    Raises:
-        ConfigError: they are not available; the message says what to do.
-    """
+    """The jars that a broker needs, fetched at the first call. Raises ConfigError: they are not available; the message
+    says what to do."""
     return fetch("broker-activemq", "ActiveMQ Classic")
 
 

@@ -32,11 +32,8 @@ _PERMISSIONS: Final = (
 
 
 def jars() -> list[Path]:
-    """The jars that a broker needs, including its Java client; fetched at the first call.
-
-    Raises:
-        ConfigError: they are not available; the message says what to do.
-    """
+    """The jars that a broker needs, including its Java client; fetched at the first call. Raises ConfigError: they are
+    not available; the message says what to do."""
     return fetch("broker-artemis", "ActiveMQ Artemis")
 
 

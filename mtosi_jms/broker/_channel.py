@@ -121,11 +121,8 @@ def start_channel_process(
 
 
 def find_channel(folder: Path) -> DevelopmentChannel | None:
-    """The notification service of a folder; None if none was started there.
-
-    Raises:
-        ConfigError: its file cannot be read.
-    """
+    """The notification service of a folder; None if none was started there. Raises ConfigError: its file cannot be
+    read."""
     folder = Path(os.path.realpath(folder))
     try:
         state = json.loads(read_file(folder / _STATE))
@@ -167,10 +164,7 @@ def start_channel(folder: Path, port: int | None = None) -> DevelopmentChannel:
 
 
 def stop_channel(folder: Path) -> bool:
-    """Stops the notification service of a folder; False if none ran. Its events are lost: JacORB stores nothing.
-
-    Raises:
-        ConfigError: it does not end.
-    """
+    """Stops the notification service of a folder; False if none ran. Its events are lost: JacORB stores nothing. Raises
+    ConfigError: it does not end."""
     there = find_channel(folder)
     return there is not None and stop_process(there.pid, there.folder)

@@ -59,11 +59,8 @@ def find_java() -> Path:
 def java_command(
     folder: Path, memory_mb: int, classpath: Iterable[Path], properties: Mapping[str, object] | None = None
 ) -> list[str]:
-    """The command line of a broker without its main class; it names the broker's folder.
-
-    Raises:
-        ConfigError: there is no Java.
-    """
+    """The command line of a broker without its main class; it names the broker's folder. Raises ConfigError: there is
+    no Java."""
     defined = [f"-D{name}={value}" for name, value in {INSTANCE: folder, **(properties or {})}.items()]
     options = [f"-Xmx{memory_mb}m", "-XX:TieredStopAtLevel=1", *defined]
     return [str(find_java()), *options, "-classpath", os.pathsep.join(map(str, classpath))]
@@ -176,11 +173,8 @@ class BrokerProcess:
         self._bound.enter_context(with_the_process(self._process.kill))
 
     def wait_until_ready(self, seconds: float = 120.0) -> None:
-        """Waits until it answers at all its ports. If that fails or is interrupted, it does not run any longer.
-
-        Raises:
-            TransportError: a port was taken, it ended, or the time ran out; the message has the end of its log.
-        """
+        """Waits until it answers at all its ports. If that fails or is interrupted, it does not run any longer. Raises
+        TransportError: a port was taken, it ended, or the time ran out; the message has the end of its log."""
         try:
             self._wait_until_ready(seconds)
         except BaseException:

@@ -185,21 +185,15 @@ def _started(folder: Path, kind: Kind, there: DevelopmentBroker | None) -> Broke
 
 
 def stop_broker(folder: Path) -> bool:
-    """Stop the broker of a folder gracefully; False if none ran. Its messages stay.
-
-    Raises:
-        ConfigError: it does not end.
-    """
+    """Stop the broker of a folder gracefully; False if none ran. Its messages stay. Raises ConfigError: it does not
+    end."""
     there = find_broker(folder)
     return there is not None and stop_process(there.pid, there.folder)
 
 
 def stop_process(pid: int, folder: Path) -> bool:
-    """Stops the process of a folder gracefully; False if the process is gone, or another one has its id.
-
-    Raises:
-        ConfigError: it does not end.
-    """
+    """Stops the process of a folder gracefully; False if the process is gone, or another one has its id. Raises
+    ConfigError: it does not end."""
     if not is_ours(pid, folder):
         return False
     os.kill(pid, signal.SIGTERM)

@@ -115,11 +115,8 @@ class BoundedStream(_Readable):
         self.name = name
 
     def read(self, size: int | None = -1, /) -> bytes:
-        """The next bytes, at most `size`; all remaining bytes if `size` is negative or None.
-
-        Raises:
-            ArchiveError: there are more bytes than allowed.
-        """
+        """The next bytes, at most `size`; all remaining bytes if `size` is negative or None. Raises ArchiveError: there
+        are more bytes than allowed."""
         wanted = self._left + 1 if size is None or size < 0 else min(size, self._left + 1)
         data = self._stream.read(wanted)
         self._left -= len(data)
@@ -230,11 +227,8 @@ class Archive(Closeable):
         return self._zip is not None or bool(self._offsets)
 
     def documents(self) -> Iterator[Document]:
-        """All documents, one open at a time, in the order of the archive.
-
-        Raises:
-            ArchiveError: damaged, or too large.
-        """
+        """All documents, one open at a time, in the order of the archive. Raises ArchiveError: damaged, or too
+        large."""
         for name in self.members if self.is_archive else ("",):
             with self.open(name) as stream:
                 shown = f"{self.path}{SEPARATOR}{name}" if name else self.path
@@ -345,11 +339,8 @@ class _Listing:
         self._total = 0
 
     def add(self, name: str, size: int) -> None:
-        """Add a member.
-
-        Raises:
-            ArchiveError: its name is unsafe or occurs twice, or the members are too many or too large.
-        """
+        """Add a member. Raises ArchiveError: its name is unsafe or occurs twice, or the members are too many or too
+        large."""
         if _is_unsafe(name):
             raise ArchiveError(self._path, f"member {name!r} has an unsafe name")
         if size < 0:

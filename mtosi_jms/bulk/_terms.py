@@ -40,11 +40,8 @@ class BulkTerms:
 
     @classmethod
     def of(cls, file_location_uri: str, compression: str, packing: str, batch_size: int | None = None) -> Self:
-        """Make terms from the texts of a header or a call.
-
-        Raises:
-            ConfigError: no location, an unknown compression or packing, or a negative size.
-        """
+        """Make terms from the texts of a header or a call. Raises ConfigError: no location, an unknown compression or
+        packing, or a negative size."""
         if not file_location_uri.strip():
             raise ConfigError("BulkResponse needs a file_location_uri")
         if compression not in list(Compression):

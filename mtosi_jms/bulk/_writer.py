@@ -71,12 +71,8 @@ class BulkFile:
         return gzip.GzipFile(filename="", fileobj=self._file, mode="wb") if self._gzip else ExitStack()
 
     def add(self, document: bytes) -> None:
-        """Add a document; in an archive its name is 000001.xml and so on.
-
-        Raises:
-            ConfigError: it is a second document, and the file is not packed.
-            SpoolError: it cannot be written.
-        """
+        """Add a document; in an archive its name is 000001.xml and so on. Raises ConfigError: it is a second document,
+        and the file is not packed; SpoolError: it cannot be written."""
         self.documents += 1
         name = f"{self.documents:06}.xml"
         with _reporting(self.path):

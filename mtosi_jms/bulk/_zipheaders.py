@@ -44,12 +44,8 @@ class _Facts(NamedTuple):
 
 
 def check_headers(archive: zipfile.ZipFile, file: IO[bytes], path: str) -> None:
-    """Checks that the directory of an archive and the headers of its members agree.
-
-    Raises:
-        ArchiveError: they do not agree, or bytes belong to no member or to two.
-        struct.error, LookupError: a header ends early.
-    """
+    """Checks that the directory of an archive and the headers of its members agree. Raises ArchiveError: they do not
+    agree, or bytes belong to no member or to two; struct.error, LookupError: a header ends early."""
     members = sorted(archive.infolist(), key=lambda info: info.header_offset)
     _check_end(archive, file, path)
     at = 0

@@ -180,12 +180,8 @@ def _connect(args: argparse.Namespace) -> Connection:
 
 
 def _redrive(args: argparse.Namespace, queue: str, message_id: str, to: str) -> None:
-    """Move one message as `mtosi-jms queue move` does, with a record of it.
-
-    Raises:
-        ConfigError: no such queue to move to, or the message is not there any more.
-        TransportError: the provider failed.
-    """
+    """Move one message as `mtosi-jms queue move` does, with a record of it. Raises ConfigError: no such queue to move
+    to, or the message is not there any more; TransportError: the provider failed."""
     quoted = message_id.replace("'", "''")
     moving = argparse.Namespace(
         action="move",

@@ -16,11 +16,8 @@ except ImportError as error:
 
 
 def read_tables(folder: Path) -> Found:
-    """The elements and links of a network, from the folders `nodes` and `edges`.
-
-    Raises:
-        ConfigError: the folder has no such tables.
-    """
+    """The elements and links of a network, from the folders `nodes` and `edges`. Raises ConfigError: the folder has no
+    such tables."""
     try:
         nodes = pq.read_table(folder / "nodes", columns=["id", "type", "known"])
         edges = pq.read_table(folder / "edges", columns=["src", "dst", "kind"], filters=[("kind", "=", "link")])

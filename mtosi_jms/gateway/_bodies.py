@@ -59,12 +59,8 @@ class Body:
         """Octets so far."""
 
     def add(self, part: bytes) -> None:
-        """Takes the next part of the body, as it came.
-
-        Raises:
-            Refused: the body is larger than allowed (413), the compressed data is damaged, or something comes after its
-                end (415).
-        """
+        """Takes the next part of the body, as it came. Raises Refused: the body is larger than allowed (413), the
+        compressed data is damaged, or something comes after its end (415)."""
         if self._unpacking is not None:
             if self._unpacking.eof and part:
                 raise _unreadable("there is more after the end of the compressed data")

@@ -267,12 +267,8 @@ class Endpoint:
             self._in_flight -= size + (body.size if body is not None else 0)
 
     async def _respond(self, request: HttpRequest, body: Body, owner: str) -> Response:
-        """Return the answer to a request, a fault if it fails.
-
-        Raises:
-            Refused: it is no request.
-            _Gone: the client has gone away.
-        """
+        """Return the answer to a request, a fault if it fails. Raises Refused: it is no request; _Gone: the client has
+        gone away."""
         envelope: Envelope | None = None
         try:
             read = partial(_request, body, request, self.options)
@@ -303,11 +299,8 @@ class Endpoint:
         return Response(in_utf8(data), status, media_type=f"{_TYPES[version]}; charset=utf-8")
 
     def _admit(self, request: HttpRequest) -> str:
-        """Return the owner of the request, after checks of address, login and token.
-
-        Raises:
-            Refused: the client is not allowed.
-        """
+        """Return the owner of the request, after checks of address, login and token. Raises Refused: the client is not
+        allowed."""
         address = address_of(request)
         if self.options.clients and address not in self.options.clients:
             raise Refused(403, "this address may not come here")
@@ -322,11 +315,8 @@ class Endpoint:
         return owner
 
     def _body(self, request: HttpRequest) -> Body:
-        """Return what collects the body of a request.
-
-        Raises:
-            Refused: the method is wrong, or the content has a wrong type or encoding, or says that it is too large.
-        """
+        """Return what collects the body of a request. Raises Refused: the method is wrong, or the content has a wrong
+        type or encoding, or says that it is too large."""
         if request.method != "POST":
             raise _no_post()
         if content_type_of(request.headers.get("content-type", "")).media not in _TAKEN:
@@ -337,12 +327,8 @@ class Endpoint:
         return Body(request.headers.get("content-encoding", ""), self.options.largest)
 
     async def _receive(self, request: HttpRequest, body: Body) -> None:
-        """Collect the body of a request.
-
-        Raises:
-            Refused: it is too large, does not arrive in time, or there is too much of other requests.
-            _Gone: the client has gone away.
-        """
+        """Collect the body of a request. Raises Refused: it is too large, does not arrive in time, or there is too much
+        of other requests; _Gone: the client has gone away."""
         patience, left = self.options.read_timeout, PIECE
         try:
             async with asyncio.timeout(patience) as time:
@@ -362,11 +348,8 @@ class Endpoint:
             raise _Gone from None
 
     async def _judge(self, data: bytes) -> None:
-        """Check the body of a request against the schemas.
-
-        Raises:
-            MtosiFault: the body is not valid, and `validate` is `fail`.
-        """
+        """Check the body of a request against the schemas. Raises MtosiFault: the body is not valid, and `validate` is
+        `fail`."""
         if self._check is None:
             return
         try:
@@ -424,11 +407,8 @@ class Endpoint:
         return self._given(envelope, request, uri if more else "")
 
     async def _ended(self, replies: Replies) -> None:
-        """Wait for the end of replies whose last one has come: only then is it known that they are whole.
-
-        Raises:
-            MtosiError: they are not.
-        """
+        """Wait for the end of replies whose last one has come: only then is it known that they are whole. Raises
+        MtosiError: they are not."""
         async with asyncio.timeout(self.options.answer_timeout):
             if await anext(replies, None) is not None:
                 raise MtosiFault("more replies came after the last one", kind="internalError")
@@ -541,11 +521,8 @@ def _action(request: HttpRequest) -> str:
 
 
 async def _unless_gone(request: HttpRequest, work: Awaitable[T]) -> T:
-    """Return the result of some work; cancel the work if the client goes away.
-
-    Raises:
-        _Gone: the client has gone away.
-    """
+    """Return the result of some work; cancel the work if the client goes away. Raises _Gone: the client has gone
+    away."""
     watch = _Watch(request)
     try:
         return await work

@@ -265,11 +265,8 @@ class Forwarder(Dispatcher):
         address: ReplyAddress | None = None,
         action: str = "",
     ) -> Generator[Envelope, None, None]:
-        """See `Dispatcher.dispatch`.
-
-        Raises:
-            TransportError: a one-way request did not reach the peer; the provider will redeliver it.
-        """
+        """See `Dispatcher.dispatch`. Raises TransportError: a one-way request did not reach the peer; the provider will
+        redeliver it."""
         tag = tag_of(envelope.body)
         request = header_of(envelope, self.profile.header)
         action = action or (action_of(message) if message is not None else "")
@@ -418,12 +415,8 @@ class Poster:
         self._check = body_check(validate)
 
     def __call__(self, message: JmsMessage, *_: Any) -> None:
-        """Posts a message.
-
-        Raises:
-            TransportError: the peer did not take it.
-            DecodeError: its body is not valid, and `validate` is `fail`.
-        """
+        """Posts a message. Raises TransportError: the peer did not take it; DecodeError: its body is not valid, and
+        `validate` is `fail`."""
         document = document_of(message)[0]
         judge(self._check, document, "a notification")
         action = message.properties.get("MTOSI_activityName", "notify")

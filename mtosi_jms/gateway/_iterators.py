@@ -121,11 +121,8 @@ class Iterators:
         return len(self._open)
 
     def reserve(self) -> None:
-        """Reserves a place for a request that may need an iterator; `release` gives it back.
-
-        Raises:
-            MtosiFault: too many iterators are open.
-        """
+        """Reserves a place for a request that may need an iterator; `release` gives it back. Raises MtosiFault: too
+        many iterators are open."""
         if len(self._open) + self._reserved >= self._most:
             raise MtosiFault(f"{self._most} iterators are open", kind="tooManyOpenIterators")
         self._reserved += 1

@@ -94,11 +94,8 @@ def fill_required(header: Header, **known: object) -> None:
 
 
 def check_understood(request: Request, understands: frozenset[str]) -> None:
-    """Check the header blocks of a request that the gateway answers itself.
-
-    Raises:
-        MtosiFault: one must be understood and is not.
-    """
+    """Check the header blocks of a request that the gateway answers itself. Raises MtosiFault: one must be understood
+    and is not."""
     if request.envelope.blocks and (lost := not_understood(request.envelope, understands)):
         raise must_understand_fault(lost)
 

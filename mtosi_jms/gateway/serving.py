@@ -26,11 +26,8 @@ _SHORTEST_PASSWORD: Final = 8
 
 
 def check_listen(option: str, host: str, args: argparse.Namespace) -> None:
-    """Refuse an address that others can reach, unless they need a login, or the user wants it without one.
-
-    Raises:
-        ArgumentError: neither holds.
-    """
+    """Refuse an address that others can reach, unless they need a login, or the user wants it without one. Raises
+    ArgumentError: neither holds."""
     if not (is_loopback(host) or args.logins or args.tokens or args.without_login):
         text = f"{option} {host}: others can reach that; it needs --logins or --tokens, or --without-login"
         raise argparse.ArgumentError(None, text)
@@ -69,11 +66,7 @@ def add_http(parser: argparse.ArgumentParser) -> None:
 
 
 def options_of(args: argparse.Namespace, **more: Any) -> HttpOptions:
-    """What the options allow.
-
-    Raises:
-        ConfigError: a file that cannot be read, or a line of it that is not a login.
-    """
+    """What the options allow. Raises ConfigError: a file that cannot be read, or a line of it that is not a login."""
     from mtosi_jms.gateway import HttpOptions
 
     logins = dict(_login(f"{args.logins} line {number}", line) for number, line in _lines(args.logins))
@@ -95,10 +88,7 @@ def options_of(args: argparse.Namespace, **more: Any) -> HttpOptions:
 
 def tokens_in(file: Path | None) -> dict[str, str]:
     """The tokens of a file by the names of who has them: lines `TOKEN` or `NAME TOKEN`; none where there is no file.
-
-    Raises:
-        ConfigError: the file cannot be read, is empty, or a token is too short.
-    """
+    Raises ConfigError: the file cannot be read, is empty, or a token is too short."""
     found = {}
     for number, line in _lines(file):
         name, _, token = line.rpartition(" ")
@@ -110,11 +100,7 @@ def tokens_in(file: Path | None) -> dict[str, str]:
 
 def wsdls_of(args: argparse.Namespace, own: Sequence[str] = ()) -> WsdlFiles | None:
     """What `?wsdl` gives: the files of the options, else some of the project's own, such as `wsdl/AlarmRetrieval`.
-
-    Raises:
-        ConfigError: a file that cannot be read.
-        XmlError: one that is not XML.
-    """
+    Raises ConfigError: a file that cannot be read; XmlError: one that is not XML."""
     from mtosi_jms.gateway import WsdlFiles
     from mtosi_jms.validation import default_folder
 

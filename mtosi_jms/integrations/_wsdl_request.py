@@ -91,11 +91,8 @@ def _reply(envelope: Envelope, answer: Any) -> Reply:
 
 
 def _values_in(element: etree._Element, operation: Any, document: Any) -> dict[str, Any]:
-    """zeep's arguments for an operation, out of a request as XML.
-
-    Raises:
-        ConfigError: it is not a request of the operation, or zeep cannot read it.
-    """
+    """zeep's arguments for an operation, out of a request as XML. Raises ConfigError: it is not a request of the
+    operation, or zeep cannot read it."""
     body = operation.input.body
     tag = body.qname.text if body is not None else "empty"
     if element.tag != tag:

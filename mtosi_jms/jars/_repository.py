@@ -36,11 +36,8 @@ def home() -> Path:
 
 
 def repositories() -> list[Repository]:
-    """Maven's folder on this machine, and the repository from which Maven has what is in Maven Central.
-
-    Raises:
-        ConfigError: Maven's settings cannot be read, or the URL of the repository is none.
-    """
+    """Maven's folder on this machine, and the repository from which Maven has what is in Maven Central. Raises
+    ConfigError: Maven's settings cannot be read, or the URL of the repository is none."""
     file = home() / ".m2" / "settings.xml"
     settings = ET.Element("settings")
     try:

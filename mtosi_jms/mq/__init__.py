@@ -360,11 +360,8 @@ def _whole(value: PropertyValue | None) -> PropertyValue | None:
 
 
 def _folder(name: str, values: Iterable[tuple[str, PropertyValue]], kept: Mapping[str, str]) -> str:
-    """A folder as text, empty where nothing is in it.
-
-    Raises:
-        MqFormatError: a name or character that XML does not have.
-    """
+    """A folder as text, empty where nothing is in it. Raises MqFormatError: a name or character that XML does not
+    have."""
     inner = ""
     for key, value in values:
         if not _XML_NAME.fullmatch(key):

@@ -117,10 +117,7 @@ class Mqmd:
     @classmethod
     def read(cls, data: bytes) -> tuple[Self, int]:
         """The descriptor at the beginning of `data`, and its length; its own numbers tell their order by the version.
-
-        Raises:
-            MqFormatError: it ends early, or has another version.
-        """
+        Raises MqFormatError: it ends early, or has another version."""
         version, order = _version(data, 4, cls.LENGTHS)
         length = cls.LENGTHS[version]
         if len(data) < length:
@@ -154,11 +151,8 @@ def _padded(name: str, text: str, layout: str) -> bytes:
 
 
 def _version(data: bytes, offset: int, known: Collection[int], start: int = 0) -> tuple[int, ByteOrder]:
-    """The version of a structure and its byte order, which its version tells.
-
-    Raises:
-        MqFormatError: in no byte order is it a version that is known.
-    """
+    """The version of a structure and its byte order, which its version tells. Raises MqFormatError: in no byte order is
+    it a version that is known."""
     octets = data[offset : offset + 4]
     for order in get_args(ByteOrder):
         version = int.from_bytes(octets, order)

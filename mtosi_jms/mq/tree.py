@@ -191,11 +191,8 @@ def from_tree(document: bytes | str, *, on_invalid: OnInvalid = "fail") -> JmsMe
 
 
 def _children(parent: etree._Element, name: str, known: tuple[str, ...]) -> dict[str, etree._Element]:
-    """Return the child elements by name; each may occur once.
-
-    Raises:
-        DecodeError: the parent has another name, or a child is unknown or repeated.
-    """
+    """Return the child elements by name; each may occur once. Raises DecodeError: the parent has another name, or a
+    child is unknown or repeated."""
     if parent.tag != name:
         raise DecodeError(f"{parent.tag!r:.60} where {name} is needed", line=parent.sourceline)
     found: dict[str, etree._Element] = {}
@@ -242,11 +239,8 @@ def _kind(about: etree._Element) -> MessageType:
 
 
 def _content(element: etree._Element, name: str, on_invalid: OnInvalid) -> Any:
-    """Return the content of a folder, or of a map or stream in the body, as `read_content` does.
-
-    Raises:
-        DecodeError: a value is invalid. The error names the line in the document.
-    """
+    """Return the content of a folder, or of a map or stream in the body, as `read_content` does. Raises DecodeError: a
+    value is invalid. The error names the line in the document."""
     before = (element.sourceline or 1) - 1
     element.tag, element.tail = name, None
     try:

@@ -50,9 +50,5 @@ class Picture:
 
 
 def write_report(report: Report, path: str | Path) -> None:
-    """Write the page to a file.
-
-    Raises:
-        OSError: the file cannot be written.
-    """
+    """Write the page to a file. Raises OSError: the file cannot be written."""
     Path(path).write_bytes(render(report).encode("utf-8", "backslashreplace"))

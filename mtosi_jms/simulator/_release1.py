@@ -9,7 +9,7 @@ import datetime as dt
 import secrets
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, NamedTuple, TypeVar, cast
 
 from lxml import etree
 
@@ -21,7 +21,7 @@ from mtosi_jms.errors import MtosiFault
 from mtosi_jms.inventory import RENAMED
 from mtosi_jms.notifications import event_name
 from mtosi_jms.patterns import Batch, cut_batches
-from mtosi_jms.service import RequestContext, SupplierBase
+from mtosi_jms.service import Handler, OperationInfo, RequestContext, SupplierBase
 from mtosi_jms.simulator._inventory import InventoryEms, RecordedInventoryEms
 from mtosi_jms.simulator._services import AlarmEms, EquipmentEms, ManagedElementEms
 from mtosi_jms.soap import header_text
@@ -169,11 +169,7 @@ class _Iterators:
         return self._step(secrets.token_urlsafe(), batches, context)
 
     def next(self, context: RequestContext) -> Iterable[Any]:
-        """Return the next batch of the iterator that a request names.
-
-        Raises:
-            MtosiFault: there is none of that name.
-        """
+        """Return the next batch of the iterator that a request names. Raises MtosiFault: there is none of that name."""
         name = header_text(context.header, "iteratorReferenceURI") or ""
         with self._lock:
             batches = self._open.pop(name, None)
@@ -195,123 +191,6 @@ class _Iterators:
             iterator_reference_uri=None if end else name,
         )
         return batch.objects
-
-
-class _ManagedElementMgr(ManagedElementMgr.Supplier):
-    """ManagedElementMgr of MTOSI 1.1."""
-
-    def __init__(self, ems: ManagedElementEms) -> None:
-        self._ems = ems
-        self._iterators = _Iterators()
-
-    def get_all_managed_elements(
-        self, request: types.GetAllManagedElements, context: RequestContext
-    ) -> Iterable[types.ManagedElementT]:
-        asked = mer.GetAllManagedElementsRequest(md_or_mlsn_ref=_release2(request.md_name))
-        found = self._ems.get_all_managed_elements(asked, context)
-        return self._iterators.answer((_release1(one, types.ManagedElementT) for one in found), context)
-
-    def get_all_managed_elements_iterator(
-        self, request: types.GetMeIterator, context: RequestContext
-    ) -> Iterable[types.ManagedElementT]:
-        return self._iterators.next(context)
-
-    def get_all_managed_element_names(
-        self, request: types.GetAllManagedElementNames, context: RequestContext
-    ) -> Iterable[types.NamingAttributesT]:
-        asked = mer.GetAllManagedElementsRequest(md_or_mlsn_ref=_release2(request.md_name))
-        found = self._ems.get_all_managed_elements(asked, context)
-        return self._iterators.answer((types.name(str(one.name)) for one in found), context)
-
-    def get_all_managed_element_names_iterator(
-        self, request: types.GetAllObjectNamesIterator, context: RequestContext
-    ) -> Iterable[types.NamingAttributesT]:
-        return self._iterators.next(context)
-
-    def get_managed_element(
-        self, request: types.GetManagedElement, context: RequestContext
-    ) -> types.GetManagedElementResponse:
-        asked = mer.GetManagedElementRequest(me_ref=_release2(request.me_name))
-        return _release1(self._ems.get_managed_element(asked, context), types.GetManagedElementResponse)
-
-
-class _EquipmentInventoryMgr(EquipmentInventoryMgr.Supplier):
-    """EquipmentInventoryMgr of MTOSI 1.1: the content of an element or a holder."""
-
-    def __init__(self, ems: EquipmentEms) -> None:
-        self._ems = ems
-        self._iterators = _Iterators()
-
-    def get_all_equipment(
-        self, request: types.GetAllEquipment, context: RequestContext
-    ) -> Iterable[types.EquipmentOrHolderT]:
-        asked = eir.GetAllEquipmentRequest(me_or_eh_ref=_release2(request.me_or_holder_name))
-        found = self._ems.get_all_equipment(asked, context)
-        return self._iterators.answer((_release1(one, types.EquipmentOrHolderT) for one in found), context)
-
-    def get_all_equipment_iterator(
-        self, request: types.GetEquipmentOrHolderIterator, context: RequestContext
-    ) -> Iterable[types.EquipmentOrHolderT]:
-        return self._iterators.next(context)
-
-    def get_contained_equipment(
-        self, request: types.GetContainedEquipment, context: RequestContext
-    ) -> types.GetContainedEquipmentResponse:
-        asked = eir.GetContainedEquipmentRequest(eh_ref=_release2(request.equipment_holder_name))
-        found = [_release1(one, types.EquipmentOrHolderT) for one in self._ems.get_contained_equipment(asked, context)]
-        return types.GetContainedEquipmentResponse(eq_list=types.EquipmentOrHolderListT(eoh=found))
-
-    def get_equipment(self, request: types.GetEquipment, context: RequestContext) -> types.GetEquipmentResponse:
-        asked = eir.GetEquipmentRequest(equipment_or_eh_ref=_release2(request.equipment_or_holder_name))
-        return _release1(self._ems.get_equipment(asked, context), types.GetEquipmentResponse)
-
-
-class _InventoryRetrieval(InventoryRetrieval.Supplier):
-    """InventoryRetrieval of MTOSI 1.1, in the nested layout."""
-
-    def __init__(self, ems: InventoryEms | RecordedInventoryEms) -> None:
-        self._ems = ems
-        self._iterators = _Iterators()
-
-    def get_inventory(
-        self, request: types.GetInventory, context: RequestContext
-    ) -> Iterable[types.GetInventoryResponse]:
-        bases = request.filter.base_instance if request.filter is not None else []
-        asked = rir.GetInventoryRequest()
-        if bases:
-            asked.filter = rir.SimpleFilterType(base_instance=[_filled(base) for base in bases])
-        found = self._ems.get_inventory(asked, context)
-        return self._iterators.answer((_release1(one, types.GetInventoryResponse) for one in found), context)
-
-    def get_inventory_iterator(
-        self, request: types.GetInventoryIterator, context: RequestContext
-    ) -> Iterable[types.GetInventoryResponse]:
-        return self._iterators.next(context)
-
-
-class _AlarmRetrieval(AlarmRetrieval.Supplier):
-    """AlarmRetrieval of MTOSI 1.1."""
-
-    def __init__(self, ems: AlarmEms) -> None:
-        self._ems = ems
-        self._iterators = _Iterators()
-
-    def get_active_alarms(self, request: types.GetActiveAlarms, context: RequestContext) -> Iterable[types.AlarmT]:
-        asked = ar.GetActiveAlarmsRequest(filter=_filter(request.filter))
-        found = self._ems.get_active_alarms(asked, context)
-        return self._iterators.answer((_release1(one, types.AlarmT) for one in found), context)
-
-    def get_active_alarms_iterator(
-        self, request: types.GetActiveAlarmIterator, context: RequestContext
-    ) -> Iterable[types.AlarmT]:
-        return self._iterators.next(context)
-
-    def get_active_alarms_count(
-        self, request: types.GetActiveAlarmsCount, context: RequestContext
-    ) -> types.GetActiveAlarmsCountResponse:
-        asked = ar.GetActiveAlarmsRequest(filter=_filter(request.filter))
-        count = sum(1 for _ in self._ems.get_active_alarms(asked, context))
-        return types.GetActiveAlarmsCountResponse(active_alarm_count=count)
 
 
 def _filter(wanted: types.ActiveAlarmFilterT | None) -> ar.ActiveAlarmFilterType | None:
@@ -341,12 +220,107 @@ def _known(found: Iterable[object], name: str, kind: type[E]) -> list[E]:
     return [kind(text) for text in texts if text in known]
 
 
-_SERVICES: Final[Mapping[type[SupplierBase], Callable[[Any], SupplierBase]]] = {
-    ManagedElementEms: _ManagedElementMgr,
-    InventoryEms: _InventoryRetrieval,
-    RecordedInventoryEms: _InventoryRetrieval,
-    EquipmentEms: _EquipmentInventoryMgr,
-    AlarmEms: _AlarmRetrieval,
+class _Answer(NamedTuple):
+    """How an operation of 1.1 is answered by a service of 2.0.
+
+    Attributes:
+        request: returns the request of 2.0 for one of 1.1.
+        handler: handles it.
+        made: returns the object of 1.1 for one that was found.
+        whole: returns the response for what the handler gives; None: its objects, in batches.
+    """
+
+    request: Callable[[Any], XmlObject]
+    handler: str
+    made: Callable[[Any], XmlObject] = _filled
+    whole: Callable[[Any], XmlObject] | None = None
+
+
+def _as(cls: type[XmlObject]) -> Callable[[Any], XmlObject]:
+    return lambda found: _release1(found, cls)
+
+
+def _inventory(request: types.GetInventory) -> rir.GetInventoryRequest:
+    bases = request.filter.base_instance if request.filter is not None else []
+    asked = rir.GetInventoryRequest()
+    if bases:
+        asked.filter = rir.SimpleFilterType(base_instance=[_filled(base) for base in bases])
+    return asked
+
+
+def _contained(found: Iterable[Any]) -> types.GetContainedEquipmentResponse:
+    held = [_release1(one, types.EquipmentOrHolderT) for one in found]
+    return types.GetContainedEquipmentResponse(eq_list=types.EquipmentOrHolderListT(eoh=held))
+
+
+def _count(found: Iterable[object]) -> types.GetActiveAlarmsCountResponse:
+    return types.GetActiveAlarmsCountResponse(active_alarm_count=sum(1 for _ in found))
+
+
+def _elements(request: Any) -> XmlObject:
+    return mer.GetAllManagedElementsRequest(md_or_mlsn_ref=_release2(request.md_name))
+
+
+def _alarms(request: Any) -> XmlObject:
+    return ar.GetActiveAlarmsRequest(filter=_filter(request.filter))
+
+
+_ANSWERS: Final[Mapping[str, _Answer]] = {
+    "getAllManagedElements": _Answer(_elements, "get_all_managed_elements", _as(types.ManagedElementT)),
+    "getAllManagedElementNames": _Answer(
+        _elements, "get_all_managed_elements", lambda found: types.name(str(found.name))
+    ),
+    "getManagedElement": _Answer(
+        lambda request: mer.GetManagedElementRequest(me_ref=_release2(request.me_name)),
+        "get_managed_element",
+        whole=_as(types.GetManagedElementResponse),
+    ),
+    "getAllEquipment": _Answer(
+        lambda request: eir.GetAllEquipmentRequest(me_or_eh_ref=_release2(request.me_or_holder_name)),
+        "get_all_equipment",
+        _as(types.EquipmentOrHolderT),
+    ),
+    "getContainedEquipment": _Answer(
+        lambda request: eir.GetContainedEquipmentRequest(eh_ref=_release2(request.equipment_holder_name)),
+        "get_contained_equipment",
+        whole=_contained,
+    ),
+    "getEquipment": _Answer(
+        lambda request: eir.GetEquipmentRequest(equipment_or_eh_ref=_release2(request.equipment_or_holder_name)),
+        "get_equipment",
+        whole=_as(types.GetEquipmentResponse),
+    ),
+    "getInventory": _Answer(_inventory, "get_inventory", _as(types.GetInventoryResponse)),
+    "getActiveAlarms": _Answer(_alarms, "get_active_alarms", _as(types.AlarmT)),
+    "getActiveAlarmsCount": _Answer(_alarms, "get_active_alarms", whole=_count),
+}
+
+
+class _Release1(SupplierBase):
+    """A service of MTOSI 1.1 over one of 2.0."""
+
+    def __init__(self, ems: Any) -> None:
+        self._ems = ems
+        self._iterators = _Iterators()
+
+    def handler(self, operation: OperationInfo) -> Handler:
+        if operation.name.endswith("Iterator"):
+            return lambda _, context: self._iterators.next(context)
+        request_of, handler, made, whole = _ANSWERS[operation.name]
+
+        def answer(request: Any, context: RequestContext) -> Any:
+            found = getattr(self._ems, handler)(request_of(request), context)
+            return whole(found) if whole else self._iterators.answer(map(made, found), context)
+
+        return answer
+
+
+_SERVICES: Final[Mapping[type[SupplierBase], Any]] = {
+    ManagedElementEms: ManagedElementMgr,
+    InventoryEms: InventoryRetrieval,
+    RecordedInventoryEms: InventoryRetrieval,
+    EquipmentEms: EquipmentInventoryMgr,
+    AlarmEms: AlarmRetrieval,
 }
 
 
@@ -359,7 +333,9 @@ def in_release1(ems: ManagedElementEms | InventoryEms | RecordedInventoryEms | E
     Args:
         ems: a service of this module, of the very class.
     """
-    return _SERVICES[type(ems)](ems)
+    stub = _SERVICES[type(ems)]
+    made: type[_Release1] = type(stub.__name__, (_Release1, stub.Supplier), {})
+    return made(ems)
 
 
 _EVENTS: Final[Mapping[str, type[XmlObject]]] = {

@@ -81,11 +81,8 @@ class MemoryChannel:
         qos: QoS | None = None,
         constraint: str = "",
     ) -> MemorySource:
-        """A new proxy supplier, as `mtosi_jms.bridge.endpoints.Channel.event_source` says.
-
-        Raises:
-            TransportError: the channel is broken, see `break_down`.
-        """
+        """A new proxy supplier, as `mtosi_jms.bridge.endpoints.Channel.event_source` says. Raises TransportError: the
+        channel is broken, see `break_down`."""
         passes = constraint_of(constraint) if constraint else None
         with self._changed:
             self._check()
@@ -100,11 +97,8 @@ class MemoryChannel:
         *,
         qos: QoS | None = None,
     ) -> MemorySink:
-        """A new proxy consumer, as `mtosi_jms.bridge.endpoints.Channel.event_sink` says.
-
-        Raises:
-            TransportError: the channel is broken, see `break_down`.
-        """
+        """A new proxy consumer, as `mtosi_jms.bridge.endpoints.Channel.event_sink` says. Raises TransportError: the
+        channel is broken, see `break_down`."""
         with self._changed:
             self._check()
             sink = MemorySink(self, style, grouping, self._kept(qos))

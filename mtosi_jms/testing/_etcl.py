@@ -33,11 +33,8 @@ _NAMED: Final = re.compile(r"\$(?:\.filterable_data\((?P<listed>[^)]*)\)|(?P<pla
 
 
 def constraint_of(text: str) -> Callable[[StructuredEvent], bool]:
-    """What tells whether an event passes a constraint.
-
-    Raises:
-        EventError: the text is not a constraint, or one that is not known here.
-    """
+    """What tells whether an event passes a constraint. Raises EventError: the text is not a constraint, or one that is
+    not known here."""
     fields: list[str] = []
     try:
         selector = parse(_translated(text, fields))

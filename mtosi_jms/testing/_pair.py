@@ -90,12 +90,8 @@ class _Sender:
         self._closed = False
 
     def send(self, messages: Iterable[Outgoing]) -> None:
-        """Send messages in this order and all at once; those that are late when their time has come.
-
-        Raises:
-            IllegalStateError: a message without destination, or closed.
-            ConfigError: a late message, and no timer.
-        """
+        """Send messages in this order and all at once; those that are late when their time has come. Raises
+        IllegalStateError: a message without destination, or closed; ConfigError: a late message, and no timer."""
         given = list(messages)
         later = [one for one in given if isinstance(one, Late)]
         now = [one for one in given if not isinstance(one, Late)]
@@ -356,11 +352,8 @@ class Notifications:
         return [received.event for received in self.subscribers[TopicCategory(category)]]
 
     def messages(self, events: Iterable[CommonEventInformationType]) -> list[JmsMessage]:
-        """The messages that a publisher would send, each with its destination; none is sent.
-
-        Raises:
-            ConfigError, EncodeError: as for `Publisher.publish`.
-        """
+        """The messages that a publisher would send, each with its destination; none is sent. Raises ConfigError,
+        EncodeError: as for `Publisher.publish`."""
         messages = []
         for event in events:
             category = self.profile.topic_category(event_name(event)) or self.generic
@@ -378,12 +371,8 @@ class Notifications:
         self.send(messages if tamper is None else tamper(messages))
 
     def send(self, messages: Iterable[Outgoing]) -> None:
-        """Send messages in this order, each to its own destination, and all at once.
-
-        Raises:
-            IllegalStateError: a message without destination, or the pair has ended.
-            ConfigError: a late message, and no timer.
-        """
+        """Send messages in this order, each to its own destination, and all at once. Raises IllegalStateError: a
+        message without destination, or the pair has ended; ConfigError: a late message, and no timer."""
         self._sender.send(messages)
 
 

@@ -106,11 +106,8 @@ class JmsCall:
         return self.read() if self._reply is not None else None
 
     def batches(self, batch_size: int) -> Batches:
-        """Send the request, and give what zeep makes of each response.
-
-        Raises:
-            MtosiError: see `Requestor.call_batches`.
-        """
+        """Send the request, and give what zeep makes of each response. Raises MtosiError: see
+        `Requestor.call_batches`."""
         check_count("batch_size", batch_size)
         return Batches(self, self._client.requestor.call_batches(self.call, batch_size))
 

@@ -109,20 +109,13 @@ class Client(zeep.Client):
         return call.batches(batch_size)
 
     def operation(self, name: str) -> Any:
-        """zeep's description of an operation of the default service: `.input.signature()` says what it takes.
-
-        Raises:
-            ConfigError: there is none; with names that resemble it.
-        """
+        """zeep's description of an operation of the default service: `.input.signature()` says what it takes. Raises
+        ConfigError: there is none; with names that resemble it."""
         return _named("operation", name, self._binding(self._default_service_name, self._default_port_name).all())
 
     def _binding(self, service_name: str | None, port_name: str | None) -> SoapBinding:
-        """The binding to use: of the transport that is wanted, else any.
-
-        Raises:
-            ConfigError: no such service or port.
-            SchemaError: there is no SOAP binding.
-        """
+        """The binding to use: of the transport that is wanted, else any. Raises ConfigError: no such service or port;
+        SchemaError: there is no SOAP binding."""
         services = self.wsdl.services
         chosen = [_named("service", service_name, services)] if service_name else list(services.values())
         ports = {name: port for service in reversed(chosen) for name, port in service.ports.items()}

@@ -47,12 +47,8 @@ class _Missing(NamedTuple):
 def read_document(
     wsdl: str | Path, sources: Sequence[str | Path], transport: Transport | None, settings: Settings
 ) -> Document:
-    """zeep's document of a mended copy; its `location` is the WSDL's own.
-
-    Raises:
-        SchemaError: a file that is not there or cannot be read; something remote, and no transport.
-        zeep.exceptions.Error: zeep cannot read the mended copy.
-    """
+    """zeep's document of a mended copy; its `location` is the WSDL's own. Raises SchemaError: a file that is not there
+    or cannot be read; something remote, and no transport; zeep.exceptions.Error: zeep cannot read the mended copy."""
     path = Path(os.path.realpath(wsdl))
     if not path.is_file():
         raise SchemaError("no such file", file=str(wsdl))

@@ -33,11 +33,8 @@ class LocalTransport(Transport):
         self._login = login
 
     def load(self, url: str) -> bytes:
-        """The content of a file, or of what zeep itself wants to fetch.
-
-        Raises:
-            SchemaError: it is remote and there is no transport for it.
-        """
+        """The content of a file, or of what zeep itself wants to fetch. Raises SchemaError: it is remote and there is
+        no transport for it."""
         if urlsplit(url).scheme not in ("http", "https"):
             return read_file(url, BOUNDS.source_bytes)
         if self._given is None:
