@@ -46,26 +46,4 @@ __all__ = [
     "Way",
 ]
 
-__getattr__ = names_from(
-    __name__,
-    {
-        "Bounds": "_traffic",
-        "BrokerWatch": "_watching",
-        "Console": "_app",
-        "DeadLetters": "_app",
-        "ExchangeView": "_exchanges",
-        "Facts": "_facts",
-        "Kind": "_facts",
-        "LandingWatch": "_watching",
-        "Overview": "_traffic",
-        "Place": "_traffic",
-        "Rate": "_traffic",
-        "Redrive": "_app",
-        "Seen": "_traffic",
-        "Segment": "_exchanges",
-        "State": "_exchanges",
-        "Tap": "_tap",
-        "Traffic": "_traffic",
-        "Way": "_traffic",
-    },
-)
+__getattr__ = names_from(__name__, __all__, "_traffic", "_tap", "_facts", "_exchanges", "_watching", "_app")

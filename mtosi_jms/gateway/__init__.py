@@ -49,25 +49,5 @@ __all__ = [
 ]
 
 __getattr__ = names_from(
-    __name__,
-    {
-        "Access": "_access",
-        "Application": "_server",
-        "ByDispatcher": "_sources",
-        "ByRequestor": "_sources",
-        "Endpoint": "_endpoint",
-        "Forwarder": "_forwarding",
-        "HttpOptions": "_endpoint",
-        "HttpPeer": "_forwarding",
-        "HttpServer": "_server",
-        "Iterators": "_iterators",
-        "Poster": "_forwarding",
-        "Request": "_sources",
-        "Source": "_sources",
-        "Store": "_iterators",
-        "Throttled": "_access",
-        "WsdlFiles": "_wsdl",
-        "address_of": "_access",
-        "iterator_operation": "_forwarding",
-    },
+    __name__, __all__, "_iterators", "_wsdl", "_sources", "_access", "_forwarding", "_endpoint", "_server"
 )

@@ -7,7 +7,7 @@ name. So whoever uses an entry names no package, and imports what it needs when 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cache
 from importlib import import_module, resources
 from importlib.resources.abc import Traversable
@@ -42,18 +42,21 @@ def registered_module(kind: Kind, name: str) -> ModuleType:
     return import_module(registered(kind)[name]["module"])
 
 
-def names_from(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
+def names_from(package: str, names: Collection[str], *modules: str) -> Callable[[str], Any]:
     """Return the `__getattr__` of a package that imports its modules when their names are first asked for.
 
     Args:
         package: its dotted name.
-        homes: the module of each name, below the package.
+        names: those that it has from the modules.
+        modules: modules below the package, which are searched in this order: those that need least come first.
     """
 
     def get(name: str) -> Any:
-        if name not in homes:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        return getattr(import_module(f"{package}.{homes[name]}"), name)
+        for module in modules if name in names else ():
+            found = import_module(f"{package}.{module}")
+            if hasattr(found, name):
+                return getattr(found, name)
+        raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
     return get
 

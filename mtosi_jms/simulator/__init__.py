@@ -32,4 +32,4 @@ __all__ = [
 ]
 
 # Whoever serves MTOSI 2.0 does not wait for the stubs of 1.1.
-__getattr__ = names_from(__name__, dict.fromkeys(("event_in_release1", "in_release1"), "_release1"))
+__getattr__ = names_from(__name__, ("event_in_release1", "in_release1"), "_release1")

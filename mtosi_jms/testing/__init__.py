@@ -17,8 +17,9 @@ events are made by `mtosi_jms.simulator`. pytest has fixtures of these by itself
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
+
+from mtosi_jms.registry import names_from
 
 if TYPE_CHECKING:
     from mtosi_jms.testing._channel import MemoryChannel, MemorySink, MemorySource
@@ -83,15 +84,7 @@ __all__ = [
 ]
 
 # Imported when they are first asked for: pytest imports this package wherever it is installed.
-_MODULES: Final = ("_channel", "_faults", "_clock", "_interception", "_pair")
-
-
-def __getattr__(name: str) -> Any:
-    for module in _MODULES if name in __all__ else ():
-        found = importlib.import_module(f"{__name__}.{module}")
-        if hasattr(found, name):
-            return getattr(found, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = names_from(__name__, __all__, "_channel", "_faults", "_clock", "_interception", "_pair")
 
 
 def __dir__() -> list[str]:
