@@ -403,11 +403,7 @@ _NO: Final = 1
 
 
 def error_of(java: Java, error: Any, what: str, *, sending: bool = False) -> MtosiError:
-    """Returns the SDK's error for a Java exception.
-
-    Args:
-        sending: whether the outcome of the call matters.
-    """
+    """Returns the SDK's error for a Java exception."""
     name, description = str(error.getClass().getSimpleName()), said_by(error)
     text = f"{what}: {description}" if what else description
     if name == "UnsupportedQoS":

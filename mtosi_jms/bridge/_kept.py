@@ -30,9 +30,6 @@ class KeptProxy:
 class KeptConnections:
     """A file with the connections of one process; the next process takes them over.
 
-    Args:
-        path: the file; its folder is created.
-
     Attributes:
         name: name of the ORB, part of the keys of its objects.
         port: port at which it listened; 0 if not known yet.

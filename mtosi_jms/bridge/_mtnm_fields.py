@@ -41,12 +41,7 @@ _COMMON_SPELLINGS: Final = {"notificatId": "notificationId"}
 
 
 class Table:
-    """The properties of an event or object, by MTNM's names and by other names that are in use.
-
-    Attributes:
-        fields: maps MTNM's names to fields.
-        spellings: maps other names to MTNM's names.
-    """
+    """The properties of an event or object, by MTNM's names and by other names that are in use."""
 
     def __init__(self, fields: Mapping[str, Field], spellings: Mapping[str, str] | None = None) -> None:
         self.fields = dict(fields)
@@ -145,12 +140,7 @@ def chosen(choices: Choices) -> Reader:
 
 
 def extended(choices: Choices, cls: Callable[..., XmlObject], other: XmlEnum) -> Reader:
-    """Return a reader for a member of an enumeration that can be extended.
-
-    Args:
-        cls: the class of the stubs, with a value and an extension.
-        other: its value for members that are not listed.
-    """
+    """Return a reader for a member of an enumeration that can be extended."""
 
     def read(reading: Reading, name: str, path: str, value: Any) -> object:
         if value.value == "":
@@ -174,9 +164,6 @@ def place_of(path: str, name: str) -> str:
 def fields(reading: Reading, path: str, parts: Iterable[tuple[str, Any]], table: Table) -> dict[str, typing.Any]:
     """Return the fields that properties become. Keep the values of properties without a field, except empty lists, and
     values that their field cannot take.
-
-    Args:
-        path: where the properties are.
 
     Raises:
         EventError: a value that the notification needs cannot be read, or with a strict reading a time.

@@ -177,7 +177,6 @@ def object_of(reading: Reading, kind: str | None, path: str, parts: Iterable[tup
 
     Args:
         kind: MTOSI's type; one without a class is a vendor object.
-        path: where the attributes are.
     """
     cls, table = OBJECTS.get(kind or "", _OTHER)
     inner = Reading(reading.charset, reading.findings)

@@ -24,11 +24,7 @@ _MODULE: Final = "CosBridgeAdmin"
 
 
 class OfferedFactory:
-    """A factory of bridges that CORBA clients call.
-
-    Args:
-        answer_timeout: seconds until a client gets TRANSIENT.
-    """
+    """A factory of bridges that CORBA clients call."""
 
     def __init__(self, orb: JavaOrb, factory: BridgeFactory, answer_timeout: float) -> None:
         self._orb = orb

@@ -231,13 +231,7 @@ class CorbaSource(_End):
     _kept: tuple[KeptConnections, str, KeptProxy | None] | None = None
 
     def keep(self, kept: KeptConnections, key: str, earlier: KeptProxy | None) -> None:
-        """Lets the connection outlive the process.
-
-        Args:
-            kept: the file that keeps it.
-            key: key of the connection in that file.
-            earlier: the earlier connection, if an earlier process was connected to the proxy.
-        """
+        """Lets the connection outlive the process."""
         self._kept = kept, key, earlier
 
     def _done_late(self, name: str) -> None:

@@ -14,7 +14,6 @@ class Raised(Exception):
     """An exception of the IDL that a peer raised.
 
     Attributes:
-        repository_id: which one.
         members: the stream of its members, behind the id.
     """
 
@@ -42,7 +41,6 @@ class Remote:
 
         Args:
             arguments: a str is a string, anything else a reference.
-            gives: whether it answers with a reference.
 
         Returns:
             The reference; None where it is the nil reference.

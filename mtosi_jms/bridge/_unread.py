@@ -21,11 +21,7 @@ def interceptor(orb: JavaOrb, oid: Any, call: Any) -> Any:
 
 
 class UnreadRequest:
-    """A request that JacORB could not read.
-
-    Attributes:
-        message: all of its bytes.
-    """
+    """A request that JacORB could not read."""
 
     def __init__(self, orb: JavaOrb, info: Any) -> None:
         with machine.blocking():

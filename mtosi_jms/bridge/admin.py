@@ -66,7 +66,6 @@ class JMSDestination:
     """A destination of JMS.
 
     Attributes:
-        destination_type: QUEUE or TOPIC.
         destination_name: its name at the provider, or in the naming context.
         factory_name: name of the connection factory, which the bridge factory must know.
     """

@@ -120,7 +120,6 @@ class TypeCode:
     """The type of a value.
 
     Attributes:
-        kind: its kind.
         repository_id: `IDL:...:1.0` of a type with a name, else empty.
         name: name of a type with a name, else empty.
         members: members of a struct, an exception, a union or an enumeration.
@@ -128,8 +127,6 @@ class TypeCode:
         length: length of an array; bound of a string or sequence, 0 for none.
         discriminator: the type of a union's discriminator.
         default_index: index of a union's default member, -1: none.
-        digits: digits of a fixed.
-        scale: scale of a fixed.
         depth: levels of nested TypeCodes, including itself.
         nodes: number of TypeCodes in it, including itself.
 
@@ -189,7 +186,6 @@ class TypeCode:
         """The TypeCode of a sequence.
 
         Args:
-            content: type of its elements.
             bound: most elements, 0 for any number.
         """
         return TypeCode(TCKind.sequence, content=content, length=bound)
@@ -236,7 +232,6 @@ class Union:
     """The value of a union.
 
     Attributes:
-        discriminator: value of the discriminator, which selects the member.
         value: the member's value; None if the discriminator selects no member.
     """
 

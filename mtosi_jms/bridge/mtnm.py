@@ -142,7 +142,6 @@ class Mapped:
     """A notification made from an event.
 
     Attributes:
-        notification: an event of MTOSI, for example an `Alarm`.
         findings: the findings, in the order of the event's fields.
         type_name: MTNM's type of the event, as the event spells it.
         category: category of the topic for events that MTOSI does not route; None: subscribers of all topics get it.
@@ -200,9 +199,6 @@ def loss_notification_of(loss: EventLoss) -> EventLossOccured | EventLossCleared
 def properties_of(type_name: str) -> Mapping[str, str]:
     """The mapping of the properties of an MTNM event: their names, and MTOSI's elements.
 
-    Args:
-        type_name: MTNM's type, for example `NT_ALARM`.
-
     Raises:
         ConfigError: MTNM has no such event.
     """
@@ -218,9 +214,6 @@ def publish(publisher: Publisher, mapped: Mapped, *, timeout: float | None = Non
 
     Args:
         timeout: seconds for each message.
-
-    Returns:
-        The messages as sent.
 
     Raises:
         ConfigError: the publisher has no topic for the category.
@@ -627,7 +620,6 @@ class _Kind(typing.NamedTuple):
     """A type of MTNM's events.
 
     Attributes:
-        make: makes the notification from the fields that were read.
         category: category of the topic for a VendorNotification of such an event; None: all topics.
     """
 

@@ -67,7 +67,6 @@ class MtnmSession(Closeable):
         orb: the ORB that reaches the element manager; close it after the session.
         address: address of the `EmsSessionFactory_I`: `corbaname:...#NAME`, `corbaloc:...`, `IOR:...` or the path of a
             file with the last. With `name`, the address of the naming service.
-        user: user of the login.
         password: password of the user; it is in no text, error or log.
         name: name of the factory at the naming service, in the form of CosNaming: `TMF_MTNM.Class/...`.
         ping: seconds between pings.

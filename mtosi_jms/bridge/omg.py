@@ -462,7 +462,6 @@ def property_name(prefix: str, name: str) -> str:
     """The name of the property that a field becomes: a valid identifier of selectors (000-EJ6).
 
     Args:
-        prefix: `$ohf_` or `$fd_`.
         name: name of the field, with any characters.
     """
     return prefix + _escaped(name)
@@ -900,11 +899,6 @@ def reply_event(
     event: StructuredEvent, remainder: Any = NULL, *, type_name: str = "%TextMessage"
 ) -> StructuredEvent | None:
     """An answer to an event from JMS, for the channel that is linked to its JMSReplyTo (000-JE10).
-
-    Args:
-        event: the event to answer.
-        remainder: the body of the answer.
-        type_name: type of the answer.
 
     Returns:
         An event with the other's JMSReplyTo as JMSDestination and its JMSMessageID as JMSCorrelationID; None if the

@@ -171,7 +171,6 @@ def receiver_of(connection_reliability: int, model: str) -> str:
     """The kind of receiver from JMS, by table 2-3.
 
     Args:
-        connection_reliability: BEST_EFFORT or PERSISTENT.
         model: `queue` or `topic`.
 
     Raises:

@@ -96,7 +96,6 @@ class Retries:
     Attributes:
         most: the QoS Retries: most repetitions of a call (000-X11).
         interval: the QoS RetryInterval, seconds.
-        made: number of retries since the last success.
     """
 
     most: int

@@ -139,7 +139,6 @@ def start_channel(folder: Path, port: int | None = None) -> DevelopmentChannel:
     A restarted service has its old port, if that is free, and a new, empty channel: JacORB stores nothing.
 
     Args:
-        folder: folder of the service.
         port: port on loopback; None: the port that the folder had, else a free one.
 
     Raises:

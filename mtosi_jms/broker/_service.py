@@ -34,8 +34,6 @@ class Kind:
     """A broker that can be started here.
 
     Attributes:
-        version: the version that is fetched.
-        protocols: that it offers.
         start: starts it in a folder, without waiting until it listens; takes `settings`, `tls` and `memory_mb` too.
         jars: returns its jars, including a Java client.
         jndi_factory: class of its client's initial context.
@@ -87,11 +85,7 @@ def default_folder() -> Path:
 
 @dataclass(frozen=True, slots=True)
 class DevelopmentBroker:
-    """A broker that was started in a folder, and may still run.
-
-    Attributes:
-        kind: which broker it is, one of `KINDS`.
-    """
+    """A broker that was started in a folder, and may still run."""
 
     folder: Path
     pid: int

@@ -103,7 +103,6 @@ class BoundedStream(_Readable):
     """The unpacked bytes of a file, up to a limit.
 
     Args:
-        stream: stream of the unpacked bytes.
         name: name for errors and parsers.
         most: most bytes that may be read.
     """
@@ -134,8 +133,6 @@ class CarefulFile(_Readable):
     """Protects zipfile and tarfile, which trust any length and position in a header.
 
     Args:
-        stream: the file.
-        name: name for errors.
         most_reads: most reads, None for any number: headers that point back could cause endless reads.
     """
 
@@ -187,12 +184,10 @@ class Archive(Closeable):
     """One file that may be packed, open for reading; a context manager.
 
     Args:
-        path: the file.
         bounds: limits on what it may unpack to.
         file: its bytes, should they not be those of `path` on this machine; the archive closes it.
 
     Attributes:
-        path: the file.
         members: size in bytes of each document by its name, in the archive's order; empty if the file is not an
             archive. Only members named `*.xml`, `*.xml.gz` or `*.xml.zst` are documents, as in a folder.
 

@@ -28,7 +28,6 @@ def bulk_files(uri: str, allowed: Folders) -> list[Path]:
     names begin with it, followed by a dot, hyphen or underscore: `inventory` also means `inventory-1.xml.gz`.
 
     Args:
-        uri: the URI as the peer sent it.
         allowed: folders below which files may be read.
 
     Returns:
@@ -55,7 +54,6 @@ def new_file(uri: str, allowed: Folders) -> Path:
     """The file that a request's fileLocationURI asks a supplier to write.
 
     Args:
-        uri: the URI as the peer sent it.
         allowed: folders below which files may be written.
 
     Returns:

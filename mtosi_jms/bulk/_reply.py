@@ -24,7 +24,6 @@ class BulkReply(Generic[Response]):
     bytes show how they are packed.
 
     Attributes:
-        envelope: the reply.
         file_location_uri: the reply's fileLocationURI, or else the request's.
         compression: compressionType as text, the reply's or else the request's.
         packing: packingType as text, the reply's or else the request's.

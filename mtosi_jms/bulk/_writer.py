@@ -33,7 +33,6 @@ class BulkFile:
     | TAR | plain members | the archive compressed by gzip, `.tar.gz` |
 
     Args:
-        path: path of the file; the folder must exist.
         packing: how to pack; without packing the file can hold only one document.
 
     Raises:

@@ -50,7 +50,6 @@ class Facts(NamedTuple):
     """The facts about a message.
 
     Attributes:
-        kind: kind of the message.
         operation: activityName, or the message's name without `Request` or `Response`.
         correlation_id: correlationId of the MTOSI header; empty if there is none.
         batch: batchSequenceNumber; None if there is none.

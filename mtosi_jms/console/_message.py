@@ -56,7 +56,6 @@ class Shown(NamedTuple):
     """A message as it is shown.
 
     Attributes:
-        properties: names, JMS types and values.
         fields: names and texts of the fields of its MTOSI header.
         left_out: number of elements of the body that are not shown.
         envelope: the document, indented; empty if there is none.

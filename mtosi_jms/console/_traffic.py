@@ -151,7 +151,6 @@ class Overview(NamedTuple):
     """The numbers at the top of the console.
 
     Attributes:
-        rate: messages per second.
         series: messages in each second of the last minute.
         seen: messages since the start.
         left_out: how many of those came too fast to be sorted.

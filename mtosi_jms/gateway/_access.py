@@ -92,7 +92,6 @@ class Access:
         """The name of who sent this header; None if nobody known did.
 
         Args:
-            address: where the request comes from.
             authorization: the header; empty if there is none, which is not a guess.
 
         Raises:

@@ -111,7 +111,6 @@ def document_in(data: bytes, charset: str, most_elements: int, what: str) -> byt
     Args:
         charset: the encoding that its content type gives; empty for none.
         most_elements: most elements and attributes that it may have.
-        what: what the body is, for the log.
 
     Raises:
         Refused: nobody reads the encoding that the content type or, without one, the XML names (415), or it holds more
@@ -141,9 +140,6 @@ def _is_known_to_libxml2(name: str) -> bool:
 
 def judge(check: BodyCheck | None, data: bytes, what: str) -> None:
     """Check the body of an envelope against the schemas; log what is only a warning.
-
-    Args:
-        check: the check; None for no check.
 
     Raises:
         DecodeError: the body is not valid, and `check` requires that it is.

@@ -26,9 +26,6 @@ _KEPT: Final = 100
 class CallsTransport(httpx.HTTPTransport):
     """Sends requests over connections of its own. A call ends in time, whatever comes: headers that trickle, interim
     answers without end, chunks without content.
-
-    Args:
-        trust: the certificates of the peer, and our own.
     """
 
     def __init__(self, trust: ssl.SSLContext) -> None:

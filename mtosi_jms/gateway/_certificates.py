@@ -11,7 +11,6 @@ def load_certificate(context: ssl.SSLContext, certificate: str, key: str | None)
     """Loads the certificate that one side of TLS presents.
 
     Args:
-        context: TLS context of that side.
         key: file of its key; None: the key is in the certificate's file.
 
     Raises:

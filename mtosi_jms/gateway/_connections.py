@@ -117,11 +117,7 @@ _BUSY: Final = PlainTextResponse("too many requests at a time\n", 503, {"Retry-A
 
 
 class Connection(asyncio.BufferedProtocol):
-    """A connection. The server's own protocol speaks HTTP; this one sees to turns and time.
-
-    Args:
-        all_: the connections of the server.
-    """
+    """A connection. The server's own protocol speaks HTTP; this one sees to turns and time."""
 
     def __init__(self, all_: Connections, *, app_state: Mapping[str, Any], **server: Any) -> None:
         self._all = all_

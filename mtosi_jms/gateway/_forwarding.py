@@ -173,7 +173,6 @@ class HttpPeer(Closeable):
 
         Args:
             data: the envelope, SOAP 1.1; it is sent in UTF-8.
-            action: the SOAP action.
 
         Returns:
             Status of the answer, and its content in UTF-8.
@@ -385,11 +384,7 @@ class Forwarder(Dispatcher):
 
 
 def _as_rpc(envelope: Envelope, request: Header, operation: str) -> Envelope:
-    """The request for an HTTP peer: without reply address, since the answer returns on the HTTP connection.
-
-    Args:
-        request: its header.
-    """
+    """The request for an HTTP peer: without reply address, since the answer returns on the HTTP connection."""
     header = replace(
         request,
         communication_style=CommunicationStyleType.RPC,

@@ -134,7 +134,6 @@ class Iterators:
         """Opens an iterator for the remaining replies to a request; returns its name, which nobody can guess.
 
         Args:
-            replies: the remaining replies.
             owner: the only client that may use it.
         """
         name = secrets.token_urlsafe(18)

@@ -51,9 +51,6 @@ class HttpServer:
         host, port: address at which it listens; port 0: a free port.
         certificate, key: files of TLS; None: plain HTTP.
 
-    Attributes:
-        url: its URL.
-
     Raises:
         TransportError: it cannot listen at that address.
         ConfigError: a certificate cannot be used.

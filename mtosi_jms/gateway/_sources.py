@@ -117,8 +117,6 @@ class ByRequestor:
     """Forwards requests over JMS, in MSG style, with the requestor's correlationId and reply address.
 
     Args:
-        requestor: sends and receives.
-        destination: destination at which the supplier listens.
         store: keeps partial responses until they are fetched.
         timeout: seconds for a call with one answer, and between partial responses; None: the requestor's time-out.
         publisher: publishes the events of a `notify`; None: a `notify` goes to `destination`.
@@ -179,11 +177,7 @@ class ByRequestor:
                     return
 
     def _call(self, request: Request, envelopes: list[Envelope]) -> Call:
-        """Make the call for a request.
-
-        Args:
-            envelopes: gets the envelope of each reply.
-        """
+        """Make the call for a request."""
         body = request.envelope.body
         operation = OperationInfo(
             name=request.operation,

@@ -27,9 +27,6 @@ class WsdlFiles:
     `/ManagedElementRetrieval?wsdl` gives the file of that name, any other path the first file. The files that they
     import, and no others, are below `/wsdl/`.
 
-    Args:
-        files: the WSDLs.
-
     Raises:
         ConfigError: there is no file, or one cannot be read.
         XmlError: a file is not XML.

@@ -141,8 +141,6 @@ def serve_endpoint(
     """Serves until the stop is set; 0.
 
     Args:
-        endpoint: what answers.
-        stop: ends the command.
         suffix: what the line that begins with `ready` says behind the URL.
 
     Raises:

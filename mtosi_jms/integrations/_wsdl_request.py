@@ -34,7 +34,6 @@ class ByWsdl:
     """An operation of a WSDL.
 
     Args:
-        requestor: the requestor that makes the call.
         name: name of the operation, or `Service.operation` if several services of the WSDL have it.
         request: the request as XML, or assignments, `path=value` each.
 

@@ -69,7 +69,6 @@ def fetch(name: str, what: str) -> list[Path]:
     """The jars of a set, in the cache; what is not there is fetched.
 
     Args:
-        name: of the set, as in `pins.toml`.
         what: the jars are, for the text of errors.
 
     Raises:

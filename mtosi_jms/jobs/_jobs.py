@@ -41,7 +41,6 @@ def add_job(
     """Add the arguments that every job has.
 
     Args:
-        parser: of the command.
         out: the folder that results go to by default.
         allow_empty: what `--allow-empty` does.
         formats: of the tables, joined by commas, the default first, and what to know of them.
@@ -72,7 +71,6 @@ def add_engine(parser: argparse.ArgumentParser, what: str) -> None:
     """Add `--engine`.
 
     Args:
-        parser: of the command.
         what: the local engine is chosen for.
     """
     parser.add_argument(
@@ -106,7 +104,6 @@ def run_job(
     """Run a job and show its result; 0.
 
     Args:
-        args: of the command line.
         label: what the command does, in front of each stage.
         job: the job; its argument is told how far it is, or None where nobody is to be told.
         show: prints the result for people.
@@ -131,7 +128,6 @@ def run_on_engine(
     """Choose the engine that `--engine` leaves open, run a job on it as `run_job` does, and say which it was; 0.
 
     Args:
-        args: of the command line.
         label: what the command does, in front of each stage.
         options: of the job.
         choose: returns the engine for these options, and why.

@@ -172,7 +172,6 @@ class Rfh2:
         flags: none are defined.
         folders: the texts of the folders in their order, XML without a single root.
         name_value_ccsid: the character set of the folders.
-        order: of the numbers in it.
     """
 
     encoding: int = NATIVE_BIG
@@ -261,7 +260,6 @@ class Header:
         coded_char_set_id: of what follows.
         format: of what follows.
         reason: why the message is a dead letter, an MQRC or MQFB; None in other headers.
-        order: of the numbers in it.
     """
 
     encoding: int

@@ -79,7 +79,6 @@ def bars(values: Mapping[str, float], most: int = 12) -> list[Bar]:
     """Bars, one per value.
 
     Args:
-        values: values in the order to show.
         most: most bars; further values are summed up in one bar.
     """
     items = list(values.items())

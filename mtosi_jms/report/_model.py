@@ -139,9 +139,7 @@ class Report:
     """The content of a page; empty parts are left out.
 
     Attributes:
-        subtitle: one line below it: what was read, and where results are.
         made: when the report was made, in UTC.
-        notes: sentences worth knowing.
         timeline: moments of an exchange, in any order.
         charts: by title, the counts by name.
         tables: further tables, samples of rows for example.

@@ -72,16 +72,11 @@ class Network:
     """A generated network.
 
     Attributes:
-        elements: number of managed elements.
         seed: seed of attribute values and of the chords of a mesh.
         ports: physical termination points in each element, distributed over its cards.
         channels: connection termination points below each port.
         technology: SDH, OTN, ETHERNET or MICROWAVE; MIXED: elements of all kinds, each with one flat shelf.
         topology: how elements are linked: none, ring or mesh; None: none for MIXED, else a ring.
-        racks: racks in each element.
-        shelves: shelves in each rack.
-        slots: slots in each shelf.
-        sub_slots: sub-slots in each slot.
         ftps:  floating termination points in each element.
 
     Raises:

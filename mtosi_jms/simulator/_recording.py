@@ -35,9 +35,6 @@ _IN_ELEMENT: Final = 2
 class Recording:
     """The objects and alarms of a recorded network; all are held in memory.
 
-    Args:
-        objects: the objects; those without a name are left out.
-
     Attributes:
         objects: objects by full name, in the order in which they first came.
     """

@@ -225,7 +225,6 @@ class _Answer(NamedTuple):
 
     Attributes:
         request: returns the request of 2.0 for one of 1.1.
-        handler: handles it.
         made: returns the object of 1.1 for one that was found.
         whole: returns the response for what the handler gives; None: its objects, in batches.
     """

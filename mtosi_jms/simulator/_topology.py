@@ -80,7 +80,6 @@ def circle(shape: str, elements: int, ports: int, seed: int) -> Circle:
 
     Args:
         shape: none, ring or mesh.
-        elements: number of elements; a single one has no links.
         ports: number of ports of each element; a stride takes two of them.
     """
     if shape == "none" or elements < 2 or ports < 2:

@@ -31,7 +31,6 @@ class Late(Generic[M]):
     """A message that is delivered later.
 
     Attributes:
-        message: what is delivered.
         seconds: how much later than the others, by the timer of whoever delivers.
     """
 

@@ -128,7 +128,6 @@ class Asked:
     """A request that a scripted supplier took.
 
     Attributes:
-        message: as it came.
         connection: that it came by.
         destination: that it was sent to.
     """
@@ -242,7 +241,6 @@ class Pair:
     """Both ends of an exchange.
 
     Attributes:
-        connection: that both use.
         provider: behind the connection; `depth` and `held` tell what is in it.
         requestor: on the queue of `REQUESTOR`.
         supplier: on the queue of `SUPPLIER`; a `ScriptedSupplier` where there were no services, or tampering.

@@ -47,7 +47,6 @@ class JmsCall:
     """One call.
 
     Args:
-        client: that it is made with.
         options: of the binding: `address`, and `destination` where that is not text.
         args, kwargs: as zeep's callers give them, with `_soapheaders`, and `_options` for what this call sets.
 

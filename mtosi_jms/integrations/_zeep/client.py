@@ -87,7 +87,6 @@ class Client(zeep.Client):
         """Call an operation of the default service in the pattern MultipleBatchResponse.
 
         Args:
-            operation: WSDL name.
             batch_size: objects in one response at most; 0 for all in one.
             **arguments: as `client.service.OPERATION` takes them, `_soapheaders` and `_options` too.
 
@@ -169,10 +168,8 @@ def read_wsdl(
     """zeep's document of a WSDL, mended; clients may share it.
 
     Args:
-        wsdl: the file.
         sources: further files and folders where what an import misses may be.
         transport: a zeep transport that may fetch what is remote; None: nothing is fetched.
-        settings: how zeep parses.
 
     Raises:
         SchemaError: the WSDL or what it needs is not there or cannot be read.

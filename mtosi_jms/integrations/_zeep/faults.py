@@ -20,7 +20,6 @@ class SoapFault(MtosiFault, Fault):
 
     Attributes:
         fault: the fault as the requestor raises it; its `detail` is the object of the exception kind.
-        message: the fault string.
         code: the fault code as it was written, with its prefix.
         actor: of SOAP 1.1; None where there is none.
         subcodes: of SOAP 1.2, qualified names; None in SOAP 1.1.
