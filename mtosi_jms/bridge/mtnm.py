@@ -176,7 +176,11 @@ def notification_of(event: StructuredEvent, rules: MtnmRules | None = None) -> M
     kind = _KINDS[real]
     try:
         found = fields(reading, _DATA, [(one.name, one.value) for one in event.filterable_data], kind.table)
-        made = kind.make(reading, found, event)
+        if kind.prepare is not None:
+            kind.prepare(reading, found, event)
+        if not kind.reads_body:
+            _body_kept(reading, event)
+        made = kind.cls(**found)
     except EventError as exc:
         if rules.strict:
             raise
@@ -262,7 +266,7 @@ def _body_kept(reading: Reading, event: StructuredEvent) -> None:
         reading.keep(_BODY, _BODY, body, "MTOSI has no field for it")
 
 
-def _typed(reading: Reading, found: Fields) -> None:
+def _typed(reading: Reading, found: Fields, event: StructuredEvent) -> None:
     """Determine the type of the object: by objectType, its qualifier, and the object's name."""
     kind, qualifier = found.pop("_type", None), found.pop("_qualifier", None)
     name: NamingAttributeType | None = found.get("object_name")
@@ -282,11 +286,11 @@ def _typed(reading: Reading, found: Fields) -> None:
         found["object_type"] = kind
 
 
-def _named(reading: Reading, found: Fields) -> None:
+def _named(reading: Reading, found: Fields, event: StructuredEvent) -> None:
     """Refuse an event without an object, and determine the object's type."""
     if "object_name" not in found:
         raise EventError("the event has no objectName", f"{_DATA}.objectName")
-    _typed(reading, found)
+    _typed(reading, found, event)
 
 
 def _rated(found: Fields) -> None:
@@ -294,9 +298,9 @@ def _rated(found: Fields) -> None:
         raise EventError("the event has no perceivedSeverity", f"{_DATA}.perceivedSeverity")
 
 
-def _alarm(reading: Reading, found: Fields, event: StructuredEvent) -> Alarm:
+def _alarm(reading: Reading, found: Fields, event: StructuredEvent) -> None:
     _rated(found)
-    _named(reading, found)
+    _named(reading, found, event)
     qualifier, cause = found.pop("_cause_qualifier", None), found.get("probable_cause")
     if qualifier is not None:
         if cause is None:
@@ -307,21 +311,17 @@ def _alarm(reading: Reading, found: Fields, event: StructuredEvent) -> Alarm:
     infos = [found.pop(name, None) for name in ("_x733_info", "_info")]
     if more := [info for info in infos if info is not None]:
         found["x733_additional_information"] = NameAndAnyValueListType(nv=more)
-    _body_kept(reading, event)
-    return Alarm(**found)
 
 
-def _alert(reading: Reading, found: Fields, event: StructuredEvent) -> ThresholdCrossingAlert:
+def _alert(reading: Reading, found: Fields, event: StructuredEvent) -> None:
     _rated(found)
-    _named(reading, found)
+    _named(reading, found, event)
     found["threshold_type"] = PerformanceMonitoringThresholdType(threshold_type=found.pop("_threshold", None))
     for target, name, usual in _ALERT_NEEDS:
         if target not in found:
             found[target] = usual()
             reading.note(FindingKind.FILLED, f"{_DATA}.{name}", "is not there, and MTOSI needs it")
     found.setdefault("alias_name_list", AliasNameListType())
-    _body_kept(reading, event)
-    return ThresholdCrossingAlert(**found)
 
 
 _ALERT_NEEDS: Final[tuple[tuple[str, str, Callable[[], object]], ...]] = (
@@ -334,19 +334,13 @@ _ALERT_NEEDS: Final[tuple[tuple[str, str, Callable[[], object]], ...]] = (
 )
 
 
-def _creation(reading: Reading, found: Fields, event: StructuredEvent) -> ResourceObjectCreation:
-    _named(reading, found)
+def _creation(reading: Reading, found: Fields, event: StructuredEvent) -> None:
+    _named(reading, found, event)
     whole = created(reading, found.get("object_type"), event.remainder_of_body)
-    return ResourceObjectCreation(**found, object=None if whole is None else AnyListType(any_=[whole]))
+    found["object"] = None if whole is None else AnyListType(any_=[whole])
 
 
-def _deletion(reading: Reading, found: Fields, event: StructuredEvent) -> ResourceObjectDeletion:
-    _named(reading, found)
-    _body_kept(reading, event)
-    return ResourceObjectDeletion(**found)
-
-
-def _discovery(reading: Reading, found: Fields, event: StructuredEvent) -> ResourceObjectDiscovery:
+def _discovery(reading: Reading, found: Fields, event: StructuredEvent) -> None:
     name: NamingAttributeType | None = found.pop("_object_name", None)
     if "discovered_name" not in found:
         if name is None:
@@ -355,13 +349,11 @@ def _discovery(reading: Reading, found: Fields, event: StructuredEvent) -> Resou
     elif name is not None:
         reading.note(FindingKind.KEPT, f"{_DATA}.objectName", "MTOSI has no field for it")
         reading.kept.append(("objectName", str(name)))
-    _body_kept(reading, event)
-    return ResourceObjectDiscovery(**found)
 
 
-def _changed(reading: Reading, found: Fields) -> list[typing.Any]:
+def _changed(reading: Reading, found: Fields, event: StructuredEvent) -> list[typing.Any]:
     """Return the object with the changed attributes in a list; an empty list without attributes."""
-    _named(reading, found)
+    _named(reading, found, event)
     listed: Any | None = found.pop("_attributes", None)
     if listed is None:
         return []
@@ -373,44 +365,27 @@ def _changed(reading: Reading, found: Fields) -> list[typing.Any]:
     return [] if whole is None else [whole]
 
 
-def _value_change(reading: Reading, found: Fields, event: StructuredEvent) -> ResourceAttributeValueChange:
-    if changed := _changed(reading, found):
+def _value_change(reading: Reading, found: Fields, event: StructuredEvent) -> None:
+    if changed := _changed(reading, found, event):
         found["attribute_list"] = AttributeValueChangeTypeAttributeList(any_=changed)
-    _body_kept(reading, event)
-    return ResourceAttributeValueChange(**found)
 
 
-def _state_change(reading: Reading, found: Fields, event: StructuredEvent) -> ResourceStateChange:
-    if changed := _changed(reading, found):
+def _state_change(reading: Reading, found: Fields, event: StructuredEvent) -> None:
+    if changed := _changed(reading, found, event):
         found["attribute_list"] = StateChangeTypeAttributeList(any_=changed)
-    _body_kept(reading, event)
-    return ResourceStateChange(**found)
 
 
-def _heartbeat(reading: Reading, found: Fields, event: StructuredEvent) -> Heartbeat:
-    _typed(reading, found)
-    _body_kept(reading, event)
-    return Heartbeat(**found)
-
-
-def _switch(reading: Reading, found: Fields, event: StructuredEvent) -> ProtectionSwitch:
+def _switch(reading: Reading, found: Fields, event: StructuredEvent) -> None:
     for target, name in (("protected_tp_ref", "protectedTP"), ("switch_away_from_tp_ref", "switchAwayFromTP")):
         if target not in found:
             raise EventError(f"the event has no {name}", f"{_DATA}.{name}")
     if "layer_rate" not in found:
         found["layer_rate"] = LayerRateType(value=LayerRateEnumType.LR_Not_Applicable)
         reading.note(FindingKind.FILLED, f"{_DATA}.layerRate", "is not there, and MTOSI needs it")
-    _body_kept(reading, event)
-    return ProtectionSwitch(**found)
 
 
-def _equipment_switch(reading: Reading, found: Fields, event: StructuredEvent) -> EquipmentProtectionSwitch:
-    _body_kept(reading, event)
-    return EquipmentProtectionSwitch(**found)
-
-
-def _route_change(reading: Reading, found: Fields, event: StructuredEvent) -> RouteChange:
-    _named(reading, found)
+def _route_change(reading: Reading, found: Fields, event: StructuredEvent) -> None:
+    _named(reading, found, event)
     body = event.remainder_of_body
     if "route" not in found and body.type.plain.kind is TCKind.sequence:
         try:
@@ -419,23 +394,16 @@ def _route_change(reading: Reading, found: Fields, event: StructuredEvent) -> Ro
             reading.keep(_BODY, _BODY, body, exc.message)
     else:
         _body_kept(reading, event)
-    return RouteChange(**found)
 
 
-def _transfer(reading: Reading, found: Fields, event: StructuredEvent) -> FileTransferStatus:
-    _body_kept(reading, event)
-    return FileTransferStatus(**found)
-
-
-def _backup(reading: Reading, found: Fields, event: StructuredEvent) -> BackupStatus:
+def _backup(reading: Reading, found: Fields, event: StructuredEvent) -> None:
     status: BackupStatusType | None = found.pop("_status", None)
     stage, reason = found.pop("_stage", None), found.pop("_reason", None)
     if stage is not None or reason is not None:
         status = status or BackupStatusType()
         status.operation_status = status.operation_status or stage
         status.failure_reason = status.failure_reason or reason
-    _body_kept(reading, event)
-    return BackupStatus(**found, status=status)
+    found["status"] = status
 
 
 def _backup_status(reading: Reading, name: str, path: str, value: Any) -> object:
@@ -620,21 +588,26 @@ class _Kind(typing.NamedTuple):
     """A type of MTNM's events.
 
     Attributes:
+        prepare: completes the fields that were read.
+        reads_body: whether `prepare` reads the remainder of the body, which is kept otherwise.
         category: category of the topic for a VendorNotification of such an event; None: all topics.
     """
 
     table: Table
-    make: Callable[[Reading, Fields, StructuredEvent], CommonEventInformationType]
+    prepare: Callable[[Reading, Fields, StructuredEvent], None] | None
     cls: type[CommonEventInformationType]
     category: TopicCategory | None
+    reads_body: bool = False
 
 
 _INVENTORY: Final = TopicCategory.INVENTORY
 _KINDS: Final[Mapping[str, _Kind]] = {
     "NT_ALARM": _Kind(_ALARM, _alarm, Alarm, TopicCategory.FAULT),
     "NT_TCA": _Kind(_ALERT, _alert, ThresholdCrossingAlert, TopicCategory.FAULT),
-    "NT_OBJECT_CREATION": _Kind(Table(_EDGE, _EDGE_SPELLINGS), _creation, ResourceObjectCreation, _INVENTORY),
-    "NT_OBJECT_DELETION": _Kind(Table(_EDGE, _EDGE_SPELLINGS), _deletion, ResourceObjectDeletion, _INVENTORY),
+    "NT_OBJECT_CREATION": _Kind(
+        Table(_EDGE, _EDGE_SPELLINGS), _creation, ResourceObjectCreation, _INVENTORY, reads_body=True
+    ),
+    "NT_OBJECT_DELETION": _Kind(Table(_EDGE, _EDGE_SPELLINGS), _named, ResourceObjectDeletion, _INVENTORY),
     "NT_OBJECT_DISCOVERY": _Kind(
         Table(
             {
@@ -654,9 +627,7 @@ _KINDS: Final[Mapping[str, _Kind]] = {
     ),
     "NT_STATE_CHANGE": _Kind(Table(_CHANGE, _EDGE_SPELLINGS), _state_change, ResourceStateChange, _INVENTORY),
     "NT_PROTECTION_SWITCH": _Kind(_SWITCH, _switch, ProtectionSwitch, TopicCategory.PROTECTION),
-    "NT_EPROTECTION_SWITCH": _Kind(
-        _EQUIPMENT_SWITCH, _equipment_switch, EquipmentProtectionSwitch, TopicCategory.PROTECTION
-    ),
+    "NT_EPROTECTION_SWITCH": _Kind(_EQUIPMENT_SWITCH, None, EquipmentProtectionSwitch, TopicCategory.PROTECTION),
     "NT_ROUTE_CHANGE": _Kind(
         Table(
             {**_OBJECT, "routeChangeEvent": Field("route_change_event", _step), "route": Field("route", route)},
@@ -665,8 +636,9 @@ _KINDS: Final[Mapping[str, _Kind]] = {
         _route_change,
         RouteChange,
         _INVENTORY,
+        reads_body=True,
     ),
-    "NT_HEARTBEAT": _Kind(Table(_OBJECT), _heartbeat, Heartbeat, None),
+    "NT_HEARTBEAT": _Kind(Table(_OBJECT), _typed, Heartbeat, None),
     "NT_FILE_TRANSFER_STATUS": _Kind(
         Table(
             {
@@ -677,7 +649,7 @@ _KINDS: Final[Mapping[str, _Kind]] = {
                 "failureReason": Field("failure_reason", a_text),
             }
         ),
-        _transfer,
+        None,
         FileTransferStatus,
         None,
     ),
