@@ -22,7 +22,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any as Json
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias, get_args, get_type_hints
 
 from mtosi_jms.bridge.cdr import decode_any, decode_typecode, encode_any, encode_typecode
 from mtosi_jms.bridge.events import (
@@ -133,15 +133,7 @@ class BridgeRules:
 
 
 _SETTINGS: Final[Mapping[str, tuple[object, ...]]] = {
-    "compat": ("selector", "spec"),
-    "event_name": (True, False),
-    "keep_nil": (True, False),
-    "expiry": ("Timeout", "StopTime"),
-    "no_body": ("message", "text"),
-    "profile": ("omg", "mtosi"),
-    "enums": ("name", "cdr"),
-    "restore": (True, False),
-    "keep_types": (True, False),
+    name: get_args(kind) or (True, False) for name, kind in get_type_hints(BridgeRules).items()
 }
 _RULES: Final = BridgeRules()
 

@@ -10,7 +10,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import partial
 from typing import Final, TypeVar
 from urllib.parse import urlsplit
@@ -134,19 +134,10 @@ class HttpOptions:
     clients: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
-        for name in (
-            "largest",
-            "elements",
-            "in_flight",
-            "read_timeout",
-            "connections",
-            "answer_timeout",
-            "iterators",
-            "iterator_timeout",
-        ):
-            value = getattr(self, name)
-            if value is not None and not value > 0:
-                raise ConfigError(f"{name}: more than 0 is needed, not {value!r}")
+        for one in fields(self):
+            value = getattr(self, one.name)
+            if isinstance(value, int | float) and not value > 0:
+                raise ConfigError(f"{one.name}: more than 0 is needed, not {value!r}")
 
 
 def _no_post() -> Refused:
