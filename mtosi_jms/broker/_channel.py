@@ -18,8 +18,7 @@ from mtosi_jms.broker._process import (
     start_on_free_ports,
     write_private,
 )
-from mtosi_jms.broker._service import is_ours, state_folder, stop_process
-from mtosi_jms.compression import read_file
+from mtosi_jms.broker._service import STATE, find_service, is_ours, state_folder, stop_process
 from mtosi_jms.errors import ConfigError, TransportError
 from mtosi_jms.jars import fetch_client
 
@@ -27,7 +26,6 @@ GIOP: Final = "giop"
 _MAIN: Final = "org.jacorb.notification.ConsoleMain"
 _SHORTCUT: Final = "NotificationService"
 _IOR: Final = "channel.ior"
-_STATE: Final = "service.json"
 _READY: Final = "corbaloc:"
 _QUEUED: Final = 10_000
 _PROPERTIES: Final[Mapping[str, object]] = {
@@ -123,14 +121,7 @@ def start_channel_process(
 def find_channel(folder: Path) -> DevelopmentChannel | None:
     """The notification service of a folder; None if none was started there. Raises ConfigError: its file cannot be
     read."""
-    folder = Path(os.path.realpath(folder))
-    try:
-        state = json.loads(read_file(folder / _STATE))
-        return DevelopmentChannel(folder, int(state["pid"]), int(state["port"]))
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError, LookupError, TypeError, ArithmeticError, RecursionError) as error:
-        raise ConfigError(f"{folder / _STATE} cannot be read ({type(error).__name__}): remove it") from error
+    return find_service(folder, lambda where, state: DevelopmentChannel(where, int(state["pid"]), int(state["port"])))
 
 
 def start_channel(folder: Path, port: int | None = None) -> DevelopmentChannel:
@@ -157,7 +148,7 @@ def start_channel(folder: Path, port: int | None = None) -> DevelopmentChannel:
         port = there.port
     process = start_channel_process(folder, port)
     found = DevelopmentChannel(folder, process.pid, process.endpoints.ports[GIOP])
-    write_private({folder / _STATE: json.dumps({"pid": found.pid, "port": found.port})})
+    write_private({folder / STATE: json.dumps({"pid": found.pid, "port": found.port})})
     process.leave_running()
     return found
 

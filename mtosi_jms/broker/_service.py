@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from urllib.parse import urlencode
 
 from mtosi_jms.broker import _activemq as activemq
@@ -65,8 +65,9 @@ KINDS: Final = {
         "org.apache.activemq.jndi.ActiveMQInitialContextFactory",
     ),
 }
+T = TypeVar("T")
 _USER: Final = "mtosi"
-_STATE: Final = "service.json"
+STATE: Final = "service.json"
 _LOGIN: Final = "password.txt"
 _PATIENCE: Final = 20.0
 _LOOK: Final = 0.05
@@ -123,17 +124,25 @@ class DevelopmentBroker:
 
 def find_broker(folder: Path) -> DevelopmentBroker | None:
     """The broker of a folder; None if none was started there. Raises ConfigError: its file cannot be read."""
+    return find_service(folder, _broker_of)
+
+
+def _broker_of(folder: Path, state: Any) -> DevelopmentBroker:
+    kind = state["kind"]
+    ports = {name: int(state["ports"][name]) for name in KINDS[kind].protocols}
+    return DevelopmentBroker(folder, int(state["pid"]), Endpoints(ports, state["user"], state["password"]), kind)
+
+
+def find_service(folder: Path, made: Callable[[Path, Any], T]) -> T | None:
+    """What is made of the file about the service of a folder; None if none was started there. Raises ConfigError: the
+    file cannot be read."""
     folder = Path(os.path.realpath(folder))
     try:
-        state = json.loads(read_file(folder / _STATE))
-        kind = state["kind"]
-        ports = {name: int(state["ports"][name]) for name in KINDS[kind].protocols}
-        endpoints = Endpoints(ports, state["user"], state["password"])
-        return DevelopmentBroker(folder, int(state["pid"]), endpoints, kind)
+        return made(folder, json.loads(read_file(folder / STATE)))
     except FileNotFoundError:
         return None
     except (OSError, ValueError, LookupError, TypeError, ArithmeticError, RecursionError) as error:
-        raise ConfigError(f"{folder / _STATE} cannot be read ({type(error).__name__}): remove it") from error
+        raise ConfigError(f"{folder / STATE} cannot be read ({type(error).__name__}): remove it") from error
 
 
 def start_broker(folder: Path, kind: str | None = None) -> DevelopmentBroker:
@@ -164,7 +173,7 @@ def start_broker(folder: Path, kind: str | None = None) -> DevelopmentBroker:
         "password": endpoints.password,
         "ports": dict(endpoints.ports),
     }
-    write_private({folder / _STATE: json.dumps(state), folder / _LOGIN: f"{endpoints.password}\n"})
+    write_private({folder / STATE: json.dumps(state), folder / _LOGIN: f"{endpoints.password}\n"})
     process.leave_running()
     return DevelopmentBroker(folder, process.pid, endpoints, kind)
 
