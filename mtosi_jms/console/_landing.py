@@ -1,6 +1,6 @@
 """The ledger of a landing, its report, and its network. They are made again when the folder has changed.
 
-The ledger has the same rules as that of `mtosi-jms ingest`, but Spark does not start for it.
+The ledger has the same rules as that of `mtosi-jms ingest`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from mtosi_jms.report import Fact, RejectLine, Report, SequenceLine, number, ren
 from mtosi_jms.spool import scan
 
 if TYPE_CHECKING:
-    from mtosi_jms.spark import Plan, ReplySequence
+    from mtosi_jms.tables.landing import Plan
+    from mtosi_jms.tables.sequences import ReplySequence
 
 T = TypeVar("T")
 
@@ -156,7 +157,8 @@ class Landed:
     def _compute(self) -> Ledger:
         made = int(time.time() * 1000)
         try:
-            from mtosi_jms.spark import SourceOptions, plan_landing  # needs PySpark; Spark does not start
+            from mtosi_jms.tables.landing import plan_landing  # needs an extra
+            from mtosi_jms.tables.options import SourceOptions
 
             plan = plan_landing(SourceOptions(paths=(str(self.folder),)))
         except MtosiError as error:

@@ -12,7 +12,7 @@ try:
     import pyarrow as pa
     import pyarrow.parquet as pq
 except ImportError as error:
-    raise MissingExtraError("pyarrow", "spark") from error
+    raise MissingExtraError("pyarrow", "tables") from error
 
 
 def read_tables(folder: Path) -> Found:

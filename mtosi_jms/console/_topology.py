@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import combinations
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -15,6 +13,7 @@ from mtosi_jms.bounds import BOUNDS
 from mtosi_jms.errors import MtosiError
 from mtosi_jms.inventory import Hit, Routes, find_objects, given_name, is_object, label_of, name_text
 from mtosi_jms.namespaces import SOAP11, SOAP12, clark, split_clark
+from mtosi_jms.report import lay_out
 from mtosi_jms.xmlbind import parse_xml, read_document
 
 NODES: Final = 120
@@ -25,7 +24,6 @@ OCTETS: Final = BOUNDS.console_drawing_bytes
 WIDTH: Final = 1000
 HEIGHT: Final = 640
 _MARGIN: Final = 40
-_TURNS: Final = 70
 _BODIES: Final = (clark(SOAP11, "Body"), clark(SOAP12, "Body"))
 _ENDS: Final = ("aEnd", "zEnd")
 
@@ -155,55 +153,12 @@ def graph_of(found: Found) -> Graph:
                 kinds[around] = "domain"
                 lines[around, name] = 0
     lines = dict(list(lines.items())[:EDGES])
-    places = _layout(list(kinds), list(lines))
+    at = {name: number for number, name in enumerate(kinds)}
+    ends = [(at[first], at[second]) for first, second in lines]
+    spots = lay_out(len(kinds), ends, (WIDTH, HEIGHT), (_MARGIN, _MARGIN))
+    places = {name: (round(x, 1), round(y, 1)) for name, (x, y) in zip(kinds, spots, strict=True)}
     nodes = tuple(
         Node(name, name.rpartition("=")[2], kind, degree[name], *places[name]) for name, kind in kinds.items()
     )
     edges = tuple(Edge(*pair, number, *places[pair[0]], *places[pair[1]]) for pair, number in lines.items())
     return Graph(nodes, edges, dict(found.objects), len(names) - len(shown), found.note)
-
-
-def _layout(names: Sequence[str], lines: Iterable[tuple[str, str]]) -> dict[str, tuple[float, float]]:
-    """Positions with linked nodes close together and others apart; always the same for the same network."""
-    count = len(names)
-    at = {name: number for number, name in enumerate(names)}
-    turn = math.pi * (3 - math.sqrt(5))
-    spots = [
-        complex(math.cos(turn * number), math.sin(turn * number)) * math.sqrt((number + 0.5) / max(count, 1))
-        for number in range(count)
-    ]
-    ends = [(at[first], at[second]) for first, second in lines]
-    apart = 1.4 / math.sqrt(max(count, 1))
-    for step in range(_TURNS):
-        moves = [0j] * count
-        for one, other in combinations(range(count), 2):
-            way = spots[one] - spots[other]
-            far = abs(way) or 1e-6
-            push = way / far * (apart * apart / far)
-            moves[one] += push
-            moves[other] -= push
-        for one, other in ends:
-            way = spots[one] - spots[other]
-            pull = way * abs(way) / apart
-            moves[one] -= pull
-            moves[other] += pull
-        most = 0.12 * (1 - step / _TURNS) + 0.002
-        for number, move in enumerate(moves):
-            far = abs(move) or 1e-6
-            spots[number] += move / far * min(far, most)
-    return _scaled(names, spots)
-
-
-def _scaled(names: Sequence[str], spots: Sequence[complex]) -> dict[str, tuple[float, float]]:
-    if not spots:
-        return {}
-    left, top = min(spot.real for spot in spots), min(spot.imag for spot in spots)
-    wide = max(spot.real for spot in spots) - left or 1.0
-    high = max(spot.imag for spot in spots) - top or 1.0
-    return {
-        name: (
-            round(_MARGIN + (spot.real - left) / wide * (WIDTH - 2 * _MARGIN), 1),
-            round(_MARGIN + (spot.imag - top) / high * (HEIGHT - 2 * _MARGIN), 1),
-        )
-        for name, spot in zip(names, spots, strict=True)
-    }

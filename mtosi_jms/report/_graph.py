@@ -69,7 +69,7 @@ def draw(graph: Graph) -> Drawing:
     index = {node.id: number for number, node in enumerate(nodes)}
     edges = [(index[edge.a], index[edge.z], edge.count) for edge in graph.edges if {edge.a, edge.z} <= index.keys()]
     height = _HEIGHT if len(nodes) > 6 else 260
-    places = _fitted(_places(len(nodes), edges), height)
+    places = lay_out(len(nodes), [(a, z) for a, z, _ in edges], (WIDTH, height), (2 * _MARGIN, _MARGIN))
     largest = max((node.size for node in nodes), default=1)
     dots = _labelled(nodes, places, [_radius(node.size, largest, len(nodes)) for node in nodes], edges, height)
     thickest = max((count for _, _, count in edges), default=1)
@@ -84,7 +84,22 @@ def _radius(size: int, largest: int, nodes: int) -> float:
     return least + (most - least) * math.sqrt(size / largest)
 
 
-def _places(count: int, edges: Sequence[tuple[int, int, int]]) -> list[Point]:
+def lay_out(
+    count: int, edges: Sequence[tuple[int, int]], size: tuple[float, float], margins: tuple[float, float]
+) -> list[Point]:
+    """Positions of nodes in a picture: those with an edge are close together, others apart.
+
+    Args:
+        edges: numbers of the nodes at both ends, from 0.
+        size: width and height of the picture.
+        margins: at its sides, and above and below.
+    """
+    places = _places(count, edges)
+    xs = _stretched([x for x, _ in places], size[0], margins[0])
+    return list(zip(xs, _stretched([y for _, y in places], size[1], margins[1]), strict=True))
+
+
+def _places(count: int, edges: Sequence[tuple[int, int]]) -> list[Point]:
     """Positions at which nodes come to rest in a plane of about one by one (Fruchterman and Reingold)."""
     if count == 1:
         return [(0.0, 0.0)]
@@ -97,7 +112,7 @@ def _places(count: int, edges: Sequence[tuple[int, int, int]]) -> list[Point]:
         # Pull a little towards the middle, or unconnected parts drift apart.
         pushes = [[-0.3 * near * x * count**0.5, -0.3 * near * y * count**0.5] for x, y in zip(xs, ys, strict=True)]
         _push(xs, ys, pushes, near)
-        for a, z, _ in edges:
+        for a, z in edges:
             dx, dy = xs[a] - xs[z], ys[a] - ys[z]
             pull = math.hypot(dx, dy) / near
             for node, sign in ((a, -1), (z, 1)):
@@ -125,17 +140,11 @@ def _push(xs: Sequence[float], ys: Sequence[float], pushes: list[list[float]], n
             pushes[other][1] -= dy * force
 
 
-def _fitted(places: Sequence[Point], height: float) -> list[Point]:
-    """Positions stretched to the size of the picture."""
-
-    def stretch(values: Sequence[float], room: float, margin: float) -> list[float]:
-        low, high = min(values, default=0.0), max(values, default=0.0)
-        if high - low < 0.01:
-            return [room / 2 for _ in values]
-        return [margin + (value - low) / (high - low) * (room - 2 * margin) for value in values]
-
-    xs = stretch([x for x, _ in places], WIDTH, 2 * _MARGIN)
-    return list(zip(xs, stretch([y for _, y in places], height, _MARGIN), strict=True))
+def _stretched(values: Sequence[float], room: float, margin: float) -> list[float]:
+    low, high = min(values, default=0.0), max(values, default=0.0)
+    if high - low < 0.01:
+        return [room / 2 for _ in values]
+    return [margin + (value - low) / (high - low) * (room - 2 * margin) for value in values]
 
 
 def _labelled(

@@ -182,7 +182,7 @@ def test_nobody_is_kept_out(
 def test_nobody_is_kept_out_of_a_landing(
     landing: Path, traffic: Traffic, open_page: Any, axe: str, scheme: str, size: dict[str, int]
 ) -> None:
-    pytest.importorskip("pyspark", reason="the ledger needs the extra spark")
+    pytest.importorskip("pyarrow", reason="the ledger needs the extra tables")
     with HttpServer(Console(traffic, landings=[landing], title="memory:")) as server:
         page = open_page(server.url, color_scheme=scheme, viewport=size, bypass_csp=True)
         wrong = [

@@ -307,7 +307,7 @@ def test_actions_are_off_unless_they_are_allowed(outbox: Path, visit: Any) -> No
 
 
 def test_ledger_report_and_topology_of_a_landing(landing: Path, visit: Any) -> None:
-    pytest.importorskip("pyspark", reason="the extra spark is not installed")
+    pytest.importorskip("pyarrow", reason="the extra tables is not installed")
     browser = visit(landings=[landing])
     ledger = browser.get("/landing/0").text
     assert "0 of 1" in ledger
@@ -330,7 +330,7 @@ def test_a_landing_that_is_gone_says_so(tmp_path: Path, visit: Any) -> None:
 
 def test_topology_of_tables(tmp_path: Path, visit: Any) -> None:
     """Those that `mtosi-jms topology` writes; here as it would."""
-    pa = pytest.importorskip("pyarrow", reason="the extra spark is not installed")
+    pa = pytest.importorskip("pyarrow", reason="the extra tables is not installed")
     from pyarrow import parquet
 
     names = [f"MD=EMS1/ME=NE-{number}" for number in range(1, 5)]
@@ -349,7 +349,7 @@ def test_topology_of_tables(tmp_path: Path, visit: Any) -> None:
 
 
 def test_a_large_network_is_drawn_as_far_as_one_can_look_at_it(tmp_path: Path, visit: Any) -> None:
-    pa = pytest.importorskip("pyarrow", reason="the extra spark is not installed")
+    pa = pytest.importorskip("pyarrow", reason="the extra tables is not installed")
     from pyarrow import parquet
 
     rows = [{"id": f"MD=EMS1/ME=NE-{number}", "type": "ME", "known": True} for number in range(2_000)]

@@ -278,7 +278,7 @@ class TestTime:
 
         network = simulator.Network(elements=ELEMENTS, seed=1)
         source = ByDispatcher(Dispatcher([Halting(network)]))
-        with HttpServer(Endpoint(source, HttpOptions(answer_timeout=0.3))) as server:
+        with HttpServer(Endpoint(source, HttpOptions(answer_timeout=2.0))) as server:
             asks = client(server.url)
             status, first = asks.ask(batches_of(official("6-1"), 10))
             assert (status, first.header.batch_sequence_number) == (200, 1)
