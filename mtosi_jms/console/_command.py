@@ -19,8 +19,8 @@ from mtosi_jms.cli.monitoring import add_monitor, monitored
 from mtosi_jms.cli.providers import add_provider, mask_url, open_connection, password_of
 from mtosi_jms.cli.queues import operate
 from mtosi_jms.cli.stopping import Stop, until_signalled
-from mtosi_jms.errors import ConfigError, TransportError
-from mtosi_jms.gateway.serving import tokens_in
+from mtosi_jms.errors import ConfigError
+from mtosi_jms.gateway.serving import tokens_in, wait_for
 from mtosi_jms.masking import without_login
 
 if TYPE_CHECKING:
@@ -31,7 +31,6 @@ _PORT: Final = 8085
 _INTERVAL: Final = 1.0
 _WAIT: Final = 2.0
 """Seconds in which a dead letter must be handed out that is still there."""
-_LOOK: Final = 1.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -142,9 +141,7 @@ def serve(args: argparse.Namespace, stop: Stop) -> int:
             terminal.ready(
                 f"ready: {server.url} watches {', '.join([*names, *map(str, (*args.landing, *args.spool))])}"
             )
-            while not stop.wait(_LOOK):
-                if not server.is_running:
-                    raise TransportError(f"{server.url}: the server has stopped")
+            wait_for(server, stop)
     return 0
 
 

@@ -344,9 +344,10 @@ class Forwarder(Dispatcher):
         if status not in _ANSWERED or not content:
             raise TransportError(f"{self._peer.url}: HTTP status {status}")
         reply = parse(content, source="the answer over HTTP", needs_header=False, header=self.profile.header)
-        if reply.warnings:
-            text = "an answer of %s over HTTP with %d warnings, the first: %s"
-            log.warning(text, action, len(reply.warnings), reply.warnings[0])
+        odd = [one for one in reply.warnings if one.rule == "header"]  # the requestor sees a header without them
+        if odd:
+            text = "an answer of %s over HTTP: its header departs from MTOSI, %d times, the first: %s"
+            log.warning(text, action, len(odd), odd[0])
         judge(self._check, content, f"an answer of {action} over HTTP")
         return reply
 

@@ -16,9 +16,9 @@ from mtosi_jms.errors import ConfigError, TransportError
 from mtosi_jms.transport.login import warn_if_others_may_read
 
 if TYPE_CHECKING:
-    from mtosi_jms.gateway import Endpoint, HttpOptions, WsdlFiles
+    from mtosi_jms.gateway import Endpoint, HttpOptions, HttpServer, WsdlFiles
 
-__all__ = ["add_http", "check_listen", "options_of", "serve_endpoint", "tokens_in", "wsdls_of"]
+__all__ = ["add_http", "check_listen", "options_of", "serve_endpoint", "tokens_in", "wait_for", "wsdls_of"]
 
 _LOOK: Final = 1.0
 _SHORTEST_TOKEN: Final = 16
@@ -150,7 +150,12 @@ def serve_endpoint(
 
     with HttpServer(endpoint, *listen, certificate=args.tls_certificate, key=args.tls_key) as server:
         terminal.ready(f"ready: {server.url} {suffix}")
-        while not stop.wait(_LOOK):
-            if not server.is_running:
-                raise TransportError(f"{server.url}: the server has stopped")
+        wait_for(server, stop)
     return 0
+
+
+def wait_for(server: HttpServer, stop: Stop) -> None:
+    """Wait until the stop is set. Raises TransportError: the server has ended before."""
+    while not stop.wait(_LOOK):
+        if not server.is_running:
+            raise TransportError(f"{server.url}: the server has stopped")

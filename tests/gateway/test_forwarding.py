@@ -407,6 +407,14 @@ class TestRelease1:
         assert [one.batch_sequence_end_of_reply for one in heads] == [False] * (count - 1) + [True]
         assert {one.iterator_reference_uri for one in heads} == {None}
 
+    def test_what_an_answer_gets_wrong_in_its_header_is_logged(self, caplog: pytest.LogCaptureFixture) -> None:
+        answer = SHAPE.replace("<senderURI>ems<", "<senderURI>?<").format("getAllMDs", "getAllMDsResponse", "")
+        request = parse(SHAPE.replace("RESPONSE", "REQUEST").format("getAllMDs", "getAllMDs", ""))
+        with answering(200, answer.encode()) as (url, _), HttpPeer(url) as peer:
+            (reply,) = Forwarder(peer, sender_uri="jms/Gateway").dispatch(request)
+        assert "senderURI has the placeholder '?'" in caplog.text
+        assert (reply.header and reply.header.sender_uri) == "jms/Gateway"
+
     def test_a_request_without_a_header(self) -> None:
         """It has the form of its body's release, and what that requires."""
         bare = re.sub(r"<s:Header>.*</s:Header>", "", SHAPE, flags=re.DOTALL).format("", "getAllMDs")
