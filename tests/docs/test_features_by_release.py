@@ -41,6 +41,10 @@ FEATURES: Final[dict[str, dict[str, str]]] = {
         "1.1": "cli/test_release_1x.py::test_each_operation_answers_what_its_schema_allows",
         "2.0": "cli/test_serve.py::test_all_services_answer",
     },
+    "`gateway --forward`": {
+        "1.1": "gateway/test_forwarding.py::test_elements_names_and_faults",
+        "2.0": "gateway/test_forwarding.py::test_iterators_are_followed",
+    },
     "`serve --http`": {
         "1.1": "cli/test_gateway.py::test_services_of_mtosi_1_1_over_http",
         "2.0": "cli/test_gateway.py::test_services_over_http_through_a_broker_and_back",
