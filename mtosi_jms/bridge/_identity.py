@@ -54,7 +54,6 @@ class Identities:
         self._given = []
 
     def _digest(self, event: StructuredEvent) -> tuple[bytes, bool]:
-        """A digest of an event's content, and whether the event names itself."""
         header = [(one.name, one.value.value) for one in event.variable_header if one.name != SEQUENCE_NUMBER]
         data = [(one.name, one.value.value) for one in event.filterable_data]
         is_named = any(value and name in _NAMES for name, value in data)

@@ -357,7 +357,6 @@ class JavaOrb:
 
 
 def _names(fixed: Any) -> tuple[str, str, str]:
-    """The texts of a Java fixed header."""
     return str(fixed.event_type.domain_name), str(fixed.event_type.type_name), str(fixed.event_name)
 
 

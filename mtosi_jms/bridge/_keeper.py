@@ -176,7 +176,6 @@ class Keeper(ABC, Generic[End]):
             self._on_lost(end, reason)
 
     def _connect_again(self) -> None:
-        """Connects to a new proxy, in its own thread."""
         reason = self._lost or ""
         if self._until_done(self._join_again, self._channel.name):
             self.report_loss(EventLoss(source=_CHANNEL, over=True, reason=reason))
@@ -218,6 +217,5 @@ class Keeper(ABC, Generic[End]):
             raise
 
     def _pause(self, seconds: float) -> None:
-        """Waits for some seconds, or until the end."""
         with self._changed:
             self._changed.wait_for(lambda: self._over, seconds)

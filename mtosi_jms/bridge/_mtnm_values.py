@@ -470,7 +470,6 @@ _Tree: TypeAlias = "str | int | float | bool | list[_Tree] | dict[str, _Tree] | 
 
 
 def _tree(kind: TypeCode, it: Value, depth: int) -> _Tree:
-    """A value as JSON can have it."""
     if depth == 0:
         return "..."
     plain = kind.plain

@@ -139,7 +139,6 @@ class _End:
         return Servant(self._orb, interface, handlers, self._answer_timeout, object_id, self._done_late)
 
     def _call(self, connect: str, servant: Servant) -> None:
-        """Connects the proxy to our servant."""
         self._connect_again = connect
         with self._orb.calling(self._name):
             getattr(self._proxy, connect)(servant.reference)
@@ -427,7 +426,6 @@ class CorbaSink(_End):
         )
 
     def _pulled(self, supplier: EventSupplier) -> dict[str, Callable[..., Any]]:
-        """The handlers for a channel that pulls."""
         java = self._orb.java
         nothing = self._orb.to_java([StructuredEvent()])
 

@@ -248,7 +248,6 @@ class JmsToChannel(Keeper[EventSink]):
         return self._due(resender)
 
     def _due(self, resender: Resender) -> Sequence[StructuredEvent] | None:
-        """The events that were not acknowledged in time."""
         with self._changed:
             found = resender.due(time.monotonic())
         if resender.is_stopped:
@@ -327,7 +326,6 @@ class JmsToChannel(Keeper[EventSink]):
             return sent
 
     def _taken(self, given: Sequence[Delivery]) -> None:
-        """Acknowledges the messages whose events the channel has."""
         if not self._per_transaction:
             self._acknowledge(given)
             return

@@ -364,7 +364,6 @@ class ChannelToJms(Keeper[EventSource]):
                 self._options.park(event, error)
 
     def _insist(self, send: Callable[[], None], end: float) -> None:
-        """Sends, with retries until a time."""
         failures = 0
         while True:
             try:

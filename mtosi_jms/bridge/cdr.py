@@ -232,7 +232,6 @@ def code_set_of(ior: str) -> int | None:
 
 
 def _profiles(ior: str) -> list[tuple[tuple[str, int], list[tuple[int, bytes]]]]:
-    """The address and components of each profile."""
     reader = _Reader(_ior_bytes(ior))
     try:
         reader.byte_order()
@@ -645,7 +644,6 @@ _WRITERS: Final[dict[TCKind, Callable[[_Writer, TypeCode, Value, int], None]]] =
 
 
 def _chosen(union: TypeCode, discriminator: object) -> Member | None:
-    """The member that a discriminator selects."""
     for index, member in enumerate(union.members):
         if index != union.default_index and member.label == discriminator:
             return member

@@ -206,21 +206,18 @@ class Orb(Closeable):
         return found
 
     def _fitting(self, found: Any) -> JavaOrb:
-        """An ORB with the charset of an object."""
         charset = self._charset(found)
         if charset not in self._orbs:
             self._orbs[charset] = self._made(charset, self._orb.allowed)
         return self._orbs[charset]
 
     def _charset(self, channel: Any) -> str:
-        """The charset for a channel."""
         if self.options.charset:
             return self.options.charset
         number = code_set_of(str(self._orb.orb.object_to_string(channel)))
         return _CODE_SETS.get(number, _LATIN_1) if number is not None else _LATIN_1
 
     def _found(self, orb: JavaOrb, text: str, shown: str, channel_id: int | None) -> tuple[Any, int]:
-        """The channel and its id."""
         found = self._object(orb, text, "", shown)
         with orb.calling(shown):
             is_factory = bool(found._is_a(_FACTORY))
@@ -391,7 +388,6 @@ class CorbaChannel:
     def _made(
         self, kind: type[End], style: FlowStyle, grouping: Grouping, qos: QoS | None, constraint: str = ""
     ) -> End:
-        """A proxy, and the source or sink for it."""
         self._check_open()
         java, how = self._orb.java, style.value.lower()
         theirs, ours = ("supplier", "consumer") if kind is CorbaSource else ("consumer", "supplier")

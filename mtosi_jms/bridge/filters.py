@@ -207,7 +207,6 @@ def _like(node: Like, holds: bool) -> str:
 
 
 def _name(identifier: Identifier) -> str:
-    """The name of a field in the channel's language."""
     name = identifier.name
     known = _HEADERS.get(name)
     if known is not None:

@@ -287,7 +287,6 @@ def _typed(reading: Reading, found: Fields, event: StructuredEvent) -> None:
 
 
 def _named(reading: Reading, found: Fields, event: StructuredEvent) -> None:
-    """Refuse an event without an object, and determine the object's type."""
     if "object_name" not in found:
         raise EventError("the event has no objectName", f"{_DATA}.objectName")
     _typed(reading, found, event)

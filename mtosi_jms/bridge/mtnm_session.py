@@ -154,7 +154,6 @@ class MtnmSession(Closeable):
         return made
 
     def _channel_ior(self) -> str:
-        """The reference of the event channel."""
         session = self._session
         if session is None:
             raise TransportError(f"{self.name}: there is no session now")

@@ -646,7 +646,6 @@ def _is_element(plain: TypeCode) -> bool:
 
 
 def _element(plain: TypeCode, value: Value) -> BodyValue:
-    """The Java value for a map or stream."""
     if plain.kind in _NOTHING:
         return None
     if plain.kind is TCKind.sequence:
@@ -833,7 +832,6 @@ def _still(value: Any, left: Any | None) -> Any:
 
 
 def _idl(code: TypeCode, value: BodyValue) -> Value:
-    """A Java value as a value of a type."""
     kind = code.plain.kind
     mask = _UNSIGNED.get(kind)
     if mask is not None:

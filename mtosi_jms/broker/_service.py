@@ -111,7 +111,6 @@ class DevelopmentBroker:
         }
 
     def _jvm_url(self) -> str:
-        """The URL for the `jvm` transport; the password is in a file of the folder."""
         query = {
             "classpath": self.kind,
             "user": self.endpoints.user,

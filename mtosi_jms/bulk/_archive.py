@@ -279,7 +279,6 @@ class Archive(Closeable):
             raise ArchiveError(self.path, f"an archive without any document ({DOCUMENT_NAMES})")
 
     def _spooled(self, stack: ExitStack, head: bytes, unpacked: IO[bytes]) -> IO[bytes]:
-        """Unpack a compressed archive into a temporary file."""
         stream = BoundedStream(unpacked, self.path, self._bounds.allowed(self._packed))
         spool = stack.enter_context(tempfile.TemporaryFile(prefix="mtosi-bulk-"))  # noqa: SIM115 - the stack closes it
         data = head

@@ -252,7 +252,6 @@ class Console:
         return self._page(request, "dead_letters", spools=spools, queues=queues, allowed=allowed, done=text)
 
     async def _act(self, request: Request) -> Response:
-        """Redrives or withdraws a message."""
         form = await self._guard.form(request, self.options.read_timeout)
         if form is None:
             return PlainTextResponse("This is not a form of the console's own: load the page again.\n", 403)

@@ -370,7 +370,6 @@ class Endpoint:
             self.iterators.release()
 
     async def _begin(self, request: Request, owner: str, url: str) -> tuple[int, bytes]:
-        """Return the first of several responses."""
         replies = self._source.replies(request)
         try:
             first = await self._first(replies)

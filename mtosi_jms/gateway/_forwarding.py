@@ -317,7 +317,6 @@ class Forwarder(Dispatcher):
             reply = self._exchange(further, header_text(further.header or asked, "activityName") or "")
 
     def _further(self, asked: Header, uri: str, tag: str, operation: str) -> Envelope:
-        """Return the request for the next response."""
         release, size = dialect_of(asked).release, None
         namespace, local = split_clark(tag)
         if release == MTOSI_1X.release:

@@ -177,7 +177,6 @@ class ByRequestor:
                     return
 
     def _call(self, request: Request, envelopes: list[Envelope]) -> Call:
-        """Make the call for a request."""
         body = request.envelope.body
         operation = OperationInfo(
             name=request.operation,

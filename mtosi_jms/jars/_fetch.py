@@ -87,7 +87,6 @@ def fetch(name: str, what: str) -> list[Path]:
 
 
 def _complete(folder: Path, wanted: Mapping[str, str], what: str) -> None:
-    """Brings what is missing into the cache. Nobody else does so meanwhile."""
     for left in folder.glob(f"{_PART}*"):  # by a process that was killed
         shutil.rmtree(left, ignore_errors=True)
     missing = _missing(folder, wanted)

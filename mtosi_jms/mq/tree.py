@@ -142,7 +142,6 @@ def _body(message: JmsMessage) -> etree._Element:
 
 
 def _set_text(body: etree._Element, octets: bytes) -> bool:
-    """Set the octets as text; return whether that is possible."""
     try:
         text = octets.decode()
         body.text = text if not text or _NOT_IN_CDATA.search(text) else etree.CDATA(text)

@@ -127,7 +127,6 @@ def _places(count: int, edges: Sequence[tuple[int, int]]) -> list[Point]:
 
 
 def _push(xs: Sequence[float], ys: Sequence[float], pushes: list[list[float]], near: float) -> None:
-    """Let all nodes push each other away."""
     square = near * near
     for one in range(len(xs)):
         x, y, own = xs[one], ys[one], pushes[one]
@@ -154,7 +153,6 @@ def _labelled(
     edges: Iterable[tuple[int, int, int]],
     height: float,
 ) -> list[Dot]:
-    """Nodes at their positions, with labels if there is room."""
     degrees = [0] * len(nodes)
     for a, z, _ in edges:
         degrees[a] += 1

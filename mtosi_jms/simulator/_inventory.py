@@ -52,7 +52,6 @@ class InventoryEms(ResourceInventoryRetrieval.Supplier):
             yield rir.GetInventoryResponse(inventory_data=data)
 
     def _wanted(self, request: rir.GetInventoryRequest) -> Sequence[int]:
-        """The numbers of the requested elements."""
         bases = request.filter.base_instance if request.filter is not None else []
         if not bases or str(self.network.domain_name()) in map(str, bases):
             return range(self.network.elements)
@@ -268,5 +267,4 @@ def _channels(
 
 
 def _short(found: Any) -> str:
-    """The last value of an object's name."""
     return str(found.name.rdn[-1].value)

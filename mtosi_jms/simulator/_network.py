@@ -296,7 +296,6 @@ class Network:
         return next((found for found in self.descriptors() if found.name == wanted), None)
 
     def _find_in(self, index: int, steps: Steps) -> Resource | None:
-        """The object of an element by the last steps of its name."""
         match steps:
             case []:
                 return self.managed_element(index)
@@ -432,7 +431,6 @@ class _EventHistory:
         return self.pending.popleft()
 
     def _element(self) -> int | None:
-        """A random existing element."""
         if self.created and self.chance.random() < 0.1:
             return self.chance.choice(self.created)
         for _ in range(20):  # most elements exist, so a draw or two is enough

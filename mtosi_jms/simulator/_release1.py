@@ -98,7 +98,6 @@ def _release1(found: Any, cls: type[T]) -> T:
 
 
 def _release2(name: object) -> NamingAttributeType | None:
-    """Return a name of MTOSI 1.1 as one of 2.0; None for anything else."""
     return NamingAttributeType.parse(str(name)) if isinstance(name, DistinguishedNameMixin) else None
 
 
@@ -107,7 +106,6 @@ def _names(slot: Slot) -> list[str]:
 
 
 def _value(value: Any, slot: Slot) -> Any:
-    """Return the value of a field: an object of its class, or a value of its simple type."""
     if slot.kind == OBJECT:
         return _release1(value, slot.target.cls)
     text = _text(value)

@@ -175,7 +175,6 @@ def _shorter(body: bytes, keep: float) -> bytes:
 
 
 def _positions(given: list[M], at: Chosen) -> set[int]:
-    """The chosen positions, from 0."""
     if callable(at):
         chosen = {position for position, message in enumerate(given) if at(message)}
     else:

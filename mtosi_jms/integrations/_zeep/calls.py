@@ -218,7 +218,6 @@ class Batches(Iterator[Any], Closeable):
 
 
 def _operation_info(operation: SoapOperation) -> OperationInfo:
-    """What the requestor needs to know of an operation."""
     abstract = operation.abstract
     request, response = abstract.input_message, abstract.output_message
     return OperationInfo(

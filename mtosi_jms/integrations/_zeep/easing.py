@@ -33,7 +33,6 @@ def ease(mended: Mended) -> None:
 
 
 def _import_all(mended: Mended) -> None:
-    """Let each WSDL import directly what it reaches."""
     trees = {path.name: read_xml(path) for path in mended.wsdls.values()}
     tag = clark(WSDL, "import")
     direct = {name: [one.get("location") or "" for one in root.iterchildren(tag)] for name, root in trees.items()}
