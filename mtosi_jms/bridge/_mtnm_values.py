@@ -13,7 +13,8 @@ from decimal import Decimal
 from typing import Final, TypeAlias, TypeVar
 
 from mtosi_jms.bridge._mtnm_tables import LAYER_NAMES, LAYER_RATES, STEPS, Choices
-from mtosi_jms.bridge.events import DEPTH, Any, ObjectReference, TCKind, TypeCode, Union, Value
+from mtosi_jms.bridge.event_json import readable
+from mtosi_jms.bridge.events import Any, ObjectReference, TCKind, TypeCode
 from mtosi_jms.errors import EventError
 from mtosi_jms.stubs.fmw.gen import AnyListType, NameAndStringValueType, NvsList
 from mtosi_jms.stubs.fmw.nam import NamingAttributeListType, NamingAttributeType, RelativeDistinguishNameType
@@ -463,32 +464,4 @@ def text_of(value: Any) -> str:
         return it.hex()
     if isinstance(it, ObjectReference):
         return it.ior
-    return json.dumps(_tree(value.type, it, DEPTH), ensure_ascii=False, separators=(",", ":"))
-
-
-_Tree: TypeAlias = "str | int | float | bool | list[_Tree] | dict[str, _Tree] | None"
-
-
-def _tree(kind: TypeCode, it: Value, depth: int) -> _Tree:
-    if depth == 0:
-        return "..."
-    plain = kind.plain
-    if isinstance(it, Any):
-        return _tree(it.type, it.value, depth - 1)
-    if isinstance(it, Union):
-        chosen = next((one.type for one in plain.members if one.label == it.discriminator), None)
-        return {"case": it.discriminator, "value": _tree(chosen or _ANY, it.value, depth - 1)}
-    if isinstance(it, tuple):
-        if plain.kind in (TCKind.struct, TCKind.except_) and len(plain.members) == len(it):
-            return {
-                one.name: _tree(one.type or _ANY, inner, depth - 1)
-                for one, inner in zip(plain.members, it, strict=True)
-            }
-        return [_tree(plain.content or _ANY, one, depth - 1) for one in it]
-    if it is None or isinstance(it, (bool, int, str)):
-        return it
-    if isinstance(it, float):
-        return it if math.isfinite(it) else str(it)
-    if isinstance(it, TypeCode):
-        return it.repository_id or it.name or it.kind.name
-    return text_of(Any(plain, it))
+    return json.dumps(readable(value.type, it), ensure_ascii=False, separators=(",", ":"))

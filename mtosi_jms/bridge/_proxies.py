@@ -25,7 +25,7 @@ from mtosi_jms.bridge.endpoints import (
     QoS,
 )
 from mtosi_jms.bridge.events import Property, StructuredEvent
-from mtosi_jms.bridge.qos import QOS_TYPES
+from mtosi_jms.bridge.qos import QOS_TYPES, check_types
 from mtosi_jms.errors import BridgeError, IllegalStateError, MtosiError, TransportError, UnsupportedQoS
 
 log = logging.getLogger(__package__)
@@ -41,24 +41,11 @@ def qos_of(orb: JavaOrb, target: Any) -> dict[str, Any]:
     return {one.name: one.value for one in decode_properties(bytes(stream.getBufferCopy()))}
 
 
-def check_qos(qos: QoS) -> None:
-    """Checks types before anything is sent; unknown names are left to the channel. Raises UnsupportedQoS: a value is of
-    another type."""
-    wrong = [
-        name
-        for name, value in qos.items()
-        if name in QOS_TYPES and QOS_TYPES[name].plain.kind is not value.type.plain.kind
-    ]
-    if wrong:
-        types = ", ".join(f"{name} is a {QOS_TYPES[name].plain.kind.name}" for name in wrong)
-        raise UnsupportedQoS(f"of another type ({types})", wrong)
-
-
 def set_qos(orb: JavaOrb, target: Any, qos: QoS | None) -> dict[str, Any]:
     """Sets quality of service, and reads it back. Raises UnsupportedQoS: the target refuses a property, or accepts it
     and does not keep it."""
     if qos:
-        check_qos(qos)
+        check_types({name: value for name, value in qos.items() if name in QOS_TYPES})  # the channel knows more
         java = orb.java
         raw = encode_properties([Property(name, value) for name, value in qos.items()])
         properties = java.omg("CosNotification.PropertySeqHelper").read(orb.reading(raw))

@@ -17,6 +17,8 @@ from mtosi_jms.bounds import BOUNDS
 from mtosi_jms.bridge.cdr import decode_any, encode_any
 from mtosi_jms.bridge.events import (
     ANY_SEQ,
+    DEPTH,
+    NULL,
     OCTET_SEQ,
     PROPERTY_SEQ,
     Any,
@@ -31,7 +33,7 @@ from mtosi_jms.bridge.events import (
 )
 from mtosi_jms.errors import EventError
 
-__all__ = ["event_from_json", "event_to_json"]
+__all__ = ["event_from_json", "event_to_json", "readable"]
 
 _TEXTS: Final = ("domain_name", "type_name", "event_name")
 _BODY: Final = "remainder_of_body"
@@ -109,35 +111,41 @@ def _any(any: Any, depth: int) -> Json:
         return {"type": kind.name, "value": value}
     return {
         "type": any.type.repository_id or kind.name,
-        "value": _readable(any.type.plain, value),
+        "value": readable(any.type, value),
         "cdr": encode_any(any).hex(),
     }
 
 
-def _readable(one: TypeCode, value: Value) -> Json:
+def readable(type: TypeCode, value: Value, depth: int = DEPTH) -> Json:
+    """A value as `json.dumps` takes it, for readers: with the names that its type has, and without other types.
+
+    Args:
+        depth: most levels; "..." stands for what is deeper.
+    """
+    plain = type.plain
     match value:
-        case tuple() if one.members:
-            names = [member.name for member in one.members]
-            types = [member.type for member in one.members]
+        case _ if depth == 0:
+            return "..."
+        case Any():
+            return readable(value.type, value.value, depth - 1)
+        case Union():
+            chosen = next((one.type for one in plain.members if one.label == value.discriminator), None)
             return {
-                name: _readable(kind.plain if kind is not None else one, part)
-                for name, kind, part in zip(names, types, value, strict=False)
+                "discriminator": value.discriminator,
+                "value": readable(chosen or NULL.type, value.value, depth - 1),
             }
+        case tuple() if plain.kind in (TCKind.struct, TCKind.except_) and len(plain.members) == len(value):
+            pairs = zip(plain.members, value, strict=True)
+            return {one.name: readable(one.type or NULL.type, part, depth - 1) for one, part in pairs}
         case tuple():
-            return [_readable(one.content.plain if one.content is not None else one, part) for part in value]
+            return [readable(plain.content or NULL.type, part, depth - 1) for part in value]
         case bytes():
             return value.hex()
-        case Any():
-            return _readable(value.type.plain, value.value)
-        case Union():
-            return {"discriminator": value.discriminator, "value": _readable(one, value.value)}
         case TypeCode():
-            return value.repository_id or value.kind.name
+            return value.repository_id or value.name or value.kind.name
         case ObjectReference():
             return value.ior
-        case Decimal():
-            return str(value)
-        case float() if not math.isfinite(value):
+        case Decimal() | float() if not math.isfinite(value) or isinstance(value, Decimal):
             return str(value)
         case _:
             return value

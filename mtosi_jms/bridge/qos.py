@@ -28,6 +28,7 @@ __all__ = [
     "UTC",
     "Combination",
     "check_qos",
+    "check_types",
     "effective",
     "priority_to_jms",
     "qos",
@@ -156,8 +157,7 @@ TRANSACTION_SCOPE: Final[Mapping[str, frozenset[str]]] = {
 def qos(**values: Value) -> dict[str, Any]:
     """Returns properties with the types of the standard: `qos(EventReliability=PERSISTENT, Retries=3)`. Raises
     UnsupportedQoS: the standard has no property of this name."""
-    unknown = [name for name in values if name not in QOS_TYPES]
-    if unknown:
+    if unknown := [name for name in values if name not in QOS_TYPES]:
         raise UnsupportedQoS("no such quality of service", unknown)
     return {name: Any(QOS_TYPES[name], value) for name, value in values.items()}
 
@@ -182,6 +182,16 @@ def receiver_of(connection_reliability: int, model: str) -> str:
     return found
 
 
+def check_types(asked: Mapping[str, Any]) -> None:
+    """Check properties by themselves. Raises UnsupportedQoS: the standard has none of a name, or not of this type."""
+    if unknown := [name for name in asked if name not in QOS_TYPES]:
+        raise UnsupportedQoS("no such quality of service", unknown)
+    wrong = [name for name, value in asked.items() if value.type.plain.kind is not QOS_TYPES[name].plain.kind]
+    if wrong:
+        types = ", ".join(f"{name} is a {QOS_TYPES[name].plain.kind.name}" for name in wrong)
+        raise UnsupportedQoS(f"of another type ({types})", wrong)
+
+
 def check_qos(asked: Mapping[str, Any], model: str, *, fifo_within_priority: bool = False) -> None:
     """Checks the quality of service of a bridge's endpoint before anything is sent (000-C3).
 
@@ -193,12 +203,7 @@ def check_qos(asked: Mapping[str, Any], model: str, *, fifo_within_priority: boo
     Raises:
         UnsupportedQoS: the standard has no such name, a value has a wrong type, or the tables exclude the request.
     """
-    for name, value in asked.items():
-        code = QOS_TYPES.get(name)
-        if code is None:
-            raise UnsupportedQoS("no such quality of service", [name])
-        if value.type.plain.kind is not code.kind:
-            raise UnsupportedQoS(f"a {code.kind.name} is needed, not a {value.type.plain.kind.name}", [name])
+    check_types(asked)
     for name, table in (
         ("EventReliability", EVENT_RELIABILITY),
         ("DeliveryReliability", DELIVERY_RELIABILITY),

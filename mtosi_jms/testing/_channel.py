@@ -18,8 +18,8 @@ from mtosi_jms.bridge.endpoints import (
     OnDisconnected,
     QoS,
 )
-from mtosi_jms.bridge.events import Any, StructuredEvent
-from mtosi_jms.bridge.qos import QOS_TYPES
+from mtosi_jms.bridge.events import StructuredEvent
+from mtosi_jms.bridge.qos import check_types
 from mtosi_jms.bridge.reliable import Duplicates, SequenceNumbers, number_of, numbered
 from mtosi_jms.errors import BridgeError, IllegalStateError, TransportError, UnsupportedQoS
 from mtosi_jms.testing._etcl import constraint_of
@@ -107,8 +107,7 @@ class MemoryChannel:
 
     def _kept(self, qos: QoS | None) -> QoS:
         given = dict(qos or {})
-        if wrong := [name for name, value in given.items() if not _is_known(name, value)]:
-            raise UnsupportedQoS("there is none by this name and of this type", wrong)
+        check_types(given)
         if wrong := [name for name in given if name in self._refuses]:
             raise UnsupportedQoS("the channel does not support it", wrong)
         if wrong := [name for name in given if name in self._forgets]:
@@ -470,7 +469,3 @@ class MemorySink(_End):
 def _trim(events: deque[StructuredEvent], most: int) -> None:
     while len(events) > most:
         events.popleft()
-
-
-def _is_known(name: str, value: Any) -> bool:
-    return name in QOS_TYPES and QOS_TYPES[name].plain.kind is value.type.plain.kind
