@@ -77,13 +77,8 @@ class Bridge:
         return self._way.forwarded
 
     def start_bridge(self) -> None:
-        """Connects both sides, or resumes them after `stop_bridge` (000-B16).
-
-        Raises:
-            BridgeAlreadyStarted: it is started.
-            TransportError: a side cannot be reached.
-            IllegalStateError: it is destroyed.
-        """
+        """Connects both sides, or resumes them after `stop_bridge` (000-B16). Raises BridgeAlreadyStarted: it is
+        started; TransportError: a side cannot be reached; IllegalStateError: it is destroyed."""
         with self._lock:
             self._check()
             if self._started:

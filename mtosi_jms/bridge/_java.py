@@ -49,12 +49,8 @@ _blocked: Final = threading.Lock()
 
 
 class Java:
-    """The classes of JacORB.
-
-    Raises:
-        MissingExtraError: JPype is not installed.
-        ConfigError: there is no Java, or JacORB cannot be had.
-    """
+    """The classes of JacORB. Raises MissingExtraError: JPype is not installed; ConfigError: there is no Java, or JacORB
+    cannot be had."""
 
     def __init__(self) -> None:
         jars = fetch_client("jacorb").paths
@@ -185,14 +181,8 @@ class JavaOrb:
     @contextlib.contextmanager
     def calling(self, what: str = "", *, sending: bool = False) -> Iterator[None]:
         """A context for calls of the ORB: sets its class loader and turns Java exceptions into errors of the SDK.
-
-        Args:
-            sending: whether the outcome of a call is unknown if its connection is lost.
-
-        Raises:
-            IllegalStateError: the ORB is closed.
-            MtosiError: see `error_of`.
-        """
+        `sending`: whether the outcome of a call is unknown if its connection is lost. Raises IllegalStateError: the ORB
+        is closed; MtosiError: see `error_of`."""
         if self._closed:
             raise IllegalStateError("the ORB is closed")
         with (
@@ -283,14 +273,8 @@ class JavaOrb:
             raise EventError(f"JacORB cannot carry it: {said_by(error)}") from None
 
     def from_java(self, events: Any, *, grouped: bool, keep_refused: bool = False) -> list[StructuredEvent]:
-        """Turns Java events into events.
-
-        Args:
-            keep_refused: whether a `RefusedEvent` replaces an event that is refused.
-
-        Raises:
-            EventError: an event is refused, and `keep_refused` is not set.
-        """
+        """Turns Java events into events. `keep_refused`: whether a `RefusedEvent` replaces an event that is refused.
+        Raises EventError: an event is refused, and `keep_refused` is not set."""
         listed = events if grouped else [events]
         try:
             return self._decoded(listed)

@@ -21,11 +21,8 @@ End = TypeVar("End", EventSource, EventSink)
 
 
 class Keeper(ABC, Generic[End]):
-    """One direction of a bridge. Its own thread does the work and keeps the connection to the channel.
-
-    Attributes:
-        forwarded: number of messages that JMS got, or of events that the channel got.
-    """
+    """One direction of a bridge. Its own thread does the work and keeps the connection to the channel. `forwarded`:
+    number of messages that JMS got, or of events that the channel got."""
 
     def __init__(self, channel: Channel, options: BridgeOptions) -> None:
         self._channel = channel

@@ -15,12 +15,8 @@ from mtosi_jms.files import FileLock
 
 @dataclass(frozen=True, slots=True)
 class KeptProxy:
-    """A proxy supplier of a channel that pushes to an object of ours.
-
-    Attributes:
-        object_id: id of our object, hexadecimal.
-        filter: reference of its filter; empty for none.
-    """
+    """A proxy supplier of a channel that pushes to an object of ours. `object_id`: id of our object, hexadecimal.
+    `filter`: reference of its filter; empty for none."""
 
     proxy: str
     object_id: str
@@ -28,13 +24,9 @@ class KeptProxy:
 
 
 class KeptConnections:
-    """A file with the connections of one process; the next process takes them over.
-
-    Attributes:
-        name: name of the ORB, part of the keys of its objects.
-        port: port at which it listened; 0 if not known yet.
-        left: whether the connections are left to the next process.
-    """
+    """A file with the connections of one process; the next process takes them over. `name`: name of the ORB, part of
+    the keys of its objects. `port`: port at which it listened; 0 if not known yet. `left`: whether the connections are
+    left to the next process."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

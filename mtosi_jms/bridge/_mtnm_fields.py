@@ -163,11 +163,8 @@ def place_of(path: str, name: str) -> str:
 
 def fields(reading: Reading, path: str, parts: Iterable[tuple[str, Any]], table: Table) -> dict[str, typing.Any]:
     """Return the fields that properties become. Keep the values of properties without a field, except empty lists, and
-    values that their field cannot take.
-
-    Raises:
-        EventError: a value that the notification needs cannot be read, or with a strict reading a time.
-    """
+    values that their field cannot take. Raises EventError: a value that the notification needs cannot be read, or with
+    a strict reading a time."""
     found: dict[str, typing.Any] = {}
     known = table.fields
     for name, value in parts:

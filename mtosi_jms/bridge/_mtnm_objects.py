@@ -174,10 +174,7 @@ CROSS_CONNECTION: Final = Table(
 
 def object_of(reading: Reading, kind: str | None, path: str, parts: Iterable[tuple[str, Any]]) -> CommonObjectInfoType:
     """Return an object of a type with these attributes; its vendor extensions hold those that MTOSI does not have.
-
-    Args:
-        kind: MTOSI's type; one without a class is a vendor object.
-    """
+    `kind`: MTOSI's type; one without a class is a vendor object."""
     cls, table = OBJECTS.get(kind or "", _OTHER)
     inner = Reading(reading.charset, reading.findings)
     found = fields(inner, path, parts, table)

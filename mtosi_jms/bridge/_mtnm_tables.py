@@ -176,12 +176,8 @@ def _same(name: str, kind: type[XmlEnum], *, numbered: bool = False, prefix: str
 
 
 def _members(kind: type[XmlEnum], prefix: str, names: str, **other: str) -> dict[str, XmlEnum]:
-    """Return MTNM's members, in the order of their numbers, with MTOSI's values.
-
-    Args:
-        names: MTNM's names behind the prefix, which are MTOSI's values too.
-        other: MTOSI's values of names that are others there.
-    """
+    """Return MTNM's members, in the order of their numbers, with MTOSI's values. `names`: MTNM's names behind the
+    prefix, which are MTOSI's values too. `other`: MTOSI's values of names that are others there."""
     return {f"{prefix}{name}": kind(other.get(name, name)) for name in names.split()}
 
 

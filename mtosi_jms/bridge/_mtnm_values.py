@@ -46,11 +46,8 @@ class FindingKind(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A finding about an event.
-
-    Attributes:
-        path: path in the event, as `filterable_data.perceivedSeverity`; empty for the whole event.
-    """
+    """A finding about an event. `path`: path in the event, as `filterable_data.perceivedSeverity`; empty for the whole
+    event."""
 
     kind: FindingKind
     path: str
@@ -75,12 +72,9 @@ _MOST_LAYERS: Final = 8
 
 @dataclass(slots=True)
 class Reading:
-    """The reading of one event. A method that cannot read its value raises an EventError.
-
-    Attributes:
-        charset: charset of texts that are not ASCII; None: UTF-8 if a text is valid UTF-8, else as it is.
-        strict: whether a time that cannot be read refuses the event.
-    """
+    """The reading of one event. A method that cannot read its value raises an EventError. `charset`: charset of texts
+    that are not ASCII; None: UTF-8 if a text is valid UTF-8, else as it is. `strict`: whether a time that cannot be
+    read refuses the event."""
 
     charset: str | None = None
     findings: list[Finding] = field(default_factory=list)

@@ -443,13 +443,9 @@ class CorbaSink(_End):
         return {f"pull_{self._operation}": answer, f"try_pull_{self._operation}": answer}
 
     def push(self, events: Sequence[StructuredEvent]) -> None:
-        """See `EventSink.push`.
-
-        Raises:
-            EventError: an event cannot be encoded, or the channel cannot take it. If events are not grouped, the
-                channel has those before it.
-            UnknownOutcomeError: the connection was lost; the channel may have the events.
-        """
+        """See `EventSink.push`. Raises EventError: an event cannot be encoded, or the channel cannot take it. If events
+        are not grouped, the channel has those before it; UnknownOutcomeError: the connection was lost; the channel may
+        have the events."""
         if self.style is not FlowStyle.PUSH:
             raise IllegalStateError(f"{self._name}: the channel pulls here")
         self._check_connected()

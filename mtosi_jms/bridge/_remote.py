@@ -11,11 +11,7 @@ _ATTEMPTS: Final = 5
 
 
 class Raised(Exception):
-    """An exception of the IDL that a peer raised.
-
-    Attributes:
-        members: the stream of its members, behind the id.
-    """
+    """An exception of the IDL that a peer raised. `members`: the stream of its members, behind the id."""
 
     def __init__(self, repository_id: str, members: Any) -> None:
         self.repository_id = repository_id
@@ -37,18 +33,9 @@ class Remote:
             return str(self.orb.orb.object_to_string(self.reference))
 
     def call(self, operation: str, *arguments: Any, gives: bool = False, waits: bool = True) -> Any:
-        """Calls an operation.
-
-        Args:
-            arguments: a str is a string, anything else a reference.
-
-        Returns:
-            The reference; None where it is the nil reference.
-
-        Raises:
-            Raised: an exception of the IDL.
-            MtosiError: see `mtosi_jms.bridge._java.error_of`.
-        """
+        """Calls an operation. `arguments`: a str is a string, anything else a reference. Returns the reference; None
+        where it is the nil reference. Raises Raised: an exception of the IDL; MtosiError: see
+        `mtosi_jms.bridge._java.error_of`."""
         portable = "CORBA.portable"
         again, raised = (
             self.orb.java.omg(f"{portable}.{name}") for name in ("RemarshalException", "ApplicationException")

@@ -124,11 +124,8 @@ class Servant:
             self._on_late(name)
 
     def close(self, *, leave: bool = False) -> None:
-        """Removes the object once no handler is running; waiting calls get TRANSIENT.
-
-        Args:
-            leave: whether to hide from peers that it is gone: it comes back in the next process.
-        """
+        """Removes the object once no handler is running; waiting calls get TRANSIENT. `leave`: whether to hide from
+        peers that it is gone: it comes back in the next process."""
         self._closed.set()
         if threading.current_thread() is not self._thread:
             self._thread.join()

@@ -77,12 +77,9 @@ class JmsSink:
                 self._lose()
 
     def send(self, messages: Sequence[JmsMessage]) -> None:
-        """Sends messages in order. Several go in one transaction, all or none; an outbox takes each by itself.
-
-        Raises:
-            MessageRefusedError, ResourceLimitError: the provider refuses one of them, or cannot take it now.
-            TransportError: the provider failed; the messages may have been sent.
-        """
+        """Sends messages in order. Several go in one transaction, all or none; an outbox takes each by itself. Raises
+        MessageRefusedError, ResourceLimitError: the provider refuses one of them, or cannot take it now;
+        TransportError: the provider failed; the messages may have been sent."""
         with self._lock:
             outbox = self._options.outbox
             if outbox is not None:

@@ -120,14 +120,8 @@ be lost. The specification leaves this to the bridge; this bridge does not suppo
 
 
 def check_endpoints(source: ExternalEndpoint, sink: ExternalEndpoint) -> str:
-    """Checks that two endpoints can form a bridge (000-B9).
-
-    Returns:
-        The direction: `channel to JMS` or `JMS to channel`.
-
-    Raises:
-        InvalidExternalEndPoints: they cannot; it lists all problems of both.
-    """
+    """Checks that two endpoints can form a bridge (000-B9). Returns the direction: `channel to JMS` or `JMS to
+    channel`. Raises InvalidExternalEndPoints: they cannot; it lists all problems of both."""
     found: list[tuple[str, str, str]] = []
     for role, one in ((ExternalEndpointRole.SOURCE, source), (ExternalEndpointRole.SINK, sink)):
         is_jms = one.type is MessageType.JMS_MESSAGE

@@ -71,14 +71,8 @@ _FRAGMENTED: Final = 2
 
 
 def encode_events(events: Sequence[StructuredEvent], charset: str = UTF_8) -> bytes:
-    """Encode events as a `CosNotification::EventBatch` in big-endian CDR.
-
-    Args:
-        charset: charset of the texts that are not wide.
-
-    Raises:
-        EventError: a value does not match its type, or the type cannot be encoded; with the path.
-    """
+    """Encode events as a `CosNotification::EventBatch` in big-endian CDR. `charset`: charset of the texts that are not
+    wide. Raises EventError: a value does not match its type, or the type cannot be encoded; with the path."""
     out = _Writer(charset)
     out.ulong(len(events))
     for event in events:
@@ -87,14 +81,8 @@ def encode_events(events: Sequence[StructuredEvent], charset: str = UTF_8) -> by
 
 
 def decode_events(data: bytes, charset: str = UTF_8) -> list[StructuredEvent]:
-    """Decode the events of a `CosNotification::EventBatch` in big-endian CDR.
-
-    Args:
-        charset: charset of the texts that are not wide.
-
-    Raises:
-        EventError: the bytes are not events, or are refused (see the module).
-    """
+    """Decode the events of a `CosNotification::EventBatch` in big-endian CDR. `charset`: charset of the texts that are
+    not wide. Raises EventError: the bytes are not events, or are refused (see the module)."""
     return _decoded(_Reader(data, charset), lambda reader: [reader.event() for _ in range(reader.count())])
 
 

@@ -107,13 +107,9 @@ class OrbOptions:
 
 
 class Orb(Closeable):
-    """An ORB in this process, in the same Java machine as `jvm:` connections. May be used by several threads.
-
-    Raises:
-        MissingExtraError: JPype is not installed.
-        ConfigError: there is no Java, or JacORB's jars cannot be fetched.
-        TransportError: the ORB does not start.
-    """
+    """An ORB in this process, in the same Java machine as `jvm:` connections. May be used by several threads. Raises
+    MissingExtraError: JPype is not installed; ConfigError: there is no Java, or JacORB's jars cannot be fetched;
+    TransportError: the ORB does not start."""
 
     def __init__(self, options: OrbOptions | None = None) -> None:
         self.options = options or OrbOptions()

@@ -207,14 +207,8 @@ class Channel(Protocol):
         *,
         qos: QoS | None = None,
     ) -> EventSink:
-        """A new proxy consumer, not yet connected.
-
-        Args:
-            qos: set at the proxy and read back.
-
-        Raises:
-            UnsupportedQoS: the channel refuses one, or accepts it and does not keep it.
-        """
+        """A new proxy consumer, not yet connected. `qos`: set at the proxy and read back. Raises UnsupportedQoS: the
+        channel refuses one, or accepts it and does not keep it."""
 
     def is_alive(self) -> bool: ...
 

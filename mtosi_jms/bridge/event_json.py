@@ -118,10 +118,7 @@ def _any(any: Any, depth: int) -> Json:
 
 def readable(type: TypeCode, value: Value, depth: int = DEPTH) -> Json:
     """A value as `json.dumps` takes it, for readers: with the names that its type has, and without other types.
-
-    Args:
-        depth: most levels; "..." stands for what is deeper.
-    """
+    `depth`: most levels; "..." stands for what is deeper."""
     plain = type.plain
     match value:
         case _ if depth == 0:

@@ -183,11 +183,7 @@ class TypeCode:
 
     @staticmethod
     def sequence(content: TypeCode, bound: int = 0) -> TypeCode:
-        """The TypeCode of a sequence.
-
-        Args:
-            bound: most elements, 0 for any number.
-        """
+        """The TypeCode of a sequence. `bound`: most elements, 0 for any number."""
         return TypeCode(TCKind.sequence, content=content, length=bound)
 
     @staticmethod
@@ -218,22 +214,15 @@ _SIMPLE: Final = {kind: TypeCode(kind) for kind in TCKind if kind not in _NEEDY}
 
 @dataclass(frozen=True, slots=True)
 class ObjectReference:
-    """A reference to a CORBA object, as text; this module never follows it.
-
-    Attributes:
-        ior: `IOR:...`, empty for the nil reference.
-    """
+    """A reference to a CORBA object, as text; this module never follows it. `ior`: `IOR:...`, empty for the nil
+    reference."""
 
     ior: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Union:
-    """The value of a union.
-
-    Attributes:
-        value: the member's value; None if the discriminator selects no member.
-    """
+    """The value of a union. `value`: the member's value; None if the discriminator selects no member."""
 
     discriminator: str | int | bool
     value: Value = None
@@ -241,11 +230,7 @@ class Union:
 
 @dataclass(frozen=True, slots=True)
 class Any:
-    """A value with its type.
-
-    Attributes:
-        value: a value of that type; it is checked only when it is encoded.
-    """
+    """A value with its type. `value`: a value of that type; it is checked only when it is encoded."""
 
     type: TypeCode
     value: Value = None
@@ -330,11 +315,7 @@ class StructuredEvent:
 
 @dataclass(frozen=True, slots=True)
 class RefusedEvent(StructuredEvent):
-    """The readable parts of an event that cannot be decoded.
-
-    Attributes:
-        error: why it cannot be decoded, and where.
-    """
+    """The readable parts of an event that cannot be decoded. `error`: why it cannot be decoded, and where."""
 
     error: EventError = field(default_factory=lambda: EventError("it cannot be decoded"), compare=False)
 

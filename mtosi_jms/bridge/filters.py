@@ -35,14 +35,8 @@ _RULES: Final = BridgeRules()
 
 
 def accepts_event(selector: Selector, event: StructuredEvent, rules: BridgeRules = _RULES) -> bool:
-    """Whether a selector accepts an event: the same result as for the message that the event becomes.
-
-    Args:
-        selector: names properties, headers or fields.
-
-    Raises:
-        EventError: a value that the selector names does not match its TypeCode.
-    """
+    """Whether a selector accepts an event: the same result as for the message that the event becomes. `selector`: names
+    properties, headers or fields. Raises EventError: a value that the selector names does not match its TypeCode."""
     fields: Mapping[str, Any] = {one.name: one.value for one in reversed(event.filterable_data)}
     found: dict[str, object] = {}
     message: JmsMessage | None = None

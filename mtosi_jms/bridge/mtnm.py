@@ -201,11 +201,8 @@ def loss_notification_of(loss: EventLoss) -> EventLossOccured | EventLossCleared
 
 
 def properties_of(type_name: str) -> Mapping[str, str]:
-    """The mapping of the properties of an MTNM event: their names, and MTOSI's elements.
-
-    Raises:
-        ConfigError: MTNM has no such event.
-    """
+    """The mapping of the properties of an MTNM event: their names, and MTOSI's elements. Raises ConfigError: MTNM has
+    no such event."""
     kind = _KINDS.get(type_name)
     if kind is None:
         raise ConfigError(f"MTNM has no event {type_name!r}; it has {', '.join(_KINDS)}")
@@ -214,16 +211,9 @@ def properties_of(type_name: str) -> Mapping[str, str]:
 
 
 def publish(publisher: Publisher, mapped: Mapped, *, timeout: float | None = None) -> list[JmsMessage]:
-    """Publish a notification on the topic of its event, or of its category, or else on all topics.
-
-    Args:
-        timeout: seconds for each message.
-
-    Raises:
-        ConfigError: the publisher has no topic for the category.
-        TransportError: the provider failed, or the time is over.
-        SpoolError: the outbox cannot store it.
-    """
+    """Publish a notification on the topic of its event, or of its category, or else on all topics. `timeout`: seconds
+    for each message. Raises ConfigError: the publisher has no topic for the category; TransportError: the provider
+    failed, or the time is over; SpoolError: the outbox cannot store it."""
     category = publisher.profile.topic_category(event_name(mapped.notification)) or mapped.category
     if category is None:
         return publisher.broadcast(mapped.notification, timeout=timeout)
@@ -584,13 +574,9 @@ _EQUIPMENT_SWITCH: Final = Table(
 
 
 class _Kind(typing.NamedTuple):
-    """A type of MTNM's events.
-
-    Attributes:
-        prepare: completes the fields that were read.
-        reads_body: whether `prepare` reads the remainder of the body, which is kept otherwise.
-        category: category of the topic for a VendorNotification of such an event; None: all topics.
-    """
+    """A type of MTNM's events. `prepare`: completes the fields that were read. `reads_body`: whether `prepare` reads
+    the remainder of the body, which is kept otherwise. `category`: category of the topic for a VendorNotification of
+    such an event; None: all topics."""
 
     table: Table
     prepare: Callable[[Reading, Fields, StructuredEvent], None] | None

@@ -138,13 +138,9 @@ class MtnmSession(Closeable):
         return self._session is not None
 
     def event_channel(self) -> CorbaChannel:
-        """Asks for the element manager's event channel. It is closed if a later session has another one.
-
-        Raises:
-            TransportError: there is no session now, or it cannot be reached.
-            ProcessingFailureError: the element manager refuses it.
-            IllegalStateError: the session is closed.
-        """
+        """Asks for the element manager's event channel. It is closed if a later session has another one. Raises
+        TransportError: there is no session now, or it cannot be reached; ProcessingFailureError: the element manager
+        refuses it; IllegalStateError: the session is closed."""
         if self._over.is_set():
             raise IllegalStateError(f"{self.name}: the session is closed")
         ior = self._channel_ior()

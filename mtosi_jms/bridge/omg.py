@@ -155,17 +155,8 @@ _KINDS: Final = {kind.value: kind for kind in MessageType}
 
 
 def event_of(message: JmsMessage, rules: BridgeRules = _RULES, *, now_ms: int | None = None) -> StructuredEvent | None:
-    """Turn a message into an event.
-
-    Args:
-        now_ms: the time, milliseconds since 1970 UTC; None: now.
-
-    Returns:
-        The event; None if the message has expired: nobody may see it (000-JE6).
-
-    Raises:
-        EventError: a text is not UTF-8.
-    """
+    """Turn a message into an event. `now_ms`: the time, milliseconds since 1970 UTC; None: now. Returns the event; None
+    if the message has expired: nobody may see it (000-JE6). Raises EventError: a text is not UTF-8."""
     left = _left_of(message, now_ms)
     if left is not None and left <= 0:
         return None
@@ -259,17 +250,9 @@ class _Body(NamedTuple):
 
 
 def message_of(event: StructuredEvent, rules: BridgeRules = _RULES, *, now_ms: int | None = None) -> JmsMessage | None:
-    """Turn an event into a message; the provider that sends it sets the other headers (000-EJ9).
-
-    Args:
-        now_ms: the time, milliseconds since 1970 UTC; None: now.
-
-    Returns:
-        The message; None if the event's StopTime has passed: nobody may see it (000-X4).
-
-    Raises:
-        EventError: a value does not match its TypeCode, or its kind is refused; with its name.
-    """
+    """Turn an event into a message; the provider that sends it sets the other headers (000-EJ9). `now_ms`: the time,
+    milliseconds since 1970 UTC; None: now. Returns the message; None if the event's StopTime has passed: nobody may see
+    it (000-X4). Raises EventError: a value does not match its TypeCode, or its kind is refused; with its name."""
     header = {one.name: one.value for one in reversed(event.variable_header)}
     left = _life_of(header, now_ms)
     if left is not None and left <= 0:
@@ -451,11 +434,8 @@ def _linearise(found: dict[str, PropertyValue], key: str, code: TypeCode, value:
 
 
 def property_name(prefix: str, name: str) -> str:
-    """The name of the property that a field becomes: a valid identifier of selectors (000-EJ6).
-
-    Args:
-        name: name of the field, with any characters.
-    """
+    """The name of the property that a field becomes: a valid identifier of selectors (000-EJ6). `name`: name of the
+    field, with any characters."""
     return prefix + _escaped(name)
 
 
@@ -888,12 +868,9 @@ def _anys(values: list[BodyValue], words: Mapping[str, str]) -> _Sequence:
 def reply_event(
     event: StructuredEvent, remainder: Any = NULL, *, type_name: str = "%TextMessage"
 ) -> StructuredEvent | None:
-    """An answer to an event from JMS, for the channel that is linked to its JMSReplyTo (000-JE10).
-
-    Returns:
-        An event with the other's JMSReplyTo as JMSDestination and its JMSMessageID as JMSCorrelationID; None if the
-        other event requests no answer.
-    """
+    """An answer to an event from JMS, for the channel that is linked to its JMSReplyTo (000-JE10). An event with the
+    other's JMSReplyTo as JMSDestination and its JMSMessageID as JMSCorrelationID; None if the other event requests no
+    answer."""
     reply_to = event.get(_REPLY_TO) or event.get("JMSReplyTo")
     if reply_to is None or not reply_to.value:
         return None

@@ -168,14 +168,8 @@ def priority_to_jms(priority: int) -> int:
 
 
 def receiver_of(connection_reliability: int, model: str) -> str:
-    """The kind of receiver from JMS, by table 2-3.
-
-    Args:
-        model: `queue` or `topic`.
-
-    Raises:
-        UnsupportedQoS: the table has no such pair: a receiver of a queue never has best effort.
-    """
+    """The kind of receiver from JMS, by table 2-3. `model`: `queue` or `topic`. Raises UnsupportedQoS: the table has no
+    such pair: a receiver of a queue never has best effort."""
     found = CONNECTION_RELIABILITY.get((connection_reliability, model))
     if found is None:
         raise UnsupportedQoS(f"{connection_reliability!r} cannot be had from a {model}", ["ConnectionReliability"])

@@ -58,11 +58,8 @@ def is_acknowledged(qos: Mapping[str, Any]) -> bool:
 
 @dataclass(slots=True)
 class SequenceNumbers:
-    """The numbers of events or batches of one logical connection: from 0 to 2^31-1, then again from 0 (000-A8).
-
-    Attributes:
-        next: the number of the next event or batch. It restarts only with a new connection (000-A9).
-    """
+    """The numbers of events or batches of one logical connection: from 0 to 2^31-1, then again from 0 (000-A8). `next`:
+    the number of the next event or batch. It restarts only with a new connection (000-A9)."""
 
     next: int = 0
 
@@ -114,11 +111,8 @@ class Retries:
 
 
 def retries_of(levels: Mapping[str, Mapping[str, Any]]) -> Retries:
-    """The retries that the quality of service sets; by default 3, at intervals of 5 seconds (000-A16).
-
-    Args:
-        levels: the properties set at `proxy`, `admin` and `channel`.
-    """
+    """The retries that the quality of service sets; by default 3, at intervals of 5 seconds (000-A16). `levels`: the
+    properties set at `proxy`, `admin` and `channel`."""
     most, interval = effective("Retries", levels), effective("RetryInterval", levels)
     return Retries(
         most.value if most is not None and isinstance(most.value, int) else _RETRIES,

@@ -12,14 +12,8 @@ __all__ = ["ReopeningChannel"]
 
 
 class ReopeningChannel:
-    """A channel by its address, not by a reference: it is looked up again when it does not answer.
-
-    Attributes:
-        channel_id, name, qos: those of the channel that was found last.
-
-    Raises:
-        TransportError: no channel is found.
-    """
+    """A channel by its address, not by a reference: it is looked up again when it does not answer. `channel_id`,
+    `name`, `qos`: those of the channel that was found last. Raises TransportError: no channel is found."""
 
     def __init__(self, find: Callable[[], Channel]) -> None:
         self._find = find

@@ -262,15 +262,9 @@ class BrokerProcess:
 def start_on_free_ports(
     start: Callable[[Endpoints], BrokerProcess], protocols: Sequence[str], user: str, password: str
 ) -> BrokerProcess:
-    """Starts a broker on free ports, again on others if one was taken meanwhile; returns when it answers.
-
-    Args:
-        protocols: the protocols to offer, each at its own port.
-
-    Raises:
-        ConfigError: it is not available.
-        TransportError: it does not start; the message has the end of its log.
-    """
+    """Starts a broker on free ports, again on others if one was taken meanwhile; returns when it answers. `protocols`:
+    the protocols to offer, each at its own port. Raises ConfigError: it is not available; TransportError: it does not
+    start; the message has the end of its log."""
     attempts = 0
     while True:
         attempts += 1

@@ -130,11 +130,8 @@ class BoundedStream(_Readable):
 
 
 class CarefulFile(_Readable):
-    """Protects zipfile and tarfile, which trust any length and position in a header.
-
-    Args:
-        most_reads: most reads, None for any number: headers that point back could cause endless reads.
-    """
+    """Protects zipfile and tarfile, which trust any length and position in a header. `most_reads`: most reads, None for
+    any number: headers that point back could cause endless reads."""
 
     def __init__(self, stream: IO[bytes], name: str, most_reads: int | None = None) -> None:
         self._stream = stream
@@ -230,14 +227,9 @@ class Archive(Closeable):
                 yield Document(shown, stream)
 
     def open(self, member: str = "") -> IO[bytes]:
-        """The bytes of one document, unpacked if the document itself is compressed.
-
-        Args:
-            member: its name; empty for a file that is not an archive.
-
-        Raises:
-            ArchiveError: there is no such member, or while it is read, it proves to be damaged or too large.
-        """
+        """The bytes of one document, unpacked if the document itself is compressed. `member`: its name; empty for a
+        file that is not an archive. Raises ArchiveError: there is no such member, or while it is read, it proves to be
+        damaged or too large."""
         if not member and not self.is_archive:
             return self._unpacked(cast("IO[bytes]", _Window(self._file, 0, self._packed)), self.path, self._packed)
         name = f"{self.path}{SEPARATOR}{member}"

@@ -51,17 +51,9 @@ def bulk_files(uri: str, allowed: Folders) -> list[Path]:
 
 
 def new_file(uri: str, allowed: Folders) -> Path:
-    """The file that a request's fileLocationURI asks a supplier to write.
-
-    Args:
-        allowed: folders below which files may be written.
-
-    Returns:
-        A path in an existing folder; the folder's path has no symbolic links. The file itself may exist.
-
-    Raises:
-        FileLocationError: another scheme or host, a path outside the allowed folders, or no such folder.
-    """
+    """The file that a request's fileLocationURI asks a supplier to write. `allowed`: folders below which files may be
+    written. Returns a path in an existing folder; the folder's path has no symbolic links. The file itself may exist.
+    Raises FileLocationError: another scheme or host, a path outside the allowed folders, or no such folder."""
     path = _local_path(uri)
     folder = _inside(path.parent, _real(allowed), itself=True)
     with _reaching(path):

@@ -36,27 +36,14 @@ class BulkReply(Generic[Response]):
     packing: str
 
     def files(self, *, allowed: Folders) -> list[Path]:
-        """The files that the reply names; see `bulk_files`.
-
-        Args:
-            allowed: folders below which files may be read.
-
-        Raises:
-            FileLocationError: no `file:` URI, another host, a path outside these folders, or no such file.
-        """
+        """The files that the reply names; see `bulk_files`. `allowed`: folders below which files may be read. Raises
+        FileLocationError: no `file:` URI, another host, a path outside these folders, or no such file."""
         return bulk_files(self.file_location_uri, allowed)
 
     def documents(self, *, allowed: Folders, bounds: UnpackBounds = DEFAULT_BOUNDS) -> Iterator[Document]:
-        """The documents in the files, unpacked, one open at a time.
-
-        Args:
-            bounds: limits on what each file may unpack to.
-
-        Raises:
-            FileLocationError: as for `files`.
-            ArchiveError: a file is damaged, unsafe or too large.
-            SpoolError: a file cannot be read.
-        """
+        """The documents in the files, unpacked, one open at a time. `bounds`: limits on what each file may unpack to.
+        Raises FileLocationError: as for `files`; ArchiveError: a file is damaged, unsafe or too large; SpoolError: a
+        file cannot be read."""
         for path in self.files(allowed=allowed):
             with Archive(path, bounds) as archive:
                 yield from archive.documents()

@@ -63,11 +63,8 @@ def check_headers(archive: zipfile.ZipFile, file: IO[bytes], path: str) -> None:
 
 
 def _check_member(info: zipfile.ZipInfo, file: IO[bytes], end: int) -> int | None:
-    """The end of a member; None if it does not match the directory.
-
-    Args:
-        end: the beginning of the next member, or of the directory.
-    """
+    """The end of a member; None if it does not match the directory. `end`: the beginning of the next member, or of the
+    directory."""
     file.seek(info.header_offset)
     mark, _, flags, method, _, _, crc, packed, size, named, more = _LOCAL.unpack(file.read(_LOCAL.size))
     name, extra = file.read(named), file.read(more)
@@ -124,11 +121,8 @@ def _check_end(archive: zipfile.ZipFile, file: IO[bytes], path: str) -> None:
 
 
 def _end_64(file: IO[bytes], at: int, values: tuple[int, int, int, int]) -> tuple[int, int, int, int, int]:
-    """The 64-bit end record of a large archive: where it begins, and the values in it.
-
-    Args:
-        at: where the plain end record begins.
-    """
+    """The 64-bit end record of a large archive: where it begins, and the values in it. `at`: where the plain end record
+    begins."""
     if at < _LOCATOR_64.size + _END_64.size:
         return at, *values
     file.seek(at - _LOCATOR_64.size)

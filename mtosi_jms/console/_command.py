@@ -106,12 +106,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def serve(args: argparse.Namespace, stop: Stop) -> int:
-    """Serve the pages until the stop is set; 0.
-
-    Raises:
-        ConfigError: a file, a folder or a name at fault, or the transport cannot browse.
-        TransportError: the provider cannot be reached, it cannot listen there, or the server has ended.
-    """
+    """Serve the pages until the stop is set; 0. Raises ConfigError: a file, a folder or a name at fault, or the
+    transport cannot browse; TransportError: the provider cannot be reached, it cannot listen there, or the server has
+    ended."""
     from mtosi_jms.console import BrokerWatch, LandingWatch, Traffic
     from mtosi_jms.gateway import HttpServer
 

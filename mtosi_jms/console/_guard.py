@@ -134,14 +134,8 @@ class Guard:
         return hmac.new(self._key, b"session:" + name.encode(), "sha256").hexdigest()
 
     def log_in(self, request: Request, given: str, to: str) -> Response | None:
-        """The answer to a valid token, with the cookie; None if the token is wrong.
-
-        Args:
-            to: the page that was wanted, `/` if it is not one of the console's.
-
-        Raises:
-            Throttled: too many tokens were wrong.
-        """
+        """The answer to a valid token, with the cookie; None if the token is wrong. `to`: the page that was wanted, `/`
+        if it is not one of the console's. Raises Throttled: too many tokens were wrong."""
         name = self._access.by_token(address_of(request), given)
         if name is None:
             return None
@@ -163,14 +157,8 @@ class Guard:
         return hmac.new(self._key, b"form:" + _cookie(request).encode(), "sha256").hexdigest()
 
     async def form(self, request: Request, patience: float) -> Mapping[str, str] | None:
-        """The fields of a form from the console's pages; None if it is from elsewhere or too large.
-
-        Args:
-            patience: seconds within which the form must arrive.
-
-        Raises:
-            HTTPException: it did not come in time.
-        """
+        """The fields of a form from the console's pages; None if it is from elsewhere or too large. `patience`: seconds
+        within which the form must arrive. Raises HTTPException: it did not come in time."""
         data = b""
         try:
             async with asyncio.timeout(patience):

@@ -38,12 +38,8 @@ _JMS: Final = {
 
 
 class Node(NamedTuple):
-    """An element of a body.
-
-    Attributes:
-        text: its text, cut if it is long.
-        left_out: number of elements below it that are not shown.
-    """
+    """An element of a body. `text`: its text, cut if it is long. `left_out`: number of elements below it that are not
+    shown."""
 
     name: str
     attributes: str

@@ -11,11 +11,8 @@ RANGES: Final = 500
 
 
 class Numbers:
-    """Whole numbers, kept as ranges; at most `RANGES` of them.
-
-    Attributes:
-        is_full: whether a number was left out because it would have made one range too many.
-    """
+    """Whole numbers, kept as ranges; at most `RANGES` of them. `is_full`: whether a number was left out because it
+    would have made one range too many."""
 
     __slots__ = ("_ranges", "count", "is_full")
 

@@ -410,11 +410,8 @@ class Traffic:
             )
 
     def exchanges(self, show: str = "all", most: int = 100) -> list[ExchangeView]:
-        """Exchanges, latest first.
-
-        Args:
-            show: `all`, `open`, `troubled` (missing batches, duplicates or a fault) or `complete`.
-        """
+        """Exchanges, latest first. `show`: `all`, `open`, `troubled` (missing batches, duplicates or a fault) or
+        `complete`."""
         self.digest()
         with self._lock:
             wanted = [one for one in self._exchanges.values() if show == "all" or _standing(one) == show]
@@ -428,11 +425,8 @@ class Traffic:
             return None if found is None else found.view()
 
     def messages(self, text: str = "", most: int = 100) -> list[Seen]:
-        """The kept messages, latest first.
-
-        Args:
-            text: a correlationId or message id, or a part of one, or of the name of an operation or destination.
-        """
+        """The kept messages, latest first. `text`: a correlationId or message id, or a part of one, or of the name of
+        an operation or destination."""
         self.digest()
         with self._lock:
             found = (one for one in reversed(self._seen.values()) if not text or _matches(one, text))
@@ -458,11 +452,8 @@ class Traffic:
             return dict(self._notified)
 
     def notifications(self, category: str = "", severity: str = "", most: int = 100) -> list[Seen]:
-        """The latest notifications, without their messages.
-
-        Args:
-            category, severity: filters; an empty text admits all.
-        """
+        """The latest notifications, without their messages. `category`, `severity`: filters; an empty text admits
+        all."""
         self.digest()
         with self._lock:
             found = (

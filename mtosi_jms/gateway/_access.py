@@ -34,11 +34,7 @@ _SHOWN: Final = 80
 
 
 class Throttled(Exception):
-    """An address has guessed too often.
-
-    Attributes:
-        seconds: until the next login from there is looked at.
-    """
+    """An address has guessed too often. `seconds`: until the next login from there is looked at."""
 
     def __init__(self, seconds: float) -> None:
         super().__init__("too many wrong logins: wait")
@@ -89,14 +85,8 @@ class Access:
         return "Basic" if self._logins else "Bearer"
 
     def by_header(self, address: str, authorization: str) -> str | None:
-        """The name of who sent this header; None if nobody known did.
-
-        Args:
-            authorization: the header; empty if there is none, which is not a guess.
-
-        Raises:
-            Throttled: the address has guessed too often.
-        """
+        """The name of who sent this header; None if nobody known did. `authorization`: the header; empty if there is
+        none, which is not a guess. Raises Throttled: the address has guessed too often."""
         scheme, _, given = authorization.partition(" ")
         if not given:
             return None

@@ -38,15 +38,9 @@ def _unreadable(why: str) -> Refused:
 
 
 class Body:
-    """Collects a body, unpacked, and takes no more than is allowed, whatever the body unpacks to.
-
-    Args:
-        encoding: Content-Encoding; empty, `identity` or `gzip`.
-        most_bytes: most octets of the unpacked body.
-
-    Raises:
-        Refused: another encoding (415).
-    """
+    """Collects a body, unpacked, and takes no more than is allowed, whatever the body unpacks to. `encoding`:
+    Content-Encoding; empty, `identity` or `gzip`. `most_bytes`: most octets of the unpacked body. Raises Refused:
+    another encoding (415)."""
 
     def __init__(self, encoding: str, most_bytes: int) -> None:
         encoding = encoding.strip().lower()
@@ -106,16 +100,10 @@ def content_type_of(text: str) -> ContentType:
 
 
 def document_in(data: bytes, charset: str, most_elements: int, what: str) -> bytes:
-    """Return the document in a body, in UTF-8; log what was wrong with what is said of its encoding.
-
-    Args:
-        charset: the encoding that its content type gives; empty for none.
-        most_elements: most elements and attributes that it may have.
-
-    Raises:
-        Refused: nobody reads the encoding that the content type or, without one, the XML names (415), or it holds more
-            elements and attributes than allowed (413).
-    """
+    """Return the document in a body, in UTF-8; log what was wrong with what is said of its encoding. `charset`: the
+    encoding that its content type gives; empty for none. `most_elements`: most elements and attributes that it may
+    have. Raises Refused: nobody reads the encoding that the content type or, without one, the XML names (415), or it
+    holds more elements and attributes than allowed (413)."""
     name = charset or declared_name(data)
     if name and codec_named(name) is None and (charset or not _is_known_to_libxml2(name)):
         raise Refused(415, f"the encoding {name[:40]!r} is not known")
@@ -139,10 +127,7 @@ def _is_known_to_libxml2(name: str) -> bool:
 
 
 def judge(check: BodyCheck | None, data: bytes, what: str) -> None:
-    """Check the body of an envelope against the schemas; log what is only a warning.
-
-    Raises:
-        DecodeError: the body is not valid, and `check` requires that it is.
-    """
+    """Check the body of an envelope against the schemas; log what is only a warning. Raises DecodeError: the body is
+    not valid, and `check` requires that it is."""
     if check is not None and (warnings := check.check(data)):
         log.warning("%s with %d warnings, the first: %s", what, len(warnings), warnings[0])

@@ -39,11 +39,7 @@ class CallsTransport(httpx.HTTPTransport):
         )
 
     def begin(self, seconds: float, octets: int) -> None:
-        """Begin a call of this thread.
-
-        Args:
-            octets: how long the content of its answer may be, as it comes.
-        """
+        """Begin a call of this thread. `octets`: how long the content of its answer may be, as it comes."""
         self._bounds.until = time.monotonic() + seconds
         self._bounds.octets = octets + _AROUND
 

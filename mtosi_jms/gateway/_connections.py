@@ -42,12 +42,9 @@ _OFTEN: Final = 60.0
 
 
 class Connections:
-    """The connections of a server.
-
-    Args:
-        most: how many there may be; twice as many for a moment. A further one takes the place of the one that has asked
-        patience: seconds that a connection may be without a request, or take for a piece of its answer.
-    """
+    """The connections of a server. `most`: how many there may be; twice as many for a moment. A further one takes the
+    place of the one that has asked. `patience`: seconds that a connection may be without a request, or take for a piece
+    of its answer."""
 
     def __init__(self, most: int, patience: float) -> None:
         self.most = most

@@ -481,12 +481,8 @@ def _exception(fault: MtosiFault, tag: str, header: Header) -> etree._Element | 
 
 def _request(body: Body, request: HttpRequest, options: HttpOptions) -> tuple[Request, bytes]:
     """Return the request of a client, and its document. The element in the body decides, not the SOAP action (001-S10),
-    unless operations share the element.
-
-    Raises:
-        XmlError: the data is not an envelope.
-        Refused: nobody reads its encoding, it holds too many elements, or no request.
-    """
+    unless operations share the element. Raises XmlError: the data is not an envelope; Refused: nobody reads its
+    encoding, it holds too many elements, or no request."""
     charset = content_type_of(request.headers.get("content-type", "")).charset
     data = document_in(body.whole(), charset, options.elements, "a request over HTTP")
     envelope = parse(data, source="the request", needs_header=False)

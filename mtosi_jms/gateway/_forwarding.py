@@ -101,10 +101,7 @@ _OF_URIS: Final = ":/?#[]@!$&'()*+,;=%"
 
 def iterator_operation(operation: str, release: str = "2.x") -> str:
     """The operation that fetches further responses of an operation, for example `getManagedElementsIterator`.
-
-    Args:
-        release: `1.x`, where each operation has its own, or `2.x`.
-    """
+    `release`: `1.x`, where each operation has its own, or `2.x`."""
     if release == MTOSI_1X.release:
         return f"{operation}Iterator"
     return f"get{_by_word(_FETCHED, operation) or operation.removeprefix('get')}Iterator"
@@ -169,19 +166,9 @@ class HttpPeer(Closeable):
         )
 
     def post(self, data: bytes, action: str) -> tuple[int, bytes]:
-        """Posts an envelope.
-
-        Args:
-            data: the envelope, SOAP 1.1; it is sent in UTF-8.
-
-        Returns:
-            Status of the answer, and its content in UTF-8.
-
-        Raises:
-            ReplyTimeoutError: no answer came in time.
-            TransportError: the peer cannot be reached, or its answer is larger than allowed, cannot be unpacked, or has
-                an encoding that nobody reads.
-        """
+        """Posts an envelope. `data`: the envelope, SOAP 1.1; it is sent in UTF-8. Status of the answer, and its content
+        in UTF-8. Raises ReplyTimeoutError: no answer came in time; TransportError: the peer cannot be reached, or its
+        answer is larger than allowed, cannot be unpacked, or has an encoding that nobody reads."""
         headers = {"Content-Type": _TYPE, "Accept-Encoding": "gzip", "SOAPAction": f'"{quote(action, safe=_OF_URIS)}"'}
         self._calls.begin(self._timeout, self._largest)
         try:

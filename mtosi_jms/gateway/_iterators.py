@@ -131,11 +131,8 @@ class Iterators:
         self._reserved -= 1
 
     def open(self, replies: Replies, owner: str) -> str:
-        """Opens an iterator for the remaining replies to a request; returns its name, which nobody can guess.
-
-        Args:
-            owner: the only client that may use it.
-        """
+        """Opens an iterator for the remaining replies to a request; returns its name, which nobody can guess. `owner`:
+        the only client that may use it."""
         name = secrets.token_urlsafe(18)
         self._open[name] = _Open(replies, owner, time.monotonic())
         if self._watch is None:
@@ -143,12 +140,9 @@ class Iterators:
         return name
 
     async def next(self, name: str, owner: str) -> Envelope | None:
-        """Returns the next reply; None if there are no more, and then closes the iterator.
-
-        Raises:
-            MtosiFault: there is no such iterator, or another client opened it.
-            MtosiError: the replies ended with this error; the iterator is closed.
-        """
+        """Returns the next reply; None if there are no more, and then closes the iterator. Raises MtosiFault: there is
+        no such iterator, or another client opened it; MtosiError: the replies ended with this error; the iterator is
+        closed."""
         found = self._open.get(name)
         if found is None or found.owner != owner:
             raise MtosiFault(

@@ -32,11 +32,8 @@ _SAYS: Final = "uvicorn.error"
 
 
 class Application(Protocol):
-    """What a server serves: an ASGI application, such as an `Endpoint`.
-
-    Attributes:
-        public_url: its URL; if that is empty, the server sets it, unless it listens at all addresses.
-    """
+    """What a server serves: an ASGI application, such as an `Endpoint`. `public_url`: its URL; if that is empty, the
+    server sets it, unless it listens at all addresses."""
 
     options: HttpOptions
     public_url: str
@@ -141,11 +138,7 @@ class HttpServer:
         return self._thread.is_alive()
 
     def stop(self, wait: float = 10.0) -> None:
-        """Answers the requests in progress, and ends.
-
-        Args:
-            wait: seconds for those requests.
-        """
+        """Answers the requests in progress, and ends. `wait`: seconds for those requests."""
         self._server.should_exit = True
         if self._thread.is_alive():
             self._thread.join(wait)

@@ -79,11 +79,8 @@ class Request:
 
 
 def header_of(envelope: Envelope, chosen: str = "") -> Header:
-    """The MTOSI header of a request; an empty one, of the release of its body, if it has none.
-
-    Args:
-        chosen: the profile's `header`.
-    """
+    """The MTOSI header of a request; an empty one, of the release of its body, if it has none. `chosen`: the profile's
+    `header`."""
     return envelope.header or stubs_header("", split_clark(tag_of(envelope.body))[0], chosen)()
 
 
@@ -218,11 +215,8 @@ def _over_jms(made: Envelope, request: Request) -> Envelope:
 
 
 class ByDispatcher:
-    """Answers requests with services in this process.
-
-    Args:
-        threads: how many methods of the services may run at the same time.
-    """
+    """Answers requests with services in this process. `threads`: how many methods of the services may run at the same
+    time."""
 
     def __init__(self, dispatcher: Dispatcher, threads: int = 64) -> None:
         self._dispatcher = dispatcher

@@ -138,14 +138,8 @@ def serve_endpoint(
     stop: Stop,
     suffix: str,
 ) -> int:
-    """Serves until the stop is set; 0.
-
-    Args:
-        suffix: what the line that begins with `ready` says behind the URL.
-
-    Raises:
-        TransportError: it cannot listen there, or the server has ended.
-    """
+    """Serves until the stop is set; 0. `suffix`: what the line that begins with `ready` says behind the URL. Raises
+    TransportError: it cannot listen there, or the server has ended."""
     from mtosi_jms.gateway import HttpServer
 
     with HttpServer(endpoint, *listen, certificate=args.tls_certificate, key=args.tls_key) as server:

@@ -31,15 +31,9 @@ except ImportError as error:
 
 
 class ByWsdl:
-    """An operation of a WSDL.
-
-    Args:
-        name: name of the operation, or `Service.operation` if several services of the WSDL have it.
-        request: the request as XML, or assignments, `path=value` each.
-
-    Raises:
-        ConfigError: no such service, operation or field, with near names; a request that zeep refuses.
-    """
+    """An operation of a WSDL. `name`: name of the operation, or `Service.operation` if several services of the WSDL
+    have it. `request`: the request as XML, or assignments, `path=value` each. Raises ConfigError: no such service,
+    operation or field, with near names; a request that zeep refuses."""
 
     def __init__(
         self, document: Any, requestor: Requestor, to: str, name: str, request: etree._Element | list[str]
@@ -115,12 +109,8 @@ class _Type:
                     self._slots.setdefault(name, _Slot(name, attribute, ""))
 
     def _add(self, nested: Iterable[tuple[str | None, Any]], group: str) -> None:
-        """Take in the elements of a group and of the groups in it.
-
-        Args:
-            nested: names and elements or groups.
-            group: zeep's name for the repeated group around them, empty where there is none.
-        """
+        """Take in the elements of a group and of the groups in it. `nested`: names and elements or groups. `group`:
+        zeep's name for the repeated group around them, empty where there is none."""
         for name, item in nested:
             if isinstance(item, Element):
                 key = name or item.attr_name
@@ -146,11 +136,8 @@ class _Type:
 
 
 class _Slot:
-    """An element or attribute of such a type.
-
-    Attributes:
-        group: zeep's name for the repeated group around it, empty where there is none.
-    """
+    """An element or attribute of such a type. `group`: zeep's name for the repeated group around it, empty where there
+    is none."""
 
     def __init__(self, key: str, part: Any, group: str) -> None:
         self.key = key

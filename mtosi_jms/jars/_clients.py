@@ -138,14 +138,9 @@ def is_client(name: str) -> bool:
 
 
 def find_client(name: str) -> list[Path]:
-    """The jars of a client that was fetched, or that came with a broker; nothing is fetched here.
-
-    Args:
-        name: `KIND`, one of `CLIENTS`, or `KIND-VERSION`.
-
-    Raises:
-        ConfigError: they are not there; the command that fetches them is in the text.
-    """
+    """The jars of a client that was fetched, or that came with a broker; nothing is fetched here. `name`: `KIND`, one
+    of `CLIENTS`, or `KIND-VERSION`. Raises ConfigError: they are not there; the command that fetches them is in the
+    text."""
     found = _split(name)
     kind, version = found if found is not None else (name, "")
     client = _client(kind)

@@ -66,14 +66,8 @@ def find(name: str) -> list[Path]:
 
 
 def fetch(name: str, what: str) -> list[Path]:
-    """The jars of a set, in the cache; what is not there is fetched.
-
-    Args:
-        what: the jars are, for the text of errors.
-
-    Raises:
-        ConfigError: some cannot be had, or the cache cannot be written.
-    """
+    """The jars of a set, in the cache; what is not there is fetched. `what`: the jars are, for the text of errors.
+    Raises ConfigError: some cannot be had, or the cache cannot be written."""
     wanted, folder = pins()[name], cache_folder() / "jars"
     if _missing(folder, wanted):
         try:
@@ -182,12 +176,8 @@ def _bring(wanted: Mapping[str, str], scratch: Path, what: str) -> None:
 
 
 def _download(pin: str, digest: str, target: Path, places: Iterable[Repository], lost: dict[str, str]) -> str:
-    """Returns why a file cannot be had, or an empty text: it is there.
-
-    Args:
-        places: where it may be, in this order.
-        lost: hosts that cannot be reached, and why; they are not asked again.
-    """
+    """Returns why a file cannot be had, or an empty text: it is there. `places`: where it may be, in this order.
+    `lost`: hosts that cannot be reached, and why; they are not asked again."""
     group, name, version, *_ = pin.split(":")
     reason = ""
     for url, login in places:
@@ -220,12 +210,8 @@ def _download(pin: str, digest: str, target: Path, places: Iterable[Repository],
 
 
 def _by_maven(artifacts: Iterable[str], scratch: Path, *, alone: bool) -> str:
-    """Lets `mvn` copy artifacts into `jars` below a folder; returns why it could not, or an empty text.
-
-    Args:
-        artifacts: `group:name:version` or `group:name:version:classifier`.
-        alone: whether what they depend on is left out.
-    """
+    """Lets `mvn` copy artifacts into `jars` below a folder; returns why it could not, or an empty text. `artifacts`:
+    `group:name:version` or `group:name:version:classifier`. `alone`: whether what they depend on is left out."""
     maven = shutil.which("mvn")
     if maven is None:
         return "install Maven, which finds the jars: there is no mvn on PATH"

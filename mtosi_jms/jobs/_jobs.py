@@ -38,13 +38,8 @@ def add_job(
     allow_empty: str,
     formats: tuple[str, str] = (FORMATS, "of the tables"),
 ) -> None:
-    """Add the arguments that every job has.
-
-    Args:
-        out: the folder that results go to by default.
-        allow_empty: what `--allow-empty` does.
-        formats: of the tables, joined by commas, the default first, and what to know of them.
-    """
+    """Add the arguments that every job has. `out`: the folder that results go to by default. `allow_empty`: what
+    `--allow-empty` does. `formats`: of the tables, joined by commas, the default first, and what to know of them."""
     names = formats[0].split(",")
     parser.add_argument("--out", type=local, default=Path(out), help="folder for the result (%(default)s)")
     parser.add_argument("--allow-empty", action="store_true", help=allow_empty)
@@ -68,11 +63,7 @@ def add_job(
 
 
 def add_engine(parser: argparse.ArgumentParser, what: str) -> None:
-    """Add `--engine`.
-
-    Args:
-        what: the local engine is chosen for.
-    """
+    """Add `--engine`. `what`: the local engine is chosen for."""
     parser.add_argument(
         "--engine",
         default="auto",
@@ -101,13 +92,8 @@ def run_job(
     job: Callable[[terminal.Stages | None], R],
     show: Callable[[R], None],
 ) -> int:
-    """Run a job and show its result; 0.
-
-    Args:
-        label: what the command does, in front of each stage.
-        job: the job; its argument is told how far it is, or None where nobody is to be told.
-        show: prints the result for people.
-    """
+    """Run a job and show its result; 0. `label`: what the command does, in front of each stage. `job`: the job; its
+    argument is told how far it is, or None where nobody is to be told. `show`: prints the result for people."""
     with contextlib.nullcontext() if args.json else terminal.stages(label) as progress:
         result = job(progress)
     if args.json:

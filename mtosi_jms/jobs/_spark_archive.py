@@ -41,13 +41,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Make the archive.
-
-    Raises:
-        ConfigError: the wheel is none of this version of mtosi-jms.
-        ArchiveError: the wheel is damaged.
-        SpoolError: the wheel cannot be read, or the archive cannot be written.
-    """
+    """Make the archive. Raises ConfigError: the wheel is none of this version of mtosi-jms; ArchiveError: the wheel is
+    damaged; SpoolError: the wheel cannot be read, or the archive cannot be written."""
     from mtosi_jms.inventory import load_stubs
 
     with as_usage():

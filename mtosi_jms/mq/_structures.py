@@ -187,15 +187,9 @@ class Rfh2:
 
     @classmethod
     def read(cls, data: bytes, start: int, order: ByteOrder | None) -> tuple[Self, int]:
-        """The MQRFH2 at an offset, and where it ends.
-
-        Args:
-            order: the byte order that the structure before named; None: none came before.
-
-        Raises:
-            MqFormatError: lengths that do not add up, another version, a character set that is not known, or folders
-                that are not in it.
-        """
+        """The MQRFH2 at an offset, and where it ends. `order`: the byte order that the structure before named; None:
+        none came before. Raises MqFormatError: lengths that do not add up, another version, a character set that is not
+        known, or folders that are not in it."""
         head = data[start : start + cls.FIXED]
         if len(head) < cls.FIXED or head[:4] != cls.ID:
             raise MqFormatError("an MQRFH2 was announced and is not there", start)
@@ -302,13 +296,8 @@ class Header:
 
 
 class _Known(NamedTuple):
-    """How a header is laid out.
-
-    Attributes:
-        ID: what it begins with.
-        LENGTHS: its length by version; None: its third field says it.
-        AT: where Encoding, CodedCharSetId and Format of what follows stand.
-    """
+    """How a header is laid out. `ID`: what it begins with. `LENGTHS`: its length by version; None: its third field says
+    it. `AT`: where Encoding, CodedCharSetId and Format of what follows stand."""
 
     ID: bytes
     LENGTHS: Mapping[int, int | None]

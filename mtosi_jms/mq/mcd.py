@@ -71,10 +71,7 @@ def read_mcd(jms_type: str | None) -> Mcd | None:
 
 def domain_of(message: JmsMessage) -> str | None:
     """The domain that a broker parses a message in: what its JMSType says, else by its kind (001-I3, 001-I4, 001-E1).
-
-    Returns:
-        `BLOB` for an `mcd://` URI that is malformed; None for a Message without body.
-    """
+    `BLOB` for an `mcd://` URI that is malformed; None for a Message without body."""
     mcd = read_mcd(message.jms_type)
     if mcd is not None:
         return mcd.domain

@@ -42,13 +42,9 @@ _NOT_IN_CDATA: Final = re.compile(r"\r|\]\]>")
 
 
 class _Field(NamedTuple):
-    """A value of a message that becomes an element.
-
-    Attributes:
-        attribute: attribute of `JmsMessage`.
-        dt: type by which the text is read, or `destination`.
-        unset: the value for which the element is left out; the ten headers are always written.
-    """
+    """A value of a message that becomes an element. `attribute`: attribute of `JmsMessage`. `dt`: type by which the
+    text is read, or `destination`. `unset`: the value for which the element is left out; the ten headers are always
+    written."""
 
     name: str
     attribute: str

@@ -76,11 +76,7 @@ class Timeline:
 
 
 def bars(values: Mapping[str, float], most: int = 12) -> list[Bar]:
-    """Bars, one per value.
-
-    Args:
-        most: most bars; further values are summed up in one bar.
-    """
+    """Bars, one per value. `most`: most bars; further values are summed up in one bar."""
     items = list(values.items())
     if len(items) > most:
         rest = items[most - 1 :]

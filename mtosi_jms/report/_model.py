@@ -68,11 +68,7 @@ class SequenceLine:
 
 @dataclass(frozen=True, slots=True)
 class RejectLine:
-    """A file that was rejected.
-
-    Attributes:
-        line: line of the error, from 1, or None.
-    """
+    """A file that was rejected. `line`: line of the error, from 1, or None."""
 
     file: str
     line: int | None
@@ -81,11 +77,8 @@ class RejectLine:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table of the page.
-
-    Attributes:
-        rows: cells by row; numbers are aligned and grouped, times are in UTC, None is an empty cell.
-    """
+    """A table of the page. `rows`: cells by row; numbers are aligned and grouped, times are in UTC, None is an empty
+    cell."""
 
     title: str
     columns: Sequence[str]
@@ -123,11 +116,8 @@ class GraphEdge:
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """A network as a picture. The same graph is always drawn the same way.
-
-    Attributes:
-        caption: a sentence that says what nodes and edges are.
-    """
+    """A network as a picture. The same graph is always drawn the same way. `caption`: a sentence that says what nodes
+    and edges are."""
 
     nodes: Sequence[GraphNode]
     edges: Sequence[GraphEdge] = ()

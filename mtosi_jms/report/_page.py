@@ -36,11 +36,8 @@ def render(report: Report) -> str:
 
 
 class Picture:
-    """A graph as inline SVG; Jupyter shows it as the result of a cell.
-
-    Attributes:
-        html: the drawing and its caption, with their styles for light and dark mode.
-    """
+    """A graph as inline SVG; Jupyter shows it as the result of a cell. `html`: the drawing and its caption, with their
+    styles for light and dark mode."""
 
     def __init__(self, graph: Graph) -> None:
         self.html: Final = _TEMPLATES.get_template("picture.html.jinja").render(graph=graph)

@@ -173,12 +173,8 @@ def serve(
     announce: Callable[[str], object] = _announce,
     monitoring: Monitoring | None = None,
 ) -> int:
-    """Answer requests over a connection until the stop is set, then those in hand; 0.
-
-    Args:
-        announce: gets the line that begins with `ready`, once requests are received.
-        monitoring: is told when it is ready.
-    """
+    """Answer requests over a connection until the stop is set, then those in hand; 0. `announce`: gets the line that
+    begins with `ready`, once requests are received. `monitoring`: is told when it is ready."""
     supplier = Supplier(
         connection,
         args.destination,

@@ -64,11 +64,8 @@ class InventoryEms(ResourceInventoryRetrieval.Supplier):
         return list(found)
 
     def data(self, wanted: Sequence[int]) -> invdata.InventoryDataType:
-        """The domain with the wanted elements and the links that start at them.
-
-        Args:
-            wanted: numbers of the elements, counted from 0.
-        """
+        """The domain with the wanted elements and the links that start at them. `wanted`: numbers of the elements,
+        counted from 0."""
         elements = [self._element(index) for index in wanted]
         links = [_link(link) for index in wanted for link in self.network.links_of(index)]
         md = invdata.ManagementDomainInventoryType(

@@ -40,12 +40,8 @@ _FLAT_CARDS: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """The racks, shelves, slots and sub-slots of an element.
-
-    Attributes:
-        slots: slots in each shelf; 0: a flat shelf, which holds cards and ports itself.
-        sub_slots: sub-slots in each slot; 0: the slot itself holds the card.
-    """
+    """The racks, shelves, slots and sub-slots of an element. `slots`: slots in each shelf; 0: a flat shelf, which holds
+    cards and ports itself. `sub_slots`: sub-slots in each slot; 0: the slot itself holds the card."""
 
     racks: int = 1
     shelves: int = 1
@@ -71,12 +67,8 @@ class Frame:
         return (_CARRIER,) if self.sub_slots and kind is EquipmentHolderEnumType.slot else technology.cards
 
     def port(self, number: int, ports: int) -> str:
-        """The path of a port.
-
-        Args:
-            number: number of the port, from 0.
-            ports: number of ports of the element, distributed evenly over the cards, in their order.
-        """
+        """The path of a port. `number`: number of the port, from 0. `ports`: number of ports of the element,
+        distributed evenly over the cards, in their order."""
         if not self.slots:
             return f"/rack=1/shelf=1/port={number + 1}"
         cards = self.racks * self.shelves * self.slots * max(self.sub_slots, 1)
@@ -168,12 +160,8 @@ def port(
     edge: bool,
     descriptors: tuple[NamingAttributeType, NamingAttributeType],
 ) -> PhysicalTerminationPointType:
-    """A port with its layers; a port of a mixed network does not state them.
-
-    Args:
-        edge: whether it is at the edge of the network.
-        descriptors: names of the transmission descriptors for incoming and outgoing traffic.
-    """
+    """A port with its layers; a port of a mixed network does not state them. `edge`: whether it is at the edge of the
+    network. `descriptors`: names of the transmission descriptors for incoming and outgoing traffic."""
     found = PhysicalTerminationPointType(name=called, direction=DirectionalityType.D_BIDIRECTIONAL, is_edge_point=edge)
     if not technology.is_mixed:
         found.ingress_tmd_state = found.egress_tmd_state = TransmissionDescriptorStateType.APPLIED

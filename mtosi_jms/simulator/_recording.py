@@ -33,11 +33,8 @@ _IN_ELEMENT: Final = 2
 
 
 class Recording:
-    """The objects and alarms of a recorded network; all are held in memory.
-
-    Attributes:
-        objects: objects by full name, in the order in which they first came.
-    """
+    """The objects and alarms of a recorded network; all are held in memory. `objects`: objects by full name, in the
+    order in which they first came."""
 
     def __init__(self, objects: Iterable[CommonObjectInfoType], alarms: Iterable[AlarmType] = ()) -> None:
         self.objects: dict[str, Any] = {

@@ -219,13 +219,9 @@ def _known(found: Iterable[object], name: str, kind: type[E]) -> list[E]:
 
 
 class _Answer(NamedTuple):
-    """How an operation of 1.1 is answered by a service of 2.0.
-
-    Attributes:
-        request: returns the request of 2.0 for one of 1.1.
-        made: returns the object of 1.1 for one that was found.
-        whole: returns the response for what the handler gives; None: its objects, in batches.
-    """
+    """How an operation of 1.1 is answered by a service of 2.0. `request`: returns the request of 2.0 for one of 1.1.
+    `made`: returns the object of 1.1 for one that was found. `whole`: returns the response for what the handler gives;
+    None: its objects, in batches."""
 
     request: Callable[[Any], XmlObject]
     handler: str
@@ -355,11 +351,8 @@ _OBJECTS: Final[Mapping[str, type[XmlObject]]] = {
 
 
 def event_in_release1(event: CommonEventInformationType) -> XmlObject:
-    """Return an event of a network as one of MTOSI 1.1, whose attributes stand alone, not in an object.
-
-    Args:
-        event: of `Network.events`.
-    """
+    """Return an event of a network as one of MTOSI 1.1, whose attributes stand alone, not in an object. `event`: of
+    `Network.events`."""
     made = _release1(event, _EVENTS[event_name(event)])
     if isinstance(made, types.AttributeValueChangeT | types.StateChangeT):
         changed: Any = event

@@ -124,11 +124,8 @@ class EquipmentEms(EquipmentInventoryRetrieval.Supplier):
 
 
 class AlarmEms(AlarmRetrieval.Supplier):
-    """AlarmRetrieval over a fixed set of alarms. All alarms are of the network, none is of the system itself.
-
-    Args:
-        alarms: the alarms; `standing_alarms(network.events(n)).values()` are those of a generated network.
-    """
+    """AlarmRetrieval over a fixed set of alarms. All alarms are of the network, none is of the system itself. `alarms`:
+    the alarms; `standing_alarms(network.events(n)).values()` are those of a generated network."""
 
     def __init__(self, alarms: Iterable[AlarmType]) -> None:
         self.alarms = tuple(alarms)

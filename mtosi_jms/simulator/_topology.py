@@ -37,11 +37,7 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Circle:
-    """All links of a network.
-
-    Attributes:
-        strides: strides of its links, that of the ring first.
-    """
+    """All links of a network. `strides`: strides of its links, that of the ring first."""
 
     elements: int
     strides: tuple[int, ...]
@@ -76,12 +72,8 @@ class Circle:
 
 
 def circle(shape: str, elements: int, ports: int, seed: int) -> Circle:
-    """The links of a network.
-
-    Args:
-        shape: none, ring or mesh.
-        ports: number of ports of each element; a stride takes two of them.
-    """
+    """The links of a network. `shape`: none, ring or mesh. `ports`: number of ports of each element; a stride takes two
+    of them."""
     if shape == "none" or elements < 2 or ports < 2:
         return Circle(elements, ())
     # A chord across half the circle would give each link twice; one to the neighbour would repeat the ring.

@@ -166,11 +166,7 @@ class MemoryChannel:
 
 
 class _End:
-    """What sources and sinks have in common.
-
-    Attributes:
-        style, grouping, qos: see `mtosi_jms.bridge.endpoints`.
-    """
+    """What sources and sinks have in common. `style`, `grouping`, `qos`: see `mtosi_jms.bridge.endpoints`."""
 
     def __init__(self, channel: MemoryChannel, style: FlowStyle, grouping: Grouping, qos: QoS) -> None:
         self.style = style

@@ -28,11 +28,8 @@ Chosen: TypeAlias = int | Iterable[int] | Callable[[Any], bool]
 
 @dataclass(frozen=True, slots=True)
 class Late(Generic[M]):
-    """A message that is delivered later.
-
-    Attributes:
-        seconds: how much later than the others, by the timer of whoever delivers.
-    """
+    """A message that is delivered later. `seconds`: how much later than the others, by the timer of whoever
+    delivers."""
 
     message: M
     seconds: float

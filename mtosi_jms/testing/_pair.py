@@ -54,11 +54,7 @@ S = TypeVar("S", bound=Service)
 
 
 class Recorder:
-    """Stands in for a session that sends: it keeps the messages.
-
-    Attributes:
-        sent: the messages, each with its destination.
-    """
+    """Stands in for a session that sends: it keeps the messages. `sent`: the messages, each with its destination."""
 
     def __init__(self) -> None:
         self.sent: list[JmsMessage] = []
@@ -187,15 +183,8 @@ class ScriptedSupplier(Closeable):
         connection.start()
 
     def take(self, timeout: float = 10.0) -> Asked:
-        """The next request, waited for.
-
-        Args:
-            timeout: seconds.
-
-        Raises:
-            ReplyTimeoutError: none came.
-            IllegalStateError: closed, or a script is running.
-        """
+        """The next request, waited for. `timeout`: seconds. Raises ReplyTimeoutError: none came; IllegalStateError:
+        closed, or a script is running."""
         delivery = self._consumer.receive(timeout)
         if delivery is None:
             raise ReplyTimeoutError(f"no request came to {self.destination} within {timeout:g} s")
@@ -203,11 +192,8 @@ class ScriptedSupplier(Closeable):
 
     def send(self, messages: Iterable[Outgoing]) -> None:
         """Send messages in this order, each to its own destination, and all at once: no clock runs out in between.
-
-        Raises:
-            IllegalStateError: a message without destination, or closed.
-            ConfigError: a late message, and no timer.
-        """
+        Raises IllegalStateError: a message without destination, or closed; ConfigError: a late message, and no
+        timer."""
         self._sender.send(messages)
 
     def start(self, script: Script) -> Self:
@@ -360,11 +346,8 @@ class Notifications:
         return messages
 
     def publish(self, events: Iterable[CommonEventInformationType], *, tamper: Tamper | None = None) -> None:
-        """Publish events, in this order and all at once.
-
-        Args:
-            tamper: gets the messages and returns those that are delivered.
-        """
+        """Publish events, in this order and all at once. `tamper`: gets the messages and returns those that are
+        delivered."""
         messages = self.messages(events)
         self.send(messages if tamper is None else tamper(messages))
 

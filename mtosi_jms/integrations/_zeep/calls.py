@@ -44,17 +44,10 @@ class JmsClient(Protocol):
 
 
 class JmsCall:
-    """One call.
-
-    Args:
-        options: of the binding: `address`, and `destination` where that is not text.
-        args, kwargs: as zeep's callers give them, with `_soapheaders`, and `_options` for what this call sets.
-
-    Raises:
-        ConfigError: something else than CallOptions in `_options`, a header that the operation does not have, or an
-            operation without a request.
-        zeep.exceptions.ValidationError, TypeError: arguments that do not fit the operation.
-    """
+    """One call. `options`: of the binding: `address`, and `destination` where that is not text. `args`, `kwargs`: as
+    zeep's callers give them, with `_soapheaders`, and `_options` for what this call sets. Raises ConfigError: something
+    else than CallOptions in `_options`, a header that the operation does not have, or an operation without a request;
+    zeep.exceptions.ValidationError, TypeError: arguments that do not fit the operation."""
 
     def __init__(
         self,
@@ -88,13 +81,8 @@ class JmsCall:
         self.call = Call(service, info, destination, self._seed(), self._options(set_options))
 
     def response(self) -> Any:
-        """Make the call, and give what zeep makes of the answer; None of a one-way operation.
-
-        Raises:
-            SoapFault: the supplier answered with a fault.
-            ReplyTimeoutError: no answer in time.
-            MtosiError: see `Requestor.call`.
-        """
+        """Make the call, and give what zeep makes of the answer; None of a one-way operation. Raises SoapFault: the
+        supplier answered with a fault; ReplyTimeoutError: no answer in time; MtosiError: see `Requestor.call`."""
         raw = bool(self._client.settings.raw_response)
         try:
             self._client.requestor.call(self.call)

@@ -39,14 +39,9 @@ OWN: Final = frozenset(
 
 
 def blocks_of(operation: SoapOperation, given: object) -> tuple[etree._Element | None, list[etree._Element]]:
-    """What a caller gives in `_soapheaders`: the MTOSI header, complete or not, and the other blocks.
-
-    Args:
-        given: as zeep takes it: header parts by name, a list of values and elements, or nothing.
-
-    Raises:
-        ConfigError: a part that the operation does not have, or something else than a header block.
-    """
+    """What a caller gives in `_soapheaders`: the MTOSI header, complete or not, and the other blocks. `given`: as zeep
+    takes it: header parts by name, a list of values and elements, or nothing. Raises ConfigError: a part that the
+    operation does not have, or something else than a header block."""
     declared = dict(operation.input.header.type.elements) if operation.input and operation.input.header else {}
     blocks: list[etree._Element] = []
     if isinstance(given, Mapping):

@@ -82,12 +82,8 @@ def _copy_of(wsdl: Path, sources: Sequence[Path], mended: Mended) -> Path:
 
 
 class _Remote:
-    """What imports name by URL, and what was fetched of it.
-
-    Args:
-        folder: where it goes, at the places of the URLs' paths: files that name each other find each other there.
-        transport: fetches; None: nothing is fetched.
-    """
+    """What imports name by URL, and what was fetched of it. `folder`: where it goes, at the places of the URLs' paths:
+    files that name each other find each other there. `transport`: fetches; None: nothing is fetched."""
 
     def __init__(self, folder: Path, transport: Transport | None) -> None:
         self.folder = folder

@@ -19,11 +19,8 @@ from mtosi_jms.masking import without_login
 
 class LocalTransport(Transport):
     """Reads files, and what is remote by the user's transport alone. Sends over HTTP for a client that has a URL.
-
-    Args:
-        given: the user's transport, which sends and fetches; None: zeep's own sends, and nothing is fetched.
-        login: user and password of the client's URL; None where it has none.
-    """
+    `given`: the user's transport, which sends and fetches; None: zeep's own sends, and nothing is fetched. `login`:
+    user and password of the client's URL; None where it has none."""
 
     binding_classes = (AnySoap11, AnySoap12)
 
