@@ -1,4 +1,4 @@
-"""Servers of file systems for Hadoop on loopback: S3 by S3Proxy, and an HDFS mini cluster. Jars from Maven."""
+"""Servers of file systems on loopback: S3 by S3Proxy, and an HDFS mini cluster. Jars from Maven."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import hashlib
 import hmac
 import http.client
 import os
-import re
 import socket
 import subprocess
 import time
@@ -27,10 +26,6 @@ PATIENCE = 120.0
 JAVA = ("java", "-XX:TieredStopAtLevel=1", "-Xmx384m")
 KEY, SECRET = "tester", "very-secret-1234"
 REGION = "us-east-1"
-AWS = ("s3", "s3-transfer-manager", "sts", "apache-client")
-AWS_VERSION = "2.29.52"
-"""That of hadoop-aws, whose own dependency is a jar of 600 MB with all of AWS."""
-SPARK_HAS = re.compile(r"(slf4j-.*|netty-(?!nio-client).*)\.jar")
 
 
 @dataclass(frozen=True)
@@ -39,15 +34,13 @@ class Server:
 
     Attributes:
         url: of the landing.
-        settings: what Spark must be told to reach it.
-        more: settings that are secret.
+        environment: what those who read it are told; it is secret.
         put: adds a file of this machine to the landing, under a name.
     """
 
     url: str
-    settings: dict[str, str]
     put: Callable[[Path, str], None]
-    more: dict[str, str] = field(default_factory=dict)
+    environment: dict[str, str] = field(default_factory=dict)
 
 
 def hadoop_version() -> str:
@@ -62,8 +55,6 @@ def hadoop_version() -> str:
 def s3_server(java: JavaTools, folder: Path, landing: Path) -> Iterator[Server]:
     """S3Proxy with a copy of a landing in memory; it checks signatures."""
     proxy = java.jars("org.gaul:s3proxy:2.6.0")
-    client = java.jars(f"org.apache.hadoop:hadoop-aws:{hadoop_version()}", alone=True)
-    client = client + java.jars(*(f"software.amazon.awssdk:{name}:{AWS_VERSION}" for name in AWS))
     [port] = free_ports(1)
     said = {
         "s3proxy.authorization": "aws-v2-or-v4",
@@ -86,17 +77,13 @@ def s3_server(java: JavaTools, folder: Path, landing: Path) -> Iterator[Server]:
 
         for file in sorted(path for path in landing.rglob("*") if path.is_file()):
             put(file, str(file.relative_to(landing)))
-        jars = [str(jar) for jar in client if not SPARK_HAS.fullmatch(jar.name)]
-        settings = {
-            "spark.jars": ",".join(jars),
-            "spark.hadoop.fs.s3a.endpoint": f"http://127.0.0.1:{port}",
-            "spark.hadoop.fs.s3a.endpoint.region": REGION,
-            "spark.hadoop.fs.s3a.path.style.access": "true",
-            "spark.hadoop.fs.s3a.attempts.maximum": "1",
-            "spark.hadoop.fs.s3a.retry.limit": "1",
+        endpoint = {
+            "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}",
+            "AWS_DEFAULT_REGION": REGION,
+            "AWS_MAX_ATTEMPTS": "1",
         }
-        secret = {"spark.hadoop.fs.s3a.access.key": KEY, "spark.hadoop.fs.s3a.secret.key": SECRET}
-        yield Server("s3a://bucket/landing", settings, put, secret)
+        secret = {"AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": SECRET}
+        yield Server("s3a://bucket/landing", put, {**endpoint, **secret})
 
 
 @contextmanager
@@ -113,10 +100,20 @@ def hdfs_server(java: JavaTools, folder: Path, landing: Path) -> Iterator[Server
         "commons-logging:commons-logging:1.2",
     )
     path = os.pathsep.join(map(str, jars))
-    [port] = free_ports(1)
+    port, http = free_ports(2)
     command = [*JAVA, f"-Dtest.build.data={folder}", "-cp", path, "org.apache.hadoop.test.MiniDFSClusterManager"]
     started = folder / "started.json"  # written when the data node is there
-    command += ["-format", "-nnport", str(port), "-datanodes", "1", "-writeDetails", str(started)]
+    command += [
+        "-format",
+        "-nnport",
+        str(port),
+        "-httpport",
+        str(http),
+        "-datanodes",
+        "1",
+        "-writeDetails",
+        str(started),
+    ]
     with _running(command, folder, started.exists):
         url = f"hdfs://localhost:{port}/landing"
         (folder / "core-site.xml").write_text("<configuration/>", encoding="utf-8")  # the shell insists on one
@@ -127,7 +124,7 @@ def hdfs_server(java: JavaTools, folder: Path, landing: Path) -> Iterator[Server
             subprocess.run([*shell, "-put", str(file), place], check=True, timeout=PATIENCE, capture_output=True)
 
         put(landing, "")
-        yield Server(url, {}, put)
+        yield Server(f"webhdfs://localhost:{http}/landing", put)
 
 
 @contextmanager

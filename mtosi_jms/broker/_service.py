@@ -106,11 +106,11 @@ class DevelopmentBroker:
             "pid": self.pid,
             "dir": str(self.folder),
             "urls": {protocol: self.endpoints.url(protocol) for protocol in self.endpoints.ports}
-            | {"jvm": self._jvm_url()},
+            | {"jvm": self._in_process_url()},
             "for_other_programs": [one for one in self.endpoints.ports if not one.startswith("stomp")],
         }
 
-    def _jvm_url(self) -> str:
+    def _in_process_url(self) -> str:
         query = {
             "classpath": self.kind,
             "user": self.endpoints.user,

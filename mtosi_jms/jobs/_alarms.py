@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "landing", metavar="LANDING", help="a landing, a folder of envelopes, a file or a glob; also as s3a://..."
+        "landing", metavar="LANDING", help="a landing, a folder of envelopes, a file or a glob; also as s3://..."
     )
     parser.add_argument(
         "--latest", action="store_true", help="also write each alarm's last state, OUT/latest/*.parquet"

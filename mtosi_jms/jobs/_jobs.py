@@ -68,8 +68,8 @@ def add_engine(parser: argparse.ArgumentParser, what: str) -> None:
         "--engine",
         default="auto",
         choices=("auto", "local", "spark"),
-        help=f"what reads and writes: local needs no Java; auto: local for {what}, from up to 4 GiB of files on this "
-        "machine, otherwise spark (auto)",
+        help=f"what reads and writes: local needs no Java; auto: local for {what}, from up to 4 GiB of files, "
+        "otherwise spark (auto)",
     )
 
 

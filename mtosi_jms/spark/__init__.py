@@ -18,12 +18,11 @@ from mtosi_jms.spark._session import SPARK_MINIMUM, check_version, local_session
 
 if TYPE_CHECKING:
     from mtosi_jms.spark._engine import read_landing
-    from mtosi_jms.spark._engine_stream import stream_landing
     from mtosi_jms.spark._frames import ledger, parse_messages
     from mtosi_jms.spark._functions import register_functions
     from mtosi_jms.spark._message_stream import MessageStreamSource
     from mtosi_jms.spark._selector import PROPERTY_COLUMNS, selector_column
-    from mtosi_jms.spark._source import InventorySource
+    from mtosi_jms.spark._source import InventorySource, stream_landing
     from mtosi_jms.spark.jobs import (
         diff_snapshots,
         diff_tables,
@@ -80,7 +79,7 @@ _HOMES: Final = {
     "register_functions": "mtosi_jms.spark._functions",
     "plan_landing": "mtosi_jms.tables.landing",
     "selector_column": "mtosi_jms.spark._selector",
-    "stream_landing": "mtosi_jms.spark._engine_stream",
+    "stream_landing": "mtosi_jms.spark._source",
 }
 """The module of each name of this package; names that are missing here come from `jobs`."""
 

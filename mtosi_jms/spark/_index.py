@@ -15,7 +15,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from mtosi_jms.bulk import SEPARATOR
 from mtosi_jms.errors import ConfigError, JournalDamageError, SpoolError, SpoolInUseError
 from mtosi_jms.jms.ids import random_id
 from mtosi_jms.tables.files import FileState
@@ -168,16 +167,6 @@ class StreamIndex:
         """Whether a file has a position and was not trimmed."""
         with self._reporting():
             return self._database.execute("SELECT 1 FROM file WHERE path = ?", (path,)).fetchone() is not None
-
-    def file_of(self, document: str) -> FileState | None:
-        """Return the file that a document is in (itself or an archive), if it has a position and was not trimmed."""
-        parts = document.split(SEPARATOR)
-        names = [SEPARATOR.join(parts[:end]) for end in range(len(parts), 0, -1)]
-        marks = ",".join("?" * len(names))
-        query = f"SELECT path, size, modified_ns, key FROM file WHERE path IN ({marks})"  # noqa: S608 - marks alone
-        with self._reporting():
-            found = {row[0]: FileState(*row) for row in self._database.execute(query, names)}
-        return next((found[name] for name in names if name in found), None)
 
     def files(self, start: int, end: int) -> list[FileState]:
         """Return the files after the position `start` up to the position `end`.

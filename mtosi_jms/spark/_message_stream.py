@@ -70,7 +70,7 @@ class MessageStreamSource(DataSource):
         self._settings = settings
         self._options = StreamOptions.parse(self._of_stream, most=MOST_MESSAGES, clean="delete")
         check_streamable(settings, self._options)
-        local_path(self._options.archive)
+        local_path(self._options.archive, "the option sourceArchiveDir")
         self._receiver = _receiver_options(self._of_stream, self._of_connection)
         self._drain = seconds("drainSeconds", self._of_stream.get("drainseconds", "1"))
 
@@ -134,7 +134,7 @@ class SpoolStream(FileStream):
     @property
     def folder(self) -> str:
         """The folder of the spool."""
-        return local_path(self.settings.paths[0])
+        return local_path(self.settings.paths[0], "a spool")
 
     def open_index(self) -> StreamIndex:
         """Open the index of the spool; make the spool if it does not exist."""

@@ -164,7 +164,11 @@ def _detached(error: Exception) -> Exception:
 
 @contextmanager
 def _java(name: str, cores: int | None, folder: Path, settings: Mapping[str, str]) -> Iterator[tuple[SparkConf, Any]]:
-    """Start a Java process that puts its files into a folder, and end it with the block."""
+    """Start a Java process that puts its files into a folder, and end it with the block.
+
+    The only function with private names of PySpark: `SparkSession.builder` would leave its Java running after `stop`,
+    give it to the next session with the settings and the folder of this one, and let it write to standard error.
+    """
     from pyspark import SparkConf, SparkContext
     from pyspark.errors import PySparkRuntimeError
     from pyspark.java_gateway import launch_gateway
@@ -200,7 +204,7 @@ def _java(name: str, cores: int | None, folder: Path, settings: Mapping[str, str
 
 
 def _kill_started(error: KeyboardInterrupt) -> None:
-    """Kill the Java process that `launch_gateway` had started and not yet returned: only its frame has it."""
+    """Kill the Java process that PySpark had started and not yet returned: only its frame has it."""
     for frame, _ in traceback.walk_tb(error.__traceback__):
         process = frame.f_locals.get("proc")
         if isinstance(process, subprocess.Popen):

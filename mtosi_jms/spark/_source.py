@@ -10,7 +10,7 @@ A worker opens one file at a time.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -28,12 +28,13 @@ from mtosi_jms.inventory import load_stubs
 from mtosi_jms.spark._first_line import error_first
 from mtosi_jms.spark._streams import FileStream, LandingStream, StreamOptions, admitted, check_streamable
 from mtosi_jms.tables.columns import full_schema
-from mtosi_jms.tables.files import Reject, local_path
+from mtosi_jms.tables.files import Reject
 from mtosi_jms.tables.landing import PlannedFile, partition, plan_to_read, readable
 from mtosi_jms.tables.options import Mode, SourceOptions, is_of_catalog, names_landing, own_options
 from mtosi_jms.tables.reader import reader_for
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
 _CARRIED: Final = "mtosi.options"
@@ -79,10 +80,29 @@ class InventorySource(DataSource):
     def streamReader(self, schema: StructType) -> FileStream:  # noqa: N802
         """Return a reader of a landing that grows."""
         settings, options = SourceOptions.parse(self._given), StreamOptions.parse(self._of_stream)
-        for path in (*settings.paths, *filter(None, (options.archive,))):
-            local_path(path)
         check_streamable(settings, options)
         return admitted(LandingStream)(settings, options, narrowed(full_schema(settings), schema))
+
+
+def stream_landing(
+    spark: SparkSession, path: str | Sequence[str], object_type: str = "ME", **options: str
+) -> DataFrame:
+    """Return a stream of the rows of a landing: `readStream.format("mtosi")`, for several paths too.
+
+    Args:
+        spark: a session; the function registers the source with it.
+        path: a folder, a file or a glob, or a URL such as `s3://bucket/landing`, or several of them.
+        object_type: as the option `objectType` of the source.
+        options: the other options of the source and of its streams.
+
+    Raises:
+        ConfigError: an option that does not fit.
+    """
+    given = {**options, "paths": json.dumps([path] if isinstance(path, str) else list(path)), "objectType": object_type}
+    source = InventorySource(given)
+    source.streamReader(source.schema())  # its errors are typed; Spark's, which come later, are not
+    spark.dataSource.register(InventorySource)
+    return spark.readStream.format(InventorySource.name()).options(**given).load()
 
 
 def narrowed(full: pa.Schema, schema: StructType) -> pa.Schema:

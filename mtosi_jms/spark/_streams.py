@@ -9,12 +9,9 @@ from __future__ import annotations
 import importlib
 import json
 import logging
-import os
-import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, count
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,14 +21,13 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from mtosi_jms.errors import ConfigError, MtosiError, SpoolError
 from mtosi_jms.inventory import load_stubs
 from mtosi_jms.spark._index import StreamIndex
-from mtosi_jms.tables.files import SHELF, FileState, Reject, disk_file, local_path, placed
+from mtosi_jms.tables.files import SHELF, FileState, Reject, archive, disk_file, local_path, placed, remove
 from mtosi_jms.tables.landing import (
-    HERE,
-    Digested,
+    Landing,
     PlannedFile,
-    Runner,
     Scanned,
     changed,
+    look,
     partition,
     plan_scanned,
     readable,
@@ -94,7 +90,7 @@ class StreamOptions:
         if changed not in ("fail", "reject"):
             raise ConfigError(f"onChanged is {changed!r}; there are fail and reject")
         return cls(
-            index=local_path(given["index"]) if given.get("index") else "",
+            index=local_path(given["index"], "the option index") if given.get("index") else "",
             most=whole_number(most, limit) if limit else None,
             clean=cleaning,
             archive=placed(archive) if archive else "",
@@ -158,7 +154,6 @@ class FileStream(DataSourceStreamReader, ABC):
         self.options = options
         self.settings = settings
         self._schema = schema
-        self.runner: Runner = HERE
         self._index: StreamIndex | None = None
         self._planned: int | None = None
         self._end: int | None = None
@@ -247,9 +242,9 @@ class FileStream(DataSourceStreamReader, ABC):
         settings = replace(self.settings, from_zero=self.index.from_zero)
         with SHELF.held():
             scanned: list[Scanned] = []
-            for looked in self.runner.look(files, settings, whole=False):
+            for looked in look(files, settings):
                 scanned += looked.scanned if not looked.error else [self.lost(looked.path, looked.error)]
-            plan = plan_scanned(scanned, settings, earlier, (), self._digests)
+            plan = plan_scanned(scanned, settings, earlier)
         new = {scanned_path(each) for each in scanned}
         # The plan also has messages of earlier batches, because their sequences need them. They and their copies are
         # not read again.
@@ -259,11 +254,6 @@ class FileStream(DataSourceStreamReader, ABC):
             _log.warning("not followed %s", reply)
         wanted = readable(replace(plan, files=tuple(kept)), self.settings)
         return [reject for reject in plan.rejects if reject.file in new], wanted
-
-    def _digests(self, messages: Sequence[PlannedFile]) -> Iterable[Digested]:
-        seen = (self.index.file_of(message.path) for message in messages)
-        files = {file.path: file for file in seen if file is not None}
-        return self.runner.digests(messages, files, self.settings)
 
     def lost(self, path: str, what: str) -> Reject:
         """Return the reject of a file that has changed or is gone.
@@ -304,15 +294,10 @@ class FileStream(DataSourceStreamReader, ABC):
         Raises:
             SpoolError: the file cannot be removed or moved.
         """
-        try:
-            if self.options.clean == "delete":
-                Path(path).unlink(missing_ok=True)
-            elif Path(path).exists():
-                target = Path(self.options.archive) / path.lstrip(os.sep)
-                target.parent.mkdir(parents=True, exist_ok=True)
-                shutil.move(path, _free(target))
-        except OSError as error:
-            raise SpoolError(path, error.strerror or str(error)) from error
+        if self.options.clean == "delete":
+            remove(path)
+        else:
+            archive(path, self.options.archive)
 
     def stop(self) -> None:
         """Close the index."""
@@ -345,20 +330,14 @@ class LandingStream(FileStream):
         Raises:
             SpoolError: the landing cannot be listed, or a file with a position has changed.
         """
-        listed, rejects = self.runner.find(self.settings)
-        for reject in rejects:
+        listed = Landing(self.settings)
+        for reject in listed.rejects:
             _log.warning("rejected %s", reject)
-        found = sorted(listed.values(), key=lambda file: (file.modified_ns, file.path))
+        found = sorted(listed.files.values(), key=lambda file: (file.modified_ns, file.path))
         for path in index.add(found).changed:
             if not self.options.keeps_changed:
                 raise file_changed(path, "has changed since the stream has listed it")
             _log.warning("%s has changed since the stream has listed it; it is not read again", path)
-
-
-def _free(target: Path) -> Path:
-    """Return a path that does not exist yet: `target`, or the same with a number in front of its name."""
-    names = (target.with_name(f"{number}-{target.name}") for number in count(2))
-    return next(path for path in chain((target,), names) if not path.exists())
 
 
 def file_changed(path: str, what: str) -> SpoolError:

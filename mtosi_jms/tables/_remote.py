@@ -1,4 +1,7 @@
-"""Landings on object stores and other machines (S3, HDFS, GCS, ...), by fsspec."""
+"""Landings on object stores and other machines (S3, HDFS, GCS, ...), by fsspec.
+
+Without `s3fs` pyarrow reads S3, with the same settings of the environment.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,11 @@ import errno
 import glob
 import io
 import re
+import shutil
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import cache
+from itertools import count
 from typing import IO, Any, Final, cast
 from urllib.parse import urlsplit
 
@@ -19,6 +25,7 @@ from mtosi_jms.tables._file_systems import NOT_THERE, FileState, Reject, Rejects
 _BLOCK: Final = 1024 * 1024
 """Bytes that are asked for at once; a file of no more is read whole."""
 _ONE_SLASH: Final = re.compile(r"^([a-z][a-z0-9+.-]*):/(?!/)", re.IGNORECASE)
+_OTHERWISE: Final = "; Spark reads what only its Hadoop knows: spark.read.format('binaryFile') and parse_messages()"
 _TIMES: Final = ("mtime", "LastModified", "last_modified", "modified", "updated", "created")
 """What file systems call the time of the last change."""
 
@@ -48,6 +55,31 @@ class RemoteFiles:
             if not stream.seekable():
                 raise SpoolError(path, "its file system cannot read from the middle of a file: copy it to this machine")
             return io.BufferedReader(cast("io.RawIOBase", _Stream(path, stream)))
+
+
+def remove(path: str) -> None:
+    """Remove a file, if it is still there. Raises SpoolError: it cannot be removed."""
+    system, name = _system(path)
+    with suppress(FileNotFoundError), _as_spool_error(path):
+        system.rm_file(name)
+
+
+def archive(path: str, folder: str) -> None:
+    """Move a file, if it is still there, to its own path below a folder. Raises SpoolError: it cannot be moved."""
+    source, name = _system(path)
+    place, root = _system(folder)
+    with _as_spool_error(path):
+        if not source.exists(name):
+            return
+    with _as_spool_error(folder):
+        parent, _, own = urlsplit(_url(path)).path.rpartition("/")
+        into = f"{root.rstrip('/')}/{parent.strip('/')}"
+        names = (f"{into}/{f'{number}-' if number > 1 else ''}{own}" for number in count(1))
+        target = next(each for each in names if not place.exists(each))
+        place.makedirs(into, exist_ok=True)
+        with source.open(name, "rb") as old, place.open(target, "wb") as new:
+            shutil.copyfileobj(old, new)
+    remove(path)
 
 
 class _Listing:
@@ -150,12 +182,27 @@ def _system(path: str) -> tuple[Any, str]:
         raise ConfigError(f"{url.partition('://')[0]}: a URL of a landing has no password: leave it to the environment")
     try:
         with _as_spool_error(path):
-            system, name = url_to_fs(url, use_listings_cache=False)
+            try:
+                system, name = url_to_fs(url, use_listings_cache=False)
+            except ImportError:
+                scheme, _, name = url.partition("://")
+                if scheme.lower() not in ("s3", "s3a"):
+                    raise
+                system = _s3(name.partition("/")[0])
     except SpoolError as error:
         if isinstance(error.__cause__, ImportError | ValueError | TypeError):
-            raise ConfigError(f"{path}: {error.reason}") from error.__cause__
+            raise ConfigError(f"{path}: {error.reason}{_OTHERWISE}") from error.__cause__
         raise
     return system, str(name)
+
+
+@cache
+def _s3(bucket: str) -> Any:
+    """Return the file system of a bucket, by pyarrow."""
+    from fsspec.implementations.arrow import ArrowFSWrapper
+    from pyarrow.fs import FileSystem
+
+    return ArrowFSWrapper(FileSystem.from_uri(f"s3://{bucket}")[0])
 
 
 def _has_password(url: str) -> bool:

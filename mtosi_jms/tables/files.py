@@ -11,8 +11,7 @@ Links are followed. A folder is read once, by the path that has no link in it if
 circle end. Globs are those of Hadoop: `*`, `?`, `[a-z]`, `[^a]`, `{one,other}`; on this machine `**` stands for any
 folders. What is named like input and is no file, or has a name that is not UTF-8, is rejected by its name.
 
-On a Hadoop file system Spark lists and reads the files (`_hadoop`). It lends each file to this module under its name
-(`lent`); everything else is the same.
+A URL is that of a file on another file system, which fsspec lists and reads (`_remote`).
 
 A reply of BulkResponse names a file (C18). Anyone who writes into the landing can choose that name, so only files below
 the folders of the option `bulkFiles` are followed, and the other replies are listed. A file that was followed does not
@@ -25,12 +24,13 @@ import errno
 import glob
 import io
 import os
+import shutil
 import stat
 import threading
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import chain, count, groupby
 from pathlib import Path
 from typing import IO, Final, cast
 from urllib.parse import unquote, urlsplit
@@ -61,18 +61,18 @@ __all__ = [
     "SHELF",
     "FileState",
     "Files",
-    "Lent",
     "Reject",
     "Sieve",
+    "archive",
     "disk_file",
     "files_of",
     "folder_here",
     "follow",
     "is_utf8",
-    "lent",
     "list_files",
     "local_path",
     "placed",
+    "remove",
     "split_member",
     "state_of",
     "unreadable",
@@ -127,32 +127,18 @@ def follow(
     return documents, []
 
 
-def local_path(path: str) -> str:
-    """Return a path or a `file:` URL as an absolute path of this machine.
-
-    Raises:
-        ConfigError: a URL of another file system, or a name that is not UTF-8.
-    """
-    if scheme_of(path) not in ("", "file"):
-        raise _not_here(path)
-    return placed(path)
-
-
-def _not_here(path: str) -> ConfigError:
-    return ConfigError(
-        f"{path}: only local files are read here; read_landing(), stream_landing() and ingest read others"
-    )
-
-
 def placed(path: str) -> str:
     """Return an absolute path for a path of this machine; a URL of another file system is returned unchanged.
 
     Raises:
         ConfigError: a name that is not UTF-8.
     """
-    if scheme_of(path) not in ("", "file"):
-        return path
-    return os.path.abspath(folder_here(path, "a landing"))  # noqa: PTH100 - Path.resolve would follow links and change the names of files
+    return path if scheme_of(path) not in ("", "file") else local_path(path, "a landing")
+
+
+def local_path(path: str, what: str) -> str:
+    """Return a path as `folder_here` does, absolute. Raises ConfigError: as `folder_here`."""
+    return os.path.abspath(folder_here(path, what))  # noqa: PTH100 - Path.resolve would follow links and change the names of files
 
 
 def folder_here(path: str | os.PathLike[str], what: str) -> Path:
@@ -315,9 +301,6 @@ def _misnamed(path: str) -> Reject:
 
 def split_member(path: str) -> tuple[str, str]:
     """Split a path into archive and member; the member is empty if the path is a file that is not in an archive."""
-    whole = disk_file(path, _LENT)
-    if whole is not None:
-        return whole, path[len(whole) + len(SEPARATOR) :]
     archive, separator, member = path.partition(SEPARATOR)
     while separator and not _is_file(path):
         if _is_file(archive):
@@ -373,39 +356,11 @@ def opened(path: str) -> Iterator[IO[bytes]]:
         raise SpoolError(path, error.strerror or str(error)) from error
 
 
-@dataclass(frozen=True, slots=True)
-class Lent:
-    """The content of a file that Spark has read: its bytes, a copy on this machine, or why it cannot be read."""
-
-    size: int
-    content: bytes | Path | SpoolError
-
-
-class _LentFiles(dict[str, Lent]):
-    """The files that Spark has lent, by path."""
-
-    def list(self, paths: Iterable[str], rejects: Rejects, sieve: Sieve) -> Iterator[FileState]:
-        raise ConfigError("files that Spark has lent are not listed")
-
-    def stat(self, path: str) -> FileState:
-        content = self[path].content
-        return FileState(path, self[path].size, content.stat().st_mtime_ns if isinstance(content, Path) else 0)
-
-    def open(self, path: str) -> IO[bytes]:
-        content = self[path].content
-        if isinstance(content, SpoolError):
-            raise content
-        return open_file(content) if isinstance(content, Path) else io.BytesIO(content)
-
-
-_LENT: Final = _LentFiles()
 _LOCAL: Final = _LocalFiles()
 
 
 def files_of(path: str) -> Files:
     """Return the file system of a file, by its absolute path or URL: of other machines it is that of fsspec."""
-    if path in _LENT:
-        return _LENT
     if scheme_of(path):
         from mtosi_jms.tables._remote import REMOTE
 
@@ -413,19 +368,38 @@ def files_of(path: str) -> Files:
     return _LOCAL
 
 
-@contextmanager
-def lent(path: str, content: Lent) -> Iterator[None]:
-    """Make lent content readable under a path while the block runs. For Spark workers, which have one thread."""
-    _LENT[path] = content
+def remove(path: str) -> None:
+    """Remove a file, if it is still there. Raises SpoolError: it cannot be removed."""
+    if scheme_of(path):
+        from mtosi_jms.tables import _remote
+
+        _remote.remove(path)
+        return
     try:
-        yield
-    finally:
-        del _LENT[path]
+        Path(path).unlink(missing_ok=True)
+    except OSError as error:
+        raise SpoolError(path, error.strerror or str(error)) from error
 
 
-def is_lent(path: str) -> bool:
-    """Whether a document is in a file that Spark has lent."""
-    return bool(_LENT) and disk_file(path, _LENT) is not None
+def archive(path: str, folder: str) -> None:
+    """Move a file, if it is still there, to its own path below a folder, under a name that is free there.
+
+    Raises:
+        SpoolError: it cannot be moved.
+    """
+    if scheme_of(path) or scheme_of(folder):
+        from mtosi_jms.tables import _remote
+
+        _remote.archive(path, folder)
+        return
+    try:
+        if Path(path).exists():
+            target = Path(folder) / path.lstrip(os.sep)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            names = (target.with_name(f"{number}-{target.name}") for number in count(2))
+            shutil.move(path, next(each for each in chain((target,), names) if not each.exists()))
+    except OSError as error:
+        raise SpoolError(path, error.strerror or str(error)) from error
 
 
 def state_of(path: str) -> FileState:

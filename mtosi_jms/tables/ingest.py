@@ -203,8 +203,8 @@ def write(landing: str | Path, out: str | Path, format: str = PARQUET, **options
 def choose(options: IngestOptions, engine: Engine = "auto") -> tuple[Engine, str]:
     """Choose the engine of an ingest, and say why.
 
-    This process is chosen for what it can do (Parquet, tables that are replaced, a landing on this machine) if the
-    files have at most `LOCAL_BYTES`, where a byte of a compressed file counts as 16.
+    This process is chosen for what it can do (Parquet, tables that are replaced) if the files have at most
+    `LOCAL_BYTES`, where a byte of a compressed file counts as 16.
 
     Raises:
         ConfigError: the local engine is asked for, and cannot do it.
@@ -232,8 +232,6 @@ def choose_engine(engine: Engine, only_spark: str, source: Callable[[], SourceOp
         return "spark", only_spark
     size = 0
     options = source()
-    if any(scheme_of(path) not in ("", "file") for path in options.paths):
-        return "spark", "the landing is not on this machine; --engine local reads it by fsspec, without Java"
     for file in list_files(options.paths, [], options.sieve):
         size += weight(file.path, file.size)
         if size > LOCAL_BYTES:

@@ -16,10 +16,10 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain
-from typing import Final, Protocol, TypeVar
+from itertools import chain, islice
+from typing import Final, TypeVar
 
 from mtosi_jms.compression import is_document_name
 from mtosi_jms.errors import MtosiError, SpoolError, XmlError
@@ -34,7 +34,6 @@ from mtosi_jms.tables.files import (
     documents_of,
     files_of,
     follow,
-    is_lent,
     list_files,
     state_of,
     unreadable,
@@ -50,18 +49,17 @@ from mtosi_jms.tables.sequences import (
 )
 
 __all__ = [
-    "HERE",
     "Digested",
     "Digests",
     "Landing",
     "Plan",
     "PlannedFile",
-    "Runner",
     "Scan",
     "Scanned",
     "changed",
     "checksum",
     "log",
+    "look",
     "partition",
     "plan_landing",
     "plan_scanned",
@@ -76,7 +74,8 @@ __all__ = [
 ]
 
 _log = logging.getLogger(__package__)
-_AT_ONCE: Final = 4
+_AT_ONCE: Final = 8
+_WINDOW: Final = 512
 _CHUNK: Final = 1024 * 1024
 _SMALL: Final = 1024 * 1024
 _LARGE: Final = 512 * 1024 * 1024
@@ -97,8 +96,7 @@ class PlannedFile:
         complete: whether the sequence of the message is complete; None if it belongs to no sequence.
         duplicates: other files with the same message, which are left out.
         timestamp: the timestamp of the header as text; None if absent.
-        modified_ns: when its file, or the archive, was last changed, in nanoseconds since 1970; None for a file that
-            Spark lends, because Spark has checked that.
+        modified_ns: when its file, or the archive, was last changed, in nanoseconds since 1970; None if unknown.
         changed_ns: `FileState.changed_ns` of it then.
         mark: of its beginning, see `mark_of`; empty if unknown.
         sender: senderURI of the header; None if absent.
@@ -125,7 +123,7 @@ class PlannedFile:
         Raises:
             SpoolError: it has changed, is gone, or cannot be read.
         """
-        if self.modified_ns is not None and not is_lent(self.path):
+        if self.modified_ns is not None:
             now = state_of(self.path)
             is_touched = self.changed_ns not in (None, now.changed_ns)
             is_resized = now.path == self.path and now.size != self.size
@@ -156,7 +154,6 @@ class Plan:
         sequences: the ledger.
         counts: number of messages of each kind, duplicates included.
         unfollowed: replies of BulkResponse whose files are not read, and why.
-        landing: the landing, if this process does not reach its files.
     """
 
     files: tuple[PlannedFile, ...]
@@ -164,7 +161,6 @@ class Plan:
     sequences: tuple[ReplySequence, ...]
     counts: dict[str, int]
     unfollowed: tuple[Reject, ...] = ()
-    landing: Landing | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,58 +180,9 @@ class Scan:
     error: str = ""
 
 
+Found = TypeVar("Found")
 Digested = tuple["PlannedFile", "str | Reject"]
 """A message and the `body_digest` of it, or a reject if that is impossible."""
-
-
-class Runner(Protocol):
-    """Runs the steps of planning that work on files: in this process, or in the tasks of Spark."""
-
-    def find(self, options: SourceOptions) -> tuple[dict[str, FileState], list[Reject]]:
-        """List the files of a landing, archives unopened; return them by path, and what cannot be listed.
-
-        Raises:
-            SpoolError: the landing does not exist or cannot be read.
-            ConfigError: a path on a file system that is not read here.
-        """
-
-    def look(self, files: Sequence[FileState], options: SourceOptions, *, whole: bool) -> Iterable[Scan]:
-        """Look at listed files; with `whole` read them to their ends, for their checksums."""
-
-    def digests(
-        self, messages: Sequence[PlannedFile], files: Mapping[str, FileState], options: SourceOptions
-    ) -> Iterable[Digested]:
-        """Return the digests of messages in listed files."""
-
-
-class LocalRunner:
-    """Runs the steps in this process."""
-
-    def find(self, options: SourceOptions) -> tuple[dict[str, FileState], list[Reject]]:
-        rejects: list[Reject] = []
-        return {file.path: file for file in list_files(options.paths, rejects, options.sieve)}, rejects
-
-    def look(self, files: Sequence[FileState], options: SourceOptions, *, whole: bool) -> Iterator[Scan]:
-        with ThreadPoolExecutor(_AT_ONCE) as pool, SHELF.held():
-            states = pool.map(_summed if whole else _checked, files)
-            for file, (sha256, error) in zip(files, states, strict=True):
-                yield Scan(file.path, () if error else tuple(scan_file(file, options)), sha256, error)
-
-    def digests(
-        self, messages: Sequence[PlannedFile], files: Mapping[str, FileState], options: SourceOptions
-    ) -> Iterable[Digested]:
-        return read_digests(messages, options.whole_file_bytes)
-
-
-def _checked(file: FileState) -> tuple[str, str]:
-    return "", changed(file)
-
-
-def _summed(file: FileState) -> tuple[str, str]:
-    try:
-        return checksum(file.path), changed(file)
-    except SpoolError as error:
-        return "", error.reason
 
 
 def changed(file: FileState) -> str:
@@ -248,22 +195,23 @@ def changed(file: FileState) -> str:
     return "" if same else "has changed since it was listed"
 
 
-HERE: Final = LocalRunner()
-
-
 class Landing:
     """A listed landing.
 
     Attributes:
-        runner: looks at its files.
         files: by path, archives unopened.
         rejects: folders and files that cannot be listed.
     """
 
-    def __init__(self, options: SourceOptions, runner: Runner = HERE) -> None:
-        """List a landing, as `Runner.find` does."""
-        self.runner = runner
-        self.files, self.rejects = runner.find(options)
+    def __init__(self, options: SourceOptions) -> None:
+        """List a landing.
+
+        Raises:
+            SpoolError: the landing does not exist or cannot be read.
+            ConfigError: a path on a file system that fsspec does not know, or lacks a library for.
+        """
+        self.rejects: list[Reject] = []
+        self.files = {file.path: file for file in list_files(options.paths, self.rejects, options.sieve)}
 
     def plan(
         self,
@@ -274,22 +222,46 @@ class Landing:
     ) -> Plan:
         """Plan documents of the landing, together with its own rejects; see `plan_scanned`."""
         with SHELF.held():
-            found = chain(self.rejects, scanned)
-            digests = partial(self.runner.digests, files=self.files, options=options)
-            plan = plan_scanned(found, options, known, recalled, digests)
-            return plan if self.runner is HERE else replace(plan, landing=self)
+            return plan_scanned(chain(self.rejects, scanned), options, known, recalled)
 
 
 def plan_landing(options: SourceOptions) -> Plan:
     """Plan a landing. With the option `correlationId` the plan has only messages with this id, and all rejects.
 
     Raises:
-        SpoolError: the landing does not exist or cannot be read.
-        ConfigError: a path on a file system that is not read here.
+        SpoolError, ConfigError: as `Landing`.
     """
     landing = Landing(options)
     files = (landing.files.pop(path) for path in sorted(landing.files))  # a plan needs more room than a list
-    return landing.plan((each for file in files for each in scan_file(file, options)), options)
+    scan = partial(_scanned, options=options)
+    scanned = map(scan, files) if options.is_local else _each(scan, files)
+    return landing.plan(chain.from_iterable(scanned), options)
+
+
+def look(files: Iterable[FileState], options: SourceOptions, *, whole: bool = False) -> Iterator[Scan]:
+    """Look at listed files; with `whole` read them to their ends, for their checksums."""
+    with SHELF.held():
+        yield from _each(partial(_look, options=options, whole=whole), files)
+
+
+def _look(file: FileState, options: SourceOptions, *, whole: bool) -> Scan:
+    try:
+        sha256, error = checksum(file.path) if whole else "", changed(file)
+    except SpoolError as found:
+        sha256, error = "", found.reason
+    return Scan(file.path, () if error else _scanned(file, options), sha256, error)
+
+
+def _scanned(file: FileState, options: SourceOptions) -> tuple[Scanned, ...]:
+    return tuple(scan_file(file, options))
+
+
+def _each(work: Callable[[FileState], Found], files: Iterable[FileState]) -> Iterator[Found]:
+    """Yield what a function makes of each file, in order, several at once while disk or network answers."""
+    waiting = iter(files)
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        while some := list(islice(waiting, _WINDOW)):
+            yield from pool.map(work, some)
 
 
 def plan_to_read(options: SourceOptions) -> Plan:
@@ -318,7 +290,6 @@ def plan_scanned(
     options: SourceOptions,
     known: Mapping[str, Sequence[PlannedFile]] | None = None,
     recalled: Iterable[str] = (),
-    digests: Digests | None = None,
 ) -> Plan:
     """Make the plan of scanned documents.
 
@@ -327,7 +298,6 @@ def plan_scanned(
         options: of the load.
         known: messages of earlier plans, by correlationId. They are in the plan if a new message has their id.
         recalled: correlationIds whose known messages are in the plan in any case.
-        digests: computes digests to find copies; by default from the files of this machine.
     """
     rejects: list[Reject] = []
     files, replies = _parted(scanned, rejects)
@@ -340,9 +310,8 @@ def plan_scanned(
     correlation_ids = {file.correlation_id for file in files} | set(recalled)
     files += [file for key in correlation_ids if key is not None for file in (known or {}).get(key, ())]
     files.sort(key=lambda file: file.path)
-    kept, sequences = settle(
-        files, rejects, digests or (lambda copies: read_digests(copies, options.whole_file_bytes)), options
-    )
+    digests = partial(read_digests, whole_file_bytes=options.whole_file_bytes)
+    kept, sequences = settle(files, rejects, digests, options)
     bad = {reject.file for reject in rejects}
     counts = Counter(file.kind for file in files if file.path not in bad)
     rejects.sort(key=lambda reject: reject.file)
@@ -420,7 +389,7 @@ def scan(path: str, size: int, options: SourceOptions, state: FileState | None =
         that the options do not ask for.
     """
     try:
-        state = None if is_lent(path) else state or state_of(path)
+        state = state or state_of(path)
         facts = scan_head(path)
         if not options.asks_for(facts.correlation_id):
             return None
@@ -439,15 +408,13 @@ def scan(path: str, size: int, options: SourceOptions, state: FileState | None =
         facts.end_of_reply,
         facts.body_tag,
         timestamp=facts.header.get("timestamp"),
-        modified_ns=state.modified_ns if state else None,
-        changed_ns=state.changed_ns if state else None,
+        modified_ns=state.modified_ns,
+        changed_ns=state.changed_ns,
         mark=facts.mark,
         sender=facts.header.get("senderURI"),
     )
     return file, facts.header["fileLocationURI"] if facts.kind == BULK_RESPONSE else None
 
-
-AnyFile = TypeVar("AnyFile", PlannedFile, FileState)
 
 Digests = Callable[[Sequence[PlannedFile]], Iterable[Digested]]
 """Computes the `body_digest` of files that share their key with another file, or a reject if that is impossible."""
@@ -517,7 +484,7 @@ def _by_body(
 
 
 def read_digests(files: Sequence[PlannedFile], whole_file_bytes: int) -> Iterator[Digested]:
-    """Compute `Digests` from files of this machine; among files with the same bytes only one is parsed."""
+    """Compute `Digests` from files; among files with the same bytes only one is parsed."""
     known: dict[str, str] = {}
     for file in files:
         try:
@@ -558,7 +525,7 @@ def readable(plan: Plan, options: SourceOptions) -> list[PlannedFile]:
     return files
 
 
-def partition(files: Sequence[AnyFile], most: int | None) -> list[tuple[AnyFile, ...]]:
+def partition(files: Sequence[PlannedFile], most: int | None) -> list[tuple[PlannedFile, ...]]:
     """Distribute files to partitions of about equal size, always in the same way.
 
     There are at most `most` partitions. By default there are two for each processor of this machine, fewer if a
@@ -568,7 +535,7 @@ def partition(files: Sequence[AnyFile], most: int | None) -> list[tuple[AnyFile,
     wanted = most or max(min(2 * (os.cpu_count() or 1), math.ceil(total / _SMALL)), math.ceil(total / _LARGE))
     count = max(1, min(wanted, len(files)))
     heap = [(0, number) for number in range(count)]
-    hands: list[list[AnyFile]] = [[] for _ in range(count)]
+    hands: list[list[PlannedFile]] = [[] for _ in range(count)]
     for file in sorted(files, key=lambda file: (-file.size, file.path)):
         load, number = heapq.heappop(heap)
         hands[number].append(file)

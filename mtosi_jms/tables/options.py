@@ -17,6 +17,7 @@ from typing import Any, Final, TypeVar
 
 from mtosi_jms.binding.profile import FirstBatch
 from mtosi_jms.bounds import BOUNDS
+from mtosi_jms.compression import scheme_of
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.inventory import ALL, MESSAGE, OBJECT_TYPES
 from mtosi_jms.tables._file_systems import Sieve, expanded
@@ -235,6 +236,11 @@ class SourceOptions:
     def sieve(self) -> Sieve:
         """The conditions on files that are input."""
         return Sieve(self.name_glob, self.recursive, self.modified_after, self.modified_before)
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the landing is on this machine's file systems."""
+        return all(scheme_of(path) in ("", "file") for path in self.paths)
 
     def reads(self, kind: str) -> bool:
         """Whether messages of a kind (`EnvelopeFacts.kind`) are read for rows."""

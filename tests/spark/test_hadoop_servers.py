@@ -30,12 +30,14 @@ SERVERS = {"s3": s3_server, "hdfs": hdfs_server}
 PATIENCE = 300.0
 
 
-def run(*arguments: str | Path, conf: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-    settings = [f"--conf={name}={value}" for name, value in (conf or {}).items()]
-    command = [sys.executable, "-m", "mtosi_jms", *map(str, arguments), *settings]
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
-    environment["AWS_EC2_METADATA_DISABLED"] = "true"
-    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, env=environment)
+def run(*arguments: str | Path, told: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "mtosi_jms", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, env=environment(told or {}))
+
+
+def environment(told: dict[str, str]) -> dict[str, str]:
+    own = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
+    return {**own, "AWS_EC2_METADATA_DISABLED": "true", **told}
 
 
 @pytest.fixture(scope="module")
@@ -60,9 +62,9 @@ def server(request: pytest.FixtureRequest, here: Path, tmp_path_factory: pytest.
         yield started
 
 
-def test_an_ingest_from_there_is_that_from_here(server: Server, here: Path, tmp_path: Path) -> None:
-    conf = {**server.settings, **server.more}
-    done = run("ingest", server.url, "--out", tmp_path / "out", conf=conf)
+@pytest.mark.parametrize("engine", ["local", "spark"])
+def test_an_ingest_from_there_is_that_from_here(server: Server, here: Path, tmp_path: Path, engine: str) -> None:
+    done = run("ingest", server.url, "--out", tmp_path / "out", "--engine", engine, told=server.environment)
     assert done.returncode == 0, done.stderr
     assert content(tmp_path / "out", server.url) == content(here / "out", str(here / "landing"))
     assert SECRET not in done.stdout + done.stderr + (tmp_path / "out/_report/report.html").read_text()
@@ -72,7 +74,6 @@ def test_loads_that_add_up_from_there_are_those_from_here(server: Server, here: 
     """Three ingests, the last without news; and a stream in two runs."""
     landing, envelopes = tmp_path / "landing", Envelopes()
     shutil.copytree(here / "landing", landing)
-    conf = {**server.settings, **server.more}
     command = ("--write", "append", "--on-incomplete", "wait")
     told: list[dict[str, Any]] = []
     streamed = []
@@ -81,10 +82,10 @@ def test_loads_that_add_up_from_there_are_those_from_here(server: Server, here: 
             (landing / "gap-2.xml").write_text(batch)
             server.put(landing / "gap-2.xml", "gap-2.xml")
         if batch is not None:
-            streamed.append(stream(server.url, tmp_path, conf))
+            streamed.append(stream(server, tmp_path))
         found = []
-        for url, out, settings in ((str(landing), tmp_path / "here", {}), (server.url, tmp_path / "there", conf)):
-            done = run("ingest", url, "--out", out, *command, "--json", conf=settings)
+        for url, out in ((str(landing), tmp_path / "here"), (server.url, tmp_path / "there")):
+            done = run("ingest", url, "--out", out, *command, "--json", told=server.environment)
             assert done.returncode == 0, done.stderr
             facts = json.loads(done.stdout)
             told.append({name: value for name, value in facts.items() if name not in ("seconds", "stages", "out")})
@@ -96,11 +97,11 @@ def test_loads_that_add_up_from_there_are_those_from_here(server: Server, here: 
 
 
 STREAM = """
-import json, sys
+import sys
 from mtosi_jms.spark import local_session, stream_landing
 
-url, place, conf = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
-with local_session(cores=2, settings=conf) as spark:
+url, place = sys.argv[1:]
+with local_session(cores=2) as spark:
     rows = stream_landing(spark, url, "ME", columns="name_text", index=place + "/index.db")
     writing = rows.writeStream.format("parquet").option("checkpointLocation", place + "/state")
     query = writing.trigger(availableNow=True).start(place + "/streamed")
@@ -112,36 +113,34 @@ with local_session(cores=2, settings=conf) as spark:
 """
 
 
-def stream(url: str, place: Path, conf: dict[str, str]) -> int:
+def stream(server: Server, place: Path) -> int:
     """What a stream of the landing adds to its table."""
     before: int = sum(pq.read_metadata(file).num_rows for file in (place / "streamed").glob("*.parquet"))
-    command = [sys.executable, "-c", STREAM, url, str(place), json.dumps(conf)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
+    command = [sys.executable, "-c", STREAM, server.url, str(place)]
+    told = environment(server.environment)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, env=told)
     assert done.returncode == 0, done.stderr
     return int(done.stdout.splitlines()[-1]) - before
 
 
 def test_what_cannot_be_read_is_an_error_and_tables_stay(server: Server, here: Path, tmp_path: Path) -> None:
-    conf = {**server.settings, **server.more}
     parent = server.url.rpartition("/")[0]
-    asked = [(f"{parent}/nothing", conf, "no such file or folder")]
-    if server.more:
-        asked += [
-            ("s3a://nobodys/landing", conf, "bucket does not exist"),
-            (server.url, server.settings, "No AWS Credentials"),
-            (server.url, {**conf, "spark.hadoop.fs.s3a.secret.key": "another-secret-5678"}, "AccessDenied|Forbidden"),
-        ]
+    told = server.environment
+    asked = [(f"{parent}/nothing", told, "no such file or folder")]
+    if told:
+        wrong = {**told, "AWS_SECRET_ACCESS_KEY": "another-secret-5678"}
+        asked += [("s3a://nobodys/landing", told, "nobodys"), (server.url, wrong, "ACCESS_DENIED|403")]
     out = tmp_path / "out"
     assert run("ingest", here / "landing", "--out", out).returncode == 0
     before = content(out, "")
-    for url, settings, reason in asked:
-        done = run("ingest", url, "--out", out, conf=settings)
+    for url, environment, reason in asked:
+        done = run("ingest", url, "--out", out, told=environment)
         assert done.returncode == 1, done.stderr
         assert any(part in done.stderr for part in reason.split("|")), done.stderr
         assert "Traceback" not in done.stderr
         assert not any(secret in done.stderr for secret in (SECRET, "another-secret-5678"))
         growing = ("--write", "append", "--on-incomplete", "wait")
-        again = run("ingest", url, "--out", tmp_path / "grown", *growing, conf=settings)
+        again = run("ingest", url, "--out", tmp_path / "grown", *growing, told=environment)
         assert (again.returncode, again.stderr.splitlines()[-1]) == (1, done.stderr.splitlines()[-1])
         assert not list((tmp_path / "grown").glob("objectType=*"))
     assert content(out, "") == before

@@ -59,8 +59,8 @@ def test_what_is_not_there_is_an_error(landing: Path) -> None:
         files_in(landing / "nothing")
     with pytest.raises(SpoolError, match="no such file or folder"):
         files_in(landing / "*.xml")
-    with pytest.raises(ConfigError, match=r"read_landing\(\)"):
-        local_path("s3://bucket/x")
+    with pytest.raises(ConfigError, match="a spool must be on a file system of this machine; s3: is none"):
+        local_path("s3://bucket/x", "a spool")
 
 
 def test_empty_folder_is_an_empty_landing(landing: Path) -> None:

@@ -477,14 +477,11 @@ def guide(root: Path, spark: Any, tmp_path: Path) -> Callable[[int, dict[str, st
     return run
 
 
-@pytest.mark.parametrize("block", [0, pytest.param(2, marks=pytest.mark.endurance)])
-def test_a_landing_with_spark(
-    guide: Callable[..., list[str]], put: Put, envelopes: Any, tmp_path: Path, block: int
-) -> None:
+def test_a_landing_with_spark(guide: Callable[..., list[str]], put: Put, envelopes: Any, tmp_path: Path) -> None:
     (tmp_path / "state").mkdir()
     for number in (1, 2):
         put(f"{number}.xml", envelopes.batch("c", number, number == 2, envelopes.me(str(number))))
-        assert guide(block, {}) == ["1", "2"][:number]
+        assert guide(0, {}) == ["1", "2"][:number]
 
 
 def test_a_queue_with_spark(

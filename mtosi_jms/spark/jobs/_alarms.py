@@ -13,12 +13,12 @@ from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from mtosi_jms.spark._engine import EnginePlan
+from mtosi_jms.spark._engine import EnginePlan, plan_by_engine
 from mtosi_jms.spark._first_line import error_first
 from mtosi_jms.spark._frames import parse_messages
 from mtosi_jms.spark._stateful import check_stateful, has_watermark, latest_of_stream, with_event
 from mtosi_jms.spark.jobs._job import SparkJob, load
-from mtosi_jms.spark.jobs._landed import check_readable, for_engine, messages_of, plan_by_spark
+from mtosi_jms.spark.jobs._landed import check_readable, for_engine, messages_of
 from mtosi_jms.tables.alarms import (
     ALARM,
     BUSIEST,
@@ -129,7 +129,7 @@ def run_alarms(
     plan = None if for_engine(source) else planned(plan_landing)
     with job.working(spark, options.cores, settings=options.conf) as (staged, active):
         if plan is None:
-            plan = planned(partial(plan_by_spark, active, staged.folder / "plan"))
+            plan = planned(partial(plan_by_engine, active, scratch=staged.folder / "plan"))
         counts = _write(job, active, source, plan, staged.folder, latest=options.latest)
         result = AlarmResult(**counts.facts(), messages=plan.counts, rejected=plan.rejects, **job.facts)
         job.finish(staged, result, page_of(result, options, counts, staged.folder))

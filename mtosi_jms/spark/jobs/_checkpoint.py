@@ -19,7 +19,7 @@ from pyarrow import parquet
 from mtosi_jms.errors import ConfigError, SpoolError, SpoolInUseError
 from mtosi_jms.tables.files import FileState, Reject, disk_file
 from mtosi_jms.tables.ingest import CHECKPOINT
-from mtosi_jms.tables.landing import Landing, Plan, PlannedFile, Scanned, scanned_path, senders_from_zero
+from mtosi_jms.tables.landing import Landing, Plan, PlannedFile, Scanned, look, scanned_path, senders_from_zero
 from mtosi_jms.tables.options import OnIncomplete, SourceOptions
 
 VERSION: Final = 1
@@ -125,7 +125,7 @@ class News:
         fresh = {scanned_path(each) for each in self.scanned}
         paths = dict.fromkeys(disk_file(path, self.files) for path in fresh)
         files = [self.listing.files[path] for path in paths if path is not None]
-        found = [*self.listing.runner.look(files, options, whole=False)]
+        found = [*look(files, options)]
         for looked in found:
             if looked.error:
                 raise SpoolError(looked.path, looked.error)
@@ -252,7 +252,7 @@ class Checkpoint:
         fresh: list[Scanned] = []
         changed: list[Reject] = []
         unread = [listing.files[path] for path in sorted(set(listing.files) - set(files))]
-        for looked in listing.runner.look(unread, options, whole=True):
+        for looked in look(unread, options, whole=True):
             if looked.error:
                 raise SpoolError(looked.path, looked.error)
             seen = listing.files[looked.path]

@@ -11,7 +11,7 @@ import datetime as dt
 import os
 import shutil
 import uuid
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -41,7 +41,7 @@ from mtosi_jms.spark.jobs._scans import (
 from mtosi_jms.spark.jobs._tables import is_few, sequence_key, type_columns
 from mtosi_jms.tables.columns import full_schema, own_columns, row_schema
 from mtosi_jms.tables.envelope import NOTIFICATION, RESPONSE
-from mtosi_jms.tables.files import Reject, split_member
+from mtosi_jms.tables.files import Reject, state_of
 from mtosi_jms.tables.formats import PREFIX
 from mtosi_jms.tables.landing import Landing, Plan
 from mtosi_jms.tables.options import Mode, OnIncomplete, SourceOptions, Verify
@@ -129,11 +129,8 @@ class Growth:
         if not identity["table"]:
             self._check_there({folder.name.removeprefix(PREFIX) for folder in out.glob(f"{PREFIX}*")})
 
-    def look(self, listed: Callable[[SourceOptions], Landing]) -> bool:
+    def look(self) -> bool:
         """List the landing, and look at what is new in it.
-
-        Args:
-            listed: lists the landing.
 
         Returns:
             Whether the run has anything to do or to report.
@@ -141,9 +138,8 @@ class Growth:
         Raises:
             SpoolError: the landing cannot be read, or is empty and was not before.
         """
-        self._list = listed
         source = replace(self._source, verify=Verify.FULL) if self._source.mode is Mode.FAILFAST else self._source
-        self.news = self.checkpoint.look(listed(source), source, since_last=self._since_last)
+        self.news = self.checkpoint.look(Landing(source), source, since_last=self._since_last)
         self._verify: Verify | None = source.verify
         return not self.checkpoint.exists or not self.news.empty or bool(self.news.changed)
 
@@ -304,7 +300,7 @@ class Growth:
             SpoolError: a file has changed.
             SpoolInUseError: the checkpoint or a table has changed.
         """
-        check_unchanged(self.news, self._list(self._source))
+        check_unchanged(self.news, Landing(self._source))
         self.checkpoint.check_alone()
         for label in self._changed:
             if label in self._versions and lake.version(label) != self._versions[label]:
@@ -355,8 +351,8 @@ class Growth:
 
     def _file_time(self, path: str) -> dt.datetime:
         facts = self.news.facts_of(path)
-        stamp = facts.time_ns / 1e9 if facts is not None else Path(split_member(path)[0]).stat().st_mtime
-        return dt.datetime.fromtimestamp(stamp, dt.UTC)
+        stamp = state_of(path).modified_ns if facts is None else facts.time_ns
+        return dt.datetime.fromtimestamp(stamp / 1e9, dt.UTC)
 
     def _objects(self, spark: SparkSession, name: str, folder: Path) -> DataFrame:
         table = folder / READ / f"{PREFIX}{label_of(class_for(name))}"

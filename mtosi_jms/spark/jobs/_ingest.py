@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from mtosi_jms.errors import ConfigError, MtosiError
-from mtosi_jms.spark._engine import SparkRunner
+from mtosi_jms.spark._engine import plan_by_engine
 from mtosi_jms.spark._session import check_java
 from mtosi_jms.spark.jobs._growth import FEW, READ, Growth
 from mtosi_jms.spark.jobs._job import SparkJob, interpreted
 from mtosi_jms.spark.jobs._lake import Lake, jar_errors, session_settings, submit_line
-from mtosi_jms.spark.jobs._landed import check_readable, for_engine, is_local, plan_by_spark
+from mtosi_jms.spark.jobs._landed import check_readable, for_engine
 from mtosi_jms.spark.jobs._tables import SparkTableWriter
 from mtosi_jms.tables.formats import PARQUET, check_format
 from mtosi_jms.tables.ingest import (
@@ -31,7 +31,7 @@ from mtosi_jms.tables.ingest import (
     source_options,
 )
 from mtosi_jms.tables.job import Progress
-from mtosi_jms.tables.landing import Landing, Plan, plan_landing
+from mtosi_jms.tables.landing import Plan, plan_landing
 from mtosi_jms.tables.options import Mode, SourceOptions
 from mtosi_jms.tables.swap import Staging
 
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _PLAN: Final = "plan"
-_LISTED: Final = "listed"
 
 
 def run_ingest(
@@ -61,13 +60,9 @@ def run_ingest(
     is_new = growth is None or not growth.checkpoint.exists
     planner = plan_landing if growth is None else growth.plan
     ingest = _Ingest(job, options, source, planner, check_readable if is_new else None)
-    if growth is None:
-        by_engine = for_engine(source)
-    else:
-        by_engine = not is_local(source)
-        if not by_engine and not growth.look(Landing):
-            return ingest.nothing(growth)
-    plan = None if by_engine else ingest.plan(source)
+    if growth is not None and not growth.look():
+        return ingest.nothing(growth)
+    plan = None if growth is None and for_engine(source) else ingest.plan(source)
     if spark is None:
         check_java()
         settings = session_settings(options.format, pyspark_version(), options.conf)
@@ -76,14 +71,8 @@ def run_ingest(
     working = job.working(spark, options.cores, settings=settings)
     with working as (staged, active), jar_errors(active, options.format):
         lake = Lake(active, options.format, job.out, options.table)
-        if growth is not None and by_engine:
-            with job.stage("list"):
-                is_news = growth.look(lambda options: Landing(options, SparkRunner(active, staged.folder / _LISTED)))
-            if not is_news:
-                return ingest.nothing(growth)
         if plan is None:
-            by_spark = partial(plan_by_spark, active, staged.folder / _PLAN)
-            plan = ingest.plan(source, by_spark if growth is None else None)
+            plan = ingest.plan(source, partial(plan_by_engine, active, scratch=staged.folder / _PLAN))
         if growth is not None and isinstance(plan, Plan):
             result = ingest.grow(plan, staged, lake, growth)
         else:

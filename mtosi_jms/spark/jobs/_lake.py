@@ -18,7 +18,6 @@ from mtosi_jms.compression import decompress
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.inventory import ALL, OBJECT_TYPES, class_for, label_of
 from mtosi_jms.jars import fetch, pins
-from mtosi_jms.spark._java import java_of
 from mtosi_jms.tables.formats import DELTA, FOLDERS, ICEBERG, PARQUET, PREFIX, format_of
 
 if TYPE_CHECKING:
@@ -96,7 +95,7 @@ def jar_errors(spark: SparkSession, name: str) -> Iterator[None]:
     if name == PARQUET:
         yield
         return
-    place = _jar(spark, name)
+    _check_class(spark, name)
     if name == DELTA and _CLASSES[DELTA] not in (spark.conf.get("spark.sql.extensions", "") or ""):
         raise ConfigError(f"the session does not know Delta Lake: {_advice(name, spark.version)}")
     try:
@@ -105,21 +104,26 @@ def jar_errors(spark: SparkSession, name: str) -> Iterator[None]:
         found = _LINKAGE.search(str(error))
         if found is None:
             raise
-        what = f"{_NAMES[name]}'s jar {place} does not fit Spark {spark.version}: {found.group().strip()}"
+        what = f"{_NAMES[name]}'s jar {_jar(spark, name)} does not fit Spark {spark.version}: {found.group().strip()}"
         raise ConfigError(f"{what}: {_advice(name, spark.version)}") from error
+
+
+def _check_class(spark: SparkSession, name: str) -> None:
+    """Check that a session has the class of a format: of a class that is there Spark only misses the method."""
+    from pyspark.errors import AnalysisException
+
+    try:
+        spark.sql(f"SELECT java_method('{_CLASSES[name]}', 'none')")
+    except AnalysisException as error:
+        if "UNEXPECTED_CLASS_TYPE" in str(error.getCondition()):
+            what = f"the session has no jar of {_NAMES[name]} (class {_CLASSES[name]})"
+            raise ConfigError(f"{what}: {_advice(name, spark.version)}") from error
 
 
 def _jar(spark: SparkSession, name: str) -> str:
-    """Return the name of the jar in which a session finds a format."""
-    from py4j.protocol import Py4JError
-
-    try:
-        found = java_of(spark).class_loader.loadClass(_CLASSES[name])
-        place = found.getProtectionDomain().getCodeSource().getLocation()
-        return Path(str(place.getPath())).name
-    except Py4JError as error:
-        what = f"the session has no jar of {_NAMES[name]} (class {_CLASSES[name]})"
-        raise ConfigError(f"{what}: {_advice(name, spark.version)}") from error
+    """Return the name of the jar of a format among those of a session; empty if it is none of them."""
+    jars = (row[0].rpartition("/")[2] for row in spark.sql("LIST JARS").collect())
+    return next((jar for jar in jars if name in jar), "")
 
 
 def _advice(name: str, version: str) -> str:

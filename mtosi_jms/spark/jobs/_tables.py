@@ -148,7 +148,7 @@ def sequence_key(file: PlannedFile) -> str:
 
 def is_few(messages: Messages) -> TypeGuard[KnownMessages]:
     """Whether this process can read messages, and sooner than Spark would."""
-    if not isinstance(messages, KnownMessages) or messages.listed is not None:
+    if not isinstance(messages, KnownMessages):
         return False
     return sum(weight(file.path, file.size) for file in messages.files) < _FEW_BYTES
 

@@ -83,18 +83,18 @@ class Entry(BufferedEntry):
 class JvmConsumer(BufferedConsumer[Entry, Feed]):
     def __init__(self, session: JvmSession, spec: ConsumerSpec, feed: Feed) -> None:
         super().__init__(session, spec, feed)
-        self._jvm = session
+        self._own = session
         self._room = threading.Condition(session.lock)
 
     def receive(self, timeout: float | None = None) -> DeliveryCore[Entry] | None:
         if timeout == 0 and not self.closed:
             with self.session.use:
-                self._jvm.fetch_now(self.source)
-        self._jvm.receives_until = None if timeout is None else time.monotonic() + timeout
+                self._own.fetch_now(self.source)
+        self._own.receives_until = None if timeout is None else time.monotonic() + timeout
         try:
             return super().receive(timeout)
         finally:
-            self._jvm.receives_until = None
+            self._own.receives_until = None
 
     def listen(self, on_message: Listener, on_error: ErrorHook | None = None) -> None:
         super().listen(on_message, on_error)
@@ -116,7 +116,7 @@ class JvmConsumer(BufferedConsumer[Entry, Feed]):
             return
         self.session.lock.release()
         try:
-            self._jvm.fetch(self.source, _SLICE if seconds is None else min(seconds, _SLICE))
+            self._own.fetch(self.source, _SLICE if seconds is None else min(seconds, _SLICE))
         finally:
             self.session.lock.acquire()
 
@@ -133,7 +133,7 @@ class JvmConsumer(BufferedConsumer[Entry, Feed]):
         if link is None or not self.session.connection.started:
             return True
         alone = self.session.transacted or not link.api.individual
-        return self._jvm.is_busy() if alone else len(self.source.buffer) >= _AHEAD
+        return self._own.is_busy() if alone else len(self.source.buffer) >= _AHEAD
 
     def feed(self) -> bool:
         """Receives one message for the listener; returns False at the end. Takes the lock."""
@@ -142,8 +142,8 @@ class JvmConsumer(BufferedConsumer[Entry, Feed]):
                 return False
             if self.is_idle():
                 return True
-        with self._jvm.turn if self.session.transacted else nullcontext():
-            self._jvm.fetch(self.source, _SLICE)
+        with self._own.turn if self.session.transacted else nullcontext():
+            self._own.fetch(self.source, _SLICE)
         with self.session.lock:
             if self.source.buffer:
                 self.session.pump.signal()
