@@ -100,13 +100,7 @@ class Messages(ABC):
 
     @abstractmethod
     def each_file(self, task: Task, schema: pa.Schema, most: int | None = None) -> DataFrame:
-        """Run a task over the files of the messages, and return the rows that it makes.
-
-        Args:
-            task: what the workers run; it gets the messages by `documents`.
-            schema: of the rows that it makes.
-            most: the largest number of partitions.
-        """
+        """Run a task over the files of the messages, and return the rows that it makes."""
 
     def rows(self, options: SourceOptions) -> DataFrame:
         """Return the rows of the messages."""
@@ -116,11 +110,7 @@ class Messages(ABC):
 
 @dataclass(frozen=True)
 class EnginePlan(Messages):
-    """A landing that Spark has planned: a `Plan` whose files are rows of a table.
-
-    Attributes:
-        table: with the columns `_PLAN`.
-    """
+    """A landing that Spark has planned: a `Plan` whose files are rows of a table."""
 
     table: DataFrame
 
@@ -149,11 +139,7 @@ class EnginePlan(Messages):
         return {row["kind"]: row["copies"] for row in rows}
 
     def readable(self, options: SourceOptions) -> EnginePlan:
-        """Return the messages that have to be read with these options.
-
-        Raises:
-            ExchangeError: `onIncomplete=fail` and a sequence is incomplete.
-        """
+        """Return the messages that have to be read with these options."""
         if options.on_incomplete is OnIncomplete.FAIL:
             check_complete(map(_sequence, _pylist(self._facts("sequence").where("not complete"))))
         messages = self.table.where("message is not null")
@@ -188,12 +174,7 @@ class EnginePlan(Messages):
 
 @dataclass(frozen=True)
 class KnownMessages(Messages):
-    """Messages that the driver has planned.
-
-    Attributes:
-        spark: the session.
-        files: the messages.
-    """
+    """Messages that the driver has planned."""
 
     spark: SparkSession
     files: tuple[PlannedFile, ...]
@@ -268,18 +249,7 @@ def read_landing(
 
 
 def plan_by_engine(spark: SparkSession, options: SourceOptions, scratch: str | Path | None = None) -> EnginePlan:
-    """Plan a landing in Spark.
-
-    Args:
-        spark: a session.
-        options: of the load.
-        scratch: a folder for the tables of the plan, which driver and executors can reach; by default the executors
-            keep these tables.
-
-    Raises:
-        SpoolError: the landing does not exist or cannot be read.
-        ConfigError: a session of Spark Connect, or the option `bulkFiles`.
-    """
+    """Plan a landing in Spark."""
     if options.bulk_files:
         raise ConfigError("the option bulkFiles is for landings that the driver plans: spark.read.format('mtosi')")
     if not hasattr(spark, "sparkContext"):
@@ -297,11 +267,7 @@ def plan_by_engine(spark: SparkSession, options: SourceOptions, scratch: str | P
 
 
 def _list(spark: SparkSession, options: SourceOptions) -> DataFrame:
-    """Return the files of a landing, and what cannot be listed.
-
-    Raises:
-        SpoolError, ConfigError: as `list_files`.
-    """
+    """Return the files of a landing, and what cannot be listed."""
     rejects: list[Reject] = []
     found = list_files(options.paths, rejects, options.sieve)
     files: Iterator[dict[str, Any]] = ({"path": file.path, "size": file.size} for file in found)

@@ -58,7 +58,6 @@ class StreamIndex:
         patience: seconds to wait while another process has the index open.
 
     Attributes:
-        path: as the argument.
         id: a unique identifier of the index.
 
     Raises:
@@ -115,12 +114,7 @@ class StreamIndex:
         return {"format": FORMAT, "index": self.id, "position": position}
 
     def position(self, offset: Mapping[str, Any]) -> int:
-        """Return the position of an offset.
-
-        Raises:
-            ConfigError: the checkpoint belongs to another version, another index or another source.
-            JournalDamageError: the index lacks positions, for example because it is an older copy.
-        """
+        """Return the position of an offset."""
         position = offset.get("position")
         if offset.get("format") != FORMAT or type(position) is not int:
             raise ConfigError(f"{self.path}: the checkpoint is of another source, or of another version of this one")
@@ -169,11 +163,7 @@ class StreamIndex:
             return self._database.execute("SELECT 1 FROM file WHERE path = ?", (path,)).fetchone() is not None
 
     def files(self, start: int, end: int) -> list[FileState]:
-        """Return the files after the position `start` up to the position `end`.
-
-        Raises:
-            JournalDamageError: some of these files were trimmed.
-        """
+        """Return the files after the position `start` up to the position `end`."""
         if start < end and start < self.trimmed:
             raise JournalDamageError(
                 str(self.path),

@@ -80,27 +80,17 @@ class MessageStreamSource(DataSource):
         return "mtosi-jms"
 
     def schema(self) -> StructType:
-        """Return the columns, as the format `mtosi` has them.
-
-        Raises:
-            ConfigError: an object type, a stubs package or one of `columns` does not exist.
-        """
+        """Return the columns, as the format `mtosi` has them. Raises ConfigError: an object type, a stubs package or
+        one of `columns` does not exist."""
         return from_arrow_schema(full_schema(self._settings))
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Refuse to read a batch.
-
-        Raises:
-            ConfigError: always.
-        """
+        """Refuse to read a batch. Raises ConfigError: always."""
         raise ConfigError("mtosi-jms is for readStream; spark.read.format('mtosi') reads what lies in a spool")
 
     def streamReader(self, schema: StructType) -> FileStream:  # noqa: N802
-        """Return a reader of messages that are received while it runs.
-
-        Raises:
-            ConfigError: `schema` has a column that does not exist or has another type.
-        """
+        """Return a reader of messages that are received while it runs. Raises ConfigError: `schema` has a column that
+        does not exist or has another type."""
         columns = narrowed(full_schema(self._settings), schema)
         made = admitted(SpoolStream)(self._settings, self._options, columns)
         if isinstance(made, SpoolStream):
@@ -123,12 +113,7 @@ class SpoolStream(FileStream):
         return {**super().__getstate__(), "_from": None, "_landing": None, "_receiver": None}
 
     def receive_from(self, options: ReceiverOptions | None, drain: float) -> None:
-        """Set the provider from which messages are received.
-
-        Args:
-            options: of the provider; None if another program fills the spool.
-            drain: after this many seconds without a message, the provider is assumed to have no more.
-        """
+        """Set the provider from which messages are received."""
         self._from, self._drain = options, drain
 
     @property
@@ -143,12 +128,7 @@ class SpoolStream(FileStream):
         return StreamIndex(path, json.dumps(["spool", self.folder]), patience=self.options.patience)
 
     def look(self, index: StreamIndex) -> None:
-        """Give positions to new messages, and remove copies of earlier ones.
-
-        Raises:
-            MtosiError: the error that ended the receiver.
-            SpoolError: the spool cannot be listed.
-        """
+        """Give positions to new messages, and remove copies of earlier ones."""
         self._receive(bounded=True)
         new = [path for path in scan(self.folder).envelopes if not index.has(str(path))]
         found = [state_of(str(path))._replace(key=key_of(open_entry(path))) for path in new]
@@ -212,11 +192,7 @@ def key_of(entry: SpoolEntry) -> str | None:
 
 
 def check_names(given: Mapping[str, str]) -> None:
-    """Check that all options are known.
-
-    Raises:
-        ConfigError: an option is unknown.
-    """
+    """Check that all options are known."""
     known = {*SourceOptions.names(), *StreamOptions.names(MOST_MESSAGES), *RECEIVER_OPTIONS}
     unknown = sorted(set(given) - {name.lower() for name in known})
     if unknown:

@@ -104,11 +104,7 @@ class Receiver:
             raise self._failure
 
     def drain(self, quiet: float, *, bounded: bool = True) -> None:
-        """Wait until no message has arrived for `quiet` seconds or, if `bounded`, the spool is full.
-
-        Raises:
-            MtosiError: the error that ended the receiver.
-        """
+        """Wait until no message has arrived for `quiet` seconds or, if `bounded`, the spool is full."""
         self._is_bounded = bounded
         while not (self._is_quiet(quiet) or (bounded and self._is_full())):
             self.check()

@@ -136,12 +136,7 @@ class InventoryReader(DataSourceReader):
         self._schema = schema
 
     def partitions(self) -> list[InputPartition]:
-        """Plan the landing, and distribute its files to partitions.
-
-        Raises:
-            MtosiError: the landing does not exist or cannot be read; in mode FAILFAST, a file is rejected; with
-                `onIncomplete=fail`, a sequence is incomplete.
-        """
+        """Plan the landing, and distribute its files to partitions."""
         with error_first():
             return self._partitions()
 

@@ -81,14 +81,7 @@ def has_watermark(df: DataFrame) -> bool:
 def ledger_of_stream(
     messages: DataFrame, timeout: int, *, event_time: bool, first_batch: FirstBatch = "auto"
 ) -> DataFrame:
-    """Return the ledger of a stream.
-
-    Args:
-        messages: the fields of `Receipt`, with the time as text, and `EVENT`.
-        timeout: milliseconds.
-        event_time: whether the stream has a watermark.
-        first_batch: as for `reckon`.
-    """
+    """Return the ledger of a stream."""
     groups = _grouped(messages, "correlation_id", "digest")
     result = StructType([*from_arrow_schema(schema_of(LEDGER)).fields, StructField(REVISION, LongType())])
     return groups.transformWithState(
@@ -99,13 +92,7 @@ def ledger_of_stream(
 def latest_of_stream(
     alarms: DataFrame, order: Sequence[str], identity: str, timeout: int, *, event_time: bool
 ) -> DataFrame:
-    """Return the last states of a stream of alarms: a row for each report that is newer than all before it.
-
-    Args:
-        alarms: rows of alarms, and `EVENT`.
-        order: the columns that order reports, the most important one first; null is the oldest.
-        identity: the column that identifies an alarm.
-    """
+    """Return the last states of a stream of alarms: a row for each report that is newer than all before it."""
     fields = [field for field in alarms.schema if field.name != EVENT]
     result = StructType([StructField(field.name, field.dataType, field.nullable) for field in fields])
     times = {field.name for field in fields if isinstance(field.dataType, TimestampType)}

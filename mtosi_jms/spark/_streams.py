@@ -69,16 +69,7 @@ class StreamOptions:
 
     @classmethod
     def parse(cls, given: Mapping[str, str], *, most: str = MOST_FILES, clean: str = "off") -> StreamOptions:
-        """Return the options of a stream.
-
-        Args:
-            given: options of the load, with names in lower case.
-            most: name of the option that limits a batch.
-            clean: default of `cleanSource`.
-
-        Raises:
-            ConfigError: a value that does not fit.
-        """
+        """Return the options of a stream."""
         limit = given.get(most.lower(), "")
         cleaning = given.get("cleansource", clean).lower()
         if cleaning not in CLEAN:
@@ -100,11 +91,7 @@ class StreamOptions:
 
 
 def seconds(name: str, text: str) -> float:
-    """Return the value of an option that is a number of seconds.
-
-    Raises:
-        ConfigError: the text is not a number of at least 0.
-    """
+    """Return the value of an option that is a number of seconds."""
     try:
         value = float(text)
     except ValueError:
@@ -115,11 +102,7 @@ def seconds(name: str, text: str) -> float:
 
 
 def check_streamable(settings: SourceOptions, options: StreamOptions) -> None:
-    """Check that the options of a load and of a stream are possible for a stream.
-
-    Raises:
-        ConfigError: an option is not.
-    """
+    """Check that the options of a load and of a stream are possible for a stream."""
     if settings.on_incomplete is not OnIncomplete.WARN:
         raise ConfigError(
             "onIncomplete of a stream can only be warn: a later batch may complete a sequence, and rows left out of an "
@@ -142,13 +125,7 @@ class StreamPartition(InputPartition):
 
 
 class FileStream(DataSourceStreamReader, ABC):
-    """Plans batches of files on the driver, and reads them on the workers.
-
-    Args:
-        settings: of the load.
-        options: of the stream.
-        schema: the columns to read.
-    """
+    """Plans batches of files on the driver, and reads them on the workers."""
 
     def __init__(self, settings: SourceOptions, options: StreamOptions, schema: pa.Schema) -> None:
         self.options = options
@@ -168,11 +145,7 @@ class FileStream(DataSourceStreamReader, ABC):
 
     @abstractmethod
     def look(self, index: StreamIndex) -> None:
-        """Give positions to new files.
-
-        Raises:
-            MtosiError: the files cannot be listed.
-        """
+        """Give positions to new files."""
 
     @property
     def index(self) -> StreamIndex:
@@ -186,12 +159,8 @@ class FileStream(DataSourceStreamReader, ABC):
         return self.index.offset(self.index.trimmed)
 
     def newest(self, start: int | None, most: int | None) -> int:
-        """Look for new files, and return the last position of a batch.
-
-        Args:
-            start: the position before the batch; None for the end of the last planned batch.
-            most: the largest number of files in the batch; None for all.
-        """
+        """Look for new files, and return the last position of a batch of at most `most` files after `start`, by default
+        after the last planned batch."""
         index = self.index
         if self._end is None:
             self.look(index)
@@ -210,12 +179,7 @@ class FileStream(DataSourceStreamReader, ABC):
         return self.index.offset(self.newest(None, self.options.most))
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
-        """Plan the files between two offsets, and distribute them to partitions; always the same files.
-
-        Raises:
-            MtosiError: a file has changed or is gone; in mode FAILFAST, a file is rejected.
-            ConfigError, JournalDamageError: the offsets do not fit the index.
-        """
+        """Plan the files between two offsets, and distribute them to partitions; always the same files."""
         first, last = self.index.position(start), self.index.position(end)
         self._planned = last
         if first == last:
@@ -256,21 +220,13 @@ class FileStream(DataSourceStreamReader, ABC):
         return [reject for reject in plan.rejects if reject.file in new], wanted
 
     def lost(self, path: str, what: str) -> Reject:
-        """Return the reject of a file that has changed or is gone.
-
-        Raises:
-            SpoolError: `keeps_changed` is false.
-        """
+        """Return the reject of a file that has changed or is gone."""
         if not self.options.keeps_changed:
             raise file_changed(path, what)
         return Reject(path, None, what)
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of one partition as Arrow batches.
-
-        Raises:
-            SpoolError: a file has changed since the stream listed it.
-        """
+        """Yield the rows of one partition as Arrow batches."""
         if not isinstance(partition, StreamPartition):
             return
         load_stubs(self.settings.stubs)
@@ -289,11 +245,7 @@ class FileStream(DataSourceStreamReader, ABC):
         self.index.trim(last)
 
     def clean(self, path: str) -> None:
-        """Remove or archive a file, if it still exists.
-
-        Raises:
-            SpoolError: the file cannot be removed or moved.
-        """
+        """Remove or archive a file, if it still exists."""
         if self.options.clean == "delete":
             remove(path)
         else:
@@ -310,11 +262,7 @@ class LandingStream(FileStream):
     """A stream of the files of a landing."""
 
     def open_index(self) -> StreamIndex:
-        """Open the index that the option `index` names.
-
-        Raises:
-            ConfigError: the option is missing.
-        """
+        """Open the index that the option `index` names."""
         if not self.options.index:
             raise ConfigError(
                 "a stream needs option('index', FILE): a file for this query alone, beside its checkpoint, that the "
@@ -325,11 +273,7 @@ class LandingStream(FileStream):
         return StreamIndex(self.options.index, json.dumps(paths), patience=self.options.patience)
 
     def look(self, index: StreamIndex) -> None:
-        """Give positions to new files, the oldest first.
-
-        Raises:
-            SpoolError: the landing cannot be listed, or a file with a position has changed.
-        """
+        """Give positions to new files, the oldest first."""
         listed = Landing(self.settings)
         for reject in listed.rejects:
             _log.warning("rejected %s", reject)

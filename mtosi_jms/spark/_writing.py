@@ -20,15 +20,6 @@ def write_parquet(rows: DataFrame, folder: Path, *, by: Sequence[str] = ()) -> i
     """Write a table, and check that this process sees the rows that the tasks have written.
 
     Executors on other machines write into a folder of their own if they do not share this one.
-
-    Args:
-        by: columns that become folders.
-
-    Returns:
-        The number of rows.
-
-    Raises:
-        SpoolError: rows are missing in the folder.
     """
     written = Observation()
     counted = rows.observe(written, f.count(f.lit(1)).alias("rows"))

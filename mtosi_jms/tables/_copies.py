@@ -44,11 +44,7 @@ class _Row(NamedTuple):
 
 
 def leave_out_copies(folder: Path, schema: pa.Schema, conflicting: Collection[str]) -> Copies:
-    """Remove the copies from a Parquet table, which is read batch by batch.
-
-    Args:
-        conflicting: correlationIds of sequences whose rows all stay.
-    """
+    """Remove the copies from a Parquet table, which is read batch by batch."""
     own = own_columns(schema.names)
     repeated = _repeated(folder, own["name_text"])
     if not repeated:

@@ -32,12 +32,7 @@ def file_digest(path: str) -> str:
 
 
 def body_digest(path: str, whole_file_bytes: int) -> str:
-    """Return a SHA-256 of the content of the body of an envelope.
-
-    Raises:
-        XmlError: the file is not well-formed, or not a SOAP envelope.
-        SpoolError: the file cannot be read.
-    """
+    """Return a SHA-256 of the content of the body of an envelope."""
     data = read_whole(path, whole_file_bytes)
     if data is not None:
         return tree_digest(parse_xml(data, source=path))
@@ -55,12 +50,7 @@ def tree_digest(root: etree._Element) -> str:
 
 
 def _digest(events: Iterable[tuple[str, etree._Element]], *, forget: bool) -> str:
-    """Return the digest of the tokens below the SOAP body.
-
-    Args:
-        events: the starts and ends of all elements of the envelope.
-        forget: whether to remove elements from the tree when they have ended.
-    """
+    """Return the digest of the tokens below the SOAP body."""
     tokens = _Tokens()
     body = ""
     path: list[etree._Element] = []

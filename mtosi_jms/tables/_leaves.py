@@ -226,11 +226,7 @@ class Builder(Protocol):
         """Store the content of an element at a row. Raises Odd: it needs a warning, or does not fit the column."""
 
     def put(self, value: Any, row: int, element: etree._Element | None, notes: list[str]) -> None:
-        """Store a decoded value at a row.
-
-        Args:
-            notes: gets a sentence about each value that the column cannot hold; the value is then null.
-        """
+        """Store a decoded value at a row; `notes` gets a sentence about each value that the column cannot hold."""
 
     def truncate(self, row: int) -> None:
         """Remove this row and all later rows."""

@@ -223,11 +223,7 @@ class _Bridge:
             return None
 
     def open(self, document: bytes) -> tuple[list[tuple[str, str]], str] | None:
-        """Return the texts of open content and its XML; None if it is odd.
-
-        Args:
-            document: a root with the element of the open content as its only child.
-        """
+        """Return the texts of open content and its XML; None if it is odd."""
         try:
             self._open.take(parse_xml(document)[0], 0)
         except (Odd, XmlError):
@@ -367,13 +363,9 @@ class NativeRows:
         return first, found
 
     def add(self, data: bytes, values: Callable[[EnvelopeFacts], Mapping[str, Any] | None]) -> bool:
-        """Add the objects of a message.
+        """Add the objects of a message; false if it has to be read from its tree.
 
-        Args:
-            values: gives the values of the columns that are the same in all its rows; None if it has no rows.
-
-        Returns:
-            False if the message has to be read from its tree.
+        `values` gives what is the same in all its rows, from the facts about it; None if it has no rows.
         """
         first, found = self._read(data, True, True, False)
         facts = _facts(data, found["content"]) if found is not None and found["content"] else None
@@ -391,9 +383,6 @@ class NativeRows:
 
         Yields the number of objects so far. A None at the end means that Python has to read the rest. It always has to
         read a message in the nested layout, because the facts of a node come after the objects inside it.
-
-        Args:
-            same: the values of the columns that are the same in all its rows.
         """
         self._builder.begin(same)
         return self._pieces(stream, same, body_tag)

@@ -126,11 +126,7 @@ class LandingTable:
         return pa.Table.from_pylist([asdict(reject) for reject in (*self._plan.rejects, *late, *self._unread)], REJECTS)
 
     def of_type(self, object_type: str) -> LandingTable:
-        """Return the table of another object type from the same plan.
-
-        Raises:
-            ConfigError: there is no such type.
-        """
+        """Return the table of another object type from the same plan. Raises ConfigError: there is no such type."""
         other = copy(self)
         other._options = replace(self._options, object_types=(object_type,))
         other.schema = full_schema(other._options)
@@ -170,11 +166,8 @@ class LandingTable:
 
     def to_arrow(self) -> Table:
         """Read all rows. If a file turns out to be damaged, the landing is planned again with `verify=full` and read
-        again, so that `complete` is right in every row.
-
-        Raises:
-            MtosiError: as `batches`, or files change while they are read.
-        """
+        again, so that `complete` is right in every row. Raises MtosiError: as `batches`, or files change while they are
+        read."""
         for _ in range(2):
             found = list(self._read())
             if not self._late:

@@ -93,12 +93,7 @@ class _Listing:
         self._before = _url(path).rstrip("/").removesuffix(self._name)
 
     def files(self) -> Iterator[FileState]:
-        """Yield the input in a folder, a file or a glob.
-
-        Raises:
-            SpoolError: there is no such path, it cannot be read, or a glob matches nothing.
-            ConfigError: the sieve has times, and the file system has none.
-        """
+        """Yield the input in a folder, a file or a glob."""
         with _as_spool_error(self._path):
             try:
                 facts = self._system.info(self._name)
@@ -165,13 +160,7 @@ def _url(path: str) -> str:
 
 
 def _system(path: str) -> tuple[Any, str]:
-    """Return the file system of a URL, and the name of the file there.
-
-    Raises:
-        MissingExtraError: fsspec is not installed.
-        ConfigError: fsspec does not know the scheme, or lacks the library for it, or the URL has a password.
-        SpoolError: the file system cannot be reached.
-    """
+    """Return the file system of a URL, and the name of the file there."""
     try:
         from fsspec.core import url_to_fs
     except ImportError as error:

@@ -41,12 +41,7 @@ class _Frame:
 
 
 def stream_objects(stream: IO[bytes], body_tag: str, routes: Routes, source: str) -> Iterator[tuple[int, Hit]]:
-    """Yield the wanted objects of an envelope, each with its number in document order, from 1.
-
-    Raises:
-        XmlError: not well-formed, or with more elements in an object, or between two, than a document may have. Objects
-            before the fault have been yielded by then, so verify the file first.
-    """
+    """Yield the wanted objects of an envelope, each with its number in document order, from 1."""
     counted = _Counted(stream, source)
     walker = _Walker(body_tag, routes, counted)
     tags = walker.tags()

@@ -209,11 +209,8 @@ def _text_in(content: str | None) -> str | None:
 
 
 def source_options(options: AlarmOptions) -> SourceOptions:
-    """Return the options of the source for alarms, whose stubs are then loaded.
-
-    Raises:
-        ConfigError: no stub has the class.
-    """
+    """Return the options of the source for alarms, whose stubs are then loaded. Raises ConfigError: no stub has the
+    class."""
     source = SourceOptions.parse(
         {
             "path": str(options.landing),

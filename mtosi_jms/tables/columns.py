@@ -291,10 +291,7 @@ def struct_name(table: ClassTable) -> str:
 
 def full_schema(options: SourceOptions) -> pa.Schema:
     """Return the columns for some options: those of the object types or the option `columns`, and the corrupt column.
-
-    Raises:
-        ConfigError: an object type, a stubs package or a column that does not exist.
-    """
+    Raises ConfigError: an object type, a stubs package or a column that does not exist."""
     load_stubs(options.stubs)
     schema = row_schema(options.object_types)
     corrupt = options.corrupt_column

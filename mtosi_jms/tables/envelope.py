@@ -92,11 +92,8 @@ def mark_of(data: bytes) -> str:
 
 
 def soap_namespace(root: etree._Element, source: str | None = None) -> str:
-    """Return the SOAP namespace of an envelope (C52: 1.1 and 1.2 are read).
-
-    Raises:
-        EnvelopeError: the element is not a SOAP envelope.
-    """
+    """Return the SOAP namespace of an envelope (C52: 1.1 and 1.2 are read). Raises EnvelopeError: the element is not a
+    SOAP envelope."""
     namespace = _ENVELOPES.get(str(root.tag))
     if namespace is None:
         raise EnvelopeError(f"not SOAP: the root element is {root.tag}", source=source, line=root.sourceline)
@@ -104,11 +101,8 @@ def soap_namespace(root: etree._Element, source: str | None = None) -> str:
 
 
 def soap_body(root: etree._Element) -> etree._Element | None:
-    """Return the SOAP body of an envelope; None if there is none (yet).
-
-    Raises:
-        EnvelopeError: the element is not a SOAP envelope.
-    """
+    """Return the SOAP body of an envelope; None if there is none (yet). Raises EnvelopeError: the element is not a SOAP
+    envelope."""
     return root.find(clark(soap_namespace(root), "Body"))
 
 
@@ -116,7 +110,6 @@ def envelope_facts(root: etree._Element, source: str | None = None, *, mark: str
     """Return the facts about an envelope. Its tree may still be incomplete after the first element of the body.
 
     Args:
-        root: of the envelope.
         source: the document, for errors.
         mark, size: of the document, where they are known.
 
@@ -165,13 +158,7 @@ def envelope_facts(root: etree._Element, source: str | None = None, *, mark: str
 def _release(
     header: etree._Element, more: Sequence[etree._Element], first: etree._Element | None
 ) -> tuple[str, Sequence[XmlWarning]]:
-    """Return the release of a header, and the warnings about it; headers of 1.x are mended.
-
-    Args:
-        header: that counts.
-        more: further headers.
-        first: the element of the body; None if there is none, or a fault.
-    """
+    """Return the release of a header, and the warnings about it; headers of 1.x are mended."""
     dialect = BY_TAG[str(header.tag)]
     if dialect is MTOSI_2X and not more and (first is None or dialect.is_over(str(first.tag))):
         return dialect.release, ()
@@ -256,7 +243,6 @@ def check_size(facts: EnvelopeFacts, path: str, whole_file_bytes: int) -> None:
 
     Args:
         facts: as `scan_head` gives them.
-        path: of the document.
         whole_file_bytes: the most that is held.
 
     Raises:
@@ -268,16 +254,8 @@ def check_size(facts: EnvelopeFacts, path: str, whole_file_bytes: int) -> None:
 
 
 def _head(data: bytes, stream: IO[bytes], path: str) -> tuple[etree._Element, int, bool]:
-    """Parse an envelope until the first element of the body has begun or, if it is a fault, has ended.
-
-    Args:
-        data: the beginning of the document.
-        stream: the rest of it.
-        path: of the document.
-
-    Returns:
-        The root, how many bytes were read, and whether these are all.
-    """
+    """Parse an envelope until the first element of the body has begun or, if it is a fault, has ended; return the root,
+    how many bytes were read, and whether these are all."""
     parser = etree.XMLPullParser(events=("start", "end"), **HARDENED)
     root: etree._Element | None = None
     depth, size = 0, len(data)
@@ -375,11 +353,7 @@ def reject_of(error: XmlError | SpoolError, path: str, data: bytes | None = None
 
 
 def _ends_early(document: str | bytes) -> bool:
-    """Whether a document that is not well-formed is only cut off: all that is there is the beginning of one that is.
-
-    Args:
-        document: path of the file, or the bytes.
-    """
+    """Whether a document that is not well-formed is only cut off: all that is there is the beginning of one that is."""
     parser = etree.XMLParser(target=_Nothing(), huge_tree=False, **HARDENED)
     try:
         with opened(document) if isinstance(document, str) else io.BytesIO(document) as stream:

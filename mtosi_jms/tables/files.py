@@ -128,11 +128,8 @@ def follow(
 
 
 def placed(path: str) -> str:
-    """Return an absolute path for a path of this machine; a URL of another file system is returned unchanged.
-
-    Raises:
-        ConfigError: a name that is not UTF-8.
-    """
+    """Return an absolute path for a path of this machine; a URL of another file system is returned unchanged. Raises
+    ConfigError: a name that is not UTF-8."""
     return path if scheme_of(path) not in ("", "file") else local_path(path, "a landing")
 
 
@@ -142,11 +139,8 @@ def local_path(path: str, what: str) -> str:
 
 
 def folder_here(path: str | os.PathLike[str], what: str) -> Path:
-    """Return a path, or a `file:` URL of it, of what must be on this machine's file systems.
-
-    Raises:
-        ConfigError: it is elsewhere; the text says `what` it is.
-    """
+    """Return a path, or a `file:` URL of it, of what must be on this machine's file systems. Raises ConfigError: it is
+    elsewhere; the text says `what` it is."""
     text = os.fspath(path)
     scheme = scheme_of(text)
     if scheme not in ("", "file"):
@@ -207,11 +201,7 @@ class _Walk:
         self._read: set[tuple[int, int]] = set()
 
     def input(self, path: str) -> Iterator[FileState]:
-        """Yield the input in a folder, a file or a glob; paths are absolute.
-
-        Raises:
-            SpoolError: there is no such path, it cannot be read, or a glob matches nothing.
-        """
+        """Yield the input in a folder, a file or a glob; paths are absolute."""
         if os.path.isdir(path):  # noqa: PTH112
             yield from self._folder(path)
         elif os.path.exists(path):  # noqa: PTH110
@@ -382,11 +372,8 @@ def remove(path: str) -> None:
 
 
 def archive(path: str, folder: str) -> None:
-    """Move a file, if it is still there, to its own path below a folder, under a name that is free there.
-
-    Raises:
-        SpoolError: it cannot be moved.
-    """
+    """Move a file, if it is still there, to its own path below a folder, under a name that is free there. Raises
+    SpoolError: it cannot be moved."""
     if scheme_of(path) or scheme_of(folder):
         from mtosi_jms.tables import _remote
 
@@ -403,11 +390,8 @@ def archive(path: str, folder: str) -> None:
 
 
 def state_of(path: str) -> FileState:
-    """Return the state of the file that a document is in: itself or an archive.
-
-    Raises:
-        SpoolError: there is no such file.
-    """
+    """Return the state of the file that a document is in: itself or an archive. Raises SpoolError: there is no such
+    file."""
     try:
         try:
             return files_of(path).stat(path)

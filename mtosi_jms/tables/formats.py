@@ -30,12 +30,8 @@ def is_committed(folder: Path) -> bool:
 
 
 def check_format(name: str, out: Path, table: str = "") -> None:
-    """Check that the job can write tables in a format.
-
-    Raises:
-        ConfigError: the format is unknown, `out` has tables of another format, `table` is not a name, or it is given
-            with Parquet.
-    """
+    """Check that the job can write tables in a format. Raises ConfigError: the format is unknown, `out` has tables of
+    another format, `table` is not a name, or it is given with Parquet."""
     if name not in FORMATS:
         raise ConfigError(f"format is {name!r}; there are {', '.join(FORMATS)}")
     if table and name == PARQUET:

@@ -186,7 +186,6 @@ def write(landing: str | Path, out: str | Path, format: str = PARQUET, **options
     Args:
         landing: a spool, a folder of envelopes, a file or a glob.
         out: the folder; an earlier result is replaced, all of it or nothing.
-        format: parquet.
         options: the other fields of `IngestOptions`: `object_type="ALL"`, `on_incomplete="fail"` and so on.
 
     Raises:
@@ -217,7 +216,6 @@ def choose_engine(engine: Engine, only_spark: str, source: Callable[[], SourceOp
     """Choose the engine of a job that reads a landing, and say why; as `choose`.
 
     Args:
-        engine: that is asked for.
         only_spark: why only Spark can do the job; empty if this process can.
         source: returns the options of the landing.
 
@@ -278,11 +276,8 @@ def run_local(options: IngestOptions, *, progress: Progress | None = None) -> In
 
 
 def check_write(options: IngestOptions) -> None:
-    """Check that tables of the format can be written in this way.
-
-    Raises:
-        ConfigError: they cannot; the text says what can be done instead.
-    """
+    """Check that tables of the format can be written in this way. Raises ConfigError: they cannot; the text says what
+    can be done instead."""
     if options.write not in WRITES:
         raise ConfigError(f"write is {options.write!r}; there are {', '.join(WRITES)}")
     if options.format != PARQUET or options.write == REPLACE:
@@ -301,11 +296,8 @@ def check_write(options: IngestOptions) -> None:
 
 
 def check_replaces(options: IngestOptions, out: Path) -> None:
-    """Check the options of an ingest that replaces tables.
-
-    Raises:
-        ConfigError: an option of tables that grow, or `out` has such tables.
-    """
+    """Check the options of an ingest that replaces tables. Raises ConfigError: an option of tables that grow, or `out`
+    has such tables."""
     if options.since_last or options.snapshot:
         given = "since_last (--since-last)" if options.since_last else "snapshot (--snapshot)"
         raise ConfigError(f"{given} goes with write (--write) merge or append: {REPLACE} reads everything again")
@@ -314,11 +306,8 @@ def check_replaces(options: IngestOptions, out: Path) -> None:
 
 
 def source_options(options: IngestOptions) -> SourceOptions:
-    """Return the options of the source for an ingest, whose stubs are then loaded.
-
-    Raises:
-        ConfigError: an option that does not fit, or an object type that does not exist.
-    """
+    """Return the options of the source for an ingest, whose stubs are then loaded. Raises ConfigError: an option that
+    does not fit, or an object type that does not exist."""
     source = SourceOptions.parse(
         {
             "path": str(options.landing),
@@ -343,9 +332,6 @@ class Ingest:
     """Plans a landing and makes its tables; shows paths as the user would write them.
 
     Args:
-        job: that runs.
-        options: of the job.
-        source: the options of the landing.
         planner: plans the landing: a `Plan`, or what Spark has in its place.
         check: checks that something in a plan can be read.
     """
@@ -369,7 +355,6 @@ class Ingest:
         """Plan the landing; with FAILFAST, where a single reject decides, read every file to its end.
 
         Args:
-            source: of the landing.
             planner: plans it now, and later if it has to be planned again; by default the present planner.
         """
         self._planner = planner or self._planner

@@ -57,7 +57,6 @@ class JobResult:
     Attributes:
         stages: seconds by stage.
         seconds: duration of the job.
-        out: the folder of the result.
         where: the condition that selected the rows; empty for all rows.
     """
 
@@ -80,11 +79,7 @@ class JobResult:
 
 
 class Job:
-    """One run of a job.
-
-    Attributes:
-        out: folder for the result.
-    """
+    """One run of a job."""
 
     def __init__(
         self,

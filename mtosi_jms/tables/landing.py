@@ -118,11 +118,8 @@ class PlannedFile:
     sender: str | None = None
 
     def check(self) -> None:
-        """Check that the file is what it was when it was planned.
-
-        Raises:
-            SpoolError: it has changed, is gone, or cannot be read.
-        """
+        """Check that the file is what it was when it was planned. Raises SpoolError: it has changed, is gone, or cannot
+        be read."""
         if self.modified_ns is not None:
             now = state_of(self.path)
             is_touched = self.changed_ns not in (None, now.changed_ns)
@@ -131,11 +128,8 @@ class PlannedFile:
                 raise SpoolError(self.path, CHANGED)
 
     def check_mark(self, mark: str) -> None:
-        """Check that the document has the mark that it had when it was planned.
-
-        Raises:
-            SpoolError: it has another one.
-        """
+        """Check that the document has the mark that it had when it was planned. Raises SpoolError: it has another
+        one."""
         if self.mark and mark != self.mark:
             raise SpoolError(self.path, CHANGED)
 
@@ -168,7 +162,6 @@ class Scan:
     """A file that was looked at.
 
     Attributes:
-        path: of the file.
         scanned: its messages and rejects.
         sha256: of its bytes, without decompression; empty if nobody asked for it.
         error: why the file cannot be read, or that it has changed since it was listed; otherwise empty.
@@ -226,11 +219,8 @@ class Landing:
 
 
 def plan_landing(options: SourceOptions) -> Plan:
-    """Plan a landing. With the option `correlationId` the plan has only messages with this id, and all rejects.
-
-    Raises:
-        SpoolError, ConfigError: as `Landing`.
-    """
+    """Plan a landing. With the option `correlationId` the plan has only messages with this id, and all rejects. Raises
+    SpoolError, ConfigError: as `Landing`."""
     landing = Landing(options)
     files = (landing.files.pop(path) for path in sorted(landing.files))  # a plan needs more room than a list
     scan = partial(_scanned, options=options)
@@ -265,11 +255,8 @@ def _each(work: Callable[[FileState], Found], files: Iterable[FileState]) -> Ite
 
 
 def plan_to_read(options: SourceOptions) -> Plan:
-    """Plan a landing, and log what is rejected or not followed.
-
-    Raises:
-        MtosiError: as `plan_landing`; in mode FAILFAST, a file is rejected.
-    """
+    """Plan a landing, and log what is rejected or not followed. Raises MtosiError: as `plan_landing`; in mode FAILFAST,
+    a file is rejected."""
     plan = plan_landing(options)
     for reject in plan.rejects:
         log(reject)
@@ -295,7 +282,6 @@ def plan_scanned(
 
     Args:
         scanned: results of `scan`, and further rejects.
-        options: of the load.
         known: messages of earlier plans, by correlationId. They are in the plan if a new message has their id.
         recalled: correlationIds whose known messages are in the plan in any case.
     """
@@ -360,11 +346,7 @@ def scan_path(path: str, options: SourceOptions) -> Iterator[Scanned]:
 
 
 def checksum(path: str) -> str:
-    """Return the SHA-256 of the bytes of a file, without decompression.
-
-    Raises:
-        SpoolError: the file cannot be read.
-    """
+    """Return the SHA-256 of the bytes of a file, without decompression. Raises SpoolError: the file cannot be read."""
     try:
         with files_of(path).open(path) as stream:
             digest = hashlib.sha256()
@@ -379,9 +361,6 @@ def scan(path: str, size: int, options: SourceOptions, state: FileState | None =
     """Read the head and the end of a file, or the whole file if the options or its kind require that.
 
     Args:
-        path: of the document.
-        size: of the document.
-        options: of the load.
         state: of its file, as it was listed; by default its present state.
 
     Returns:
@@ -431,7 +410,6 @@ def settle(
         scanned: the messages, ordered by path.
         rejects: files that turn out to be damaged are added to it.
         digests: computes digests to find copies.
-        options: of the load.
 
     Returns:
         The messages to read, ordered by path, and the ledger.
@@ -512,11 +490,8 @@ def senders_from_zero(files: Iterable[PlannedFile]) -> frozenset[str]:
 
 
 def readable(plan: Plan, options: SourceOptions) -> list[PlannedFile]:
-    """Return the files that have to be read with these options.
-
-    Raises:
-        ExchangeError: `onIncomplete=fail` and a sequence is incomplete.
-    """
+    """Return the files that have to be read with these options. Raises ExchangeError: `onIncomplete=fail` and a
+    sequence is incomplete."""
     if options.on_incomplete is OnIncomplete.FAIL:
         check_complete(found for found in plan.sequences if options.asks_for(found.correlation_id))
     files = [file for file in plan.files if options.asks_for(file.correlation_id)]

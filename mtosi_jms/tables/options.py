@@ -119,11 +119,8 @@ def _message_types(name: str, text: str) -> frozenset[str]:
 
 
 def whole_number(name: str, text: str) -> int:
-    """Return the value of an option that is a positive whole number.
-
-    Raises:
-        ConfigError: the text is not a whole number of at least 1.
-    """
+    """Return the value of an option that is a positive whole number. Raises ConfigError: the text is not a whole number
+    of at least 1."""
     if not text.isdecimal() or int(text) < 1:
         raise ConfigError(f"{name} is {text!r}; it must be a whole number of at least 1")
     return int(text)
@@ -257,11 +254,8 @@ class SourceOptions:
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> SourceOptions:
-        """Return the options from the strings that Spark passes.
-
-        Raises:
-            ConfigError: an unknown option, a value that does not fit, or no path.
-        """
+        """Return the options from the strings that Spark passes. Raises ConfigError: an unknown option, a value that
+        does not fit, or no path."""
         given = own_options(options)
         unknown = sorted(set(given) - set(_NAMES))
         if unknown:

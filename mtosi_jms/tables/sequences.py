@@ -178,11 +178,8 @@ def reckon(
 
 
 def check_complete(sequences: Iterable[ReplySequence]) -> None:
-    """Check, for `onIncomplete=fail`, that all sequences are complete.
-
-    Raises:
-        ExchangeError: a sequence is incomplete; the text names the first ten, and what they lack.
-    """
+    """Check, for `onIncomplete=fail`, that all sequences are complete. Raises ExchangeError: a sequence is incomplete;
+    the text names the first ten, and what they lack."""
     lacking = [found for found in sequences if not found.complete]
     if lacking:
         shown = "; ".join(describe(found) for found in lacking[:10])

@@ -76,12 +76,7 @@ class Written:
 
 
 class TableWriter:
-    """Writes the tables of one landing into a folder.
-
-    Args:
-        options: of the landing.
-        folder: for the tables.
-    """
+    """Writes the tables of one landing into a folder."""
 
     def __init__(self, options: SourceOptions, folder: Path) -> None:
         self._options = options
@@ -89,11 +84,8 @@ class TableWriter:
         self._files: Sequence[PlannedFile] = ()
 
     def write(self, plan: Plan) -> Written | None:
-        """Make the tables; None if a file turns out to be damaged, because the plan is then wrong.
-
-        Raises:
-            SpoolError: a file cannot be read, has changed, or the disk is full.
-        """
+        """Make the tables; None if a file turns out to be damaged, because the plan is then wrong. Raises SpoolError: a
+        file cannot be read, has changed, or the disk is full."""
         self._files = tuple(file for file in readable(plan, self._options) if self._options.reads(file.kind))
         return self._write({found.correlation_id for found in plan.sequences if found.conflicts})
 
@@ -233,13 +225,7 @@ def type_order(label: str) -> tuple[int, str]:
 
 
 def sample(title: str, folder: Path, columns: Sequence[str]) -> Table:
-    """Return the first rows of a written table. Columns that are missing or null in all these rows are left out.
-
-    Args:
-        title: heading.
-        folder: of the Parquet table.
-        columns: the columns to show.
-    """
+    """Return the first rows of a written table. Columns that are missing or null in all these rows are left out."""
     rows = _head(folder, columns)
     shown = [name for name in columns if any(row.get(name) is not None for row in rows)]
     return Table(title, shown, [[_cell(row.get(name)) for name in shown] for row in rows] if shown else ())

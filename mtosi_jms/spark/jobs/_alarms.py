@@ -61,20 +61,14 @@ def read_alarms(spark: SparkSession, landing: str | Path, *, object_type: str = 
 def parse_alarms(
     df: DataFrame, column: str = "body", *, object_type: str = ALARM, stubs: str = "", keep: Sequence[str] = ()
 ) -> DataFrame:
-    """Return the alarms in a DataFrame of envelopes, from Kafka for example; the columns `keep` come last.
-
-    Raises:
-        ConfigError: as `parse_messages`, or the class is not a class of alarms.
-    """
+    """Return the alarms in a DataFrame of envelopes, from Kafka for example; the columns `keep` come last. Raises
+    ConfigError: as `parse_messages`, or the class is not a class of alarms."""
     return alarm_table(parse_messages(df, object_type, column, message_types=MESSAGES, stubs=stubs, keep=keep))
 
 
 def alarm_table(rows: DataFrame) -> DataFrame:
-    """Put the columns of the module docstring in front of rows of the alarm class, as the source gives them.
-
-    Raises:
-        ConfigError: the rows lack the column `object_name` or `perceived_severity`.
-    """
+    """Put the columns of the module docstring in front of rows of the alarm class, as the source gives them. Raises
+    ConfigError: the rows lack the column `object_name` or `perceived_severity`."""
     ours, kept = alarm_columns(rows.columns)
     result = StructType([*from_arrow_schema(ours).fields, *(rows.schema[name] for name in kept)])
     return rows.mapInArrow(_alarm_batches, result)

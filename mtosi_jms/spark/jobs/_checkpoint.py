@@ -117,11 +117,7 @@ class News:
         return None if file is None else self.files[file]
 
     def again(self, options: SourceOptions) -> News:
-        """Return the same news after another look at the documents, with other options.
-
-        Raises:
-            SpoolError: a document cannot be read, or is gone.
-        """
+        """Return the same news after another look at the documents, with other options."""
         fresh = {scanned_path(each) for each in self.scanned}
         paths = dict.fromkeys(disk_file(path, self.files) for path in fresh)
         files = [self.listing.files[path] for path in paths if path is not None]
@@ -153,20 +149,10 @@ class Checkpoint:
         documents: by path; the path of a document in an archive is `ARCHIVE!/MEMBER`.
         closings: the oldest first; they also end objects that a later run finds in older messages.
         from_zero: the senders of which a batch 0 was seen (C23).
-        tables: by object type.
     """
 
     def __init__(self, folder: Path, identity: Mapping[str, Any]) -> None:
-        """Load the checkpoint of a folder, or begin a new one.
-
-        Args:
-            folder: `OUT/_report`.
-            identity: what the checkpoint belongs to: landing, object types and so on.
-
-        Raises:
-            ConfigError: the checkpoint there has another identity or another version.
-            SpoolError: the checkpoint there is damaged.
-        """
+        """Load the checkpoint of a folder, or begin a new one."""
         self._path = folder / CHECKPOINT
         self._identity = dict(identity)
         self.documents: dict[str, Document] = {}
@@ -216,25 +202,12 @@ class Checkpoint:
         return facts.st_ino, facts.st_mtime_ns
 
     def check_alone(self) -> None:
-        """Check that no other job has replaced the checkpoint since it was loaded.
-
-        Raises:
-            SpoolInUseError: another job has.
-        """
+        """Check that no other job has replaced the checkpoint since it was loaded."""
         if self._now() != self._stamp:
             raise SpoolInUseError(str(self._path), "another job has replaced the checkpoint meanwhile: try again")
 
     def look(self, listing: Landing, options: SourceOptions, *, since_last: bool) -> News:
-        """Compare a landing with the checkpoint. Only files that are new or have changed are read.
-
-        Args:
-            listing: of the landing.
-            options: of the load; with `onIncomplete=filter` documents of incomplete sequences keep waiting.
-            since_last: whether to leave out documents of earlier runs; if false, all documents count as new.
-
-        Raises:
-            SpoolError: the landing is empty and was not before, or a file cannot be read.
-        """
+        """Compare a landing with the checkpoint. Only files that are new or have changed are read."""
         if self.documents and not listing.files and not listing.rejects:
             shown = ", ".join(options.paths)
             raise SpoolError(shown, "the landing is empty, and was not: see that it is there and mounted")
@@ -337,11 +310,7 @@ class Checkpoint:
 
 
 def check_unchanged(news: News, now: Landing) -> None:
-    """Check that no file has changed while it was read. A file may have been deleted since.
-
-    Raises:
-        SpoolError: a file has changed; the text names it.
-    """
+    """Check that no file has changed while it was read. A file may have been deleted since."""
     for path, facts in news.files.items():
         seen = now.files.get(path)
         if seen is not None and (seen.size, seen.modified_ns) != (facts.size, facts.time_ns):
@@ -349,12 +318,7 @@ def check_unchanged(news: News, now: Landing) -> None:
 
 
 def _unchanged(known: Sequence[FileFacts], seen: FileState) -> FileFacts | None:
-    """Return the known state of a file if it still has the same size and time, otherwise None.
-
-    Args:
-        known: the state of the file, as each document in it has it.
-        seen: the file as it is now.
-    """
+    """Return the known state of a file if it still has the same size and time, otherwise None."""
     same = [facts for facts in known if (facts.size, facts.time_ns) == (seen.size, seen.modified_ns)]
     return same[0] if same and len({facts.sha256 for facts in known}) == 1 else None
 

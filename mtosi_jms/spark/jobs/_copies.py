@@ -31,11 +31,7 @@ _PRINT: Final = "_print"
 
 
 def leave_out_copies(spark: SparkSession, folder: Path, schema: pa.Schema, conflicting: Collection[str]) -> Copies:
-    """Remove the copies from a Parquet table.
-
-    Args:
-        conflicting: correlationIds of sequences whose rows all stay.
-    """
+    """Remove the copies from a Parquet table."""
     if count_rows(folder) <= _MOST:
         return writer.leave_out_copies(folder, schema, conflicting)
     own = own_columns(schema.names)

@@ -73,7 +73,6 @@ class Grown:
         added: new columns by object type.
         rejects: events that cannot be used, with reasons.
         unnamed: number of objects without a name, which are left out.
-        closings: of this run.
         tables: names of the folders of Parquet tables that were made again.
         foreign: object types whose tables were changed since the last ingest, but not by an ingest that finished.
     """
@@ -91,12 +90,9 @@ class Growth:
     """The news of one run.
 
     Args:
-        source: of the landing.
-        out: folder of the tables.
         identity: further facts that identify the checkpoint, in addition to those of the source.
         since_last: whether to read only what is new since the last run.
         snapshot: whether a complete answer closes the objects that it does not have.
-        write: merge or append.
     """
 
     def __init__(
@@ -130,14 +126,7 @@ class Growth:
             self._check_there({folder.name.removeprefix(PREFIX) for folder in out.glob(f"{PREFIX}*")})
 
     def look(self) -> bool:
-        """List the landing, and look at what is new in it.
-
-        Returns:
-            Whether the run has anything to do or to report.
-
-        Raises:
-            SpoolError: the landing cannot be read, or is empty and was not before.
-        """
+        """List the landing, and look at what is new in it; return whether there is anything to do or to report."""
         source = replace(self._source, verify=Verify.FULL) if self._source.mode is Mode.FAILFAST else self._source
         self.news = self.checkpoint.look(Landing(source), source, since_last=self._since_last)
         self._verify: Verify | None = source.verify
@@ -156,9 +145,6 @@ class Growth:
         """Merge the tables of the news, and the events among them, into tables of Delta or Iceberg; only staged.
 
         The driver reads the facts that it needs from the files of the news, without Spark.
-
-        Raises:
-            SpoolError: a table that an earlier ingest made is gone.
         """
         names = _types(source, written, lake)
         self._alone = len(names) == 1
@@ -223,12 +209,7 @@ class Growth:
         return set[str]().union(*(scan_sequences(lake.folder(label), sorted(keys)) for label in labels))
 
     def add(self, lake: Lake, written: Written, staged: Staging) -> Grown:
-        """Stage Parquet tables with the rows of the news: their files beside links to the present ones.
-
-        Raises:
-            SpoolError: a table that an earlier ingest made is gone.
-            ConfigError: a table has other columns than the news.
-        """
+        """Stage Parquet tables with the rows of the news: their files beside links to the present ones."""
         there = set(lake.labels(self._source.object_types))
         self._check_there(there)
         changed: dict[str, int] = {}
@@ -266,11 +247,7 @@ class Growth:
             )
 
     def _stage(self, lake: Lake, merges: Mapping[str, TableMerge], staged: Staging) -> dict[str, int]:
-        """Write the changed rows to a folder of their own.
-
-        Returns:
-            The number of rows with other content by object type, for each type with changed rows.
-        """
+        """Write the changed rows to folders of their own; return how many have other content, by object type."""
         changed: dict[str, int] = {}
         for label, merge in merges.items():
             folder = staged.folder / _MERGED / label
@@ -294,12 +271,7 @@ class Growth:
         return is_each_once(objects, merge.key, folder / _EVENTS, None if self._alone else label)
 
     def check(self, lake: Lake) -> None:
-        """Check before a commit that files, checkpoint and tables have not changed since they were read.
-
-        Raises:
-            SpoolError: a file has changed.
-            SpoolInUseError: the checkpoint or a table has changed.
-        """
+        """Check before a commit that files, checkpoint and tables have not changed since they were read."""
         check_unchanged(self.news, Landing(self._source))
         self.checkpoint.check_alone()
         for label in self._changed:
@@ -309,11 +281,7 @@ class Growth:
                 )
 
     def commit(self, lake: Lake, staged: Staging) -> None:
-        """Commit the staged rows to tables of Delta or Iceberg.
-
-        Raises:
-            SpoolInUseError: another program has committed to the table at the same time.
-        """
+        """Commit the staged rows to tables of Delta or Iceberg."""
         new = lake.folders(label for label in self._changed if not self._merges[label].exists)
         staged.begin_commits(len(self._changed), new)
         for label in self._changed:
@@ -397,14 +365,7 @@ class Growth:
     def _answers(
         self, files: Collection[str], sequences: Mapping[str, str], sent: Mapping[str, dt.datetime], label: str
     ) -> list[Closing]:
-        """Return the closings of complete answers that have objects of a type; none without `snapshot`.
-
-        Args:
-            files: the files with objects of the type.
-            sequences: the complete sequence of each file.
-            sent: the time of each message, by file.
-            label: the object type.
-        """
+        """Return the closings of complete answers that have objects of a type; none without `snapshot`."""
         if not self._snapshot:
             return []
         keys = {sequences[path] for path in files if path in sequences}

@@ -87,11 +87,7 @@ class SparkJob(Job):
                 yield staged, active
 
     def write(self, rows: DataFrame, folder: Path, *, filtered: bool = True) -> DataFrame:
-        """Write a table as Parquet, and return it as it was written; `finish` converts it to the format of the job.
-
-        Args:
-            filtered: whether to write only the rows for which the condition of the job holds.
-        """
+        """Write a table as Parquet, and return it as it was written; `finish` converts it to the format of the job."""
         write_parquet(where(rows, self._where) if filtered else rows, folder)
         written = rows.sparkSession.read.parquet(str(folder))
         self._written.append((written, folder))

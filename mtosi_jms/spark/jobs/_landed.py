@@ -20,34 +20,21 @@ _MANY: Final = 20_000
 
 
 def for_engine(options: SourceOptions) -> bool:
-    """Whether Spark plans a landing, because it is on other machines or has many files.
-
-    Raises:
-        SpoolError: the landing does not exist or cannot be read.
-    """
+    """Whether Spark plans a landing, because it is on other machines or has many files."""
     if options.bulk_files:
         return False
     return not options.is_local or any(islice(list_files(options.paths, [], options.sieve), _MANY, None))
 
 
 def messages_of(spark: SparkSession, plan: Plan | EnginePlan, options: SourceOptions) -> Messages:
-    """Return the messages of a plan that have to be read with these options.
-
-    Raises:
-        ExchangeError: `onIncomplete=fail` and a sequence is incomplete.
-    """
+    """Return the messages of a plan that have to be read with these options."""
     if isinstance(plan, EnginePlan):
         return plan.readable(options)
     return KnownMessages(spark, tuple(file for file in readable(plan, options) if options.reads(file.kind)))
 
 
 def check_readable(plan: Plan | EnginePlan, options: SourceOptions, shown: Shown = lambda reject: reject) -> None:
-    """Check that at least one message of a landing can be read, so that tables are not replaced by empty ones.
-
-    Raises:
-        SpoolError: there is none; the text lists the first rejects, one for each line, after `shown` has changed their
-            paths.
-    """
+    """Check that at least one message of a landing can be read, so that tables are not replaced by empty ones."""
     if not isinstance(plan, EnginePlan):
         checks.check_readable(plan, options, shown)
     elif (refusals := plan.refusals(options)) is not None:

@@ -15,11 +15,7 @@ _PAUSE: Final = 0.5
 
 @contextmanager
 def watching(spark: SparkSession, report: Callable[[int, int], None]) -> Iterator[None]:
-    """Report the tasks of the active Spark stages while the block runs; nothing for a remote session.
-
-    Args:
-        report: called with the numbers of finished tasks and of all tasks, each time that they have changed.
-    """
+    """Report the tasks of the active Spark stages while the block runs; nothing for a remote session."""
     from pyspark import InheritableThread
     from pyspark.sql.utils import is_remote
 

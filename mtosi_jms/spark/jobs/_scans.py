@@ -61,12 +61,7 @@ class Changes:
 
 
 def scan_events(folder: Path, names: Sequence[str], sent: Mapping[str, dt.datetime]) -> EventSummary:
-    """Summarise the rows of `event_rows` about some object types.
-
-    Args:
-        folder: of these rows; it need not exist.
-        sent: when each message was sent, for events without a time.
-    """
+    """Summarise the rows of `event_rows` about some object types."""
     summary = EventSummary()
     rejects: list[Reject] = []
     alone = label_of(class_for(names[0])) if len(names) == 1 else None
@@ -88,12 +83,7 @@ def scan_events(folder: Path, names: Sequence[str], sent: Mapping[str, dt.dateti
 
 
 def scan_objects(folder: Path, own: Mapping[str, str]) -> Objects:
-    """Count the objects in a table of the news.
-
-    Args:
-        folder: of the table; it need not exist.
-        own: the names of our columns in the table.
-    """
+    """Count the objects in a table of the news."""
     rows, unnamed, files = 0, 0, set[str]()
     for batch in batches(folder, [own["name_text"], own["source_file"]]):
         rows += batch.num_rows
@@ -116,13 +106,7 @@ def scan_sequences(folder: Path, keys: Collection[str]) -> set[str]:
 
 
 def is_each_once(folder: Path, column: str, events: Path, label: str | None) -> bool:
-    """Whether each name is in the news once.
-
-    Args:
-        folder: of the table of the news; it need not exist.
-        events: folder of the rows of `event_rows`; it need not exist.
-        label: the object type; None if all events are of this type.
-    """
+    """Whether each name is in the news once."""
     found: list[pa.Array] = [batch.column(0) for batch in batches(folder, [column])]
     for batch in batches(events, None):
         of_type = pc.is_valid(batch.column("_name"))

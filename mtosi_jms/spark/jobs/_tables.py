@@ -41,9 +41,6 @@ class SparkTableWriter(TableWriter):
     """Writes the tables of one landing into a folder.
 
     Args:
-        spark: the session.
-        options: of the landing.
-        folder: for the tables.
         condition: in Spark SQL, selects the rows that are written; empty for all rows.
         here: whether to read a few messages in this process and write their tables with Arrow, without `condition`.
         known: the sequences that are left out, as `sequence_key` names them.
@@ -103,11 +100,8 @@ class SparkTableWriter(TableWriter):
         return int(observed.get["rejected"])
 
     def _several(self, types: Sequence[str]) -> int:
-        """Read several object types at once, write them to a temporary folder, and split them into tables.
-
-        Returns:
-            How many files were rejected.
-        """
+        """Read several object types at once into a temporary folder, and split them into tables; return how many files
+        were rejected."""
         partitioned = self._folder / "aside"
         rows, observed = self._observed(self._read(types, self._landed))
         write_parquet(rows, partitioned, by=("object_type",))
