@@ -12,10 +12,10 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from pyspark.errors import PySparkException, StreamingQueryException
+from pyspark.errors import PySparkException
 
 from mtosi_jms.errors import ConfigError, ExchangeError, MtosiError, SpoolError
-from mtosi_jms.spark import InventorySource, SourceOptions, read_landing, stream_landing
+from mtosi_jms.spark import SourceOptions, read_landing, stream_landing
 from mtosi_jms.spark._engine import plan_by_engine
 from mtosi_jms.spark.jobs import AlarmOptions, IngestOptions, run_alarms, run_ingest
 from mtosi_jms.tables.ingest import run_local
@@ -99,50 +99,13 @@ def deletion(envelopes: Any, name: str) -> str:
     return str(envelopes.envelope(header, f"<notmsg:notify {declared}>{told}</notmsg:notify>"))
 
 
-def test_a_stream_from_elsewhere_is_that_from_here(
-    spark: Any, landing: Path, mounted: str, put: Put, envelopes: Any, other_prefixes: Any, tmp_path: Path
-) -> None:
-    columns = {"columns": "name_text,complete,source_file", "columnNameOfCorruptRecord": "corrupt"}
-    spark.dataSource.register(InventorySource)
-    here = spark.readStream.format("mtosi").options(**columns, index=str(tmp_path / "here.db")).load(str(landing))
-    there = stream_landing(spark, mounted, **columns, index=str(tmp_path / "there.db"))
-
-    def rows(name: str, stream: Any, root: str) -> list[str]:
-        return sorted(repr(row).replace(root, "") for row in streamed(stream, tmp_path / name))
-
-    troubled_landing(put, envelopes, other_prefixes)
-    first = rows("there", there, mounted)
-    assert len(first) > 1212
-    assert first == rows("here", here, str(landing))
-    put("later/copy.xml", other_prefixes.batch("whole", 3, True, other_prefixes.me("w3")))
-    put("later/g2.xml", envelopes.batch("gap", 2, False, envelopes.me("g2")))
-    assert set(rows("there", there, mounted)) - set(first) == {
-        "{'name_text': 'MD=M/ME=g2', 'complete': True, 'source_file': '/later/g2.xml', 'corrupt': None}"
-    }
-    put("later/g2.xml", "<changed/>")
-    with pytest.raises(StreamingQueryException, match=r"g2\.xml: has changed since the stream has listed it"):
-        rows("there", there, mounted)
-
-
-def test_a_stream_from_elsewhere_does_away_with_files(
-    spark: Any, landing: Path, mounted: str, put: Put, envelopes: Any, tmp_path: Path
-) -> None:
-    done = {"cleanSource": "archive", "sourceArchiveDir": (tmp_path / "archive").as_uri()}
-    stream = stream_landing(spark, mounted, columns="name_text", index=str(tmp_path / "index.db"), **done)
-    for name in ("1", "2"):
-        put(f"{name}.xml", envelopes.batch(name, 1, True, envelopes.me(name)))
-        assert len(streamed(stream, tmp_path / "table")) == int(name)
-    assert (tmp_path / f"archive{landing}/1.xml").exists()
-    assert not (landing / "1.xml").exists()
-
-
-def streamed(stream: Any, table: Path) -> list[dict[str, Any]]:
-    """The rows of a table after what is there has been added to it."""
-    writing = stream.writeStream.format("parquet").option("checkpointLocation", f"{table}.state")
-    query = writing.trigger(availableNow=True).start(str(table))
-    query.awaitTermination()
-    rows: list[dict[str, Any]] = pq.read_table(table).to_pylist()
-    return rows
+def test_a_stream_of_paths(spark: Any, landing: Path, mounted: str, tmp_path: Path) -> None:
+    """What it gives is held by `test_streams.py`."""
+    given = {"columns": "name_text", "index": str(tmp_path / "index.db")}
+    rows = stream_landing(spark, [mounted, str(landing)], **given)
+    assert (rows.isStreaming, rows.columns) == (True, ["name_text"])
+    with pytest.raises(ConfigError, match="cleanSource is 'burn'"):
+        stream_landing(spark, mounted, cleanSource="burn", **given)
 
 
 def test_a_file_that_changes_or_goes_before_it_is_looked_at_is_an_error(

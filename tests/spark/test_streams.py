@@ -101,9 +101,11 @@ def open_query() -> Iterator[Callable[..., Query]]:
             reader.stop()
 
 
-@pytest.fixture
-def query(landing: Path, tmp_path: Path, open_query: Callable[..., Query]) -> Query:
-    return open_query(InventorySource, path=str(landing), index=str(tmp_path / "index.db"), indexTimeout="0")
+@pytest.fixture(params=["", "local://"], ids=["path", "URL"])
+def query(request: Any, landing: Path, tmp_path: Path, open_query: Callable[..., Query]) -> Query:
+    """Of a landing on this machine, and of the same one where fsspec opens it."""
+    path, index = f"{request.param}{landing}", str(tmp_path / "index.db")
+    return open_query(InventorySource, path=path, index=index, indexTimeout="0")
 
 
 def test_a_landing_that_grows(query: Query, put: Put, envelopes: Any) -> None:
