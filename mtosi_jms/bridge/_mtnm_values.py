@@ -225,7 +225,7 @@ class Reading:
         """A name; None for an empty one."""
         pairs = pairs_of(value)
         if pairs is None:
-            pairs = _pairs_of_anys(value)
+            pairs = pairs_of(value, in_anys=True)
             if pairs is None:
                 raise EventError(f"is not a name but a {kind_name(value.type)}")
             self.note(FindingKind.FORM, path, "has Anys, not strings")
@@ -409,34 +409,21 @@ def members(value: Any) -> list[tuple[str, Any]] | None:
     return [(one.name, Any((one.type or _ANY).plain, it)) for one, it in zip(plain.members, value.value, strict=False)]
 
 
-def pairs_of(value: Any) -> list[tuple[str, str]] | None:
-    """The names and texts of a sequence of structs of two strings; None for anything else."""
+def pairs_of(value: Any, *, in_anys: bool = False) -> list[tuple[str, str]] | None:
+    """The names and texts of a sequence of structs of two strings; with `in_anys` of properties whose values are
+    strings. None for anything else."""
     plain, it = value.type.plain, value.value
     if plain.kind is not TCKind.sequence or not isinstance(it, tuple):
         return None
-    inner = plain.content.plain if plain.content is not None else _ANY
-    if inner.kind is not TCKind.struct or len(inner.members) != 2:
-        return None
-    found: list[tuple[str, str]] = []
-    for one in it:
-        if not isinstance(one, tuple) or len(one) != 2:
-            return None
-        name, text = one
-        if not isinstance(name, str) or not isinstance(text, str):
-            return None
-        found.append((name, text))
-    return found
-
-
-def _pairs_of_anys(value: Any) -> list[tuple[str, str]] | None:
-    """The names and texts of a sequence of properties whose values are strings; None for anything else."""
-    plain, it = value.type.plain, value.value
-    if plain.kind is not TCKind.sequence or not isinstance(it, tuple):
+    inner = (plain.content or _ANY).plain
+    if not in_anys and (inner.kind is not TCKind.struct or len(inner.members) != 2):
         return None
     found: list[tuple[str, str]] = []
     for one in it:
         match one:
-            case (str(name), Any(value=str(text))):
+            case (str(name), str(text)) if not in_anys:
+                found.append((name, text))
+            case (str(name), Any(value=str(text))) if in_anys:
                 found.append((name, text))
             case _:
                 return None

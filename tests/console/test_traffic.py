@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import mtosi_jms as mtosi
 from mtosi_jms.console import Bounds, ExchangeView, Tap, Traffic
-from mtosi_jms.console._numbers import RANGES, Numbers
+from mtosi_jms.console._exchanges import RANGES, Numbers
 from mtosi_jms.jms import JmsMessage
 from mtosi_jms.service import RequestContext
 from mtosi_jms.simulator import Network
