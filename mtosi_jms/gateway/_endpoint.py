@@ -420,7 +420,14 @@ class Endpoint:
         header.communication_style = _RPC
         header.correlation_id = client_header.correlation_id
         header.destination_uri = client_header.sender_uri or header.destination_uri
-        fill_required(header, sender_uri=client_header.destination_uri)
+        fill_required(
+            header,
+            activity_name=request.operation,
+            msg_name=_FAILURE if envelope.fault is not None else tag_of(envelope.body).rpartition("}")[2],
+            msg_type=MessageTypeType.RESPONSE if envelope.fault is None else MessageTypeType.ERROR,
+            sender_uri=client_header.destination_uri,
+            communication_pattern=client_header.communication_pattern or CommunicationPatternType.SimpleResponse,
+        )
         if envelope.fault is not None:  # it names the operation that failed; without a header it stays so
             envelope.header = header if envelope.header is not None else None
             return 500, _fault_of_iterator(envelope, request).to_bytes()

@@ -18,9 +18,12 @@ from mtosi_jms import simulator
 from mtosi_jms.binding import BindingProfile
 from mtosi_jms.errors import ConfigError, TransportError
 from mtosi_jms.exchange import Dispatcher, Supplier
-from mtosi_jms.gateway import ByDispatcher, ByRequestor, Endpoint, HttpOptions, HttpServer, Store
-from mtosi_jms.soap import Envelope, Header, header_text, tag_of
+from mtosi_jms.gateway import ByDispatcher, ByRequestor, Endpoint, HttpOptions, HttpServer, Request, Store
+from mtosi_jms.header import MTOSI_1X
+from mtosi_jms.soap import Envelope, Header, header_class, header_text, tag_of
+from mtosi_jms.stubs.fmw.hdr import MessageTypeType
 from mtosi_jms.transport import Connection
+from mtosi_jms.xmlbind import RawXml
 
 from .conftest import ELEMENTS, ONE
 
@@ -381,6 +384,23 @@ class TestRelease1:
         assert b"mtop" not in answer.to_bytes()
         assert header_text(answer.header, "msgType") == "ERROR"
         assert kind in (None, answer.fault.kind)
+
+    @pytest.mark.parametrize("header", [None, header_class(MTOSI_1X)()], ids=["none", "an empty one"])
+    def test_what_an_answer_lacks_is_filled(self, client: Any, header: Header | None) -> None:
+        """A supplier beyond JMS leaves out what 1.x requires; the client gets a header that has it."""
+
+        class Careless:
+            async def replies(self, request: Request) -> Any:
+                yield Envelope(header=header, body=RawXml(b'<r:getAllMDsResponse xmlns:r="tmf854.v1"/>'))
+
+        with HttpServer(Endpoint(Careless())) as server:
+            status, answer = client(server.url).ask(
+                ASK_1X.replace("MultipleBatch", "Simple").format("", "getAllMDs", "")
+            )
+        assert status == 200
+        assert answer.warnings == []
+        assert answer.header.msg_name == "getAllMDsResponse"
+        assert answer.header.msg_type is MessageTypeType.RESPONSE
 
     def test_batches_have_the_element_that_the_wsdl_says(self, serve: Any, services: Any, client: Any) -> None:
         asks = client(serve(services).url)
