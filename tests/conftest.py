@@ -50,7 +50,7 @@ if find_spec("mtosi_jms.xmlbind._core") is None:  # asked for, commands do not t
 SPARK_JAVA = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
 """Spark's Java processes are short: the second compiler would start only when they end."""
 
-settings.register_profile("ci", settings.get_profile("ci"), max_examples=30)
+settings.register_profile("ci", settings.get_profile("ci"), max_examples=15)
 """The same examples each time, for `make test`."""
 settings.register_profile("endurance", settings.get_profile("ci"), derandomize=False, max_examples=500)
 """Different examples each time, for `make endurance`."""

@@ -123,9 +123,7 @@ def test_every_notification_is_valid(event: StructuredEvent, charset: str | None
     assert {*strictly} <= {one.path for one in mapped.findings}
 
 
-@settings(
-    max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
-)
+@settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 @given(event=events())
 def test_every_notification_is_valid_by_the_later_release(event: StructuredEvent, later_release: Validator) -> None:
     notification = notification_of(event, MtnmRules(release="4.0")).notification

@@ -59,7 +59,7 @@ class Side:
         self.connect = connect
 
 
-LONG = ("openwire-artemis", "openwire-activemq-jvm")
+LONG = ("core-artemis", "openwire-artemis", "openwire-activemq-jvm")
 """Those that `make endurance` has: each half of them is in another."""
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from xml.sax.saxutils import escape
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mtosi_jms.binding import BindingProfile
@@ -99,7 +99,6 @@ def made(dialect: HeaderDialect, **more: Any) -> Header:
     return as_dialect(type(header), {**{n: getattr(header, n) for n in FIELD_NAMES.values()}, **more})
 
 
-@settings(max_examples=100)
 @given(
     dialect=st.sampled_from(DIALECTS),
     fields=st.fixed_dictionaries({}, optional=VALUES),

@@ -153,9 +153,10 @@ def follow(network: Network, seed: int, runs: int, *, snapshot: bool, again: boo
         assert network.rows() == network.expected(model)
 
 
-def test_a_history_is_what_the_model_says(lake: Any, envelopes: Any, landing: Path) -> None:
+@pytest.mark.parametrize("runs", [1, pytest.param(2, marks=pytest.mark.endurance)])
+def test_a_history_is_what_the_model_says(lake: Any, envelopes: Any, landing: Path, runs: int) -> None:
     """The second run has an old message, which changes what a row says of which no fact is new."""
-    follow(Network(envelopes, landing, lake, write="append"), 97, 2, snapshot=True, again=False)
+    follow(Network(envelopes, landing, lake, write="append"), 97, runs, snapshot=True, again=False)
 
 
 @pytest.mark.endurance

@@ -26,15 +26,29 @@ def shown(source: str, space: dict[str, Any]) -> Any:
     return eval(compile(ast.Expression(last.value), "cell", "eval"), space) if isinstance(last, ast.Expr) else None
 
 
+def code(root: Path) -> list[str]:
+    """The notebook's cells of code."""
+    notebook = json.loads((root / "examples" / "inventory.ipynb").read_text(encoding="utf-8"))
+    assert (notebook["nbformat"], notebook["metadata"]["kernelspec"]["language"]) == (4, "python")
+    return ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
+
+
+def test_every_name_that_it_imports_is_there(root: Path) -> None:
+    """The short form: what it calls is run by the tests of the guides."""
+    found = [node for cell in code(root) for node in ast.walk(ast.parse(cell))]
+    lines = [node for node in found if isinstance(node, (ast.Import, ast.ImportFrom))]
+    assert lines
+    for line in lines:
+        exec(ast.unparse(line), {})
+
+
+@pytest.mark.endurance
 def test_the_notebook_runs(
     spark: Any, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    notebook = json.loads((root / "examples" / "inventory.ipynb").read_text(encoding="utf-8"))
-    assert (notebook["nbformat"], notebook["metadata"]["kernelspec"]["language"]) == (4, "python")
     space: dict[str, Any] = {}
-    cells = ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
-    results = [shown(cell, space) for cell in cells]
+    results = [shown(cell, space) for cell in code(root)]
     printed = capsys.readouterr().out
     assert "complete {'ME': 24" in printed
     assert "|Northwind Optical|   10|" in printed

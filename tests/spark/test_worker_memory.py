@@ -124,7 +124,10 @@ def test_files_of_the_size_that_is_held_whole(root: Path, envelopes: Any, tmp_pa
     assert found["peak_mb"] < MOST_MB
 
 
-@pytest.mark.parametrize("nested", [False, True], ids=["flat", "nested"])
+@pytest.mark.parametrize(
+    "nested",
+    [pytest.param(False, id="flat"), pytest.param(True, id="nested", marks=pytest.mark.endurance)],
+)
 def test_one_large_file(root: Path, envelopes: Any, tmp_path: Path, *, nested: bool) -> None:
     """Streamed: what is in the tree does not grow with the file."""
     land_large(envelopes, tmp_path / "less.xml", 9 * MEGABYTE, nested=nested)

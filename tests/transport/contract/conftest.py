@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from mtosi_jms.jms.message import JmsMessage
-from mtosi_jms.transport import Connection, Consumer, Delivery
+from mtosi_jms.transport import Capability, Connection, Consumer, Delivery
 
 SOON = 30.0
 """Seconds that a message which must come may take."""
@@ -36,6 +36,9 @@ OF_JAVA = {
 """Of Java clients `make test` runs these alone, as they take long; `make endurance` runs the rest."""
 
 
+_seen: dict[str, tuple[str, Collection[Capability]]] = {}  # names and capabilities of providers: each is asked once
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What `make test` leaves to `make endurance`."""
@@ -55,11 +58,14 @@ def _capabilities(request: pytest.FixtureRequest) -> None:
     wanted = _of(request, "capability")
     unwanted = _of(request, "without")
     if wanted or unwanted:
-        made = request.getfixturevalue("provider").connect()
-        for found, verb in ((wanted - made.capabilities, "lacks"), (unwanted & made.capabilities, "has")):
+        kind = request.node.callspec.params["provider"]
+        if kind not in _seen:
+            made = request.getfixturevalue("provider").connect()
+            _seen[kind] = made.metadata.provider, made.capabilities
+        name, there = _seen[kind]
+        for found, verb in ((wanted - there, "lacks"), (unwanted & there, "has")):
             if found:
-                named = ", ".join(sorted(one.value for one in found))
-                pytest.skip(f"{made.metadata.provider} {verb} {named}")
+                pytest.skip(f"{name} {verb} {', '.join(sorted(one.value for one in found))}")
 
 
 def _of(request: pytest.FixtureRequest, name: str) -> set[Any]:

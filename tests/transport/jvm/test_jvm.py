@@ -158,11 +158,9 @@ class TestFailures:
 
     @pytest.mark.parametrize(
         ("kind", "listens"),
-        [
-            ("activemq", False),
-            *(pytest.param(*of, marks=LONG) for of in (("artemis", False), ("artemis", True), ("qpid", False))),
-        ],
+        [("activemq", False), ("artemis", False), ("artemis", True), ("qpid", False)],
     )
+    @LONG
     def test_who_sends_asynchronously_is_told_of_a_killed_broker(
         self, kind: str, listens: bool, open_jvm: Any, restart: Any, queue: Queue
     ) -> None:

@@ -25,7 +25,7 @@ LIMIT, MOST = 1.0, 4.0
 """The time-out of a call, and what it may take."""
 
 
-@pytest.fixture(params=["activemq", "artemis"])
+@pytest.fixture(params=["activemq", pytest.param("artemis", marks=pytest.mark.endurance)])
 def kind(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
@@ -146,7 +146,6 @@ def test_a_client_id_that_the_broker_still_holds_is_waited_for(
 
 
 @pytest.mark.obligation("CON3")
-@pytest.mark.parametrize("kind", ["activemq", pytest.param("artemis", marks=pytest.mark.endurance)])
 def test_each_call_ends_in_time_while_nothing_gets_through(open_jvm: Any, proxy: Any, queue: Queue) -> None:
     connection = open_jvm()
     session, other = connection.session(AckMode.AUTO), connection.session(transacted=True)
