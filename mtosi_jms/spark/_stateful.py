@@ -79,18 +79,18 @@ def has_watermark(df: DataFrame) -> bool:
 
 
 def ledger_of_stream(
-    messages: DataFrame, timeout: int, *, event_time: bool, first_batch: FirstBatch = "auto"
+    messages: DataFrame, timeout_ms: int, *, event_time: bool, first_batch: FirstBatch = "auto"
 ) -> DataFrame:
     """Return the ledger of a stream."""
     groups = _grouped(messages, "correlation_id", "digest")
     result = StructType([*from_arrow_schema(schema_of(LEDGER)).fields, StructField(REVISION, LongType())])
     return groups.transformWithState(
-        _Ledger(timeout, event_time, first_batch), result, "Append", _time_mode(event_time)
+        _Ledger(timeout_ms, event_time, first_batch), result, "Append", _time_mode(event_time)
     )
 
 
 def latest_of_stream(
-    alarms: DataFrame, order: Sequence[str], identity: str, timeout: int, *, event_time: bool
+    alarms: DataFrame, order: Sequence[str], identity: str, timeout_ms: int, *, event_time: bool
 ) -> DataFrame:
     """Return the last states of a stream of alarms: a row for each report that is newer than all before it."""
     fields = [field for field in alarms.schema if field.name != EVENT]
@@ -98,7 +98,7 @@ def latest_of_stream(
     times = {field.name for field in fields if isinstance(field.dataType, TimestampType)}
     ordered = [(name, "long" if name in times else result[name].dataType.simpleString()) for name in order]
     groups = _grouped(alarms, identity, *order)
-    processor = _Latest(timeout, event_time, tuple(ordered), tuple(result.names))
+    processor = _Latest(timeout_ms, event_time, tuple(ordered), tuple(result.names))
     return groups.transformWithState(processor, result, "Append", _time_mode(event_time))
 
 
@@ -115,8 +115,8 @@ def _time_mode(event_time: bool) -> str:
 class _Aging(StatefulProcessor):
     """State with a timer for each key, which expires when the key has been silent for the timeout."""
 
-    def __init__(self, timeout: int, event_time: bool) -> None:
-        self._timeout = timeout
+    def __init__(self, timeout_ms: int, event_time: bool) -> None:
+        self._timeout_ms = timeout_ms
         self._event_time = event_time
 
     def init(self, handle: StatefulProcessorHandle) -> None:
@@ -161,7 +161,7 @@ class _Aging(StatefulProcessor):
         """Restart the timeout of the key, from the present time or the last of some event times if that is later."""
         self._stop_waiting()
         clock = now.getCurrentWatermarkInMs() if self._event_time else now.getCurrentProcessingTimeInMs()
-        at = max([clock, *(event for event in events if event is not None)]) + self._timeout
+        at = max([clock, *(event for event in events if event is not None)]) + self._timeout_ms
         self._handle.registerTimer(at)
         self._timer.update((at,))
 
@@ -175,8 +175,8 @@ class _Aging(StatefulProcessor):
 class _Ledger(_Aging):
     """Releases a sequence when it is complete or silent for the timeout, and again whenever rows arrive later."""
 
-    def __init__(self, timeout: int, event_time: bool, first_batch: FirstBatch) -> None:
-        super().__init__(timeout, event_time)
+    def __init__(self, timeout_ms: int, event_time: bool, first_batch: FirstBatch) -> None:
+        super().__init__(timeout_ms, event_time)
         self._first_batch = first_batch
 
     def init(self, handle: StatefulProcessorHandle) -> None:
@@ -238,9 +238,9 @@ class _Latest(_Aging):
     """Gives each report of an alarm that is newer than all before it."""
 
     def __init__(
-        self, timeout: int, event_time: bool, order: tuple[tuple[str, str], ...], columns: tuple[str, ...]
+        self, timeout_ms: int, event_time: bool, order: tuple[tuple[str, str], ...], columns: tuple[str, ...]
     ) -> None:
-        super().__init__(timeout, event_time)
+        super().__init__(timeout_ms, event_time)
         self._order = order
         self._columns = columns
 
