@@ -14,8 +14,6 @@ from mtosi_jms.cli.arguments import add_stubs, as_usage
 from mtosi_jms.jobs._jobs import NO_MESSAGE, SHOWN, add_engine, add_job, run_on_engine, say_more, shared
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from mtosi_jms.tables.alarms import AlarmResult
 
 
@@ -35,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Make the table; errors are those of the engine's `run_local` or `run_alarms`."""
     from mtosi_jms.inventory import class_for, load_stubs
-    from mtosi_jms.tables.alarms import ALARM, AlarmOptions, choose
+    from mtosi_jms.tables.alarms import ALARM, AlarmOptions
 
     with as_usage():
         load_stubs(args.stubs)
@@ -47,18 +45,7 @@ def run(args: argparse.Namespace) -> int:
         stubs=",".join(args.stubs),
         **shared(args),
     )
-    return run_on_engine(args, "reading alarms", options, choose, engine_of, show)
-
-
-def engine_of(name: str) -> Callable[..., AlarmResult]:
-    """Return the function that runs the job on an engine; Spark is imported only if it is the one."""
-    if name == "local":
-        from mtosi_jms.tables.alarms import run_local
-
-        return run_local
-    from mtosi_jms.spark.jobs import run_alarms
-
-    return run_alarms
+    return run_on_engine(args, "reading alarms", "alarms", options, show)
 
 
 def show(result: AlarmResult) -> None:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 from mtosi_jms.cli import terminal
 from mtosi_jms.cli.arguments import time, words
-from mtosi_jms.jobs._jobs import NO_TABLE, SHOWN, add_job, run_job, shared
+from mtosi_jms.jobs._jobs import NO_TABLE, SHOWN, add_engine, add_job, run_on_engine, shared
 
 if TYPE_CHECKING:
-    from mtosi_jms.spark.jobs import DiffResult
+    from mtosi_jms.tables.diff import DiffResult
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,12 +24,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(f"--{side}-at", type=time, metavar="TIME", help=what)
     parser.add_argument("--object", type=words, default=(), metavar="TYPE,...", help="object types to compare (all)")
     parser.add_argument("--ignore", type=words, default=(), metavar="COLUMN,...", help="columns to leave out")
+    add_engine(parser, "Parquet tables")
     add_job(parser, out="out/diff", allow_empty=NO_TABLE)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Compare; 0 whether or not something differs. Errors are those of `mtosi_jms.spark.jobs.run_diff`."""
-    from mtosi_jms.spark.jobs import DiffOptions, run_diff
+    """Compare; 0 whether or not something differs. Errors are those of the engine's `run_local` or `run_diff`."""
+    from mtosi_jms.tables.diff import DiffOptions
 
     options = DiffOptions(
         old=args.old,
@@ -40,11 +41,11 @@ def run(args: argparse.Namespace) -> int:
         ignore=args.ignore,
         **shared(args),
     )
-    return run_job(args, "comparing", lambda progress: run_diff(options, progress=progress), show)
+    return run_on_engine(args, "comparing", "diff", options, show)
 
 
 def show(result: DiffResult) -> None:
-    from mtosi_jms.spark.jobs import KINDS
+    from mtosi_jms.tables.diff import KINDS
 
     rows = [(name, *(f"{counts[key]:,}" for key in ("old", "new", *KINDS))) for name, counts in result.types.items()]
     terminal.table("objects", ("object type", "old", "new", *KINDS), rows)

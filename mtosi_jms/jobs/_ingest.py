@@ -15,8 +15,6 @@ from mtosi_jms.cli.arguments import add_stubs, as_usage
 from mtosi_jms.jobs._jobs import NO_MESSAGE, SHOWN, add_engine, add_job, run_on_engine, say_more, shared
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from mtosi_jms.tables.ingest import IngestResult
     from mtosi_jms.tables.sequences import ReplySequence
 
@@ -89,7 +87,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the job; 0 whenever it finished. Errors are those of the engine's `run_local` or `run_ingest`."""
-    from mtosi_jms.tables.ingest import IngestOptions, check_write, choose
+    from mtosi_jms.tables.ingest import IngestOptions, check_write
 
     with as_usage():
         _check_types(args)
@@ -109,18 +107,7 @@ def run(args: argparse.Namespace) -> int:
     )
     with as_usage():
         check_write(options)
-    return run_on_engine(args, "ingesting", options, choose, engine_of, show)
-
-
-def engine_of(name: str) -> Callable[..., IngestResult]:
-    """Return the function that runs an ingest on an engine; Spark is imported only if it is the one."""
-    if name == "local":
-        from mtosi_jms.tables.ingest import run_local
-
-        return run_local
-    from mtosi_jms.spark.jobs import run_ingest
-
-    return run_ingest
+    return run_on_engine(args, "ingesting", "ingest", options, show)
 
 
 def _check_types(args: argparse.Namespace) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 import contextlib
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final
 
 from mtosi_jms.cli import terminal
 from mtosi_jms.cli.arguments import add_json, as_usage, local, processors
@@ -17,18 +18,6 @@ FORMATS: Final = "parquet,json,csv"
 """Formats of tables that are replaced whole; JSON has an object a line, CSV has JSON in nested columns."""
 NO_MESSAGE: Final = "make empty tables if the landing has no readable message"
 NO_TABLE: Final = "treat a folder without tables as a snapshot without objects"
-
-
-class Result(Protocol):
-    """The result of a job."""
-
-    def summary(self) -> dict[str, Any]:
-        """The result as plain values."""
-        ...
-
-
-Options = TypeVar("Options")
-R = TypeVar("R", bound=Result)
 
 
 def add_job(
@@ -86,46 +75,34 @@ def _setting(text: str) -> tuple[str, str]:
     return key, value
 
 
-def run_job(
-    args: argparse.Namespace,
-    label: str,
-    job: Callable[[terminal.Stages | None], R],
-    show: Callable[[R], None],
-) -> int:
-    """Run a job and show its result; 0. `label`: what the command does, in front of each stage. `job`: the job; its
-    argument is told how far it is, or None where nobody is to be told. `show`: prints the result for people."""
-    with contextlib.nullcontext() if args.json else terminal.stages(label) as progress:
-        result = job(progress)
-    if args.json:
-        terminal.print_json(result.summary())
-    else:
-        show(result)
-    return 0
-
-
 def run_on_engine(
     args: argparse.Namespace,
     label: str,
-    options: Options,
-    choose: Callable[[Options, Any], tuple[str, str]],
-    job_of: Callable[[str], Callable[..., R]],
-    show: Callable[[R], None],
+    name: str,
+    options: Any,
+    show: Callable[[Any], None],
 ) -> int:
-    """Choose the engine that `--engine` leaves open, run a job on it as `run_job` does, and say which it was; 0.
+    """Choose the engine that `--engine` leaves open, run a job on it, show its result, and say which it was; 0.
 
     Args:
         label: what the command does, in front of each stage.
+        name: of the job: `mtosi_jms.tables.NAME` chooses, and has the job; Spark's is `run_NAME`.
         options: of the job.
-        choose: returns the engine for these options, and why.
-        job_of: returns the function that runs the job on an engine; Spark is imported only if it is the one.
         show: prints the result for people.
     """
+    local = import_module(f"mtosi_jms.tables.{name}")
     with as_usage() if args.engine == "local" else contextlib.nullcontext():
-        engine, why = choose(options, args.engine)
-    done = run_job(args, label, lambda progress: job_of(engine)(options, progress=progress), show)
-    if not args.json:
-        terminal.note(f"engine {engine}: {why}")
-    return done
+        engine, why = local.choose(options, args.engine)
+    # Spark is imported only if it is the one.
+    run = local.run_local if engine == "local" else getattr(import_module("mtosi_jms.spark.jobs"), f"run_{name}")
+    with contextlib.nullcontext() if args.json else terminal.stages(label) as progress:
+        result = run(options, progress=progress)
+    if args.json:
+        terminal.print_json(result.summary())
+        return 0
+    show(result)
+    terminal.note(f"engine {engine}: {why}")
+    return 0
 
 
 def say_more(count: int, where: str) -> None:

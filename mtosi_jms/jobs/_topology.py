@@ -11,23 +11,25 @@ from typing import TYPE_CHECKING
 
 from mtosi_jms.cli import terminal
 from mtosi_jms.cli.arguments import time
-from mtosi_jms.jobs._jobs import NO_TABLE, add_job, run_job, shared
+from mtosi_jms.jobs._jobs import NO_TABLE, add_engine, add_job, run_on_engine, shared
 
 if TYPE_CHECKING:
-    from mtosi_jms.spark.jobs import TopologyResult
+    from mtosi_jms.tables.topology import TopologyResult
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("snapshot", metavar="SNAPSHOT", help="folder of a snapshot, as ingest writes it")
     parser.add_argument("--at", type=time, metavar="TIME", help="state at TIME, after ingest --write append (last)")
+    add_engine(parser, "Parquet tables")
     add_job(parser, out="out/topology", allow_empty=NO_TABLE)
 
 
 def run(args: argparse.Namespace) -> int:
-    from mtosi_jms.spark.jobs import TopologyOptions, run_topology
+    """Make the tables; errors are those of the engine's `run_local` or `run_topology`."""
+    from mtosi_jms.tables.topology import TopologyOptions
 
     options = TopologyOptions(snapshot=args.snapshot, at=args.at, **shared(args))
-    return run_job(args, "connecting", lambda progress: run_topology(options, progress=progress), show)
+    return run_on_engine(args, "connecting", "topology", options, show)
 
 
 def show(result: TopologyResult) -> None:

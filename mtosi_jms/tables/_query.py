@@ -17,11 +17,12 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from mtosi_jms.compression import scheme_of
-from mtosi_jms.errors import ConfigError, MissingExtraError, MtosiError
+from mtosi_jms.errors import ConfigError, MtosiError
 from mtosi_jms.inventory import MESSAGE, OBJECT_TYPES, class_for, load_stubs
 from mtosi_jms.tables._read import read
 from mtosi_jms.tables.files import folder_here, is_utf8
 from mtosi_jms.tables.formats import PARQUET, PREFIX, format_of
+from mtosi_jms.tables.sql import duckdb_library
 from mtosi_jms.tables.swap import recover
 
 if TYPE_CHECKING:
@@ -65,11 +66,7 @@ def query(source: str | Path, sql: str, *, stubs: Sequence[str] = (), memory: st
         ConfigError: the SQL is wrong, with its place, or asks for what a query may not do.
         MtosiError: a table cannot be read, or the query needs more memory and disk than it may have.
     """
-    try:
-        import duckdb
-    except ImportError as error:
-        raise MissingExtraError("duckdb", "tables") from error
-
+    duckdb = duckdb_library()
     if not is_utf8(sql):
         raise ConfigError("SQL: the query is not UTF-8")
     views, notes = _views(source, _named(sql), stubs)

@@ -25,47 +25,44 @@ Two engines make these rows: this process (`run_local`), and Spark (`mtosi_jms.s
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow import parquet
 
 from mtosi_jms.errors import ConfigError, MtosiError, XmlError
 from mtosi_jms.inventory import class_for, load_stubs
 from mtosi_jms.report import Fact, RejectLine, Report, duration, number
-from mtosi_jms.tables._copies import batches
 from mtosi_jms.tables.checks import check_readable
-from mtosi_jms.tables.columns import NAMES, RELATIONS, full_schema
+from mtosi_jms.tables.columns import NAMES, RELATIONS, full_name, full_schema
 from mtosi_jms.tables.files import Reject
 from mtosi_jms.tables.formats import PARQUET
-from mtosi_jms.tables.ingest import Engine, choose_engine, for_spark, reading
-from mtosi_jms.tables.job import Job, JobOptions, JobResult, Progress
+from mtosi_jms.tables.ingest import Engine, choose_engine, for_spark, reading, sizes_of
+from mtosi_jms.tables.job import JobOptions, JobResult, Progress
 from mtosi_jms.tables.landing import plan_landing, readable
 from mtosi_jms.tables.options import SourceOptions
 from mtosi_jms.tables.reader import reader_for
-from mtosi_jms.tables.swap import staging
-from mtosi_jms.tables.writer import disk_errors, sample
-from mtosi_jms.xmlbind import escape_name_part, parse_xml
+from mtosi_jms.tables.sql import LocalJob, Sql, SqlJob, write_batches
+from mtosi_jms.tables.swap import Staging
+from mtosi_jms.tables.writer import sample
+from mtosi_jms.xmlbind import parse_xml
 
 __all__ = [
     "ALARM",
-    "BUSIEST",
     "MESSAGES",
     "NEWEST",
     "TABLES",
-    "AlarmCounts",
     "AlarmOptions",
     "AlarmResult",
     "alarm_batch",
     "alarm_columns",
     "choose",
-    "page_of",
+    "last_states",
+    "report",
     "run_local",
     "source_options",
 ]
@@ -78,7 +75,7 @@ TABLES: Final = ("alarms", "latest")
 NEWEST: Final = ("source_time", "os_time", "header_timestamp", "source_file", "batch_number", "source_position")
 """The columns that order the reports of an alarm; the last report has the greatest values, and null is the least."""
 _SEVERITIES: Final = ("CRITICAL", "MAJOR", "MINOR", "WARNING", "INDETERMINATE", "CLEARED")
-BUSIEST: Final = 10
+_BUSIEST: Final = 10
 """The number of objects that the page shows."""
 _SAMPLED: Final = ("object_name_text", "cause", "perceived_severity", "active", "source_time")
 _OURS: Final = pa.schema(
@@ -96,6 +93,8 @@ _TOLD: Final = (
 )
 _QUALIFIER: Final = "probableCauseQualifier"
 _NO_NAME: Final = "not given"
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,7 +162,7 @@ def alarm_batch(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 def _identity(alarm: Mapping[str, Any]) -> tuple[str | None, str | None, str | None]:
     """Return `alarm_key`, `object_name_text` and `cause` of an alarm."""
-    place = _name_text(_struct(alarm["object_name"]))
+    place = full_name(_struct(alarm["object_name"]))
     cause = _struct(alarm.get("probable_cause"))
     native, name = alarm.get("native_probable_cause"), cause.get("probable_cause")
     given = name or native
@@ -185,13 +184,6 @@ def _struct(value: Any) -> Mapping[str, Any]:
 
 def _flag(value: bool | None) -> str:
     return "true" if value else "false"
-
-
-def _name_text(name: Mapping[str, Any]) -> str | None:
-    """Return a full name as text, as in the column `name_text`; None if it has no step."""
-    steps = name.get("rdn") or ()
-    texts = (f"{escape_name_part(step['type'])}={escape_name_part(step['value'])}" for step in steps)
-    return "/".join(texts) or None
 
 
 def _qualifier(cause: Mapping[str, Any], alarm: Mapping[str, Any]) -> str | None:
@@ -233,34 +225,7 @@ def choose(options: AlarmOptions, engine: Engine = "auto") -> tuple[Engine, str]
         SpoolError: the landing does not exist or cannot be read.
     """
     only_spark = f"the format is {options.format}" if options.format != PARQUET else for_spark(options)
-    return choose_engine(engine, only_spark, lambda: source_options(options))
-
-
-@dataclass(frozen=True, slots=True)
-class AlarmCounts:
-    """What an engine counted in the tables that it wrote.
-
-    Attributes:
-        severities: number of rows by perceived severity; None for those without.
-        busiest: number of rows by object, of at least the objects with most rows.
-        latest: rows of the table of last states, if it was asked for, and how many of them are active.
-    """
-
-    severities: Mapping[str | None, int]
-    busiest: Mapping[str | None, int]
-    latest: tuple[int, int] | None
-
-    def facts(self) -> dict[str, Any]:
-        """Return the fields of the result."""
-        ordered = sorted(self.severities.items(), key=lambda item: (item[0] is not None, item[0] or ""))
-        last, active = self.latest or (None, None)
-        severities = {name or _NO_NAME: count for name, count in ordered}
-        return {"rows": sum(severities.values()), "severities": severities, "latest": last, "active": active}
-
-    def busy(self) -> dict[str, int]:
-        """Return the objects with most rows, for the page."""
-        ordered = sorted(self.busiest.items(), key=lambda item: (-item[1], item[0] is not None, item[0] or ""))
-        return {name or _NO_NAME: count for name, count in ordered[:BUSIEST]}
+    return choose_engine(engine, only_spark, sizes_of(lambda: source_options(options)))
 
 
 def run_local(options: AlarmOptions, *, progress: Progress | None = None) -> AlarmResult:
@@ -273,102 +238,76 @@ def run_local(options: AlarmOptions, *, progress: Progress | None = None) -> Ala
     """
     choose(options, "local")
     source = source_options(options)
-    job = Job("alarms", options.out, TABLES, progress)
+    job = LocalJob("alarms", options.out, TABLES, progress)
     with job.stage("plan"):
         plan = plan_landing(source)
     if not options.allow_empty:
         check_readable(plan, source)
-    with staging(job.out) as staged:
-        tables = _Tables(source, staged.folder, newest=options.latest)
-        with job.stage("read and write"):
-            tables.write(readable(plan, source))
-        if options.latest:
-            with job.stage("latest"):
-                tables.write_latest()
-        counts = tables.counts()
-        result = AlarmResult(**counts.facts(), messages=plan.counts, rejected=plan.rejects, **job.facts)
-        job.finish(staged, result, page_of(result, options, counts, staged.folder))
+
+    def reports(folder: Path) -> str:
+        rows = full_schema(source)
+        reader = reader_for(source, rows)
+        schema = alarm_batch(pa.RecordBatch.from_pylist([], schema=rows)).schema
+        write_batches(map(alarm_batch, reader.read(readable(plan, source))), schema, folder)
+        if reader.rejected:
+            raise MtosiError(f"{reader.rejected[0]}: files change while they are read")
+        return job.sql.parquet(folder)
+
+    with job.working() as staged:
+        return report(job, staged, options, plan, reports)
+
+
+def report(
+    job: SqlJob[T], staged: Staging, options: AlarmOptions, plan: Any, reports: Callable[[Path], T]
+) -> AlarmResult:
+    """Make the tables and the page.
+
+    Args:
+        plan: of the landing: a `Plan`, or what Spark has in its place.
+        reports: writes the table with a row for each report into a folder.
+    """
+    sql, latest, active = job.sql, None, None
+    with job.stage("read and write"):
+        alarms = reports(staged.folder / "alarms")
+    if options.latest:
+        with job.stage("latest"):
+            last = job.write(last_states(sql, alarms), staged.folder / "latest", filtered=False, like=alarms)
+            text = "SELECT count(*), count(CASE WHEN active THEN 1 END) FROM {last}"
+            ((latest, active),) = sql.rows(sql.sql(text, last=last))
+    with job.stage("count"):
+        severities = _count(sql, alarms, "perceived_severity", "perceived_severity NULLS FIRST")
+        busiest = _count(
+            sql, alarms, "object_name_text", f"count(*) DESC, object_name_text NULLS FIRST LIMIT {_BUSIEST}"
+        )
+    result = AlarmResult(
+        rows=sum(severities.values()),
+        severities=severities,
+        latest=latest,
+        active=active,
+        messages=plan.counts,
+        rejected=plan.rejects,
+        **job.facts,
+    )
+    job.finish(staged, result, _page(result, options, busiest, staged.folder))
     return result
 
 
-class _Tables:
-    """Writes the tables of alarms, and counts while it writes."""
-
-    def __init__(self, source: SourceOptions, folder: Path, *, newest: bool) -> None:
-        self._source = source
-        self._folder = folder
-        self._severities = Counter[str | None]()
-        self._objects = Counter[str | None]()
-        self._newest: dict[str, tuple[Any, int]] | None = {} if newest else None
-        self._latest: tuple[int, int] | None = None
-        self._unnamed: set[int] = set()
-
-    def write(self, files: Iterable[Any]) -> None:
-        """Write a row for each report."""
-        rows = full_schema(self._source)
-        reader = reader_for(self._source, rows)
-        schema = alarm_batch(pa.RecordBatch.from_pylist([], schema=rows)).schema
-        self._save("alarms", schema, self._reports(reader.read(files)))
-        if reader.rejected:
-            raise MtosiError(f"{reader.rejected[0]}: files change while they are read")
-
-    def _reports(self, rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        done = 0
-        for batch in map(alarm_batch, rows):
-            self._severities.update(batch.column("perceived_severity").to_pylist())
-            self._objects.update(batch.column("object_name_text").to_pylist())
-            if self._newest is not None:
-                self._remember(batch, done, self._newest)
-            done += batch.num_rows
-            yield batch
-
-    def _remember(self, batch: pa.RecordBatch, done: int, newest: dict[str, tuple[Any, int]]) -> None:
-        """Remember the last report of each alarm by its number in the table."""
-        orders = zip(*(_orders(batch.column(name)) for name in NEWEST if name in batch.schema.names), strict=True)
-        for at, (key, order) in enumerate(zip(batch.column("alarm_key").to_pylist(), orders, strict=True), done):
-            if key is None:
-                self._unnamed.add(at)
-            elif key not in newest or order > newest[key][0]:
-                newest[key] = order, at
-
-    def write_latest(self) -> None:
-        """Write the rows of the last states."""
-        stays = self._unnamed | {at for _, at in (self._newest or {}).values()}
-        schema = parquet.read_schema(self._folder / "alarms" / "part-0.parquet")
-        active = 0
-
-        def last() -> Iterator[pa.RecordBatch]:
-            nonlocal active
-            done = 0
-            for batch in batches(self._folder / "alarms"):
-                found = batch.filter(pa.array([at in stays for at in range(done, done + batch.num_rows)], pa.bool_()))
-                active += found.column("active").to_pylist().count(True)
-                done += batch.num_rows
-                yield found
-
-        self._save("latest", schema, last())
-        self._latest = len(stays), active
-
-    def _save(self, name: str, schema: pa.Schema, rows: Iterable[pa.RecordBatch]) -> None:
-        (self._folder / name).mkdir()
-        with (
-            disk_errors(self._folder / name),
-            parquet.ParquetWriter(self._folder / name / "part-0.parquet", schema) as file,
-        ):
-            for batch in rows:
-                file.write(batch)
-
-    def counts(self) -> AlarmCounts:
-        return AlarmCounts(self._severities, self._objects, self._latest)
+def last_states(sql: Sql[T], alarms: T) -> T:
+    """Return the last report of each alarm, and all reports without `alarm_key`."""
+    columns = sql.schema(alarms).names
+    order = ", ".join(f"{name} DESC NULLS LAST" for name in NEWEST if name in columns) or "alarm_key"
+    text = f"SELECT *, row_number() OVER (PARTITION BY alarm_key ORDER BY {order}) AS _age FROM {{alarms}}"  # noqa: S608
+    numbered = sql.sql(text, alarms=alarms)
+    last = sql.sql("SELECT * FROM {numbered} WHERE _age = 1 OR alarm_key IS NULL", numbered=numbered)
+    return sql.select(last, columns)
 
 
-def _orders(values: pa.Array) -> list[tuple[bool, Any]]:
-    """Return values as keys of a sort; null is the least."""
-    plain = values.cast(pa.int64()) if pa.types.is_timestamp(values.type) else values
-    return [(value is not None, value) for value in plain.to_pylist()]
+def _count(sql: Sql[T], alarms: T, column: str, order: str) -> dict[str, int]:
+    text = f"SELECT {column}, count(*) FROM {{alarms}} GROUP BY {column} ORDER BY {order}"  # noqa: S608
+    return {name or _NO_NAME: count for name, count in sql.rows(sql.sql(text, alarms=alarms))}
 
 
-def page_of(result: AlarmResult, options: AlarmOptions, counts: AlarmCounts, folder: Path) -> Report:
+def _page(result: AlarmResult, options: AlarmOptions, busiest: dict[str, int], folder: Path) -> Report:
     """Return the page of the job, whose tables are in `folder`."""
     given = list(result.severities.items())
     severities = dict(sorted(given, key=lambda item: _SEVERITIES.index(item[0]) if item[0] in _SEVERITIES else 99))
@@ -391,7 +330,7 @@ def page_of(result: AlarmResult, options: AlarmOptions, counts: AlarmCounts, fol
         title="Alarms",
         subtitle=f"{options.landing} to {result.out}",
         facts=facts,
-        charts={"By perceived severity": severities, "Objects with most rows": counts.busy()},
+        charts={"By perceived severity": severities, "Objects with most rows": busiest},
         tables=[sample("The first rows", folder / "alarms", _SAMPLED)],
         rejects=[RejectLine(reject.file, reject.line, reject.reason) for reject in result.rejected],
         links=links,

@@ -29,7 +29,7 @@ from mtosi_jms.inventory import ALL, MESSAGE, class_for, label_of, load_stubs, p
 from mtosi_jms.tables._leaves import list_type
 from mtosi_jms.tables._structs import Struct, column_names
 from mtosi_jms.tables.options import SourceOptions, hint
-from mtosi_jms.xmlbind import ClassTable, XmlObject, XmlWarning
+from mtosi_jms.xmlbind import ClassTable, XmlObject, XmlWarning, escape_name_part
 
 if TYPE_CHECKING:
     from mtosi_jms.tables.envelope import EnvelopeFacts
@@ -50,7 +50,9 @@ __all__ = [
     "Message",
     "arrow_schema",
     "column_names",
+    "full_name",
     "full_schema",
+    "names_type",
     "own_columns",
     "row_schema",
     "schema_of",
@@ -310,3 +312,20 @@ def full_schema(options: SourceOptions) -> pa.Schema:
         raise ConfigError(f"columns: there is no {unknown!r}{hint(unknown, schema.names)}")
     own = () if corrupt is None else (corrupt,)
     return pa.schema([schema.field(name) for name in dict.fromkeys((*options.columns, *own))])
+
+
+def names_type(kind: pa.DataType) -> int:
+    """Tell what a column of a type holds: 1 for a full name as its steps, 2 for a list of such names, else 0."""
+    if not pa.types.is_struct(kind) or kind.num_fields != 1 or not pa.types.is_list(kind.field(0).type):
+        return 0
+    name, inner = kind.field(0).name, kind.field(0).type.value_type
+    if name == "rdn" and pa.types.is_struct(inner) and [field.name for field in inner] == ["type", "value"]:
+        return 1
+    return 2 if names_type(inner) == 1 else 0
+
+
+def full_name(name: Mapping[str, Any]) -> str | None:
+    """Return a full name in its steps as text, as in the column `name_text`; None if it has no step."""
+    steps = name.get("rdn") or ()
+    texts = (f"{escape_name_part(step['type'])}={escape_name_part(step['value'])}" for step in steps)
+    return "/".join(texts) or None

@@ -22,7 +22,7 @@ import datetime as dt
 import json
 import os
 import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -61,6 +61,7 @@ __all__ = [
     "reading",
     "report_of",
     "run_local",
+    "sizes_of",
     "source_options",
     "write",
 ]
@@ -209,18 +210,25 @@ def choose(options: IngestOptions, engine: Engine = "auto") -> tuple[Engine, str
         ConfigError: the local engine is asked for, and cannot do it.
         SpoolError: the landing does not exist or cannot be read.
     """
-    return choose_engine(engine, _only_spark(options), lambda: source_options(options))
+    return choose_engine(engine, _only_spark(options), sizes_of(lambda: source_options(options)))
 
 
-def choose_engine(engine: Engine, only_spark: str, source: Callable[[], SourceOptions]) -> tuple[Engine, str]:
-    """Choose the engine of a job that reads a landing, and say why; as `choose`.
+def sizes_of(source: Callable[[], SourceOptions]) -> Iterator[int]:
+    """Yield about how many bytes each file of a landing has unpacked; the options are asked for when it begins."""
+    options = source()
+    for file in list_files(options.paths, [], options.sieve):
+        yield weight(file.path, file.size)
+
+
+def choose_engine(engine: Engine, only_spark: str, sizes: Iterable[int]) -> tuple[Engine, str]:
+    """Choose the engine of a job, and say why; as `choose`.
 
     Args:
         only_spark: why only Spark can do the job; empty if this process can.
-        source: returns the options of the landing.
+        sizes: bytes to read, of one file after the other.
 
     Raises:
-        ConfigError, SpoolError: as `choose`.
+        ConfigError: the local engine is asked for, and cannot do it.
     """
     if engine == "local" and only_spark:
         raise ConfigError(f"the local engine cannot do that: {only_spark}; use --engine spark")
@@ -228,13 +236,12 @@ def choose_engine(engine: Engine, only_spark: str, source: Callable[[], SourceOp
         return engine, "asked for"
     if only_spark:
         return "spark", only_spark
-    size = 0
-    options = source()
-    for file in list_files(options.paths, [], options.sieve):
-        size += weight(file.path, file.size)
-        if size > LOCAL_BYTES:
+    total = 0
+    for size in sizes:
+        total += size
+        if total > LOCAL_BYTES:
             return "spark", f"more than {LOCAL_BYTES / 1024**3:.0f} GiB; --engine local reads it without Java"
-    return "local", f"{size / 1e6:,.1f} MB"
+    return "local", f"{total / 1e6:,.1f} MB"
 
 
 def _only_spark(options: IngestOptions) -> str:

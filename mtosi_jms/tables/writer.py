@@ -33,6 +33,7 @@ from mtosi_jms.tables.reader import NO_CLASS, reader_for
 
 __all__ = [
     "CORRUPT",
+    "PACKED",
     "SAMPLE",
     "Copies",
     "TableWriter",
@@ -56,7 +57,7 @@ _VENDORS: Final = 50
 _SAMPLED: Final = ("name_text", "user_label", "manufacturer", "product_name", "location", "complete")
 _PART_ROWS: Final = 5_000
 """So many rows are worth a file of their own, for a task of its own."""
-_PACKED: Final = 16
+PACKED: Final = 16
 """One byte of a compressed file counts as this many bytes."""
 
 
@@ -216,7 +217,7 @@ def count_rows(folder: Path) -> int:
 
 def weight(path: str, size: int) -> int:
     """Return about how many bytes a file has when it is not compressed."""
-    return size * (_PACKED if split_member(path)[0].endswith(COMPRESSED) else 1)
+    return size * (PACKED if split_member(path)[0].endswith(COMPRESSED) else 1)
 
 
 def type_order(label: str) -> tuple[int, str]:

@@ -168,9 +168,7 @@ def test_what_cannot_be_compared(spark: Any, tmp_path: Path) -> None:
         run_diff(DiffOptions(old=there, new=there, out=tmp_path / "out"), spark=spark)
 
 
-def test_the_command(
-    in_session: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.chdir(tmp_path)
     doubtful = [me("d"), me("d"), me("e", location="x"), {"location": "?"}]
     old: Rows = {"ME": [me("a", location="x"), me("b", owner="x"), *doubtful]}

@@ -15,8 +15,10 @@ import pytest
 
 from mtosi_jms.cli import main
 from mtosi_jms.errors import ConfigError, MtosiError, SpoolError
-from mtosi_jms.tables import ingest, write
+from mtosi_jms.tables import diff, ingest, topology, write
+from mtosi_jms.tables.diff import DiffOptions
 from mtosi_jms.tables.ingest import IngestOptions, choose, run_local
+from mtosi_jms.tables.topology import TopologyOptions
 
 from .troubles import repeating, troubled_landing
 
@@ -86,6 +88,45 @@ def test_both_engines_make_the_same(
     assert ours == theirs
 
 
+def held(out: Path, name: str, tables: str) -> dict[str, Any]:
+    """The tables and the summary of a job, but for times, places and the order of rows."""
+    summary = json.loads((out / "_report" / name).read_text())
+    found = {key: value for key, value in summary.items() if key not in OTHER}
+    for folder in sorted(out.glob(tables)):
+        table = pq.read_table(folder, partitioning=None)
+        kinds = {field.name: str(field.type).replace("element:", "item:") for field in table.schema}
+        found[folder.name] = kinds, sorted(map(str, table.to_pylist()))
+    return found
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("types", ["ME", pytest.param("ALL", marks=pytest.mark.endurance)])
+def test_both_engines_compare_and_draw_the_same(
+    spark: Any, troubled: Path, put: Put, envelopes: Any, shared: Path, tmp_path: Path, types: str
+) -> None:
+    """Of tables with nested names and open content, much has changed."""
+    from mtosi_jms.spark.jobs import run_diff, run_topology
+
+    old, new, here, there = (tmp_path / name for name in ("old", "new", "here", "there"))
+    write(shared / "samples" if (shared / "samples").exists() else troubled, old, object_type=types)
+    put("more/1.xml", envelopes.batch("more", 1, True, envelopes.me("a", "<me:owner>%/=\\\u00e9\n'\"</me:owner>")))
+    write(troubled, new, object_type=types)
+    for name, snapshots in {"back": {"old": new, "new": old}, "forth": {"old": old, "new": new}}.items():
+        run_diff(DiffOptions(out=there / name, **snapshots), spark=spark)
+        diff.run_local(DiffOptions(out=here / name, **snapshots))
+        ours = held(here / name, "diff.json", "changes/*")
+        assert ours == held(there / name, "diff.json", "changes/*")
+        assert ours["types"]["ME"]["changed"] or ours["types"]["ME"]["created"]
+        if types == "ME":
+            break
+    by_spark = run_topology(TopologyOptions(snapshot=old, out=there / "network"), spark=spark)
+    local = topology.run_local(TopologyOptions(snapshot=old, out=here / "network"))
+    assert local.graph == by_spark.graph
+    ours = held(local.out, "topology.json", "[en]*")
+    assert ours == held(by_spark.out, "topology.json", "[en]*")
+    assert ours["edges"][1]
+
+
 def test_copies_of_a_sequence_are_left_out(troubled: Path, tmp_path: Path) -> None:
     result = write(troubled / "again", tmp_path / "out")
     assert (result.rows, result.copies, result.differing) == ({"ME": 4}, {"ME": 4}, {"ME": 2})
@@ -143,13 +184,50 @@ def test_large_landings_go_to_spark(troubled: Path, monkeypatch: pytest.MonkeyPa
     assert choose(given, "local")[0] == "local"
 
 
+def test_snapshots_that_only_spark_reads(troubled: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(troubled, tmp_path / "in")
+    given = TopologyOptions(snapshot=tmp_path / "in", out=tmp_path / "out")
+    assert topology.choose(given)[0] == "local"
+    command = ["topology", str(given.snapshot), "--out", str(given.out), "--engine", "local"]
+    assert main(command) == 0
+    for option in (["--where", "known"], ["--format", "csv"], ["--at", "2026-01-01T00:00:00Z"]):
+        assert main([*command, *option]) == 2
+        assert "--engine spark" in capsys.readouterr().err
+    table = tmp_path / "in" / "objectType=ME"
+    merged = pq.read_table(table, partitioning=None)
+    pq.write_table(merged.append_column("_facts", [[None] * merged.num_rows]), table / "part-0.parquet")
+    assert topology.choose(given) == ("spark", "objectType=ME is the table of a merge")
+    (table / "_delta_log").mkdir()
+    assert topology.choose(given) == ("spark", "objectType=ME is a table of delta")
+
+
+@pytest.mark.parametrize("kept", ["nothing", "the beginning", "the footer"])
+def test_a_damaged_snapshot_is_one_line(
+    troubled: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], kept: str
+) -> None:
+    write(troubled, tmp_path / "in")
+    file = max((tmp_path / "in" / "objectType=ME").iterdir(), key=lambda path: path.stat().st_size)
+    data = file.read_bytes()
+    footer = data[:1000] + b"\xff" * (len(data) - 7000) + data[-6000:]
+    file.write_bytes({"nothing": b"", "the beginning": data[: len(data) // 2], "the footer": footer}[kept])
+    for command in ("topology", "diff"):
+        snapshots = [str(tmp_path / "in")] * (2 if command == "diff" else 1)
+        assert main([command, *snapshots, "--out", str(tmp_path / command), "--json"]) == 1
+        shown = capsys.readouterr()
+        assert (shown.out, shown.err.count("\n")) == ("", 1)
+        assert shown.err.startswith("error: ")
+        assert not list((tmp_path / command).glob("[!_]*"))
+
+
 def test_the_command_needs_neither_java_nor_spark(troubled: Path, tmp_path: Path) -> None:
     program = "import sys; sys.modules['pyspark'] = None; from mtosi_jms.cli import main; of, out = sys.argv[1:]\n"
-    program += "sys.exit(main(['ingest', of, '--out', out, '--object', 'ALL']) or main(['alarms', of, '--out', out]))"
+    program += "code = main(['ingest', of, '--out', out, '--object', 'ALL']) or main(['alarms', of, '--out', out])\n"
+    program += "code = code or main(['topology', out, '--out', out]) or main(['diff', out, out, '--out', out])\n"
+    program += "sys.exit(code)"
     command = [sys.executable, "-c", program, str(troubled), str(tmp_path / "out")]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert done.stderr.count("note: engine local: 0.") == 2
+    assert done.stderr.count("note: engine local: ") == 4
     tables = made(tmp_path / "out")["tables"]
     assert made(tmp_path / "out")["rows"] == {name.partition("=")[2]: len(rows) for name, (_, rows) in tables.items()}
 

@@ -22,7 +22,7 @@ import pytest
 pytest.importorskip("pyspark")
 
 from mtosi_jms.spark.jobs import IngestOptions, run_ingest
-from mtosi_jms.spark.jobs._snapshots import Snapshot
+from mtosi_jms.tables.snapshots import Snapshot
 
 pytestmark = [
     pytest.mark.spark,

@@ -21,8 +21,8 @@ from mtosi_jms.cli import main
 from mtosi_jms.errors import ConfigError, MtosiError
 from mtosi_jms.spark.jobs import IngestOptions, run_ingest
 from mtosi_jms.spark.jobs._lake import Lake, jar_errors, package_of, session_settings, submit_line
-from mtosi_jms.spark.jobs._snapshots import Snapshot
 from mtosi_jms.tables.formats import check_format
+from mtosi_jms.tables.snapshots import Snapshot
 
 DELTA_CATALOG = "spark.sql.catalog.spark_catalog"
 

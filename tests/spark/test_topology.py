@@ -152,7 +152,6 @@ def test_the_command_tells_what_contains_what_in_the_nested_layout(
     put: Any,
     landing: Path,
     envelopes: Any,
-    in_session: None,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:

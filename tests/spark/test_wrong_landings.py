@@ -21,7 +21,6 @@ from mtosi_jms.compression import NOT_REGULAR
 from mtosi_jms.errors import ConfigError, MtosiError, SpoolError
 from mtosi_jms.spark import SourceOptions
 from mtosi_jms.spark.jobs import IngestOptions, run_ingest
-from mtosi_jms.spark.jobs._snapshots import Snapshot
 from mtosi_jms.spool import Spool
 from mtosi_jms.tables import write
 from mtosi_jms.tables.columns import full_schema
@@ -29,6 +28,7 @@ from mtosi_jms.tables.files import Reject, documents_of, list_files
 from mtosi_jms.tables.ingest import run_local
 from mtosi_jms.tables.landing import Plan, plan_landing
 from mtosi_jms.tables.reader import reader_for
+from mtosi_jms.tables.snapshots import Snapshot
 
 from .troubles import repeating
 

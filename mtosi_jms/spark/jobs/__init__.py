@@ -28,10 +28,6 @@ from mtosi_jms.spark.jobs._alarms import (
     run_alarms,
 )
 from mtosi_jms.spark.jobs._diff import (
-    KINDS,
-    ColumnNote,
-    DiffOptions,
-    DiffResult,
     column_notes,
     diff_snapshots,
     diff_tables,
@@ -40,14 +36,14 @@ from mtosi_jms.spark.jobs._diff import (
 from mtosi_jms.spark.jobs._ingest import run_ingest
 from mtosi_jms.spark.jobs._topology import (
     Topology,
-    TopologyOptions,
-    TopologyResult,
     run_topology,
     snapshot_topology,
     topology_tables,
 )
 from mtosi_jms.tables.alarms import ALARM, AlarmOptions, AlarmResult
+from mtosi_jms.tables.diff import KINDS, ColumnNote, DiffOptions, DiffResult
 from mtosi_jms.tables.ingest import IngestOptions, IngestResult, report_of
+from mtosi_jms.tables.topology import TopologyOptions, TopologyResult
 
 __all__ = [
     "ALARM",

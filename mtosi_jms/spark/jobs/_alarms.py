@@ -2,35 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from pyspark.sql import Window
-from pyspark.sql import functions as f
-from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.types import StructType
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from mtosi_jms.spark._engine import EnginePlan, plan_by_engine
-from mtosi_jms.spark._first_line import error_first
 from mtosi_jms.spark._frames import parse_messages
 from mtosi_jms.spark._stateful import check_stateful, has_watermark, latest_of_stream, with_event
-from mtosi_jms.spark.jobs._job import SparkJob, load
+from mtosi_jms.spark.jobs._job import SparkJob, SparkSql, load
 from mtosi_jms.spark.jobs._landed import check_readable, for_engine, messages_of
 from mtosi_jms.tables.alarms import (
     ALARM,
-    BUSIEST,
     MESSAGES,
     NEWEST,
     TABLES,
-    AlarmCounts,
     AlarmOptions,
     AlarmResult,
     alarm_batch,
     alarm_columns,
-    page_of,
+    last_states,
+    report,
     source_options,
 )
 from mtosi_jms.tables.job import Progress
@@ -70,14 +65,9 @@ def alarm_table(rows: DataFrame) -> DataFrame:
     """Put the columns of the module docstring in front of rows of the alarm class, as the source gives them. Raises
     ConfigError: the rows lack the column `object_name` or `perceived_severity`."""
     ours, kept = alarm_columns(rows.columns)
-    result = StructType([*from_arrow_schema(ours).fields, *(rows.schema[name] for name in kept)])
-    return rows.mapInArrow(_alarm_batches, result)
-
-
-def _alarm_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """What the workers run."""
-    with error_first():
-        yield from map(alarm_batch, batches)
+    known = to_arrow_schema(rows.schema)
+    schema = pa.schema([*ours, *(known.field(name) for name in kept)])
+    return SparkSql(rows.sparkSession).each(rows, partial(map, alarm_batch), schema)
 
 
 def latest_alarms(alarms: DataFrame, *, timeout: float | None = None) -> DataFrame:
@@ -96,14 +86,12 @@ def latest_alarms(alarms: DataFrame, *, timeout: float | None = None) -> DataFra
     Raises:
         ConfigError: for a stream: no `timeout`, a session whose state store is not RocksDB, or PySpark before 4.1.
     """
-    names = [name for name in NEWEST if name in alarms.columns]
     if alarms.isStreaming:
+        names = [name for name in NEWEST if name in alarms.columns]
         milliseconds = check_stateful(alarms, timeout, "latest_alarms")
         event_time = has_watermark(alarms)
         return latest_of_stream(with_event(alarms), names, "alarm_key", milliseconds, event_time=event_time)
-    order = [f.col(name).desc_nulls_last() for name in names]
-    numbered = alarms.withColumn("_age", f.row_number().over(Window.partitionBy("alarm_key").orderBy(*order)))
-    return numbered.where("_age = 1 or alarm_key is null").drop("_age")
+    return last_states(SparkSql(alarms.sparkSession), alarms)
 
 
 def run_alarms(
@@ -124,25 +112,5 @@ def run_alarms(
     with job.working(spark, options.cores, settings=options.conf) as (staged, active):
         if plan is None:
             plan = planned(partial(plan_by_engine, active, scratch=staged.folder / "plan"))
-        counts = _write(job, active, source, plan, staged.folder, latest=options.latest)
-        result = AlarmResult(**counts.facts(), messages=plan.counts, rejected=plan.rejects, **job.facts)
-        job.finish(staged, result, page_of(result, options, counts, staged.folder))
-    return result
-
-
-def _write(
-    job: SparkJob, spark: SparkSession, source: SourceOptions, plan: Plan | EnginePlan, folder: Path, *, latest: bool
-) -> AlarmCounts:
-    """Write the tables."""
-    rows = messages_of(spark, plan, source).rows(source)
-    with job.stage("read and write"):
-        alarms = job.write(alarm_table(rows), folder / "alarms")
-    found = None
-    if latest:
-        with job.stage("latest"):
-            last = job.write(latest_alarms(alarms), folder / "latest", filtered=False)
-            found = last.count(), last.where("active").count()
-    with job.stage("count"):
-        severities = alarms.groupBy("perceived_severity").count().collect()
-        busiest = alarms.groupBy("object_name_text").count().orderBy(f.desc("count"), "object_name_text")
-        return AlarmCounts(dict(map(tuple, severities)), dict(map(tuple, busiest.limit(BUSIEST).collect())), found)
+        rows = alarm_table(messages_of(active, plan, source).rows(source))
+        return report(job, staged, options, plan, partial(job.write, rows))

@@ -28,7 +28,7 @@ from mtosi_jms.spark.jobs._checkpoint import Checkpoint, Closing, Table, check_u
 from mtosi_jms.spark.jobs._events import GONE, REJECTED, event_batches, event_rows, event_schema
 from mtosi_jms.spark.jobs._lake import Lake
 from mtosi_jms.spark.jobs._landed import messages_of
-from mtosi_jms.spark.jobs._merge import DIFFERS, FACTS, REMOVED, REPLACES, News, TableMerge, changed_columns_of
+from mtosi_jms.spark.jobs._merge import DIFFERS, REMOVED, REPLACES, News, TableMerge, changed_columns_of
 from mtosi_jms.spark.jobs._scans import (
     Changes,
     is_each_once,
@@ -47,6 +47,7 @@ from mtosi_jms.tables.landing import Landing, Plan
 from mtosi_jms.tables.options import Mode, OnIncomplete, SourceOptions, Verify
 from mtosi_jms.tables.reader import reader_for
 from mtosi_jms.tables.sequences import time_of
+from mtosi_jms.tables.snapshots import FACTS
 from mtosi_jms.tables.swap import REPORT, Staging
 from mtosi_jms.tables.writer import Written, count_rows
 

@@ -5,18 +5,26 @@ from __future__ import annotations
 import logging
 import re
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
+import pyarrow as pa
 from pyspark.sql import functions as f
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from mtosi_jms.errors import ConfigError, MtosiError
 from mtosi_jms.report import Report
+from mtosi_jms.spark._first_line import error_first
 from mtosi_jms.spark._writing import write_parquet
-from mtosi_jms.spark.jobs._progress import watching
-from mtosi_jms.tables.job import Job, JobResult, Progress
+from mtosi_jms.spark.jobs._merge import state_of
+from mtosi_jms.tables.formats import format_of
+from mtosi_jms.tables.job import JobResult, Progress
+from mtosi_jms.tables.snapshots import Snapshot
+from mtosi_jms.tables.sql import ROW, Batches, SqlJob
 from mtosi_jms.tables.swap import Staging, staging
 
 if TYPE_CHECKING:
@@ -27,6 +35,8 @@ JSON: Final = "json"
 CSV: Final = "csv"
 FORMATS: Final = (PARQUET, JSON, CSV)
 _ERROR_LOGGERS: Final = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+_PAUSE: Final = 0.5
+"""Seconds between two looks at the tasks of Spark."""
 _INTERPRETED: Final = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 
 
@@ -46,7 +56,45 @@ def interpreted(spark: SparkSession, few: bool) -> Iterator[None]:
                 spark.conf.set(name, value)
 
 
-class SparkJob(Job):
+class SparkSql:
+    """`mtosi_jms.tables.sql.Sql` by Spark."""
+
+    row: str = f"struct({ROW}.*)"
+    json: str = f"to_json({row}, map('timestampFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSS'))"
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+
+    def schema(self, table: DataFrame) -> pa.Schema:
+        return to_arrow_schema(table.schema)
+
+    def select(self, table: DataFrame, columns: Sequence[str], **constants: str) -> DataFrame:
+        return table.select(*(table[name] for name in columns)).withColumns(
+            {name: f.lit(value) for name, value in constants.items()}
+        )
+
+    def sql(self, text: str, **tables: Any) -> DataFrame:
+        return self._spark.sql(text, **tables)
+
+    def each(self, table: DataFrame, make: Batches, schema: pa.Schema) -> DataFrame:
+        return table.mapInArrow(partial(_in_worker, make), from_arrow_schema(schema))
+
+    def rows(self, table: DataFrame) -> Sequence[Any]:
+        return table.collect()
+
+
+def _in_worker(make: Batches, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    with error_first():
+        yield from make(batches)
+
+
+def table_of(spark: SparkSession, snapshot: Snapshot, object_type: str) -> DataFrame:
+    """Return the objects of a type in a snapshot, as `state_of` gives them."""
+    folder = snapshot.tables[object_type]
+    return state_of(spark.read.format(format_of(folder)).load(str(folder)), snapshot.at)
+
+
+class SparkJob(SqlJob["DataFrame"]):
     """One run of a job that uses Spark; arguments as for `Job`, and the `format` of the tables that `write` makes."""
 
     def __init__(
@@ -82,14 +130,17 @@ class SparkJob(Job):
                 active = spark or stack.enter_context(local_session(cores=cores, settings=settings))
             report = self._progress
             if report is not None:
-                stack.enter_context(watching(active, lambda done, tasks: report(self._stage, done, tasks)))
+                stack.enter_context(_watching(active, lambda done, tasks: report(self._stage, done, tasks)))
+            self.sql = SparkSql(active)
             with _spark_errors():
                 yield staged, active
 
-    def write(self, rows: DataFrame, folder: Path, *, filtered: bool = True) -> DataFrame:
+    def write(
+        self, table: DataFrame, folder: Path, *, filtered: bool = True, like: DataFrame | None = None
+    ) -> DataFrame:
         """Write a table as Parquet, and return it as it was written; `finish` converts it to the format of the job."""
-        write_parquet(where(rows, self._where) if filtered else rows, folder)
-        written = rows.sparkSession.read.parquet(str(folder))
+        write_parquet(where(table, self._where) if filtered else table, folder)
+        written = table.sparkSession.read.parquet(str(folder))
         self._written.append((written, folder))
         return written
 
@@ -99,6 +150,37 @@ class SparkJob(Job):
             for written, folder in self._written:
                 _convert(written, folder, self._format)
         super().finish(staged, result, page, tables)
+
+
+@contextmanager
+def _watching(spark: SparkSession, report: Callable[[int, int], None]) -> Iterator[None]:
+    """Report the tasks of the active Spark stages while the block runs; nothing for a remote session."""
+    from pyspark import InheritableThread
+    from pyspark.sql.utils import is_remote
+
+    if is_remote():
+        yield
+        return
+    done = threading.Event()
+    tracker = spark.sparkContext.statusTracker()
+
+    def watch() -> None:
+        before = (0, 0)
+        while not done.wait(_PAUSE):
+            found = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+            stages = [stage for stage in found if stage is not None]
+            now = sum(stage.numCompletedTasks for stage in stages), sum(stage.numTasks for stage in stages)
+            if stages and now != before:
+                report(*now)
+                before = now
+
+    thread = InheritableThread(target=watch, name="spark-progress", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
 
 
 @contextmanager

@@ -22,6 +22,7 @@ from mtosi_jms.spark.jobs._events import FULL
 from mtosi_jms.spark.jobs._expressions import comparable
 from mtosi_jms.tables.columns import PROVENANCE, own_columns
 from mtosi_jms.tables.ingest import APPEND, MERGE
+from mtosi_jms.tables.snapshots import FACTS
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -30,7 +31,6 @@ REMOVED: Final = "_removed"
 REPLACES: Final = "_replaces"
 DIFFERS: Final = "_differs"
 PRESENT: Final = "present"
-FACTS: Final = "_facts"
 TIMES: Final[Mapping[str, tuple[str, ...]]] = {MERGE: ("as_of",), APPEND: ("valid_from", "valid_to")}
 _GONE, _FULL, _CHANGE = 0, 1, 2
 _ROW: Final = "_row"

@@ -1,0 +1,213 @@
+"""Tables that are made from others in SQL: by DuckDB in this process, or by Spark; a text that both understand.
+
+Names of columns that a user's table may have are never in the text, because the two quote them differently.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+from pyarrow import parquet
+
+from mtosi_jms.errors import MissingExtraError, MtosiError
+from mtosi_jms.tables.job import Job
+from mtosi_jms.tables.snapshots import Snapshot
+from mtosi_jms.tables.swap import Staging, staging
+from mtosi_jms.tables.writer import disk_errors
+
+if TYPE_CHECKING:
+    from pyarrow import RecordBatch, RecordBatchReader, Schema
+
+__all__ = ["ROW", "Batches", "DuckDb", "LocalJob", "Sql", "SqlJob", "duckdb_library", "write_batches"]
+
+ROW: Final = "mtosi_row"
+"""The alias under which `Sql.row` and `Sql.json` find the row of a table."""
+MEMORY: Final = "400MB"
+"""What DuckDB may hold for a job; it spills more into the staging folder."""
+_ROWS: Final = 10_000
+_PARQUET: Final = ds.ParquetFileFormat(read_options=ds.ParquetReadOptions(coerce_int96_timestamp_unit="us"))
+
+T = TypeVar("T")
+Batches = Callable[[Iterable["RecordBatch"]], Iterator["RecordBatch"]]
+"""Makes rows of a table into rows of another one."""
+
+
+class Sql(Protocol[T]):
+    """An engine for tables of type `T`.
+
+    Attributes:
+        row: in SQL: the row called `ROW` as a struct.
+        json: in SQL: the same as a text, which differs if and only if a value does.
+    """
+
+    row: str
+    json: str
+
+    def schema(self, table: T) -> Schema: ...
+
+    def select(self, table: T, columns: Sequence[str], **constants: str) -> T:
+        """Return some columns of a table, and others that have one value in all rows."""
+        ...
+
+    def sql(self, text: str, **tables: T) -> T:
+        """Return what a query gives. Tables are in its text as `{name}`."""
+        ...
+
+    def each(self, table: T, make: Batches, schema: Schema) -> T:
+        """Return the rows, of this schema, that a function makes of those of a table."""
+        ...
+
+    def rows(self, table: T) -> Sequence[Any]:
+        """Return the rows of a small table as tuples."""
+        ...
+
+
+class SqlJob(Job, ABC, Generic[T]):
+    """A job that makes its tables in SQL.
+
+    Attributes:
+        sql: the engine, while the job works.
+    """
+
+    sql: Sql[T]
+
+    @abstractmethod
+    def write(self, table: T, folder: Path, *, filtered: bool = True, like: T | None = None) -> T:
+        """Write a table as Parquet, and return it as it was written.
+
+        Args:
+            filtered: whether to write only the rows for which the condition of the job holds.
+            like: a written table with the same columns, for names in nested types that an engine may change.
+        """
+
+
+def duckdb_library() -> Any:
+    """Return DuckDB. Raises MissingExtraError: it is not installed."""
+    try:
+        import duckdb
+    except ImportError as error:
+        raise MissingExtraError("duckdb", "tables") from error
+    return duckdb
+
+
+class DuckDb:
+    """`Sql` by DuckDB; a table is the name of a view.
+
+    Args:
+        connection: of DuckDB.
+        scratch: a folder for tables that are needed meanwhile.
+    """
+
+    row: str = ROW
+    json: str = f"to_json({ROW})"
+
+    def __init__(self, connection: Any, scratch: Path) -> None:
+        self._connection = connection
+        self._scratch = scratch
+        self._schemas: dict[str, Schema] = {}
+        self._count = 0
+
+    def parquet(self, folder: Path) -> str:
+        """Return a Parquet table."""
+        name = self._name()
+        files = sorted(map(str, folder.glob("*.parquet")))
+        table = ds.dataset(files, format=_PARQUET)
+        self._schemas[name] = table.schema
+        self._connection.register(name, table)
+        return name
+
+    def schema(self, table: str) -> Schema:
+        return self._schemas.get(table) or self.reader(f"{table} LIMIT 0").schema
+
+    def select(self, table: str, columns: Sequence[str], **constants: str) -> str:
+        quoted = ['"{}"'.format(name.replace('"', '""')) for name in columns]
+        quoted += ["'{}' AS {}".format(value.replace("'", "''"), name) for name, value in constants.items()]
+        return self._view(f"SELECT {', '.join(quoted)} FROM {table}")  # noqa: S608 - quoted
+
+    def sql(self, text: str, **tables: str) -> str:
+        return self._view(text.format(**tables))
+
+    def each(self, table: str, make: Batches, schema: Schema) -> str:
+        folder = self._scratch / self._name()
+        write_batches(make(self.reader(table)), schema, folder)
+        return self.parquet(folder)
+
+    def rows(self, table: str) -> Sequence[Any]:
+        rows: Sequence[Any] = self._connection.sql(f"FROM {table}").fetchall()
+        return rows
+
+    def reader(self, table: str) -> RecordBatchReader:
+        """Read a table batch by batch."""
+        query = self._connection.sql(f"FROM {table}")
+        # The method was renamed in DuckDB 1.5.
+        read = getattr(query, "to_arrow_reader", None) or query.fetch_arrow_reader
+        reader: RecordBatchReader = read(_ROWS)
+        return reader
+
+    def _view(self, text: str) -> str:
+        name = self._name()
+        self._connection.execute(f"CREATE TEMP VIEW {name} AS {text}")
+        return name
+
+    def _name(self) -> str:
+        self._count += 1
+        return f"mtosi_{self._count}"
+
+
+def write_batches(rows: Iterable[RecordBatch], schema: Schema, folder: Path) -> None:
+    """Write a Parquet table of one file into a new folder."""
+    folder.mkdir(parents=True)
+    with disk_errors(folder), parquet.ParquetWriter(folder / "part-0.parquet", schema) as file:
+        for batch in _readable(rows):
+            file.write(batch)
+
+
+def _readable(rows: Iterable[RecordBatch]) -> Iterator[RecordBatch]:
+    """Yield rows; what Arrow and DuckDB raise while they are read is no error of the disk that they are written to."""
+    try:
+        yield from rows
+    except (OSError, pa.ArrowException) as error:
+        raise MtosiError(f"tables cannot be read: {' '.join(str(error).split())}") from error
+
+
+class LocalJob(SqlJob[str]):
+    """One run of a job that makes its tables by DuckDB."""
+
+    sql: DuckDb
+
+    @contextmanager
+    def working(self) -> Iterator[Staging]:
+        """Provide a staging folder, and `sql`.
+
+        Raises:
+            MissingExtraError: DuckDB is not installed.
+            MtosiError: DuckDB fails; the text is one line.
+        """
+        duckdb = duckdb_library()
+        with staging(self.out) as staged:
+            scratch = staged.folder / "scratch"
+            scratch.mkdir()
+            settings: Any = {"memory_limit": MEMORY, "temp_directory": str(scratch / "spill")}
+            try:
+                with duckdb.connect(config=settings) as connection:
+                    self.sql = DuckDb(connection, scratch)
+                    yield staged
+            except (duckdb.Error, pa.ArrowException) as error:
+                raise MtosiError(f"DuckDB: {' '.join(str(error).split())}") from error
+
+    def table_of(self, snapshot: Snapshot, object_type: str) -> str:
+        """Return the objects of a type in a snapshot."""
+        return self.sql.parquet(snapshot.tables[object_type])
+
+    def write(self, table: str, folder: Path, *, filtered: bool = True, like: str | None = None) -> str:
+        schema = self.sql.schema(like or table)
+        rows = (pa.Table.from_batches([batch]).cast(schema).to_batches() for batch in self.sql.reader(table))
+        write_batches(chain.from_iterable(rows), schema, folder)
+        return self.sql.parquet(folder)
