@@ -21,8 +21,7 @@ from mtosi_jms.binding.soap_jms import action_of
 from mtosi_jms.binding.table2 import MAX_INTEGER
 from mtosi_jms.bulk import Folders
 from mtosi_jms.errors import ConfigError, MtosiFault, ProtocolError
-from mtosi_jms.exchange._bulk_supplier import BulkSupplier
-from mtosi_jms.exchange._response import ResponseMaker
+from mtosi_jms.exchange._answers import BulkSupplier, ResponseMaker
 from mtosi_jms.exchange.messages import in_package, moment, whole_number
 from mtosi_jms.jms import JmsMessage
 from mtosi_jms.patterns import Batch, BatchPosition, CommunicationPattern, cut_batches, parse_pattern

@@ -13,11 +13,10 @@ from typing import Any
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.jms import NamingContext
 from mtosi_jms.transport._options import checked
-from mtosi_jms.transport.memory._connection import MemoryConnection
 from mtosi_jms.transport.memory._gate import CompletionGate
 from mtosi_jms.transport.memory._options import SYSTEM_CLOCK, Clock, MemoryOptions, QueueLimits
 from mtosi_jms.transport.memory._provider import DELIVERIES, ORIGINAL_DESTINATION, REASON, MemoryProvider
-from mtosi_jms.transport.memory._session import MemorySession
+from mtosi_jms.transport.memory._session import MemoryConnection, MemorySession
 
 __all__ = [
     "DELIVERIES",

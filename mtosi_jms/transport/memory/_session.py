@@ -1,19 +1,34 @@
-"""Sessions of the embedded provider: what is handed out, what is acknowledged, what is sent at commit."""
+"""Connections and sessions of the embedded provider: what is handed out, acknowledged, and sent at commit."""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+import logging
+import math
+import time
+from collections.abc import Callable, Generator, Sequence
 from functools import partial
+from typing import Final, TypeAlias
 
 from mtosi_jms.errors import IllegalStateError, InvalidDestinationError, ResourceLimitError
-from mtosi_jms.jms import Destination
+from mtosi_jms.jms import Destination, NamingContext
 from mtosi_jms.jms.message import JmsMessage
 from mtosi_jms.transport._base import AckMode, Consumer, Delivery, Interruption
-from mtosi_jms.transport._completion import CompletionListener, Pending, SendsInTurn
+from mtosi_jms.transport._completion import CompletionListener, Pending, SendRules, SendsInTurn
+from mtosi_jms.transport._descriptor import ALL_CAPABILITIES, Capability, ConnectionMetadata
 from mtosi_jms.transport._session_core import ConnectionCore, ConsumerCore, ConsumerSpec, SessionCore, T
 from mtosi_jms.transport.memory._provider import MemoryProvider
 from mtosi_jms.transport.memory._queue import Entry, MessageQueue, Subscription
-from mtosi_jms.transport.memory._room import Coming, await_room, send_deadline
+
+log = logging.getLogger(__package__)
+
+_METADATA: Final = ConnectionMetadata(provider="mtosi-jms memory", provider_version="", jms_version="2.0")
+_DEFAULT_RULES: Final = SendRules()
+_UNREAD_FOR: Final = 1.0
+"""Seconds that a sender waits for room before a destination that nobody consumes is logged."""
+_EXPIRY_LOOK: Final = 1.0
+"""Seconds after which a sender that waits for room looks again: expiry makes room without telling anybody."""
+
+Coming: TypeAlias = Sequence[tuple[Destination, JmsMessage]]
 
 
 class MemoryConsumer(ConsumerCore[Entry, MessageQueue]):
@@ -260,3 +275,84 @@ class MemorySession(SessionCore[Entry, MessageQueue]):
         """Notes the full queue that this session waits for, None after the wait. False: stop, it is being closed."""
         self.blocked, self._waiting_for = queue is not None, queue
         return not (self._is_closing or self._closed)
+
+
+class MemoryConnection(ConnectionCore):
+    """A connection to an embedded provider. Raises ConfigError: an open connection has the client id."""
+
+    def __init__(
+        self,
+        provider: MemoryProvider,
+        names: NamingContext | None = None,
+        *,
+        client_id: str = "",
+        send_rules: SendRules = _DEFAULT_RULES,
+    ) -> None:
+        super().__init__(provider.lock, names if names is not None else NamingContext(), client_id, send_rules)
+        self.provider = provider
+        self.capabilities = ALL_CAPABILITIES - {Capability.DELIVERY_DELAY}
+        self.metadata = _METADATA
+        with provider.lock:
+            provider.admit(client_id)
+            self.id = provider.new_id("connection")
+
+    @property
+    def dead_letter(self) -> Destination:
+        """The provider's, be `max_deliveries` set or not."""
+        return self.provider.limits.dead_letter
+
+    def consumers(self, destination: Destination) -> int:
+        with self.provider.lock:
+            return self.provider.readers(destination)
+
+    def is_gone(self, destination: Destination) -> bool:
+        with self.provider.lock:
+            return self.provider.is_gone(destination)
+
+    def _where(self) -> str:
+        return f"memory:{self.provider.name}"
+
+    def _session(self, ack_mode: AckMode, transacted: bool) -> MemorySession:
+        return MemorySession(self, self.provider, ack_mode, transacted=transacted)
+
+    def _finish(self, deadline: float) -> None:
+        with self.provider.lock:
+            self.provider.dismiss(self.id, self.client_id)
+
+
+def send_deadline(provider: MemoryProvider, timeout: float | None = None) -> float | None:
+    """Returns the time, by the monotonic clock, until which a send that begins now waits for room; None: no limit."""
+    patience = min((one for one in (provider.limits.send_timeout, timeout) if one is not None), default=None)
+    return None if patience is None else time.monotonic() + patience
+
+
+def await_room(
+    provider: MemoryProvider,
+    coming: Coming,
+    connection_id: str,
+    deadline: float | None,
+    waits_at: Callable[[MessageQueue | None], bool],
+) -> bool:
+    """Waits, without the provider's lock, until all coming messages have room. False if `waits_at` returned False,
+    which is called with the queue to wait for, and with None after each wait.
+
+    Raises ResourceLimitError: the deadline has passed; InvalidDestinationError: a destination went meanwhile."""
+    warn_at = time.monotonic() + _UNREAD_FOR
+    while (crowded := provider.crowded(coming, connection_id)) is not None:
+        if time.monotonic() >= warn_at and not crowded.readers:
+            log.warning("%s: full with %d messages, and nobody consumes it", crowded.destination, len(crowded))
+            warn_at = math.inf
+        left = _EXPIRY_LOOK if deadline is None else min(deadline - time.monotonic(), _EXPIRY_LOOK)
+        if left <= 0:
+            raise ResourceLimitError(f"{crowded.destination}: full with {len(crowded)} messages")
+        if not waits_at(crowded):
+            return False
+        try:
+            crowded.room.wait(left)
+        finally:
+            goes_on = waits_at(None)
+        if not goes_on:
+            return False
+        for destination, _ in coming:
+            provider.check(destination)
+    return True

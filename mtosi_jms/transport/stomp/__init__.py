@@ -15,8 +15,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from mtosi_jms.jms import NamingContext
-from mtosi_jms.transport.stomp._connection import StompConnection
 from mtosi_jms.transport.stomp._options import Address, StompOptions, parse_url
+from mtosi_jms.transport.stomp._session import StompConnection
 
 __all__ = ["Address", "StompConnection", "StompOptions", "connect", "parse_url", "time_limits"]
 

@@ -1,4 +1,4 @@
-"""Sessions and consumers over STOMP. Several sessions share one connection; each keeps its own unsettled messages.
+"""Connection, sessions and consumers over STOMP. All sessions share one STOMP connection at a time.
 
 STOMP returns messages to a queue only when a subscription ends, so `recover` and `rollback` redeliver messages locally.
 A transaction is sent as a whole, at `commit`, so a connection that is lost before undoes nothing.
@@ -7,22 +7,26 @@ A transaction is sent as a whole, at `commit`, so a connection that is lost befo
 from __future__ import annotations
 
 import logging
+import threading
 import time
+import uuid
 from collections.abc import Generator, Sequence
 from contextlib import suppress
 from typing import Final
 
 from mtosi_jms.errors import ConfigError, MtosiError, TransportError, UnknownOutcomeError
-from mtosi_jms.jms import Destination
+from mtosi_jms.jms import Destination, NamingContext
 from mtosi_jms.jms.message import DeliveryMode, JmsMessage
 from mtosi_jms.telemetry import log_message
 from mtosi_jms.transport._base import AckMode
 from mtosi_jms.transport._buffered import BufferedConsumer, BufferedSession
 from mtosi_jms.transport._completion import CompletionListener
-from mtosi_jms.transport._descriptor import Capability
+from mtosi_jms.transport._descriptor import Capability, ConnectionMetadata
+from mtosi_jms.transport._dropping import dropped
 from mtosi_jms.transport._session_core import ConnectionCore, ConsumerSpec, T
 from mtosi_jms.transport.stomp._channel import Channel
 from mtosi_jms.transport.stomp._frames import Frame
+from mtosi_jms.transport.stomp._options import Address, StompOptions
 from mtosi_jms.transport.stomp._subscriptions import Entry, Feed
 from mtosi_jms.transport.stomp._transaction import Begun
 
@@ -254,3 +258,47 @@ class StompSession(BufferedSession[Entry, Feed]):
         self._feeds[feed] = None
         self.consumers[made] = None
         return made
+
+
+class StompConnection(ConnectionCore):
+    """A connection over STOMP, to the first broker that can be reached. Raises LoginRefusedError; ConfigError: the
+    client id is in use; TransportError: no broker can be reached."""
+
+    def __init__(self, addresses: Sequence[Address], options: StompOptions, names: NamingContext) -> None:
+        super().__init__(threading.Lock(), names, options.client_id, options.send_rules)
+        self.id = f"stomp-{uuid.uuid4().hex[:12]}"
+        self.options = options
+        self.channel = Channel(
+            self.id, self.lock, addresses, options, self._on_lost, self.wake_all, self.on_reconnected
+        )
+        dialect = self.channel.dialect
+        self.capabilities = dialect.capabilities
+        self.metadata = ConnectionMetadata(dialect.provider, dialect.version, options.jms_version)
+
+    def __del__(self) -> None:
+        if hasattr(self, "metadata") and not self._closing:
+            dropped(repr(self), self.close)
+
+    def check_alive(self) -> None:
+        self.channel.check_alive()
+
+    def _is_reached(self) -> bool:
+        return self.channel.link is not None
+
+    def goodbye(self) -> float:
+        return self.channel.goodbye()
+
+    def _where(self) -> str:
+        return f"{self.channel.address}, {self.metadata.provider} {self.metadata.provider_version}"
+
+    def _session(self, ack_mode: AckMode, transacted: bool) -> StompSession:
+        return StompSession(self, self.channel, ack_mode, transacted=transacted)
+
+    def _finish(self, deadline: float) -> None:
+        self.channel.close(deadline)
+
+    def _on_lost(self) -> None:
+        """Notes that a link was lost: the unsettled messages of sessions come again. The lock is held."""
+        for session in self._sessions:
+            self.channel.note_returned(session.unsettled)
+        self.wake_all()

@@ -1,19 +1,45 @@
-"""The supplier's side of BulkResponse: decides whether to write the file, and writes a handler's objects (P2, C18)."""
+"""What a supplier makes of the objects of a handler: responses, or the file of a BulkResponse (P2, P33, C18)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from mtosi_jms.bulk import BulkFile, BulkTerms, Compression, Folders, Packing, new_file
-from mtosi_jms.errors import FileLocationError, MtosiFault
-from mtosi_jms.exchange._response import ResponseMaker
+from mtosi_jms.errors import ConfigError, FileLocationError, MtosiFault
 from mtosi_jms.exchange.messages import whole_number
 from mtosi_jms.patterns import Batch, BatchPosition
 from mtosi_jms.service import OperationInfo, ServiceInfo
 from mtosi_jms.soap import Header, header_text
 from mtosi_jms.stubs.fmw.hdr import CompressionEnumType, CompressionTypeType, PackingEnumType, PackingTypeType
+from mtosi_jms.xmlbind import XmlObject
+
+
+class ResponseMaker:
+    def __init__(self, service: ServiceInfo, operation: OperationInfo) -> None:
+        self._operation = operation
+        self._cls = service.load(operation.response)
+
+    def is_response(self, item: object) -> bool:
+        return isinstance(item, self._cls)
+
+    def response(self, batch: Batch[Any]) -> Any:
+        """Return the response with the objects of a batch. Raises ConfigError: it has no list for them."""
+        if len(batch.objects) == 1 and self.is_response(batch.objects[0]):
+            return batch.objects[0]
+        path = self._operation.batch_path
+        if not path and not batch.objects:
+            return self._cls()
+        if not path:
+            raise ConfigError(f"{self._operation.name}: the handler must yield {self._cls.__name__}")
+        return _nested(self._cls, path, batch.objects)
+
+
+def _nested(cls: type[XmlObject], path: Sequence[str], objects: list[Any]) -> XmlObject:
+    name, *rest = path
+    value = _nested(cls.__xml__.field(name).table().cls, rest, objects) if rest else objects
+    return cls(**{name: value})  # type: ignore[arg-type]
 
 
 class BulkSupplier:
