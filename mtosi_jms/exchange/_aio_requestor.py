@@ -17,10 +17,9 @@ from typing import Final, Self
 
 from mtosi_jms.bulk import BulkReply, BulkTerms
 from mtosi_jms.errors import ReplyTimeoutError, TransportError
-from mtosi_jms.exchange._pattern_header import SIMPLE, batch_pattern, bulk_pattern
 from mtosi_jms.exchange._pending import PendingExchange, PreparedRequest, reply_of
 from mtosi_jms.exchange._receiver import Receiver
-from mtosi_jms.exchange._request_writer import RequestWriter
+from mtosi_jms.exchange._request_writer import SIMPLE, RequestWriter, batch_pattern, bulk_pattern
 from mtosi_jms.exchange._result import Answer, BatchCall, bulk_reply, decode_response, only_reply
 from mtosi_jms.exchange.worker import Closing, Worker
 from mtosi_jms.patterns import rounded

@@ -130,7 +130,7 @@ class Dispatcher:
         self.profile = profile
         self.eager = eager
         self._sender_uri = sender_uri
-        self._bulk_folders = (bulk_folders,) if isinstance(bulk_folders, str | Path) else tuple(bulk_folders)
+        self.bulk_folders = (bulk_folders,) if isinstance(bulk_folders, str | Path) else tuple(bulk_folders)
         self._operations = _operations_by_tag(services)
         self.package = services[0].__service__.root if services else None
         self.failures = Failures(on_error)
@@ -287,10 +287,6 @@ class Dispatcher:
                 setattr(header, FIELD_NAMES[name], "")
         return header
 
-    def _bulk_of(self, supplier: SupplierBase, operation: OperationInfo, request: Header) -> BulkSupplier:
-        """Return what writes the file of a BulkResponse request. Raises MtosiFault: the file must not be written."""
-        return BulkSupplier(supplier.__service__, operation, request, self._bulk_folders)
-
 
 @dataclass(slots=True)
 class _Call:
@@ -334,7 +330,7 @@ class _Call:
         size = max(whole_number(request.requested_batch_size) or 0, 0) if batches else 0
         bulk = None
         if pattern is CommunicationPattern.BULK_RESPONSE and operation.mep != "one-way":
-            bulk = self.dispatcher._bulk_of(self.supplier, operation, request)
+            bulk = BulkSupplier(self.supplier.__service__, operation, request, self.dispatcher.bulk_folders)
             size = bulk.terms.batch_size or 0
         context = RequestContext(
             operation=operation,

@@ -12,8 +12,8 @@ from typing import Any, Final
 from mtosi_jms.binding import BindingProfile
 from mtosi_jms.binding.mapping import HeaderTemplates, to_jms
 from mtosi_jms.binding.soap_jms import as_request, chooses
+from mtosi_jms.bulk import BulkTerms
 from mtosi_jms.errors import ConfigError, HeaderError, TransportError, UnknownOutcomeError
-from mtosi_jms.exchange._pattern_header import has_batches
 from mtosi_jms.exchange._pending import PendingExchange, PreparedRequest, RequestInfo
 from mtosi_jms.exchange._receiver import Receiver
 from mtosi_jms.exchange.messages import Target, moment, stamped, target_of
@@ -23,10 +23,18 @@ from mtosi_jms.jms import Destination, JmsMessage
 from mtosi_jms.jms.ids import random_id
 from mtosi_jms.namespaces import split_clark
 from mtosi_jms.patterns import BatchAssembler, BatchRules, Exchange, SimpleExchange, Timeouts
-from mtosi_jms.service import Call, CallOptions
+from mtosi_jms.service import Call, CallOptions, OperationInfo
 from mtosi_jms.soap import Envelope, Header, as_dialect, header_text, stubs_header, tag_of
 from mtosi_jms.spool import OutgoingJournal
-from mtosi_jms.stubs.fmw.hdr import CommunicationPatternType, CommunicationStyleType, MessageTypeType
+from mtosi_jms.stubs.fmw.hdr import (
+    CommunicationPatternType,
+    CommunicationStyleType,
+    CompressionEnumType,
+    CompressionTypeType,
+    MessageTypeType,
+    PackingEnumType,
+    PackingTypeType,
+)
 from mtosi_jms.transport import Capability, Connection, Session
 
 log = logging.getLogger(__package__)
@@ -35,6 +43,35 @@ _CLOCKS: Final = 0.25
 """Seconds that a request lives longer than its caller waits, because a provider's clock may be ahead."""
 _MANY: Final = 32
 """If at least so many exchanges are in flight, a request may share a write with later messages."""
+
+
+SIMPLE: Final[Mapping[str, object]] = {"communication_pattern": CommunicationPatternType.SimpleResponse}
+"""The header fields of a request for one response (P2, O8)."""
+
+
+def batch_pattern(operation: OperationInfo, batch_size: int) -> Mapping[str, object]:
+    """Return the fields for several responses (MultipleBatchResponse). Raises ConfigError: the operation is one-way."""
+    if operation.mep == "one-way":
+        raise ConfigError(f"{operation.name} is one-way: it has no batches")
+    pattern = CommunicationPatternType.MultipleBatchResponse
+    return {"communication_pattern": pattern, "requested_batch_size": batch_size}
+
+
+def bulk_pattern(operation: OperationInfo, terms: BulkTerms) -> Mapping[str, object]:
+    """Return the fields for one response with the data in a file (BulkResponse). Raises ConfigError: it is one-way."""
+    if operation.mep == "one-way":
+        raise ConfigError(f"{operation.name} is one-way: it has no bulk response")
+    return {
+        "communication_pattern": CommunicationPatternType.BulkResponse,
+        "requested_batch_size": terms.batch_size,
+        "file_location_uri": terms.file_location_uri,
+        "compression_type": CompressionTypeType(value=CompressionEnumType(terms.compression)),
+        "packing_type": PackingTypeType(value=PackingEnumType(terms.packing)),
+    }
+
+
+def has_batches(pattern: Mapping[str, object]) -> bool:
+    return pattern["communication_pattern"] is CommunicationPatternType.MultipleBatchResponse
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

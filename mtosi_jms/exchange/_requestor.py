@@ -16,10 +16,9 @@ from mtosi_jms.binding.mapping import DEFAULT_PROFILE
 from mtosi_jms.bulk import BulkReply, BulkTerms
 from mtosi_jms.closing import Closeable
 from mtosi_jms.errors import ConfigError, HeaderError
-from mtosi_jms.exchange._pattern_header import SIMPLE, batch_pattern, bulk_pattern
 from mtosi_jms.exchange._pending import PreparedRequest
 from mtosi_jms.exchange._receiver import Orphans, Receiver
-from mtosi_jms.exchange._request_writer import RequestWriter
+from mtosi_jms.exchange._request_writer import SIMPLE, RequestWriter, batch_pattern, bulk_pattern
 from mtosi_jms.exchange._result import Answer, Batches, bulk_reply, decode_response, only_reply
 from mtosi_jms.exchange.arguments import check_connection
 from mtosi_jms.jms import Destination

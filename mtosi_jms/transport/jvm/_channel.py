@@ -22,6 +22,7 @@ from mtosi_jms.errors import (
 )
 from mtosi_jms.jms import Destination
 from mtosi_jms.transport._backoff import ReconnectPauses
+from mtosi_jms.transport._buffered import BufferedFeed
 from mtosi_jms.transport._session_core import T
 from mtosi_jms.transport.jvm import _machine as machine
 from mtosi_jms.transport.jvm._api import class_name, error_of, refused_login, translated
@@ -36,12 +37,6 @@ _LOOK: Final = 0.25
 """Longest seconds between checks for calls that take too long."""
 _AGAIN: Final = 0.1
 """Seconds between interrupts of a call that goes on."""
-
-
-class Reader(Protocol):
-    """Reads a durable subscription. `closed`: its consumer is closed, but has unacknowledged messages."""
-
-    closed: bool
 
 
 class Owner(Protocol):
@@ -83,7 +78,7 @@ class Channel:
         self._owner = weakref.ref(owner)
         self._changed = threading.Condition(lock)
         self._failed: MtosiError | None = None
-        self.durables: dict[str, Reader] = {}
+        self.durables: dict[str, BufferedFeed] = {}
         self._temporaries: dict[Destination, None] = {}
         self._calls: set[Watch] = set()
         self._work: set[object] = set()  # what may still call Java when the channel is closed

@@ -7,7 +7,7 @@ import threading
 import uuid
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any, Final, Protocol
+from typing import Any, Final, Self
 
 from mtosi_jms.errors import ConfigError, IllegalStateError, InvalidDestinationError
 from mtosi_jms.jms import Destination
@@ -25,12 +25,6 @@ DELIVERIES: Final = "JMS_MTOSIX_deliveries"
 
 _REMEMBERED: Final = 10_000
 """How many temporary destinations are remembered that are gone."""
-
-
-class Gate(Protocol):
-    """What may hold the provider's word for asynchronous sends."""
-
-    def hold(self, pending: Pending, sent: JmsMessage) -> None: ...
 
 
 class MemoryProvider:
@@ -54,7 +48,7 @@ class MemoryProvider:
         self.clock = clock
         self.limits = QueueLimits().changed(**limits)
         self.lock = threading.Lock()
-        self.gate: Gate | None = None
+        self.gate: CompletionGate | None = None
         self._prefix = f"ID:memory-{uuid.uuid4().hex[:12]}"
         self._ids = itertools.count(1)
         self._sequences = itertools.count(1)
@@ -256,6 +250,68 @@ class MemoryProvider:
         there.pop(subscription, None)
         if not there:
             self._subscriptions.pop(subscription.destination, None)
+
+
+class CompletionGate:
+    """Holds back the completion of every asynchronous send through a provider, until it is released, made to fail, or
+    its `with` block ends. The messages themselves arrive. Thread-safe."""
+
+    def __init__(self, provider: MemoryProvider) -> None:
+        self._provider = provider
+        self._lock = threading.Condition()
+        self._held: list[tuple[Pending, JmsMessage]] = []
+
+    @property
+    def held(self) -> tuple[JmsMessage, ...]:
+        """The messages as sent whose completion is held, in the order in which they were sent."""
+        with self._lock:
+            return tuple(sent for _, sent in self._held)
+
+    def await_held(self, count: int, timeout: float) -> bool:
+        """Waits until so many completions are held; returns whether that happened within so many seconds."""
+        with self._lock:
+            return self._lock.wait_for(lambda: len(self._held) >= count, timeout)
+
+    def release(self, index: int = 0) -> None:
+        """Lets one completion go, counted from 0 among those that are held: the send succeeded.
+
+        Raises ConfigError where none is held there."""
+        pending, sent = self._take(index)
+        pending.complete(sent)
+
+    def release_all(self) -> None:
+        with self._lock:
+            held, self._held = self._held, []
+        for pending, sent in held:
+            pending.complete(sent)
+
+    def fail(self, error: Exception, index: int = 0) -> None:
+        """Has one send fail with what the provider says; see `release`."""
+        pending, _ = self._take(index)
+        pending.fail(error)
+
+    def hold(self, pending: Pending, sent: JmsMessage) -> None:
+        with self._lock:
+            self._held.append((pending, sent))
+            self._lock.notify_all()
+
+    def _take(self, index: int) -> tuple[Pending, JmsMessage]:
+        with self._lock:
+            if not 0 <= index < len(self._held):
+                raise ConfigError(f"completion {index} is not held: {len(self._held)} are")
+            return self._held.pop(index)
+
+    def __enter__(self) -> Self:
+        with self._provider.lock:
+            if self._provider.gate is not None:
+                raise ConfigError("the provider has a gate already")
+            self._provider.gate = self
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with self._provider.lock:
+            self._provider.gate = None
+        self.release_all()
 
 
 def _parked(message: JmsMessage, queue: Destination) -> JmsMessage:
