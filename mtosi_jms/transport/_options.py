@@ -12,6 +12,7 @@ from mtosi_jms.binding.table2 import restore
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.transport._completion import COMPLETION_TIMEOUT, CompletionErrorHook, SendRules
 from mtosi_jms.transport._descriptor import check_jms_version
+from mtosi_jms.transport.login import with_login
 
 
 class Check(NamedTuple):
@@ -77,6 +78,48 @@ class ConnectOptions:
     @property
     def send_rules(self) -> SendRules:
         return SendRules(self.completion_timeout, self.strict_2012, self.on_completion_error)
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetworkOptions(ConnectOptions):
+    """What transports to a provider elsewhere take besides; each may stand in the URL's query, secrets excepted.
+
+    Attributes:
+        user: login; else from the URL, else from MTOSI_JMS_USER.
+        password: of the login; else from the URL, else from `password_file`, else from MTOSI_JMS_PASSWORD or the file
+            that MTOSI_JMS_PASSWORD_FILE names.
+        password_file: file whose first line is the password.
+        connect_timeout: seconds for one attempt at one provider, TLS and login included.
+        send_timeout: seconds that a send may take, a receipt and a reconnect included.
+        close_timeout: seconds that closing gives to a provider which does not answer; at most `send_timeout`.
+        reconnect: whether to reconnect when the connection is lost.
+        reconnect_timeout: seconds after which reconnecting is given up; None: never.
+    """
+
+    user: str = field(default="", metadata=TEXT)
+    password: str = field(default="", repr=False, metadata=TEXT)
+    password_file: str = field(default="", metadata=PATH)
+    connect_timeout: float = field(default=10.0, metadata=SECONDS)
+    send_timeout: float = field(default=30.0, metadata=SECONDS)
+    close_timeout: float = field(default=5.0, metadata=SECONDS)
+    reconnect: bool = field(default=True, metadata=FLAG)
+    reconnect_timeout: float | None = field(default=None, metadata=SECONDS)
+
+
+def completed(
+    kind: type[NetworkOptions],
+    scheme: str,
+    query: Mapping[str, str],
+    login: Mapping[str, str],
+    given: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Combine a URL's query and login with the options of the call, which win, and the environment. Raises
+    ConfigError."""
+    of_url: dict[str, object] = {**{name: from_query(kind, name, text) for name, text in query.items()}, **login}
+    of_call = {name: value for name, value in given.items() if value is not None or name not in of_url}
+    if of_call.get("password_file"):  # of the call, so it goes before the URL's password
+        of_url.pop("password", None)
+    return with_login(checked(kind, scheme, of_url | of_call))
 
 
 def checked(kind: type[Any], scheme: str, given: Mapping[str, object]) -> dict[str, Any]:

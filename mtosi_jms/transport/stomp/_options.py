@@ -11,18 +11,7 @@ from typing import Any, Final
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from mtosi_jms.errors import ConfigError
-from mtosi_jms.transport._options import (
-    COUNT,
-    FLAG,
-    PATH,
-    SECONDS,
-    TEXT,
-    ConnectOptions,
-    check,
-    checked,
-    from_query,
-)
-from mtosi_jms.transport.login import with_login
+from mtosi_jms.transport._options import COUNT, PATH, SECONDS, TEXT, NetworkOptions, check, completed
 
 PORTS: Final = {"stomp": 61613, "stomp+ssl": 61612}
 _CONTEXT: Final = check("an ssl.SSLContext", lambda value: isinstance(value, ssl.SSLContext))
@@ -43,21 +32,12 @@ class Address:
 
 
 @dataclass(frozen=True, kw_only=True)
-class StompOptions(ConnectOptions):
-    """What `connect("stomp://...")` takes besides the address; each may stand in the URL's query, secrets excepted.
+class StompOptions(NetworkOptions):
+    """What `connect("stomp://...")` takes besides the address and the login; see `docs/stomp.md` for all.
 
     Attributes:
-        user: login; else from the URL, else from MTOSI_JMS_USER.
-        password: of the login; else from the URL, else from `password_file`, else from MTOSI_JMS_PASSWORD or the file
-            that MTOSI_JMS_PASSWORD_FILE names.
-        password_file: file whose first line is the password.
-        connect_timeout: seconds for one attempt at one broker, TLS and login included.
-        send_timeout: seconds that a send may take, a receipt and a reconnect included.
-        close_timeout: seconds that closing gives to a broker which does not answer; at most `send_timeout`.
         heart_beat: seconds between heart-beats, both ways; a side that is silent for twice as long counts as dead.
         prefetch: how many messages the broker sends to a consumer of a queue before they are acknowledged.
-        reconnect: whether to reconnect when the connection is lost.
-        reconnect_timeout: seconds after which reconnecting is given up; None: never.
         ca_file: certificates of the authorities for the broker's certificate, PEM; else from MTOSI_JMS_CA_FILE, else
             the system's.
         cert_file: our own certificate, PEM.
@@ -67,16 +47,8 @@ class StompOptions(ConnectOptions):
         virtual_host: value of the header `host`; by default the broker's name.
     """
 
-    user: str = field(default="", metadata=TEXT)
-    password: str = field(default="", repr=False, metadata=TEXT)
-    password_file: str = field(default="", metadata=PATH)
-    connect_timeout: float = field(default=10.0, metadata=SECONDS)
-    send_timeout: float = field(default=30.0, metadata=SECONDS)
-    close_timeout: float = field(default=5.0, metadata=SECONDS)
     heart_beat: float = field(default=10.0, metadata=SECONDS)
     prefetch: int = field(default=50, metadata=COUNT)
-    reconnect: bool = field(default=True, metadata=FLAG)
-    reconnect_timeout: float | None = field(default=None, metadata=SECONDS)
     ca_file: str = field(default="", metadata=PATH)
     cert_file: str = field(default="", metadata=PATH)
     key_file: str = field(default="", metadata=PATH)
@@ -141,11 +113,7 @@ def parse_url(url: str, given: Mapping[str, Any]) -> tuple[tuple[Address, ...], 
     parts, query = _split(url)
     logins: dict[str, str] = {}
     addresses = tuple(_address(part, logins, query) for part in parts)
-    url_options = {name: from_query(StompOptions, name, text) for name, text in query.items()} | logins
-    call_options = {name: value for name, value in given.items() if value is not None or name not in url_options}
-    if call_options.get("password_file"):  # of the call, so it goes before the URL's password
-        url_options.pop("password", None)
-    return addresses, StompOptions(**with_login(checked(StompOptions, "stomp", url_options | call_options)))
+    return addresses, StompOptions(**completed(StompOptions, "stomp", query, logins, given))
 
 
 def _split(url: str) -> tuple[list[str], dict[str, str]]:
