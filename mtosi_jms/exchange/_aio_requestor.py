@@ -16,12 +16,12 @@ from functools import partial
 from typing import Final, Self
 
 from mtosi_jms.bulk import BulkReply, BulkTerms
-from mtosi_jms.errors import ReplyTimeoutError, TransportError
+from mtosi_jms.errors import TransportError
 from mtosi_jms.exchange._pending import PendingExchange, PreparedRequest, reply_of
 from mtosi_jms.exchange._receiver import Receiver
 from mtosi_jms.exchange._request_writer import SIMPLE, RequestWriter, batch_pattern, bulk_pattern
 from mtosi_jms.exchange._result import Answer, BatchCall, bulk_reply, decode_response, only_reply
-from mtosi_jms.exchange.worker import Closing, Worker
+from mtosi_jms.exchange.worker import Closing, Worker, within
 from mtosi_jms.patterns import rounded
 from mtosi_jms.service import AsyncCaller, Call
 from mtosi_jms.soap import Envelope
@@ -92,28 +92,15 @@ class AsyncRequestor(Closing, AsyncCaller):
             raise
 
     async def wait_sent(self, prepared: PreparedRequest, sending: Future[PendingExchange]) -> None:
-        left = self._writer.time_left(prepared)
-        limit = asyncio.timeout(left and left + _GRACE)
-        try:
-            async with limit:
-                await asyncio.wrap_future(sending)
-        except TimeoutError as error:
-            if isinstance(error, ReplyTimeoutError) or not limit.expired():
-                raise
-            raise prepared.pending.late("the request stands in line, or is being sent") from None
+        what = "the request stands in line, or is being sent"
+        left, sent = self._writer.time_left(prepared), asyncio.wrap_future(sending)
+        await within(left, _GRACE, sent, lambda: prepared.pending.late(what))
 
     async def _send_one_way(self, call: Call) -> None:
         seconds = self._writer.seconds_of(call.options)
-        limit = asyncio.timeout(seconds and seconds + _GRACE)
-        try:
-            async with limit:
-                await self._sender.run(partial(self._writer.send_one_way, call))
-        except TimeoutError:
-            if not limit.expired():
-                raise
-            within = f"not sent within {rounded(seconds or 0)} s"
-            what = f"{call.operation.name} to {call.destination}: {within}: it stands in line, or is being sent"
-            raise TransportError(what) from None
+        asked = f"{call.operation.name} to {call.destination}: not sent within {rounded(seconds or 0)} s"
+        sent = self._sender.run(partial(self._writer.send_one_way, call))
+        await within(seconds, _GRACE, sent, lambda: TransportError(f"{asked}: it stands in line, or is being sent"))
 
     async def next(self, pending: PendingExchange, *, only: bool = False) -> Envelope | None:
         """Return the next reply in its turn, None at the end; see `Receiver.next`. `only`: the caller drops the

@@ -48,7 +48,6 @@ class Requestor(Closeable):
         failure_reply_to: name of a destination for failures, the header's failureReplytoURI (P29). The requestor
             receives from it too.
         temporary_reply: receive replies on a temporary queue of the connection instead (R2b, R2e, C15).
-        profile: the switches of the binding.
         timeouts: time-outs of exchanges; a call may set its own. Time counts only while a caller waits.
         landing: stores each received message durably before it is acknowledged.
         on_orphan: called with each reply that belongs to no exchange, by a thread of its own.
@@ -59,8 +58,6 @@ class Requestor(Closeable):
             the iteration with a ProtocolError, "keep_first" goes on with the first content (P32).
         outbox: stores each request of a one-way operation before it is sent PERSISTENT, until the provider has
             confirmed it. Other requests are not stored: the answer confirms them, and a caller without one asks again.
-        new_id: makes correlation ids.
-        clock: returns monotonic seconds.
         validate: whether bodies must fit the schemas (001-S12), see `mtosi_jms.binding.body_check.Validate`.
         linger: seconds that the threads which send and receive for coroutines stay without work.
 

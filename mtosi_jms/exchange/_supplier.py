@@ -73,7 +73,6 @@ class Supplier:
             answer requests, they call the methods of these instances at the same time. Or a dispatcher, whose own
             settings then apply.
         sender_uri: senderURI in the headers of replies; the destination's name unless given.
-        profile: the switches of the binding.
         reply_policy: decides where replies may be sent. Unless given: if the naming context has names, to the
             destinations that it knows and to temporary ones; if not, to any queue of the connection.
         eager: send each batch as soon as it is full. Otherwise a full batch waits for the next object, which shows

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from typing import Any, Self, TypeVar
 
 from mtosi_jms.errors import IllegalStateError
 
-__all__ = ["Closing", "Worker"]
+__all__ = ["Closing", "Worker", "within"]
 
 T = TypeVar("T")
 
@@ -95,6 +95,18 @@ def _run_job(future: Future[Any], job: Callable[[], Any]) -> None:
         future.set_exception(error)
     else:
         future.set_result(result)
+
+
+async def within(seconds: float | None, grace: float, awaited: Awaitable[T], late: Callable[[], Exception]) -> T:
+    """Await for so many seconds, and a grace in which the thread's own error comes, which says more; then raise `late`."""
+    limit = asyncio.timeout(seconds and seconds + grace)
+    try:
+        async with limit:
+            return await awaited
+    except TimeoutError as error:
+        if type(error) is not TimeoutError or not limit.expired():
+            raise
+        raise late() from None
 
 
 class Closing:

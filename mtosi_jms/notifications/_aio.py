@@ -12,7 +12,7 @@ from typing import Final, Generic, TypeVar
 
 from mtosi_jms.binding.profile import TopicCategory
 from mtosi_jms.errors import IllegalStateError, TransportError
-from mtosi_jms.exchange.worker import Closing, Worker
+from mtosi_jms.exchange.worker import Closing, Worker, within
 from mtosi_jms.jms import JmsMessage
 from mtosi_jms.notifications._events import Event, Received
 from mtosi_jms.patterns import rounded
@@ -40,15 +40,9 @@ class AsyncPublisher:
         waiting for its turn.
         """
         check_seconds("timeout", timeout)
-        limit = asyncio.timeout(timeout and timeout + _GRACE)
-        try:
-            async with limit:
-                return await self._worker.run(partial(self._publish, event, category=category, timeout=timeout))
-        except TimeoutError:
-            if not limit.expired():
-                raise
-            text = f"not sent within {rounded(timeout or 0)} s: the event stands in line, or is being sent"
-            raise TransportError(text) from None
+        text = f"not sent within {rounded(timeout or 0)} s: the event stands in line, or is being sent"
+        sent = self._worker.run(partial(self._publish, event, category=category, timeout=timeout))
+        return await within(timeout, _GRACE, sent, lambda: TransportError(text))
 
     def stop(self) -> None:
         self._worker.close()

@@ -45,11 +45,7 @@ _OBJECT: Final = "objectName"
 
 
 class Received(NamedTuple):
-    """An event with its delivery.
-
-    Attributes:
-        envelope: the envelope that it came in.
-    """
+    """An event with its delivery: the envelope that it came in, and the message."""
 
     event: Event
     envelope: Envelope

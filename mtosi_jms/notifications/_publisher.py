@@ -115,7 +115,6 @@ class Publisher(Closeable):
         topics: maps each category to the name of its destination, or to the destination. A topic is for one category
             (O10b): two categories on one topic are logged, and refused if the profile validates strictly. A queue is
             enough if only one system receives (O12a).
-        sender_uri: the OS's logical name.
         profile: the switches: routing, Table 4 properties and their forms, time to live, delivery mode.
         system: the settings that all publishers of the system share; its profile is used if `profile` is left out.
         outbox: stores each message before it is sent PERSISTENT, until the provider has confirmed it. Messages left in

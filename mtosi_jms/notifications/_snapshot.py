@@ -117,7 +117,6 @@ class Change:
     """One thing that has changed.
 
     Attributes:
-        effect: what happened.
         name: full name of the object, or the name under which one was discovered.
         fields: Python names of the attributes with new values, if an object has changed.
         alarm: the identity of the alarm, for effects on alarms.

@@ -58,7 +58,6 @@ class Subscriber(Iterator[Received]):
             a connection with a client id. Only PERSISTENT ones survive a restart of the broker: the first message that
             is not has a warning (O6b), and from then on a lost connection is a loss.
         timeout: seconds to wait for an event before iteration ends; None waits for ever.
-        landing: keeps each message durably.
         inbox: stores each message before it is acknowledged and drops copies of earlier ones. Its events are handed out
             once. A message is settled when the event after its last one is requested, at the end of a `with` block
             without an error, or by `done`; otherwise it is in doubt (`Inbox.in_doubt`), also if anything interrupts
@@ -69,7 +68,6 @@ class Subscriber(Iterator[Received]):
             findings about the selector and breaches of the schema are errors.
         heartbeat: seconds within which each publisher promised a heartbeat; a missing heartbeat is a loss.
         on_loss: called when events may have been lost, and when the loss is over; see `Loss`.
-        clock: returns monotonic seconds; used for heartbeats.
         validate: whether bodies must fit the schemas (001-S12), see `mtosi_jms.binding.body_check.Validate`.
         understands: header blocks that the application understands, as Clark names or classes of elements. A message
             with another block that must be understood is treated as one that cannot be read.

@@ -30,8 +30,6 @@ class Reply(Generic[P]):
 
     Attributes:
         correlation_id: correlationId of the MTOSI header as it came, blanks included; None or empty counts as absent.
-        jms_correlation_id: JMSCorrelationID, None where it is not set.
-        message_type: RESPONSE or ERROR.
         batch_number: batchSequenceNumber, None where absent.
         end_of_reply: batchSequenceEndOfReply, None where absent; see `read_place`.
         contradiction: what header and properties say differently about the place of the reply; empty: nothing.

@@ -50,17 +50,13 @@ class ConsumerRuntime:
     Args:
         connect: opens a connection, which belongs to the runtime, and is opened again when it is lost; or an open
             connection, which is started and not closed, and whose loss ends the runtime.
-        destination: name of a queue or topic, or the destination.
         handler: takes a message, in one of several threads; see `Handler`.
-        selector: condition on headers and properties.
-        durable: name of a durable subscription.
         key: returns the key of a message: messages with the same key are handled one at a time, in the order of
             arrival; None, or without a function: no order.
         inbox: stores each message before it is acknowledged, drops copies, and reports messages as in doubt that were
             with a handler when the process ended or their deadline passed: these are not handed out again by
             themselves.
         parking: where messages go that no attempt could handle; None: to the provider's dead-letter queue.
-        rules: how many, how often, how long.
         on_error: called with the error of a failed attempt and the message; and, with None for the message, when the
             provider was lost or the runtime has failed.
         on_interrupted: called, in the receiving thread, when messages did not come for a while: the connection was

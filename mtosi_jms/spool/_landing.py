@@ -264,9 +264,6 @@ class Spool:
     Args:
         folder: the folder; created if it is missing. Existing entries stay.
 
-    Attributes:
-        folder: the same.
-
     Raises:
         SpoolError: the folder cannot be made, read or written.
     """
@@ -340,15 +337,10 @@ class Spool:
 class DurableLanding(Closeable):
     """Stores each received message durably before it is acknowledged.
 
-    Requestors and subscribers may share one.
-
     Args:
         folder: the folder for the messages; created if it is missing.
         ack_log: file that gets one synced line for each acknowledgement; None: no log.
         clock: seconds since 1970 UTC.
-
-    Attributes:
-        spool: the folder as a spool.
 
     Raises:
         SpoolError: folder or log cannot be written.

@@ -92,14 +92,7 @@ def check_jms_version(version: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ConnectionMetadata:
-    """Describes the provider (R1).
-
-    Attributes:
-        provider_version: its version; empty if the protocol does not transmit it.
-
-    Raises:
-        ConfigError: the level is below 1.1.
-    """
+    """Describes the provider (R1); an empty version is not told. Raises ConfigError: the level is below 1.1."""
 
     provider: str
     provider_version: str

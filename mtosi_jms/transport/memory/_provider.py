@@ -33,7 +33,6 @@ class MemoryProvider:
     Args:
         name: shown in message ids and errors.
         clock: returns seconds since 1970: what timestamps and expiry go by. Waiting goes by real time.
-        limits: the fields of `QueueLimits`.
 
     Attributes:
         lock: held for every look at, and change of, what is in here.
