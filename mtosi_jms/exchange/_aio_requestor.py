@@ -140,7 +140,7 @@ class AsyncBatches(BatchCall, AsyncIterator[XmlObject]):
         self._prepared = prepared
         self._sending = requestor.begin(prepared)
         if self._sending is not None:
-            weakref.finalize(self, self._sending.cancel).atexit = False
+            weakref.finalize(self, self._sending.cancel).atexit = False  # what nobody iterates over is not sent
         self._ended = False
         self._opened(prepared.pending)
 

@@ -245,7 +245,7 @@ class Receiver:
             dropped("a Requestor", self.close)
 
     def close(self) -> None:
-        with self._lock:
+        with self._lock:  # before the session: who waits shall learn that the requestor is closed
             self._closed = True
             for pending in (*self._waiting, *self._listening):
                 pending.wake()

@@ -43,8 +43,8 @@ class BatchCall:
 
     def _opened(self, pending: PendingExchange) -> None:
         self._exchange = pending
-        self._end = weakref.finalize(self, self._receiver.drop, pending)
-        self._end.atexit = False
+        self._end = weakref.finalize(self, self._receiver.drop, pending)  # the garbage collector's thread: no lock
+        self._end.atexit = False  # the exchange ends with the process
 
     @contextmanager
     def _closed_by_errors(self) -> Iterator[None]:

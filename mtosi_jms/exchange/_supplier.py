@@ -288,7 +288,7 @@ class Supplier:
             self._end(session)
 
     def _serve(self, delivery: Delivery, session: Session) -> bool:
-        with self._lock:
+        with self._lock:  # in one step: `drain` sees the request as busy, or this sees that it was stopped
             if self._stopped.is_set():  # it is delivered again
                 give_back(delivery)
                 return False

@@ -184,7 +184,7 @@ class ConsumerRuntime:
             elif self._state is State.NEW:
                 self._state = State.ENDED
                 self._over.set()
-        if link is not None:
+        if link is not None:  # without the lock: closing waits for the provider, and a signal may come twice
             link.consumer.close()
         self._workers.pause()
 

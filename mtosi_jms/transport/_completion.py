@@ -196,7 +196,7 @@ class Completions:
             if pending.outcome is not None:
                 return False
             pending.outcome = outcome
-            if self._open and self._open[0] is pending:
+            if self._open and self._open[0] is pending:  # the thread waits for the first one alone: order counts
                 self._wake.notify()
             return True
 

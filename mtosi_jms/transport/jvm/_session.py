@@ -114,7 +114,7 @@ class JvmConsumer(BufferedConsumer[Entry, Feed]):
         if self.source.link is None or not self.session.connection.started:
             super()._sleep(seconds)
             return
-        self.session.lock.release()
+        self.session.lock.release()  # Java's `receive` blocks, and whoever wakes or closes this needs the lock
         try:
             self._own.fetch(self.source, _SLICE if seconds is None else min(seconds, _SLICE))
         finally:
