@@ -98,7 +98,7 @@ def _run_job(future: Future[Any], job: Callable[[], Any]) -> None:
 
 
 async def within(seconds: float | None, grace: float, awaited: Awaitable[T], late: Callable[[], Exception]) -> T:
-    """Await for so many seconds and a grace, in which the thread's own error may come: it says more. Then raise `late`."""
+    """Await for so many seconds and a grace, in which the thread's own error may come, then raise `late`."""
     limit = asyncio.timeout(seconds and seconds + grace)
     try:
         async with limit:
