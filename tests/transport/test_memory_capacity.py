@@ -14,7 +14,7 @@ from mtosi_jms.jms.message import JmsMessage
 from mtosi_jms.testing import ManualClock
 from mtosi_jms.transport import AckMode
 from mtosi_jms.transport.memory import MemoryConnection, MemoryProvider
-from mtosi_jms.transport.memory import _session as session
+from mtosi_jms.transport.memory import _session as sessions
 
 Background = Callable[[Callable[[], Any]], "Future[Any]"]
 QUEUE = Queue("bounded")
@@ -29,7 +29,7 @@ def opened(provider: MemoryProvider) -> MemoryConnection:
 @pytest.fixture(autouse=True)
 def _no_second_look(monkeypatch: pytest.MonkeyPatch) -> None:
     """A sender that waits is woken when there is room: it must not need its look at what expired meanwhile."""
-    monkeypatch.setattr(session, "_EXPIRY_LOOK", 600.0)
+    monkeypatch.setattr(sessions, "_EXPIRY_LOOK", 600.0)
 
 
 @pytest.fixture
@@ -80,7 +80,7 @@ def test_expiry_lets_a_sender_go_on_that_waits(
     monkeypatch: pytest.MonkeyPatch, background: Background, until_memory_blocked: Callable[..., None], patience: float
 ) -> None:
     """Nobody tells it: it looks again."""
-    monkeypatch.setattr(session, "_EXPIRY_LOOK", 0.01)
+    monkeypatch.setattr(sessions, "_EXPIRY_LOOK", 0.01)
     clock = ManualClock(1_000)
     with opened(MemoryProvider(clock=clock, capacity=1)) as connection:
         session = connection.session()
