@@ -1,9 +1,7 @@
 """Runs handlers that are coroutines or asynchronous generators on an event loop, for the threads that answer requests.
 
-A thread asks for objects, and a task of the loop hands them over. One task runs a handler from its first line to its
-last. The objects of an asynchronous generator are handed over in lots just large enough for the next reply. So the
-generator never runs ahead of what is sent, and the change of threads costs once per batch, not once per object.
-"""
+One task runs a handler from its first line to its last. The objects of a generator are handed over in lots just large
+enough for the next reply: it never runs ahead of what is sent, and threads change once per batch, not per object."""
 
 from __future__ import annotations
 
@@ -108,11 +106,8 @@ class LoopHandlers:
             raise
 
     def _cancelled(self, run: _Run) -> None:
-        """End a run whose task was cancelled.
-
-        If `cancel` did it, the request is handed back. If the loop did it, `cancel` is about to follow, so the run
-        waits for that. If anybody else did it, the handler has failed.
-        """
+        """End a run whose task was cancelled: by `cancel` (its request is handed back), by the loop's end, which
+        `cancel` follows, or by anybody else: then the handler has failed."""
         if not self._stopped and self._ending():
             run.over = True
             self._lost.append(run)

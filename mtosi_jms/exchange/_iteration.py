@@ -1,8 +1,6 @@
-"""Batches by iterator: how MTOSI 1.x hands out a long answer in the RPC style.
-
-The reply to the request has the first batch and an iteratorReferenceURI. Each request of the operation `...Iterator`
-with that reference gets the next batch, until one has batchSequenceEndOfReply, or has no reference any more.
-"""
+"""Batches by iterator, the way of MTOSI 1.x in the RPC style: the reply has the first batch and an
+iteratorReferenceURI; each request of the operation `...Iterator` with it gets the next one, until there is no
+reference, or an end."""
 
 from __future__ import annotations
 

@@ -28,10 +28,8 @@ Answer: TypeAlias = tuple[Envelope, float | None]
 
 
 class BatchCall:
-    """The responses of one MultipleBatchResponse call, for a thread or a coroutine.
-
-    The exchange is given up when nobody refers to this object any more.
-    """
+    """The responses of one MultipleBatchResponse call, for a thread or a coroutine. The exchange is given up when
+    nobody refers to this object any more."""
 
     def __init__(self, receiver: Receiver, call: Call, batch_size: int) -> None:
         self._receiver = receiver
@@ -50,9 +48,8 @@ class BatchCall:
     def _closed_by_errors(self) -> Iterator[None]:
         """Give up the exchange at any error, and add to an IncompleteBatchError what had arrived out of turn.
 
-        A second caller at the same time is refused without giving up the exchange: otherwise the first caller would see
-        the end and take the sequence for complete.
-        """
+        A second caller is refused without that: else the first one would see the end and take the sequence for
+        complete."""
         if not self._turn.acquire(blocking=False):
             raise IllegalStateError("another caller waits for the replies of this request")
         try:
@@ -85,10 +82,8 @@ class BatchCall:
 
     @property
     def held(self) -> Mapping[int, Any]:
-        """The responses that had arrived out of turn when the exchange failed, by batch number.
-
-        A reply that is not a valid response is given as its envelope.
-        """
+        """The responses that had arrived out of turn when the exchange failed, by batch number; or envelopes, if not
+        valid."""
         held = self._exchange.held if self._exchange is not None else {}
         return {number: self._held(envelope) for number, envelope in held.items()}
 

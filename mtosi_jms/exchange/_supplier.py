@@ -302,11 +302,8 @@ class Supplier:
         return not self._stopped.is_set()
 
     def _handle(self, delivery: Delivery, session: Session) -> None:
-        """Answer a request. If the provider fails meanwhile, the request is delivered again.
-
-        Before such a request is answered again it waits, so that one that makes the provider fail does not do so all
-        the time.
-        """
+        """Answer a request. If the provider fails meanwhile, it is delivered again, and waits before it is answered
+        again, so that one that makes the provider fail does not do so all the time."""
         identifier = delivery.message.message_id or ""
         failures = self._failures.get(identifier, 0)
         if failures and self._stopped.wait(self._pauses.seconds(failures)):

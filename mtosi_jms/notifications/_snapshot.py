@@ -1,12 +1,8 @@
 """A snapshot of the network that notifications keep current: objects by full name, and the active alarms.
 
-docs/notifications.md has the effect of each event. A creation of MTOSI 1.x only names its object: it is refused as
-INCOMPLETE; ask for the object, and `keep` it.
-
-No event raises an error: the result says what cannot be applied. Events may be repeated, and arrive out of order: an
-event that is older than the known state is not applied, nor one that is older than the deletion of an object above its
-own; a deletion that arrives late leaves what began after it. Times are compared if the events have them: the source's
-time, or else that of the operations system. Events without a time are applied in the order of arrival.
+docs/notifications.md has the effect of each event. No event raises an error: the result says what cannot be applied.
+Events may be repeated, and arrive out of order: what is older than the known state, or than the deletion of an object
+above, is not applied. Times are compared if the events have them: the source's, or else that of the operations system.
 """
 
 from __future__ import annotations

@@ -1,28 +1,10 @@
 """MultipleBatchResponse: one request, many replies, in any order (R4, R5, R6, P32, C23, C24, C58-C61).
 
 Batches are released in order, each once, as soon as order allows; the exchange is complete when everything from the
-first number to the one with the end-of-reply mark was released. A reply is turned into an event, the next state
-is looked up in `TABLE`, and the actions say what the caller has to do.
-
-What is read leniently, and what is not:
-
-* A reply without number and end mark that comes first and does not call itself one of several is the whole answer
-  (C58), flagged; so is one with the mark alone.
-* A batch without an end mark counts as not the last, flagged (R5a); if it was the last, the time-out says so.
-* A reply without body and without a place is handed back as Stray, and the exchange goes on.
-* A reply with a body and without a place (one of several by its own words and no number, no number among numbered
-  ones) ends the exchange with an IncompleteBatchError: its content cannot be put anywhere, so nothing that follows
-  makes the answer whole.
-* A batch number that comes again with another body or end mark is a Conflict, and a ProtocolError: the supplier has
-  answered twice, from data that changed in between, and what stands in neither answer alone must not be joined. Nor is
-  a reply complete whose batches are of two runs of the supplier, until one of them proves to be whole. `on_conflict`
-  of "keep_first" has the first batch of each number stand, whatever run it is of.
-* Two different ends, a number beyond the end or below the first, a batch 0 after batch 1 was released, a number
-  `window` ahead of its turn, a place that header and properties say differently: always ProtocolError. There is no
-  reading of these under which "complete" would be true.
-
-`strict` makes each of the lenient ones a ProtocolError too.
-"""
+first number to the one with the end-of-reply mark was released. A reply is turned into an event, the next state is
+looked up in `TABLE`, and the actions say what the caller has to do. docs/patterns.md says what is read leniently, and
+what never: where there is no reading under which "complete" would be true. `strict` makes each of the lenient ones a
+ProtocolError."""
 
 from __future__ import annotations
 
@@ -64,26 +46,14 @@ _COUNTS_FROM_ZERO: Final = "this supplier counts from 0, since a batch 0 of it w
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchRules:
-    """How the replies of one exchange are read.
+    """How the replies of one exchange are read; docs/patterns.md has each rule. Raises ConfigError: a value out of its
+    range.
 
-    Attributes:
-        first: number of the peer's first batch, 0 or 1, or "auto" (C23): 0 if a 0 comes before the 1, or if a 0 of this
-            supplier was seen in any exchange before, else 1. With "auto" a batch 0 that comes after batch 1 cannot be
-            put in order any more (ProtocolError), and if the very first answer of a supplier that counts from 0 lacks
-            its 0, nobody can know; for such a peer set 0.
-        strict: what would be flagged, stray or in conflict is a ProtocolError.
-        on_conflict: what a batch number that comes again with another content does: "error" ends the exchange with a
-            ProtocolError, "keep_first" reports it and goes on with the first one.
-        expect_ack: a reply without body and batch fields is an acknowledgement, not the whole answer (C61).
-        window: how far ahead of its turn a batch number may be; bounds the batches that are held back and the length
-            of the list of missing numbers, whatever a peer sends.
-        remember: for how many of the batches last released a digest is kept, at eight bytes each; a duplicate that is
-            older is dropped without a look.
-        strict_size: largest allowed number of objects in a reply; None: replies of any size are legal (C24).
-
-    Raises:
-        ConfigError: a value out of its range.
-    """
+    `first`: number of the peer's first batch, or "auto" (C23): 0 if a 0 comes before the 1, or if a 0 of this supplier
+    was seen in any exchange before, else 1; for a peer whose 0 may come last set 0. `strict`: what would be flagged,
+    stray or in conflict is a ProtocolError. `window`: how far ahead of its turn a number may be, whatever a peer sends.
+    `remember`: for how many of the batches last released a digest is kept, at eight bytes each; an older duplicate is
+    dropped without a look. `strict_size`: largest number of objects in a reply; None: any is legal (C24)."""
 
     first: Literal["auto", 0, 1] = "auto"
     strict: bool = False

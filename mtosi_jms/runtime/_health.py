@@ -1,8 +1,5 @@
-"""What a consumer runtime says of itself: its health, records for the log, errors for the hook.
-
-A log record has its facts as fields: `event`, `destination`, and, where they apply, `message_id`, `failed_attempts`,
-`error` (a type: the text of an error might quote a message) and more. It holds no content of a message.
-"""
+"""What a consumer runtime says of itself: its health, records for the log, errors for the hook. A record holds facts as
+fields, and no content of a message: of an error the type alone, for its text might quote one."""
 
 from __future__ import annotations
 

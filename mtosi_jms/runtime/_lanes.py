@@ -1,8 +1,5 @@
-"""Which message may be handled next: one at a time of each key, in the order of arrival. Plain data, without threads.
-
-A lane is a key with a message that is being handled, is next, or waits for another attempt; later messages of the same
-key wait behind it. Messages without a key are independent.
-"""
+"""Which message may be handled next: one at a time of each key, in the order of arrival. Plain data, without threads. A
+lane is a key with a message that is being handled, is next, or waits for another attempt; later ones wait behind it."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
 """The folder of an outbox or inbox: private to its user, with lock files and a reserve for a full disk.
 
-The file `lock` is locked while a folder is opened, and by an outbox as long as it is open. Each open inbox locks one
-`owner-*.lock`, by which others see whether its process is alive. The file `reserve` is removed when the disk is full,
-so that messages can still be settled: in SQLite even a deletion needs space.
-"""
+`lock` is locked while a folder is opened, and by an outbox as long as it is open. Each open inbox locks an
+`owner-*.lock`, by which others see whether it lives. `reserve` is removed when the disk is full: in SQLite even a
+deletion needs space."""
 
 from __future__ import annotations
 

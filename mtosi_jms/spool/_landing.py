@@ -1,11 +1,8 @@
 """The landing: a folder of received messages, each stored before it is acknowledged. See docs/design/spool.md.
 
-An entry is two files of one name: `.json`, the sidecar with headers and properties, and `.xml`, the body. An entry is
-written once and never changed. Names sort by arrival.
-
-The acknowledgement log proves what a landing must hold: one synced line for each acknowledged message. If the process
-is killed in the middle of a line, the incomplete line is ignored, and removed when the log is opened.
-"""
+An entry is two files of one name, written once, that sort by arrival: `.json`, the sidecar with headers and properties,
+and `.xml`, the body. The acknowledgement log has one synced line for each acknowledged message; an incomplete last one,
+of a killed process, is ignored."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """The common part of the transports whose messages wait in this process until they are handed out: STOMP and Java.
 
-A feed is the source of a consumer's messages. It outlives its consumer while messages are unsettled, because they are
-acknowledged through it; meanwhile a new consumer of the same destination and selector takes it over.
-"""
+A feed is the source of a consumer's messages. It outlives its consumer while messages are unsettled, which are
+acknowledged through it; a new consumer of the same destination and selector takes it over."""
 
 from __future__ import annotations
 

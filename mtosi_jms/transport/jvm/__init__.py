@@ -1,8 +1,6 @@
-"""Transport to every JMS provider with a Java client, by JNDI: `jvm:NAME`, and JMS URIs with `jndi...` parameters.
-
-The provider's own client runs in a Java virtual machine inside this process (JPype). So types of properties, message
-ids, transactions and browsing are the provider's own, and it works with every provider whose jars the user has.
-"""
+"""Transport to every JMS provider with a Java client, by JNDI: `jvm:NAME`, and JMS URIs with `jndi...` parameters. The
+client runs in a Java virtual machine inside this process (JPype), so types, message ids, transactions and browsing are
+its own."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
-"""Attempts to connect, each in a thread of its own, because a client of Java's may take longer than its time-out.
-
-An attempt whose time is over goes on in its thread until Java returns, and then closes what it has opened. Until then a
-provider has one attempt at a time beside it in this process, and none beside two such attempts.
-"""
+"""Attempts to connect, each in a thread of its own, because a client of Java's may take longer than its time-out. An
+attempt whose time is over goes on until Java returns, and closes what it has opened. Until then a provider has one
+attempt at a time beside it in this process, and none beside two such attempts."""
 
 from __future__ import annotations
 

@@ -1,8 +1,5 @@
-"""The Java virtual machine inside this process: started once, jars loaded when they are needed.
-
-JPype is imported only here. Each set of jars has its own class loader, so that providers with incompatible jars can
-work in one machine.
-"""
+"""The Java virtual machine inside this process: started once, jars loaded when they are needed, each set by its own
+class loader, as providers may have incompatible ones. JPype is imported only here."""
 
 from __future__ import annotations
 

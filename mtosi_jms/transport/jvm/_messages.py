@@ -1,8 +1,7 @@
 """Converts JMS messages to Java's and back. Types are kept. Objects that a peer serialised are not deserialised.
 
-A call to Java costs more than its work for a message, so a message is passed in a single call. The other side is
-`java/Crossing.java`. The head goes to Java as a sequence of fields, and comes back as JSON.
-"""
+A call to Java costs more than its work, so a message is passed in a single one, to `java/Crossing.java`. The head goes
+there as a sequence of fields, and comes back as JSON."""
 
 from __future__ import annotations
 

@@ -1,8 +1,5 @@
-"""The dialects of STOMP: how brokers name destinations, their own headers, and the JMS features that they support.
-
-STOMP itself has no queues, topics, temporary queues or durable subscriptions; each broker has its own extensions for
-them. The `server` header of the CONNECTED frame identifies the broker.
-"""
+"""The dialects of STOMP: how brokers name destinations, their own headers, and the JMS features that they support. The
+`server` header of the CONNECTED frame identifies the broker."""
 
 from __future__ import annotations
 

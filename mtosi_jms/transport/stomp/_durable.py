@@ -1,8 +1,5 @@
-"""What Artemis does not do for durable subscriptions over STOMP: it keeps the topic and the selector of the first time.
-
-JMS has a new subscription replace the old one if either changes. The broker neither does that nor shows the selector of
-a subscription, so the connection that opens one keeps a record of it at the broker: a message in a queue of its own.
-"""
+"""What Artemis does not do for durable subscriptions over STOMP: have a new one replace the old one if topic or
+selector changes. The connection keeps a record of each at the broker, a message in a queue of its own."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
-"""One STOMP connection from CONNECT to its loss: login, receipts, heart-beats. After a loss a new one replaces it.
-
-The reading thread only passes messages on and settles receipts.
-"""
+"""One STOMP connection from CONNECT to its loss: login, receipts, heart-beats. The reading thread only passes on and
+settles."""
 
 from __future__ import annotations
 

@@ -1,9 +1,7 @@
 """A STOMP transaction: everything is sent at once, and only the receipt of COMMIT counts.
 
-If the broker refuses a part, the rest must not be committed. ActiveMQ then fails the COMMIT, so everything can be sent
-in one write. Artemis ends the connection, which leaves open whether it has seen the COMMIT. So for Artemis, COMMIT is
-sent only after everything before it is confirmed.
-"""
+If the broker refuses a part, ActiveMQ fails the COMMIT. Artemis ends the connection, which leaves open whether it has
+seen the COMMIT: there COMMIT is sent only after everything before it is confirmed."""
 
 from __future__ import annotations
 
