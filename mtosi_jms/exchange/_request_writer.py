@@ -306,13 +306,7 @@ class RequestWriter:
         if one_way or not envelope.is_bare:
             reply_to = None if one_way else self.temporary
             message = to_jms(
-                header,
-                envelope,
-                self.profile,
-                names=names,
-                reply_to=reply_to,
-                correlation_id=own_id,
-                one_way=one_way,
+                header, envelope, self.profile, names=names, reply_to=reply_to, correlation_id=own_id, one_way=one_way
             )
         else:
             message = self._templates.to_jms(

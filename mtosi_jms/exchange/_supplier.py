@@ -30,14 +30,7 @@ from mtosi_jms.errors import (
     TransportError,
 )
 from mtosi_jms.exchange._dispatcher import NO_REQUEST, Dispatcher, FailureHook, send_all
-from mtosi_jms.exchange._reply_writer import (
-    ProviderError,
-    ReplyPolicy,
-    ReplyRules,
-    ReplyWriter,
-    Sender,
-    WithheldError,
-)
+from mtosi_jms.exchange._reply_writer import ProviderError, ReplyPolicy, ReplyRules, ReplyWriter, Sender, WithheldError
 from mtosi_jms.exchange.arguments import check_connection
 from mtosi_jms.exchange.reporting import Asked, report
 from mtosi_jms.exchange.signals import aside, on_signals

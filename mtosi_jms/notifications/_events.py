@@ -21,17 +21,7 @@ from mtosi_jms.jms.ids import random_id
 from mtosi_jms.namespaces import NOTMSG, TMF854, clark, split_clark
 from mtosi_jms.soap import Envelope
 from mtosi_jms.stubs.fmw.notmsg import Notify
-from mtosi_jms.xmlbind import (
-    ClassTable,
-    Extras,
-    Field,
-    Kept,
-    RawXml,
-    XmlObject,
-    XmlWarning,
-    decode,
-    find_element,
-)
+from mtosi_jms.xmlbind import ClassTable, Extras, Field, Kept, RawXml, XmlObject, XmlWarning, decode, find_element
 
 Event: TypeAlias = XmlObject | RawXml
 """An instance of the class of an event (`Alarm`, in MTOSI 1.x `AlarmT`), or its element where no class is known."""

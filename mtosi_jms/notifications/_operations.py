@@ -31,12 +31,7 @@ from mtosi_jms.stubs.fmw.msg import (
     NotImplementedFault,
 )
 from mtosi_jms.stubs.fmw.notification_producer import NotificationProducer
-from mtosi_jms.stubs.fmw.notmsg import (
-    SubscribeRequest,
-    SubscribeResponse,
-    UnsubscribeRequest,
-    UnsubscribeResponse,
-)
+from mtosi_jms.stubs.fmw.notmsg import SubscribeRequest, SubscribeResponse, UnsubscribeRequest, UnsubscribeResponse
 from mtosi_jms.transport import Connection
 from mtosi_jms.xmlbind import XmlObject
 

@@ -66,11 +66,7 @@ _BEFORE: Final = {
     BatchEvent.TIMEOUT: BatchState.UNANSWERED,
     BatchEvent.EXHAUSTED: BatchState.UNANSWERED,
 }
-_STARTED: Final = {
-    **_ALWAYS,
-    BatchEvent.TIMEOUT: BatchState.INCOMPLETE,
-    BatchEvent.EXHAUSTED: BatchState.INCOMPLETE,
-}
+_STARTED: Final = {**_ALWAYS, BatchEvent.TIMEOUT: BatchState.INCOMPLETE, BatchEvent.EXHAUSTED: BatchState.INCOMPLETE}
 _UNCHANGED: Final = (BatchEvent.ACK, BatchEvent.DUPLICATE, BatchEvent.CONFLICT, BatchEvent.STRAY)
 
 TABLE: Final[dict[BatchState, dict[BatchEvent, BatchState]]] = {

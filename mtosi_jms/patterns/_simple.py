@@ -63,9 +63,7 @@ _LIVE: Final = {
     SimpleEvent.ABANDON: SimpleState.ABANDONED,
 }
 
-FINAL: Final = frozenset(
-    {SimpleState.ANSWERED, SimpleState.FAULTED, SimpleState.UNANSWERED, SimpleState.ABANDONED},
-)
+FINAL: Final = frozenset({SimpleState.ANSWERED, SimpleState.FAULTED, SimpleState.UNANSWERED, SimpleState.ABANDONED})
 
 TABLE: Final[dict[SimpleState, dict[SimpleEvent, SimpleState]]] = {
     state: dict.fromkeys(SimpleEvent, state) if state in FINAL else dict(_LIVE) for state in SimpleState

@@ -120,11 +120,7 @@ class ReplyRoute(Generic[D]):
 
 
 def reply_route(
-    *,
-    is_error: bool,
-    reply_to: D | None,
-    failure_reply_to_uri: str | None,
-    resolve: Callable[[str], D],
+    *, is_error: bool, reply_to: D | None, failure_reply_to_uri: str | None, resolve: Callable[[str], D]
 ) -> ReplyRoute[D]:
     """Where a reply goes: an ERROR to failureReplytoURI if that can be resolved, all else to JMSReplyTo (R16d, C16).
 

@@ -279,10 +279,7 @@ def _replace_first_page(copy: Path, scratch: Path) -> None:
         make_tables(database.execute, "inbox")
     page = bytearray(scratch.read_bytes()[:4096])
     scratch.unlink()
-    page[24:28], page[92:96] = (
-        b"\0\0\0\1",
-        b"\0\0\0\0",
-    )  # differ: the file size counts
+    page[24:28], page[92:96] = (b"\0\0\0\1", b"\0\0\0\0")  # differ: the file size counts
     page[32:40] = bytes(8)  # no list of free pages
     with copy.open("r+b") as file:
         page[68:72] = file.read(72)[68:]  # may still say whether it is an outbox or inbox

@@ -20,13 +20,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
 from mtosi_jms.bounds import BOUNDS
-from mtosi_jms.errors import (
-    IllegalStateError,
-    JournalDamageError,
-    SpoolError,
-    SpoolFullError,
-    SpoolInUseError,
-)
+from mtosi_jms.errors import IllegalStateError, JournalDamageError, SpoolError, SpoolFullError, SpoolInUseError
 from mtosi_jms.files import sync
 from mtosi_jms.jms.ids import random_id
 from mtosi_jms.jms.message import JmsMessage

@@ -23,11 +23,7 @@ from mtosi_jms.errors import (
 from mtosi_jms.transport.jvm import _machine as machine
 
 _PACKAGES: Final = ("jakarta.jms", "javax.jms")
-_INDIVIDUAL: Final = (
-    ("org.apache.activemq.artemis.", 101),
-    ("org.apache.activemq.", 4),
-    ("org.apache.qpid.jms.", 101),
-)
+_INDIVIDUAL: Final = (("org.apache.activemq.artemis.", 101), ("org.apache.activemq.", 4), ("org.apache.qpid.jms.", 101))
 """The acknowledgement mode for single messages, by the package of each provider's classes. There is no general number:
 4 is such a mode for ActiveMQ, but means "no acknowledgement" to WebLogic."""
 _CLIENT_ACKNOWLEDGE: Final = 2

@@ -19,13 +19,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
 
-from mtosi_jms.errors import (
-    IllegalStateError,
-    InvalidDestinationError,
-    MtosiError,
-    TransportError,
-    UnknownOutcomeError,
-)
+from mtosi_jms.errors import IllegalStateError, InvalidDestinationError, MtosiError, TransportError, UnknownOutcomeError
 from mtosi_jms.jms import Destination
 from mtosi_jms.jms.message import DeliveryMode, JmsMessage
 from mtosi_jms.transport._base import AckMode, Delivery, ErrorHook, Interruption, Listener

@@ -15,14 +15,7 @@ from typing import Final
 
 from mtosi_jms.errors import ConfigError, EncodeError
 from mtosi_jms.jms import Destination
-from mtosi_jms.jms.message import (
-    DeliveryMode,
-    JmsMessage,
-    MessageType,
-    Properties,
-    PropertyValue,
-    is_property_name,
-)
+from mtosi_jms.jms.message import DeliveryMode, JmsMessage, MessageType, Properties, PropertyValue, is_property_name
 from mtosi_jms.jms.typed import Retype, as_text, from_text
 from mtosi_jms.transport._text import CONTROL_CHARACTERS, check_body
 from mtosi_jms.transport.stomp._dialect import Dialect

@@ -80,12 +80,7 @@ class StompSession(BufferedSession[Entry, Feed]):
         return message
 
     def _send_async(
-        self,
-        frame: Frame,
-        message: JmsMessage,
-        sent: JmsMessage,
-        listener: CompletionListener,
-        timeout: float | None,
+        self, frame: Frame, message: JmsMessage, sent: JmsMessage, listener: CompletionListener, timeout: float | None
     ) -> None:
         pending = self.completions.begin(message, listener)
 

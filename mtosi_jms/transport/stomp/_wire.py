@@ -258,12 +258,7 @@ class FrameWriter:
     the next frame, or after five milliseconds. Messages of `send_soon` are left to a thread, which writes all that has
     gathered; `on_unsent` gets those that the broker has surely not got, outside all locks."""
 
-    def __init__(
-        self,
-        wire: Wire,
-        name: str,
-        on_unsent: Callable[[Sequence[bytes]], object],
-    ) -> None:
+    def __init__(self, wire: Wire, name: str, on_unsent: Callable[[Sequence[bytes]], object]) -> None:
         self._wire = wire
         self._name = name
         self._on_unsent = on_unsent
