@@ -102,52 +102,42 @@ class ReplyRules:
             return False
 
 
+@dataclass(slots=True, eq=False)
 class ReplyWriter:
     """Sends the replies to one request; it is the `ReplyAddress` of the dispatcher. `failed`: the last reply was a
     fault."""
 
-    def __init__(
-        self,
-        rules: ReplyRules,
-        session: Sender,
-        message: JmsMessage,
-        *,
-        soap_jms: bool,
-        telemetry: Telemetry | None = None,
-    ) -> None:
-        self.operation = ""
-        self.replies = 0
-        self.failed = False
-        self._telemetry = telemetry
-        self._soap_jms = soap_jms
-        self._rules = rules
-        self._session = session
-        self._window: SendWindow | None = None
-        self._message = message
-        self._run = ""
-        self.request: Header | None = None
+    rules: ReplyRules
+    session: Sender
+    message: JmsMessage
+    soap_jms: bool
+    telemetry: Telemetry | None = None
+    operation: str = ""
+    replies: int = 0
+    failed: bool = False
+    request: Header | None = None
+    window: SendWindow | None = None
+    run: str = ""
 
     def settle(self) -> None:
         """Wait until the provider has confirmed every partial response. Raises WithheldError, ProviderError: one
         failed."""
-        if self._window is None:
+        if self.window is None:
             return
         try:
-            self._window.settle()
+            self.window.settle()
         except (TransportError, IllegalStateError) as error:
             raise _sending_error(error) from error
 
     def admit(self) -> None:
         """Check, before the handler runs, that the request may be answered. Raises WithheldError: it has no JMSReplyTo,
         replies may not go there, or the requestor is gone."""
-        if self._message.reply_to is None:
+        if self.message.reply_to is None:
             what = "it has no JMSReplyTo, so that nobody would get the response"
             raise WithheldError("a request is not carried out", ProtocolError(what, correlation_id(self.request) or ""))
-        self._check_allowed(self._message.reply_to)
-        if self._message.reply_to.is_temporary and self._rules.is_gone(self._message.reply_to):
-            error = InvalidDestinationError(
-                f"{self._message.reply_to}: the requestor that waited for the reply is gone"
-            )
+        self._check_allowed(self.message.reply_to)
+        if self.message.reply_to.is_temporary and self.rules.is_gone(self.message.reply_to):
+            error = InvalidDestinationError(f"{self.message.reply_to}: the requestor that waited for the reply is gone")
             raise WithheldError("a request is not carried out", error)
 
     def complete(self, header: Header) -> None:
@@ -161,16 +151,16 @@ class ReplyWriter:
         is_fault = header.msg_type is MessageTypeType.ERROR
         if request is not None and is_fault and self._route(is_error=True).source is not RouteSource.FAILURE_REPLY_TO:
             header.destination_uri = header_text(request, "replyToURI") or header_text(request, "senderURI")
-        reply_to = self._message.reply_to
+        reply_to = self.message.reply_to
         if not header.destination_uri and reply_to is not None and "destinationURI" in missing_fields(header):
-            header.destination_uri = self._rules.names.uri_of(reply_to)
+            header.destination_uri = self.rules.names.uri_of(reply_to)
 
     def send(self, reply: Envelope) -> None:
         """Send one reply; a partial response is not waited for while the send window has room. Raises WithheldError,
         ProviderError: this one or an earlier one failed; HeaderError, EncodeError: the reply is not valid."""
-        header, rules = reply.header or Header(), self._rules
+        header, rules = reply.header or Header(), self.rules
         route = self._route(is_error=reply.fault is not None)
-        jms_id = self._jms_id(correlation_id_first=self._soap_jms or rules.correlation_id_first)
+        jms_id = self._jms_id(correlation_id_first=self.soap_jms or rules.correlation_id_first)
         partial = header.batch_sequence_number is not None
         if partial or reply.fault is not None:
             message = to_jms(header, reply, rules.profile, names=rules.names, correlation_id=jms_id)
@@ -178,20 +168,20 @@ class ReplyWriter:
             message = rules.templates.to_jms(
                 header, reply.body, reply.version, names=rules.names, correlation_id=jms_id
             )
-        if self._soap_jms:
-            message = as_reply(message, self._message, is_fault=reply.fault is not None, version=reply.version)
+        if self.soap_jms:
+            message = as_reply(message, self.message, is_fault=reply.fault is not None, version=reply.version)
         self.failed = reply.fault is not None
         self._transmit(message, route, partial=partial)
         self.replies += 1
 
     def _jms_id(self, *, correlation_id_first: bool) -> str | None:
-        message = self._message
+        message = self.message
         return jms_correlation_id(message.message_id, message.correlation_id, correlation_id_first=correlation_id_first)
 
     def _route(self, *, is_error: bool) -> ReplyRoute[Destination]:
         route = reply_route(
             is_error=is_error,
-            reply_to=self._message.reply_to,
+            reply_to=self.message.reply_to,
             failure_reply_to_uri=header_text(self.request, "failureReplytoURI") if is_error and self.request else None,
             resolve=self._allowed_destination,
         )
@@ -210,12 +200,12 @@ class ReplyWriter:
             raise WithheldError("a reply is withheld", error) from None
 
     def _allowed_destination(self, name: str) -> Destination:
-        destination = self._rules.names.lookup(name)
+        destination = self.rules.names.lookup(name)
         self._refuse_unallowed(destination)
         return destination
 
     def _refuse_unallowed(self, destination: Destination) -> None:
-        if not self._rules.allows(destination):
+        if not self.rules.allows(destination):
             raise InvalidDestinationError(f"replies to {destination} are not allowed here")
 
     def _transmit(self, message: JmsMessage, route: ReplyRoute[Destination], *, partial: bool) -> None:
@@ -223,17 +213,17 @@ class ReplyWriter:
             return
         # A broker may make the queue of a requestor that is gone anew: what is in there must not stay for long. So a
         # single reply lives no longer than its request. Batches do: a requestor's time-out begins anew with each.
-        life = 0 if partial or not route.destination.is_temporary else self._message.time_to_live_ms
+        life = 0 if partial or not route.destination.is_temporary else self.message.time_to_live_ms
         message = stamped(message, None, None, life / 1000 if life else None)
         if partial:
-            self._run = self._run or random_id()
-            properties = Properties.trusted({**message.properties, RUN_ID: self._run})
+            self.run = self.run or random_id()
+            properties = Properties.trusted({**message.properties, RUN_ID: self.run})
             message = dataclasses.replace(message, properties=properties)
-        if self._telemetry is None:
+        if self.telemetry is None:
             self._send(message, route.destination, partial=partial)
             return
         identifier = correlation_id(self.request) or ""
-        publication = self._telemetry.publish(message, route.destination, self.operation, identifier)
+        publication = self.telemetry.publish(message, route.destination, self.operation, identifier)
         try:
             self._send(publication.message, route.destination, partial=partial)
         except BaseException as error:
@@ -244,15 +234,15 @@ class ReplyWriter:
     def _send(self, message: JmsMessage, destination: Destination, *, partial: bool) -> None:
         try:
             if partial:
-                if self._window is None:
-                    self._window = SendWindow(self._session, self._rules.send_window)
-                self._window.send(destination, message)
+                if self.window is None:
+                    self.window = SendWindow(self.session, self.rules.send_window)
+                self.window.send(destination, message)
             else:
-                if self._window is not None:
-                    self._window.settle()
-                together = self._rules.together and self._session.send_soon(destination, message, can_wait=True)
+                if self.window is not None:
+                    self.window.settle()
+                together = self.rules.together and self.session.send_soon(destination, message, can_wait=True)
                 if not together:
-                    self._session.send(destination, message)
+                    self.session.send(destination, message)
         except (TransportError, IllegalStateError) as error:
             raise _sending_error(error) from error
 
