@@ -68,7 +68,7 @@ class AsyncRequestor(Closing, AsyncCaller):
     async def next_of_iterator(self, call: Call) -> Answer:
         """Return the next batch that an iterator gives, and the seconds that are left for the whole call."""
         prepared = self._writer.prepare(call, SIMPLE, of_iterator=True)
-        return await self._only_reply(prepared), self._writer.time_left(prepared)
+        return await self._only_reply(prepared), self._receiver.time_left(prepared.pending)
 
     async def _only_reply(self, prepared: PreparedRequest) -> Envelope:
         pending = prepared.pending
@@ -93,7 +93,7 @@ class AsyncRequestor(Closing, AsyncCaller):
 
     async def wait_sent(self, prepared: PreparedRequest, sending: Future[PendingExchange]) -> None:
         what = "the request stands in line, or is being sent"
-        left, sent = self._writer.time_left(prepared), asyncio.wrap_future(sending)
+        left, sent = self._receiver.time_left(prepared.pending), asyncio.wrap_future(sending)
         await within(left, _GRACE, sent, lambda: prepared.pending.late(what))
 
     async def _send_one_way(self, call: Call) -> None:

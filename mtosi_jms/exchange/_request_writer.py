@@ -180,9 +180,6 @@ class RequestWriter:
         pending.report(type(error).__name__, self.clock(), error)
         self.receiver.close_exchange(pending)
 
-    def time_left(self, prepared: PreparedRequest) -> float | None:
-        return prepared.pending.time_left(self.clock())
-
     def send_one_way(self, call: Call) -> None:
         """Send a request that nobody answers. Raises ConfigError: it is not one of the operation; TransportError: the
         provider failed, or the time is over."""

@@ -222,7 +222,7 @@ class Requestor(Closeable):
 
     def _next_of_iterator(self, call: Call) -> Answer:
         prepared = self._writer.prepare(call, SIMPLE, of_iterator=True)
-        return self._only_reply(prepared), self._writer.time_left(prepared)
+        return self._only_reply(prepared), self._receiver.time_left(prepared.pending)
 
     def __del__(self) -> None:
         if is_open(getattr(self, "_session", None)):  # the receiver may be in use, and closes itself

@@ -77,12 +77,7 @@ class Messages:
         UTF-8, an ObjectMessage, half a surrogate pair, or a character that the client damages."""
         letter, body = _BODIES.get(message.message_type), message.body
         if message.message_type is MessageType.TEXT:
-            if self._damages_text:
-                check_body(message.body)
-            try:
-                message.body.decode()
-            except UnicodeDecodeError as error:
-                raise ConfigError(f"the body is not UTF-8 at byte {error.start}; send it as a BytesMessage") from None
+            check_body(message.body, controls=not self._damages_text)
         elif letter is None:
             raise ConfigError("an ObjectMessage cannot be sent: no object is made of what it holds")
         elif message.content:
