@@ -63,12 +63,8 @@ class BridgeStatus(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class JMSDestination:
-    """A destination of JMS.
-
-    Attributes:
-        destination_name: its name at the provider, or in the naming context.
-        factory_name: name of the connection factory, which the bridge factory must know.
-    """
+    """A destination of JMS. `destination_name`: its name at the provider, or in the naming context. `factory_name`:
+    name of the connection factory, which the bridge factory must know."""
 
     destination_type: JMSDestinationType
     destination_name: str

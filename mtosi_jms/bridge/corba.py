@@ -166,17 +166,9 @@ class Orb(Closeable):
         return made
 
     def find(self, address: str, name: str = "") -> Remote:
-        """Find an object of any interface.
-
-        Args:
-            address: as for `channel`.
-            name: if the address is that of a naming service, the name of the object there, as `a.b/c` of CosNaming.
-
-        Raises:
-            ConfigError: no such address, or no name.
-            NamingError: the naming service does not know the name.
-            TransportError: it cannot be reached.
-        """
+        """Find an object of any interface. `address`: as for `channel`. `name`: if the address is that of a naming
+        service, the name of the object there, as `a.b/c` of CosNaming. Raises ConfigError: no such address, or no name;
+        NamingError: the naming service does not know the name; TransportError: it cannot be reached."""
         shown = f"{_shown(address)}#{name}" if name else _shown(address)
         text, orb = self._read(address, name), self._orb
         found = self._object(orb, text, name, shown)
@@ -303,12 +295,8 @@ class Orb(Closeable):
 
 
 class CorbaChannel:
-    """An event channel behind the ORB; made by `Orb.channel`. See `mtosi_jms.bridge.endpoints.Channel`.
-
-    Attributes:
-        channel_id: its id at its factory; -1 if it was found without a factory.
-        name: its address, without a reference's digits.
-    """
+    """An event channel behind the ORB; made by `Orb.channel`. See `mtosi_jms.bridge.endpoints.Channel`. `channel_id`:
+    its id at its factory; -1 if it was found without a factory. `name`: its address, without a reference's digits."""
 
     def __init__(self, orb: Orb, java_orb: JavaOrb, channel: Any, name: str, channel_id: int) -> None:
         self._owner = orb

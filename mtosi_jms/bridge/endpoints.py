@@ -189,16 +189,9 @@ class Channel(Protocol):
         qos: QoS | None = None,
         constraint: str = "",
     ) -> EventSource:
-        """A new proxy supplier, not yet connected.
-
-        Args:
-            qos: set at the proxy and read back.
-            constraint: a filter in Extended TCL; empty: all events.
-
-        Raises:
-            UnsupportedQoS: the channel refuses one, or accepts it and does not keep it.
-            EventError: the channel refuses the constraint.
-        """
+        """A new proxy supplier, not yet connected. `qos`: set at the proxy and read back. `constraint`: a filter in
+        Extended TCL; empty: all events. Raises UnsupportedQoS: the channel refuses one, or accepts it and does not keep
+        it; EventError: the channel refuses the constraint."""
 
     def event_sink(
         self,

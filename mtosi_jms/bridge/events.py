@@ -103,12 +103,9 @@ class TCKind(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A member of a struct, an exception, a union or an enumeration.
-
-    Attributes:
-        type: its TypeCode, None for a member of an enumeration.
-        label: the discriminator's value that selects it; None outside unions and for a union's default member.
-    """
+    """A member of a struct, an exception, a union or an enumeration. `type`: its TypeCode, None for a member of an
+    enumeration. `label`: the discriminator's value that selects it; None outside unions and for a union's default
+    member."""
 
     name: str
     type: TypeCode | None = None

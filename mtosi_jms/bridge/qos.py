@@ -113,12 +113,8 @@ _PRIORITY: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class Combination:
-    """How acknowledgement combines with two other properties.
-
-    Attributes:
-        needed: the combination must be supported, and loses nothing.
-        meaningless: the combination need not be supported.
-    """
+    """How acknowledgement combines with two other properties. `needed`: the combination must be supported, and loses
+    nothing. `meaningless`: the combination need not be supported."""
 
     needed: bool = False
     meaningless: bool = False
@@ -228,14 +224,8 @@ def _number(properties: Mapping[str, Any], name: str) -> int | None:
 
 def effective(name: str, levels: Mapping[str, Mapping[str, Any]]) -> Any | None:
     """The effective property of reliable delivery for a proxy: its own, else its admin's, else the channel's (000-A16).
-
-    Args:
-        name: `DeliveryReliability`, `Retries` or `RetryInterval`.
-        levels: the properties set at `proxy`, `admin` and `channel`.
-
-    Raises:
-        UnsupportedQoS: it is another property, or cannot be set at a level.
-    """
+    `name`: `DeliveryReliability`, `Retries` or `RetryInterval`. `levels`: the properties set at `proxy`, `admin` and
+    `channel`. Raises UnsupportedQoS: it is another property, or cannot be set at a level."""
     order = LEVELS.get(name)
     if order is None:
         raise UnsupportedQoS("it is none of reliable delivery", [name])

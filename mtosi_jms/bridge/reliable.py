@@ -88,12 +88,8 @@ class Duplicates:
 
 @dataclass(slots=True)
 class Retries:
-    """Counts the retries of one thing on one logical connection (000-A13, 000-A14).
-
-    Attributes:
-        most: the QoS Retries: most repetitions of a call (000-X11).
-        interval: the QoS RetryInterval, seconds.
-    """
+    """Counts the retries of one thing on one logical connection (000-A13, 000-A14). `most`: the QoS Retries: most
+    repetitions of a call (000-X11). `interval`: the QoS RetryInterval, seconds."""
 
     most: int
     interval: float

@@ -89,12 +89,8 @@ def write_private(files: Mapping[Path, str], folders: Iterable[Path] = ()) -> No
 
 @dataclass(frozen=True, slots=True)
 class Endpoints:
-    """The ports at which a broker listens, and its login.
-
-    Attributes:
-        ports: port by protocol: `stomp`, `stomp+ssl`, `amqp`, `openwire`, `mqtt`, `giop`; only those that are offered.
-        password: of the login; never shown by `repr`.
-    """
+    """The ports at which a broker listens, and its login. `ports`: port by protocol: `stomp`, `stomp+ssl`, `amqp`,
+    `openwire`, `mqtt`, `giop`; only those that are offered. `password`: of the login; never shown by `repr`."""
 
     ports: Mapping[str, int]
     user: str

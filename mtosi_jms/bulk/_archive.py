@@ -100,12 +100,8 @@ class _Readable(io.RawIOBase):
 
 
 class BoundedStream(_Readable):
-    """The unpacked bytes of a file, up to a limit.
-
-    Args:
-        name: name for errors and parsers.
-        most: most bytes that may be read.
-    """
+    """The unpacked bytes of a file, up to a limit. `name`: name for errors and parsers. `most`: most bytes that may be
+    read."""
 
     def __init__(self, stream: IO[bytes], name: str, most: int) -> None:
         self._stream = stream
@@ -166,12 +162,8 @@ class CarefulFile(_Readable):
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A document of a packed file.
-
-    Attributes:
-        name: path of the file; for a member `ARCHIVE!/MEMBER`.
-        stream: its unpacked bytes; open until the next document is requested.
-    """
+    """A document of a packed file. `name`: path of the file; for a member `ARCHIVE!/MEMBER`. `stream`: its unpacked
+    bytes; open until the next document is requested."""
 
     name: str
     stream: IO[bytes]

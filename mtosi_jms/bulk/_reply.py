@@ -56,14 +56,8 @@ class BulkReply(Generic[Response]):
         strict: bool = False,
         bounds: UnpackBounds = DEFAULT_BOUNDS,
     ) -> Iterator[T]:
-        """The objects of one or more classes in all documents, in constant memory; see `iter_decode`.
-
-        Args:
-            cls: class of the objects, or a tuple of classes.
-            strict: whether to raise at the first error against the schema.
-
-        Raises:
-            As `documents`, and `XmlError` for a document that cannot be read; objects before it are yielded first.
-        """
+        """The objects of one or more classes in all documents, in constant memory; see `iter_decode`. `cls`: class of
+        the objects, or a tuple of classes. `strict`: whether to raise at the first error against the schema. Raises As
+        `documents`, and `XmlError` for a document that cannot be read; objects before it are yielded first."""
         for document in self.documents(allowed=allowed, bounds=bounds):
             yield from iter_decode(document.stream, cls, strict=strict)

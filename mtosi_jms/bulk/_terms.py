@@ -26,12 +26,8 @@ class Packing(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BulkTerms:
-    """The header fields of a BulkResponse request.
-
-    Attributes:
-        file_location_uri: fileLocationURI: the file to write.
-        batch_size: requestedBatchSize: most objects in one document of the file; None or 0: all in one.
-    """
+    """The header fields of a BulkResponse request. `file_location_uri`: fileLocationURI: the file to write.
+    `batch_size`: requestedBatchSize: most objects in one document of the file; None or 0: all in one."""
 
     file_location_uri: str
     compression: Compression = Compression.NO_COMPRESSION

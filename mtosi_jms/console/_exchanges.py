@@ -180,12 +180,8 @@ class Exchange:
     _from: int = 0
 
     def add(self, facts: Facts, *, at_ms: int, size: int, from_first: bool) -> None:
-        """Adds a message of the exchange that was not seen before.
-
-        Args:
-            at_ms: when it was seen, milliseconds since 1970 UTC.
-            from_first: whether its observer has seen all earlier messages.
-        """
+        """Adds a message of the exchange that was not seen before. `at_ms`: when it was seen, milliseconds since 1970
+        UTC. `from_first`: whether its observer has seen all earlier messages."""
         self.first_ms, self.last_ms = min(self.first_ms, at_ms), max(self.last_ms, at_ms)
         self.operation = self.operation or facts.operation
         self.size += size

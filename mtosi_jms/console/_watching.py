@@ -173,15 +173,9 @@ class BrokerWatch(Closeable):
 
 
 class LandingWatch(Closeable):
-    """Records the messages that a landing holds and those that arrive, in a thread of its own.
-
-    Args:
-        folder: a spool, or any folder of envelopes (`*.xml`).
-        interval: least seconds between two looks.
-
-    Raises:
-        SpoolError: the folder cannot be read.
-    """
+    """Records the messages that a landing holds and those that arrive, in a thread of its own. `folder`: a spool, or
+    any folder of envelopes (`*.xml`). `interval`: least seconds between two looks. Raises SpoolError: the folder cannot
+    be read."""
 
     def __init__(self, folder: Path, traffic: Traffic, *, interval: float = INTERVAL) -> None:
         self._folder = folder

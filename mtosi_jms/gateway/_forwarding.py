@@ -386,11 +386,8 @@ def _as_rpc(envelope: Envelope, request: Header, operation: str) -> Envelope:
 
 class Poster:
     """A handler for `ConsumerRuntime` that posts each message. The runtime retries, and moves failures to dead letters.
-
-    Args:
-        peer: the receiver, such as a NotificationConsumer.
-        validate: whether bodies are checked against the schemas before they are posted, as for `Forwarder`.
-    """
+    `peer`: the receiver, such as a NotificationConsumer. `validate`: whether bodies are checked against the schemas
+    before they are posted, as for `Forwarder`."""
 
     def __init__(self, peer: HttpPeer, *, validate: Validate = "ignore") -> None:
         self._peer = peer

@@ -23,12 +23,9 @@ _LOOK: Final = 0.5
 
 
 class Store:
-    """Keeps replies as octets: in memory while they fit, then in files.
-
-    Args:
-        memory: octets of memory for all replies together.
-        folder: folder for the files; None: the system's folder for temporary files. A file is deleted with its reply.
-    """
+    """Keeps replies as octets: in memory while they fit, then in files. `memory`: octets of memory for all replies
+    together. `folder`: folder for the files; None: the system's folder for temporary files. A file is deleted with its
+    reply."""
 
     def __init__(self, memory: int, folder: Path | None = None) -> None:
         self._left = memory
@@ -103,12 +100,8 @@ class _Open:
 
 
 class Iterators:
-    """The open iterators, for the tasks of one event loop.
-
-    Args:
-        most: most iterators that may be open.
-        lifetime: seconds without a request after which an iterator is closed.
-    """
+    """The open iterators, for the tasks of one event loop. `most`: most iterators that may be open. `lifetime`: seconds
+    without a request after which an iterator is closed."""
 
     def __init__(self, most: int, lifetime: float) -> None:
         self._most = most

@@ -42,16 +42,9 @@ class Application(Protocol):
 
 
 class HttpServer:
-    """Serves an endpoint, or another application, over HTTP/1.1.
-
-    Args:
-        host, port: address at which it listens; port 0: a free port.
-        certificate, key: files of TLS; None: plain HTTP.
-
-    Raises:
-        TransportError: it cannot listen at that address.
-        ConfigError: a certificate cannot be used.
-    """
+    """Serves an endpoint, or another application, over HTTP/1.1. `host`, `port`: address at which it listens; port 0: a
+    free port. `certificate`, `key`: files of TLS; None: plain HTTP. Raises TransportError: it cannot listen at that
+    address; ConfigError: a certificate cannot be used."""
 
     def __init__(
         self,

@@ -17,12 +17,8 @@ _VERSION: Final = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]*")
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """The Java client of a provider.
-
-    Attributes:
-        version: which version is fetched unless another is asked for; its jars are pinned.
-        licences: under which the jars are.
-    """
+    """The Java client of a provider. `version`: which version is fetched unless another is asked for; its jars are
+    pinned. `licences`: under which the jars are."""
 
     title: str
     version: str

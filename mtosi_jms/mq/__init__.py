@@ -292,16 +292,9 @@ def _uri(destination: Destination) -> str:
 def write_mq(
     message: JmsMessage, *, with_mqmd: bool = False, byte_order: ByteOrder = "big", ccsid: int = 1208
 ) -> bytes:
-    """A message as octets: an MQMD or none, an MQRFH2, the body.
-
-    Args:
-        byte_order: of numbers.
-        ccsid: the character set of a text: 1208 UTF-8, 1200 UTF-16, 819 Latin-1. Folders are UTF-8.
-
-    Raises:
-        MqFormatError: a name that no folder can hold, a text that the character set does not have, or a value that is
-            too long for its field.
-    """
+    """A message as octets: an MQMD or none, an MQRFH2, the body. `byte_order`: of numbers. `ccsid`: the character set
+    of a text: 1208 UTF-8, 1200 UTF-16, 819 Latin-1. Folders are UTF-8. Raises MqFormatError: a name that no folder can
+    hold, a text that the character set does not have, or a value that is too long for its field."""
     kind = message.message_type
     body = message.body if kind not in (MessageType.MAP, MessageType.STREAM) else write_content(message.content)
     if kind in _STRINGS:

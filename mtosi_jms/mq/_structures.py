@@ -264,15 +264,9 @@ class Header:
 
     @classmethod
     def read(cls, data: bytes, start: int, name: str, order: ByteOrder | None) -> tuple[Self, int]:
-        """The header at an offset, and where it ends.
-
-        Args:
-            name: the format that the structure before names, one of `HEADERS`.
-            order: the byte order that the structure before named; None: none came before.
-
-        Raises:
-            MqFormatError: another structure, another version, or a length that does not add up; it names the format.
-        """
+        """The header at an offset, and where it ends. `name`: the format that the structure before names, one of
+        `HEADERS`. `order`: the byte order that the structure before named; None: none came before. Raises
+        MqFormatError: another structure, another version, or a length that does not add up; it names the format."""
         known = HEADERS[name]
         try:
             if data[start : start + 4] != known.ID:

@@ -12,12 +12,8 @@ Tone = Literal["plain", "good", "bad"]
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """One number of the summary.
-
-    Attributes:
-        value: the number or word, as shown.
-        tone: whether it is good or bad news, shown by a mark and a colour.
-    """
+    """One number of the summary. `value`: the number or word, as shown. `tone`: whether it is good or bad news, shown
+    by a mark and a colour."""
 
     label: str
     value: str
@@ -87,12 +83,8 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class GraphNode:
-    """A node of a graph.
-
-    Attributes:
-        size: number of things that it represents; larger nodes represent more.
-        known: whether it was seen itself; a node that was only referred to is drawn hollow.
-    """
+    """A node of a graph. `size`: number of things that it represents; larger nodes represent more. `known`: whether it
+    was seen itself; a node that was only referred to is drawn hollow."""
 
     id: str
     label: str
@@ -102,12 +94,8 @@ class GraphNode:
 
 @dataclass(frozen=True, slots=True)
 class GraphEdge:
-    """An edge of a graph; direction does not count.
-
-    Attributes:
-        a, z: ids of the nodes at its ends. An edge to a node that the graph does not have is left out.
-        count: number of things that it represents; thicker edges represent more.
-    """
+    """An edge of a graph; direction does not count. `a`, `z`: ids of the nodes at its ends. An edge to a node that the
+    graph does not have is left out. `count`: number of things that it represents; thicker edges represent more."""
 
     a: str
     z: str

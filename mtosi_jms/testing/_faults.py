@@ -66,14 +66,8 @@ def duplicate(messages: Iterable[M], at: Chosen, *, copies: int = 1, distance: i
 
 def reorder(messages: Iterable[M], seed: int, *, span: int | None = None) -> list[M]:
     """Deliver messages in another order, the same for the same seed and number of messages; never the order given.
-
-    Args:
-        seed: of the shuffle.
-        span: no message is overtaken by one that was sent `span` or more positions later; None: any order.
-
-    Raises:
-        ConfigError: fewer than two messages, or a `span` below 2.
-    """
+    `seed`: of the shuffle. `span`: no message is overtaken by one that was sent `span` or more positions later; None:
+    any order. Raises ConfigError: fewer than two messages, or a `span` below 2."""
     given = list(messages)
     if len(given) < 2 or (span is not None and span < 2):
         raise ConfigError("reorder needs at least two messages, and a span of at least 2")

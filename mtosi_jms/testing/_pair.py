@@ -121,12 +121,7 @@ class _Sender:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A request that a scripted supplier took.
-
-    Attributes:
-        connection: that it came by.
-        destination: that it was sent to.
-    """
+    """A request that a scripted supplier took. `connection`: that it came by. `destination`: that it was sent to."""
 
     message: JmsMessage
     connection: Connection
@@ -141,11 +136,7 @@ class Asked:
         self, services: Sequence[SupplierBase], *, profile: BindingProfile = DEFAULT_PROFILE, eager: bool = False
     ) -> list[JmsMessage]:
         """The messages that a `Supplier` with these services would send, each with its destination; none is sent.
-
-        Args:
-            services: instances of generated supplier classes.
-            eager: as for `Supplier`.
-        """
+        `services`: instances of generated supplier classes. `eager`: as for `Supplier`."""
         recorder = Recorder()
         supplier = Supplier(self.connection, self.destination, services, profile=profile, eager=eager)
         supplier.answer(self.message, recorder)
@@ -255,12 +246,8 @@ class Pair:
 
 
 def connect_privately(names: Mapping[str, str] = NAMES, **options: Any) -> MemoryConnection:
-    """A connection to an embedded provider of its own.
-
-    Args:
-        names: the naming context.
-        options: of `MemoryProvider`, such as `clock`.
-    """
+    """A connection to an embedded provider of its own. `names`: the naming context. `options`: of `MemoryProvider`,
+    such as `clock`."""
     return MemoryConnection(MemoryProvider("private", **options), NamingContext(names))
 
 

@@ -71,15 +71,9 @@ class Client(zeep.Client):
         return f"<{type(self).__name__} at {without_login(str(self.destination))}>"
 
     def bind(self, service_name: str | None = None, port_name: str | None = None) -> ServiceProxy:
-        """The operations of a binding, at this client's destination.
-
-        Args:
-            service_name: of the WSDL; None for any.
-            port_name: of the service; None for the first port over JMS (with a URL over HTTP), else the first.
-
-        Raises:
-            ConfigError: there is no such service or port.
-        """
+        """The operations of a binding, at this client's destination. `service_name`: of the WSDL; None for any.
+        `port_name`: of the service; None for the first port over JMS (with a URL over HTTP), else the first. Raises
+        ConfigError: there is no such service or port."""
         binding = self._binding(service_name, port_name)
         return ServiceProxy(self, binding, address=str(self.destination), destination=self.destination)
 
