@@ -19,12 +19,7 @@ SOON = 60.0
 
 
 def compiled_ems(java: Any, jacorb: Sequence[Path]) -> list[str]:
-    """The command that runs it.
-
-    Args:
-        java: the JDK.
-        jacorb: JacORB's jars.
-    """
+    """The command that runs it. `java`: the JDK. `jacorb`: JacORB's jars."""
     sources, path = (HERE / "mtnm.idl", HERE / "Ems.java"), os.pathsep.join(map(str, jacorb))
     compiler = os.pathsep.join([*map(str, java.jars(*COMPILER)), path])
 

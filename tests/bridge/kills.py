@@ -75,13 +75,8 @@ class Ledger:
 
 
 class Subscriber:
-    """A durable subscriber with an inbox, which goes on over lost connections.
-
-    Args:
-        url: of the broker.
-        folder: of the inbox.
-        ledger: gets what it is handed out.
-    """
+    """A durable subscriber with an inbox, which goes on over lost connections. `url`: of the broker. `folder`: of the
+    inbox. `ledger`: gets what it is handed out."""
 
     def __init__(self, url: str, folder: Path, ledger: Ledger) -> None:
         self.changed = threading.Condition()

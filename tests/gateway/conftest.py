@@ -45,12 +45,7 @@ FEW, MANY = 300, 20_000
 
 
 class Provider(NamedTuple):
-    """A JMS provider, and how many elements pass there.
-
-    Attributes:
-        connection: to it.
-        network: of the elements.
-    """
+    """A JMS provider, and how many elements pass there. `connection`: to it. `network`: of the elements."""
 
     connection: Connection
     network: simulator.Network
@@ -114,12 +109,7 @@ def official(shared: Path) -> Callable[[str], str]:
 
 
 class Client:
-    """A client that works as MTOSI's clients over HTTP do.
-
-    Args:
-        url: of the server.
-        options: of httpx.
-    """
+    """A client that works as MTOSI's clients over HTTP do. `url`: of the server. `options`: of httpx."""
 
     def __init__(self, url: str, **options: Any) -> None:
         self.url = url
@@ -136,12 +126,8 @@ class Client:
         return answer.status_code, parse(answer.content, needs_header=False)
 
     def fetch(self, first: str, further: str) -> Iterator[Envelope]:
-        """All answers to a request, fetched through its iterator.
-
-        Args:
-            first: the request.
-            further: the request of the iterator operation, with any iteratorReferenceURI.
-        """
+        """All answers to a request, fetched through its iterator. `first`: the request. `further`: the request of the
+        iterator operation, with any iteratorReferenceURI."""
         status, envelope = self.ask(first)
         while True:
             assert (status, envelope.fault) == (200, None)

@@ -49,14 +49,8 @@ class Wrong(AssertionError):
 
 
 class Gateway:
-    """`mtosi-jms gateway` in a process of its own, which is ready.
-
-    Args:
-        words: of its command line.
-
-    Attributes:
-        told: the lines of its standard error.
-    """
+    """`mtosi-jms gateway` in a process of its own, which is ready. `words`: of its command line. `told`: the lines of
+    its standard error."""
 
     def __init__(self, *words: str) -> None:
         command = [sys.executable, "-m", "mtosi_jms", "gateway", *words]
@@ -84,13 +78,9 @@ class Gateway:
 
 
 class Client(threading.Thread):
-    """Calls one after the other, and tries again: one element, and all of them through an iterator.
-
-    Args:
-        number: where among the elements it begins.
-        url: of the gateway.
-        tell: called when a call has ended, with how: `answer`, `list`, `fault` or `error`.
-    """
+    """Calls one after the other, and tries again: one element, and all of them through an iterator. `number`: where
+    among the elements it begins. `url`: of the gateway. `tell`: called when a call has ended, with how: `answer`,
+    `list`, `fault` or `error`."""
 
     def __init__(self, number: int, url: str, tell: Callable[[str], None]) -> None:
         super().__init__(daemon=True)
@@ -157,12 +147,8 @@ class Client(threading.Thread):
 
 
 class Stage:
-    """A broker, a supplier, a gateway in a process of its own, and clients.
-
-    Args:
-        start_broker: starts the broker; again, where it is told its endpoints.
-        clients: how many.
-    """
+    """A broker, a supplier, a gateway in a process of its own, and clients. `start_broker`: starts the broker; again,
+    where it is told its endpoints. `clients`: how many."""
 
     def __init__(self, start_broker: Callable[..., BrokerProcess], clients: int) -> None:
         self.counts: Counter[str] = Counter()

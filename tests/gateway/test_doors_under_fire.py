@@ -74,13 +74,8 @@ FORM = b"form_key=x&token=y&action=move&at=0&key=%00&to=/%0d%0a"
 
 
 class Clients:
-    """Clients that send anything to the doors, for some time.
-
-    Args:
-        urls: of the doors, by name.
-        seconds: how long.
-        seed: of what they send.
-    """
+    """Clients that send anything to the doors, for some time. `urls`: of the doors, by name. `seconds`: how long.
+    `seed`: of what they send."""
 
     def __init__(self, urls: dict[str, str], seconds: float, seed: int) -> None:
         self._urls = urls

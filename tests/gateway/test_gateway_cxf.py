@@ -31,12 +31,8 @@ NEVER = 1_000_000
 
 
 class Cxf(JavaPeer):
-    """Apache CXF in a process of its own.
-
-    Args:
-        command: runs CxfHttpPeer.
-        folder: for what is passed, and for what the program complains of.
-    """
+    """Apache CXF in a process of its own. `command`: runs CxfHttpPeer. `folder`: for what is passed, and for what the
+    program complains of."""
 
     def __init__(self, command: Sequence[str], folder: Path) -> None:
         super().__init__(command, folder, PATIENCE)
@@ -52,12 +48,8 @@ class Cxf(JavaPeer):
         return [list(decode(file.read_bytes(), mer.GetAllManagedElementsResponse).me_list.me) for file in files]
 
     def serve(self, elements: list[ManagedElementType], holds: int = NEVER) -> str:
-        """URL of its service with some elements.
-
-        Args:
-            elements: that it has.
-            holds: number of the first response that waits for `go`.
-        """
+        """URL of its service with some elements. `elements`: that it has. `holds`: number of the first response that
+        waits for `go`."""
         file = self.folder / f"served-{next(self._folders)}.xml"
         file.write_bytes(encode(mer.GetAllManagedElementsResponse(me_list=ManagedElementListType(me=elements))))
         (told,) = self.ask("serve", str(file), str(holds))

@@ -33,11 +33,8 @@ MANY = asked("getAllManagedElements", "MultipleBatchResponse", SIZE)
 
 
 class Caller:
-    """Clients in one loop, each on a connection of its own that is opened again after it hung up.
-
-    Args:
-        port: of the gateway.
-    """
+    """Clients in one loop, each on a connection of its own that is opened again after it hung up. `port`: of the
+    gateway."""
 
     def __init__(self, port: int) -> None:
         self._port = port
@@ -131,11 +128,7 @@ class Caller:
 
 
 class Process:
-    """The gateway's.
-
-    Args:
-        iterator_timeout: seconds after which it closes an iterator that nobody asks for.
-    """
+    """The gateway's. `iterator_timeout`: seconds after which it closes an iterator that nobody asks for."""
 
     def __init__(self, iterator_timeout: float) -> None:
         script = Path(__file__).with_name("load_process.py")

@@ -23,12 +23,7 @@ EXCHANGES = [("6", "getAllManagedElements"), ("7", "getInventory")]
 
 
 class Recorded(Dispatcher):
-    """Answers with replies that were recorded.
-
-    Args:
-        replies: to any request, in their order.
-        style: of their headers.
-    """
+    """Answers with replies that were recorded. `replies`: to any request, in their order. `style`: of their headers."""
 
     def __init__(self, replies: list[Envelope], style: CommunicationStyleType) -> None:
         super().__init__([])

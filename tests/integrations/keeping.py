@@ -9,11 +9,7 @@ from mtosi_jms.simulator import ManagedElementEms, Network
 
 
 class KeepingEms(ManagedElementEms):
-    """Keeps the contexts of its requests.
-
-    Attributes:
-        contexts: of all requests, in order.
-    """
+    """Keeps the contexts of its requests. `contexts`: of all requests, in order."""
 
     def __init__(self, elements: int = 5) -> None:
         super().__init__(Network(elements=elements))

@@ -26,11 +26,8 @@ Named = Callable[[str], dict[str, Any]]
 
 
 class Server(ThreadingHTTPServer):
-    """Answers POST by a function of headers and body: status and document. GET gets the files of a folder.
-
-    Attributes:
-        asked: paths and headers of what was asked.
-    """
+    """Answers POST by a function of headers and body: status and document. GET gets the files of a folder. `asked`:
+    paths and headers of what was asked."""
 
     def __init__(self, answer: Callable[[bytes], tuple[int, bytes]], files: Path | None) -> None:
         super().__init__(("127.0.0.1", 0), Handler)

@@ -80,13 +80,7 @@ class Stubs(NamedTuple):
 
 
 class Side(NamedTuple):
-    """Both ends at one broker.
-
-    Attributes:
-        cxf: the program in Java.
-        connection: ours.
-        stubs: for its service.
-    """
+    """Both ends at one broker. `cxf`: the program in Java. `connection`: ours. `stubs`: for its service."""
 
     cxf: Shop
     connection: Connection

@@ -105,13 +105,8 @@ def header(**fields: Any) -> bytes:
 
 
 class Side(NamedTuple):
-    """Both ends at one broker.
-
-    Attributes:
-        cxf: the program in Java.
-        connection: ours.
-        types: the stubs' types of 1.1, with their services.
-    """
+    """Both ends at one broker. `cxf`: the program in Java. `connection`: ours. `types`: the stubs' types of 1.1, with
+    their services."""
 
     cxf: Cxf
     connection: Connection

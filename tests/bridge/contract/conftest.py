@@ -28,12 +28,8 @@ def channel(request: pytest.FixtureRequest) -> Iterator[Channel]:
 
 
 class Collected:
-    """A consumer that keeps what it is given.
-
-    Attributes:
-        refuse: raised in place of the next calls.
-        calls: how many there were.
-    """
+    """A consumer that keeps what it is given. `refuse`: raised in place of the next calls. `calls`: how many there
+    were."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
