@@ -12,7 +12,6 @@ from mtosi_jms.jms import DeliveryMode
 
 __all__ = [
     "ACKNOWLEDGMENT",
-    "ADMIN_PROPERTIES",
     "BEST_EFFORT",
     "COMBINATIONS",
     "CONNECTION_RELIABILITY",
@@ -79,13 +78,6 @@ QOS_TYPES: Final[Mapping[str, TypeCode]] = {
     "EnableTransaction": _BOOLEAN,
 }
 """The standard properties, with those that formal/04-10-09 adds, and the types of their values (000-C3)."""
-
-ADMIN_PROPERTIES: Final[Mapping[str, TypeCode]] = {
-    "TransactionEvents": _LONG,
-    "TransactionEventSequences": _LONG,
-    "TransactionTimeout": _LONG,
-}
-"""The administrative properties that formal/04-10-09 adds."""
 
 EVENT_RELIABILITY: Final[Mapping[int, DeliveryMode]] = {
     BEST_EFFORT: DeliveryMode.NON_PERSISTENT,

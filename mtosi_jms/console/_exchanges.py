@@ -11,7 +11,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from mtosi_jms.console._facts import Facts
 from mtosi_jms.patterns import Standing
@@ -269,29 +269,15 @@ class Exchange:
 
     def view(self) -> ExchangeView:
         """An immutable snapshot of the exchange."""
-        return ExchangeView(
-            key=self.key,
-            number=self.number,
-            operation=self.operation,
-            state=self.state,
-            first_ms=self.first_ms,
-            last_ms=self.last_ms,
-            destination=self.destination,
-            asked=self.asked,
-            replies=self.replies,
-            size=self.size,
-            batches=self.numbers.count,
-            expected=self.expected,
-            missing=self.missing,
-            gaps=ranges_text(self.gaps()),
-            unseen=self.unseen,
-            duplicates=self.duplicates,
-            again=ranges_text(list(self.again.ranges)),
-            faults=self.faults,
-            is_whole=self.is_whole,
-            sources=", ".join(sorted(self.sources)),
-            segments=self.segments(),
-        )
+        made: dict[str, Any] = {
+            "batches": self.numbers.count,
+            "gaps": ranges_text(self.gaps()),
+            "again": ranges_text(list(self.again.ranges)),
+            "sources": ", ".join(sorted(self.sources)),
+            "segments": self.segments(),
+        }
+        same = {name: getattr(self, name) for name in ExchangeView._fields if name not in made}
+        return ExchangeView(**made, **same)
 
     @property
     def is_done(self) -> bool:

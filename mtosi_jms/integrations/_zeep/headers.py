@@ -21,20 +21,10 @@ from mtosi_jms.soap import FIELD_NAMES, Header, converted, header_class
 from mtosi_jms.xmlbind import to_element
 
 _ORDER: Final = {name: place for place, name in enumerate(FIELD_NAMES)}
-OWN: Final = frozenset(
-    {
-        "batchSequenceEndOfReply",
-        "batchSequenceNumber",
-        "communicationPattern",
-        "communicationStyle",
-        "destinationURI",
-        "failureReplytoURI",
-        "msgType",
-        "replyToURI",
-        "requestedBatchSize",
-        "senderURI",
-    }
-)
+OWN: Final = frozenset({
+    "batchSequenceEndOfReply", "batchSequenceNumber", "communicationPattern", "communicationStyle", "destinationURI",
+    "failureReplytoURI", "msgType", "replyToURI", "requestedBatchSize", "senderURI",
+})  # fmt: skip
 """Fields that are the requestor's, whatever a caller gives."""
 
 
