@@ -221,7 +221,7 @@ def test_a_topic_is_posted_in_its_order(
     context.load_cert_chain(file, key)
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Consumer) as server, mtosi.connect(url) as connection:
         server.socket = context.wrap_socket(server.socket, server_side=True)
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         where = ("--forward", f"https://127.0.0.1:{server.server_port}/", "--parking", "queue:gateway.parked")
         posting, _ = begin("gateway", "--destination", "topic:gateway.posted", *where, *login)
         session = connection.session()

@@ -30,7 +30,7 @@ Capture = pytest.CaptureFixture[str]
 Run = Callable[..., tuple[int, str, str]]
 
 
-@pytest.fixture(params=["activemq", "artemis"])
+@pytest.fixture(params=["activemq", pytest.param("artemis", marks=pytest.mark.endurance)])
 def broker(request: pytest.FixtureRequest) -> BrokerProcess:
     started: BrokerProcess = request.getfixturevalue(request.param)
     return started

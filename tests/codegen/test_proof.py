@@ -29,7 +29,6 @@ from mtosi_jms.validation import SchemaSet, Validator
 from mtosi_jms.xmlbind import _registry as registry
 
 _numbers = itertools.count()
-SOME = 8
 MANY = 200
 
 
@@ -173,9 +172,9 @@ def test_stubs_as_generated_pass(small: Bench) -> None:
     assert small.differences(small.clean, small.messages) == []
 
 
-@pytest.mark.parametrize("start", range(0, SOME, 4))
-def test_every_fault_is_found(small: Bench, start: int) -> None:
-    for number in range(start, start + 4):
+def test_every_fault_is_found(small: Bench) -> None:
+    """One of each kind."""
+    for number in range(4):
         fault, found = small.with_fault(number)
         assert found, fault
 
@@ -235,16 +234,14 @@ def test_what_cannot_be_verified(
     assert message in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("terminal", [False, True])
 def test_schemas_without_operations_and_stubs_that_do_not_import(
-    terminal: bool,
     xsd: Callable[..., str],
     tree: Callable[..., Path],
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     source = tree({"a.xsd": xsd('<x:element name="a" type="x:int"/>')})
     write(tmp_path / "types", generate([source]).files)
     arguments = ["verify", str(source), "--package", "types", "--out", str(tmp_path)]

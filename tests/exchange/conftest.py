@@ -163,7 +163,13 @@ def fault_of() -> Callable[[Callable[[], Any]], MtosiFault]:
     return run
 
 
-@pytest.fixture(params=["memory", *(pytest.param(one, marks=pytest.mark.broker) for one in ("activemq", "artemis"))])
+@pytest.fixture(
+    params=[
+        "memory",
+        pytest.param("activemq", marks=pytest.mark.broker),
+        pytest.param("artemis", marks=[pytest.mark.broker, pytest.mark.endurance]),
+    ]
+)
 def anywhere(request: pytest.FixtureRequest) -> Iterator[Connection]:
     """A connection to the embedded provider, and to each broker."""
     url = f"memory:anywhere-{next(_numbers)}"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import pytest
@@ -32,6 +34,15 @@ ONE = """<soap:Envelope xmlns:soap="http://schemas.xmlsoap.org/soap/envelope/" x
  <nam:rdn><nam:type>MD</nam:type><nam:value>EMS1</nam:value></nam:rdn><nam:rdn><nam:type>ME</nam:type>
  <nam:value>NAME</nam:value></nam:rdn></mer:meRef></mer:getManagedElementRequest></soap:Body></soap:Envelope>"""
 TEXT = {"Content-Type": "text/xml; charset=utf-8"}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def servers_end_at_once() -> Iterator[None]:
+    """uvicorn looks ten times a second whether it is to end, and hundreds of servers of these tests end."""
+    quick = SimpleNamespace(**{**vars(asyncio), "sleep": lambda seconds: asyncio.sleep(seconds / 20)})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("uvicorn.server.asyncio", quick)
+        yield
 
 
 @pytest.fixture

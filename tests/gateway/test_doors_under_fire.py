@@ -274,7 +274,7 @@ def test_a_peer_that_answers_anything(seconds: float) -> None:
 
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answers) as served:
         served.handle_error = lambda *_: None  # type: ignore[method-assign]
-        thread = threading.Thread(target=served.serve_forever)
+        thread = threading.Thread(target=served.serve_forever, args=(0.01,))
         thread.start()
         results: Counter[str] = Counter()
         try:

@@ -285,6 +285,12 @@ def test_the_monitor_has_few_connections() -> None:
         assert threading.active_count() - before < 110
 
 
+@pytest.fixture(scope="module")
+def monitor() -> Iterator[Monitor]:
+    with Monitor(host_names=["OS.example", "ems"]) as made:
+        yield made
+
+
 @pytest.mark.obligation("SEC5")
 @pytest.mark.parametrize(
     ("host", "is_own"),
@@ -296,16 +302,15 @@ def test_the_monitor_has_few_connections() -> None:
         ("evil.example:127.0.0.1", False), ("localhost:", True),
     ],
 )  # fmt: skip
-def test_a_host_is_our_own(server: HttpServer, host: str, is_own: bool) -> None:
+def test_a_host_is_our_own(server: HttpServer, monitor: Monitor, host: str, is_own: bool) -> None:
     assert is_own_host(host, {"os.example", "ems"}) is is_own
     headers = {**TEXT, "Host": host}
     for path, data in (("/", KNOWN), ("/health", None)):
         method = "POST" if data else "GET"
         answer = httpx.request(method, server.url + path, content=data, headers=headers, timeout=60, verify=False)
         assert answer.status_code == (200 if is_own else 421)
-    with Monitor(host_names=["OS.example", "ems"]) as monitor:
-        status = httpx.get(f"{monitor.url}/healthz", headers={"Host": host}, timeout=60, verify=False).status_code
-        assert status == (200 if is_own else 421)
+    status = httpx.get(f"{monitor.url}/healthz", headers={"Host": host}, timeout=60, verify=False).status_code
+    assert status == (200 if is_own else 421)
 
 
 @contextmanager
@@ -325,7 +330,7 @@ def peer(answer: Callable[[http.server.BaseHTTPRequestHandler], None]) -> Iterat
             pass
 
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as served:
-        thread = threading.Thread(target=served.serve_forever)
+        thread = threading.Thread(target=served.serve_forever, args=(0.01,))
         thread.start()
         try:
             yield f"http://127.0.0.1:{served.server_port}/"

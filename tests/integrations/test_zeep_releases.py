@@ -81,7 +81,7 @@ def test_all_operations_of_a_release(shared: Path, generated: Callable[..., Any]
 
 
 @pytest.mark.broker
-@pytest.mark.parametrize("kind", ["activemq", "artemis"])
+@pytest.mark.parametrize("kind", ["activemq", pytest.param("artemis", marks=pytest.mark.endurance)])
 def test_a_real_broker(kind: str, request: pytest.FixtureRequest, retrieval: Any, keeping: Any, ne: Any) -> None:
     url = request.getfixturevalue(kind).endpoints.url("stomp")
     with (

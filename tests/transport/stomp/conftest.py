@@ -18,6 +18,8 @@ from mtosi_jms.transport.stomp import StompConnection, connect
 from .proxy import Proxy
 
 HERE = Path(__file__).parent
+OF_BOTH = {"test_stomp_java", "test_stomp_selectors", "test_stomp_traps"}
+"""What brokers do otherwise; of the rest `make endurance` has Artemis too, and the contract has it here."""
 _numbers = itertools.count(1)
 PROXY_ATTEMPTS = 7
 """One more than Artemis has threads that serve connections on two cores."""
@@ -27,12 +29,13 @@ UNANSWERED = 8.0
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What happens on the way to a broker is the client's: of the brokers `make test` has one for it."""
+    """Most of what these tests hold is the client's: of the brokers `make test` has one for it."""
     for item in items:
-        if item.path.is_relative_to(HERE) and {"proxy", "make_proxy"} & set(item.fixturenames):  # type: ignore[attr-defined]
-            callspec = getattr(item, "callspec", None)
-            if callspec is not None and callspec.params.get("broker") == "artemis":
-                item.add_marker(pytest.mark.endurance)
+        if not item.path.is_relative_to(HERE) or not hasattr(item, "callspec"):
+            continue
+        is_cut = {"proxy", "make_proxy"} & set(item.fixturenames)  # type: ignore[attr-defined]
+        if item.callspec.params.get("broker") == "artemis" and (is_cut or item.path.stem not in OF_BOTH):
+            item.add_marker(pytest.mark.endurance)
 
 
 @pytest.fixture(params=["activemq", "artemis"])
