@@ -48,7 +48,7 @@ def run(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         pytest.param(
             "iter_decode", (), ["iter_decode", "iter_placed", "lxml iterparse alone"], marks=pytest.mark.endurance
         ),
-        ("request,batches", (), ["the same XML, no messaging"]),
+        pytest.param("request,batches", (), ["the same XML, no messaging"], marks=pytest.mark.endurance),
         pytest.param(
             "notifications",
             (),

@@ -38,9 +38,7 @@ def folder(tmp_path: Path) -> Any:
     ("kind", "protocols", "name"),
     [
         ("activemq", {"stomp", "openwire", "mqtt"}, "ActiveMQ Classic"),
-        pytest.param(
-            "artemis", {"stomp", "amqp", "openwire", "mqtt"}, "ActiveMQ Artemis", marks=pytest.mark.endurance
-        ),
+        pytest.param("artemis", {"stomp", "amqp", "openwire", "mqtt"}, "ActiveMQ Artemis", marks=pytest.mark.endurance),
     ],
 )
 def test_up_status_down(

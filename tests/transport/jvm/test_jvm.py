@@ -493,7 +493,10 @@ def test_what_came_before_a_loss_is_handed_out_before_it_is_told(
         received = consumer.receive(60)
         assert received is not None
         assert (received.message.body, told) == (b"before", [])
-        assert consumer.receive(5) is None
+        for _ in range(600):
+            assert consumer.receive(0.1) is None
+            if told:
+                break
         assert len(told) == 1
 
 
