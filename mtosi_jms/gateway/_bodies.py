@@ -6,6 +6,7 @@ import logging
 import zlib
 from collections.abc import Mapping
 from email.message import Message
+from email.utils import collapse_rfc2231_value
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -91,12 +92,8 @@ def content_type_of(text: str) -> ContentType:
     """Return the content type in a header; an empty header means `text/plain`."""
     made = Message()
     made["Content-Type"] = text
-    action, charset = made.get_param("action"), made.get_param("charset")
-    return ContentType(
-        made.get_content_type(),
-        action if isinstance(action, str) else "",
-        charset.strip() if isinstance(charset, str) else "",
-    )
+    action, charset = (collapse_rfc2231_value(made.get_param(name, "")) for name in ("action", "charset"))
+    return ContentType(made.get_content_type(), action, charset.strip())
 
 
 def document_in(data: bytes, charset: str, most_elements: int, what: str) -> bytes:

@@ -52,7 +52,7 @@ def not_understood(envelope: Envelope, understood: Collection[str]) -> list[str]
     for block in envelope.blocks:
         element = _element(block)
         tag, version = str(element.tag), envelope.version
-        must = (element.get(_MARKS[version]) or "0").strip() not in ("0", "false")
+        must = str(element.get(_MARKS[version], "0")).strip() not in ("0", "false")
         ours = (element.get(_ROLES[version]) or "").strip() in _OURS
         if must and ours and tag not in BY_TAG and tag not in understood:
             found.append(tag)
@@ -79,7 +79,8 @@ def not_understood_blocks(names: list[str]) -> list[RawXml]:
     made = []
     for name in names:
         space, local = split_clark(name)
-        element = etree.Element(clark(SOAP12, "NotUnderstood"), nsmap={"soap12": SOAP12, "of": space or None})
+        names_used = {"soap12": SOAP12} | ({"of": space} if space else {})
+        element = etree.Element(clark(SOAP12, "NotUnderstood"), nsmap=names_used)
         element.set("qname", f"of:{local}" if space else local)
         made.append(RawXml.from_element(element))
     return made

@@ -8,6 +8,8 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 _HEAD: Final = 1024
+_LONGEST: Final = 65_536
+"""Octets in which an XML declaration ends; nearly all end in the first `_HEAD`."""
 _DECLARED: Final = re.compile(rb"""(?:\xef\xbb\xbf)?<\?xml\s[^>]*?\bencoding\s*=\s*["']([^"'>]*)["']""")
 _DECLARED_IN_TEXT: Final = re.compile(r"""<\?xml\s[^>]*?\bencoding\s*=\s*["']([^"'>]*)["']""")
 _WITHOUT_MARK: Final = {
@@ -88,7 +90,7 @@ def in_utf8(data: bytes) -> bytes:
 
 def declares_utf8(data: bytes) -> bytes:
     """Return a document of UTF-8 octets whose declaration, if it names another encoding, names UTF-8."""
-    found = _DECLARED.match(data[:_HEAD])
+    found = _DECLARED.match(_head_of(data))
     if found is None or codec_named(found[1].decode("latin-1")) == "utf-8":
         return data
     return b"".join((data[: found.start(1)], b"UTF-8", data[found.end(1) :]))
@@ -100,9 +102,15 @@ def declared_name(data: bytes) -> str:
 
 
 def _said_of(data: bytes) -> _Said:
-    head = data[:_HEAD]
+    head = _head_of(data)
     end = head.find(b"?>") if head.startswith(b"<?xml") else -1
     return _said_in(head if end < 0 else head[:end])
+
+
+def _head_of(data: bytes) -> bytes:
+    """Return the first octets of a document, with its whole XML declaration."""
+    head = data[:_HEAD]
+    return head if b">" in head else data[:_LONGEST]
 
 
 @lru_cache(maxsize=64)  # nearly all documents begin with one of a few declarations
@@ -140,7 +148,7 @@ def _in_utf8(data: bytes, said: _Said, charset: str) -> tuple[bytes, str]:
     else:
         return data, f"the octets are not in {charset or said.declared or 'UTF-8'}"
     text = text.removeprefix("\ufeff")
-    found = _DECLARED_IN_TEXT.match(text[:_HEAD])
+    found = _DECLARED_IN_TEXT.match(text[:_LONGEST])
     if found is not None:
         text = f"{text[: found.start(1)]}UTF-8{text[found.end(1) :]}"
     says = [f"the content type says {charset[:40]}"] if charset and not _agree(str(outer), str(codec)) else []

@@ -56,6 +56,15 @@ def test_text_message_that_declares_another_encoding(name, mark, tmp_path):
 
 
 @pytest.mark.obligation("ENC1")
+@pytest.mark.parametrize("codec", ["utf-8", "latin-1", "utf-16-le"])
+def test_a_declaration_after_many_blanks_counts(codec, tmp_path):
+    document = f'<?xml version="1.0"{" " * 3_000}encoding="ISO-8859-1"?>{ENVELOPE}'
+    kind = MessageType.TEXT if codec == "utf-8" else MessageType.BYTES
+    message = JmsMessage(body=document.encode(codec), message_type=kind)
+    assert from_jms(message).header.activity_name == read(Spool(tmp_path).write(message, 1).read_body()) == PLACE
+
+
+@pytest.mark.obligation("ENC1")
 @pytest.mark.parametrize("charset", CODECS)
 def test_bytes_message_with_its_encoding_in_the_content_type(charset, tmp_path):
     message = w3c(ENVELOPE.encode(CODECS[charset]), charset)

@@ -57,6 +57,7 @@ OTHER = "urn:another-node"
         ("1.1", MUST, True),
         ("1.1", ' S:mustUnderstand=" 1 "', True),
         ("1.1", ' S:mustUnderstand="0"', False),
+        ("1.1", ' S:mustUnderstand=""', True),
         ("1.1", "", False),
         ("1.1", ' mustUnderstand="1"', False),  # not SOAP's attribute
         ("1.1", f' xmlns:other="{SOAP12}" other:mustUnderstand="1"', False),
@@ -86,6 +87,17 @@ def test_a_request(small_ems: Any, version: str, attributes: str, refused: bool)
     else:
         assert reply.fault is None
         assert [one.tag for one in ems.contexts[0].header_blocks] == [NAME]
+
+
+@pytest.mark.obligation("REQ3")
+@pytest.mark.parametrize("version", SPACES)
+def test_a_block_without_a_namespace(small_ems: Any, version: str) -> None:
+    plain = block(version, MUST, "<Transaction{}/>")
+    (reply,) = Dispatcher([small_ems()]).dispatch(request(version, plain))
+    read = parse(reply.to_bytes())
+    assert read.fault is not None
+    assert (read.fault.fault_code, "Transaction" in read.fault.reason) == ("MustUnderstand", True)
+    assert [one.element().get("qname") for one in read.blocks] == (["Transaction"] if version == "1.2" else [])
 
 
 class Declared(ManagedElementRetrieval.Supplier):

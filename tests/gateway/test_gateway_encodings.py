@@ -41,6 +41,7 @@ def url():
         ("text/xml; charset=ISO-8859-1", "", "latin-1"),
         ('text/xml; charset="iso-8859-1"', "UTF-8", "latin-1"),
         ("text/xml;CHARSET=UTF-8", "ISO-8859-1", "utf-8"),
+        ("text/xml; charset*=us-ascii'en'ISO-8859-1", "", "latin-1"),
         ("text/xml; charset=UTF-16LE", "", "utf-16-le"),
         ("application/xml; charset=utf-16", "UTF-16", "utf-16"),
         ("text/xml; charset=GBK", "", "gbk"),
