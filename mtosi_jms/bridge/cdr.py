@@ -477,10 +477,6 @@ def _write_wstring(out: _Writer, one: TypeCode, value: Value, depth: int) -> Non
     out.octets(raw)
 
 
-def _write_any(out: _Writer, one: TypeCode, value: Value, depth: int) -> None:
-    out.any(value, depth)
-
-
 def _write_typecode(out: _Writer, one: TypeCode, value: Value, depth: int) -> None:
     if not isinstance(value, TypeCode):
         raise EventError(f"{_shown(value)} is not a TypeCode")
@@ -576,10 +572,6 @@ def _octets(values: tuple[Value, ...]) -> bytes:
         raise EventError("octets are 0 to 255") from None
 
 
-def _write_alias(out: _Writer, one: TypeCode, value: Value, depth: int) -> None:
-    out.value(_need(one.content), value, depth + 1)
-
-
 def _write_fixed(out: _Writer, one: TypeCode, value: Value, depth: int) -> None:
     if not isinstance(value, Decimal) or not value.is_finite():
         raise EventError(f"{_shown(value)} is not of type fixed")
@@ -616,7 +608,7 @@ _WRITERS: Final[dict[TCKind, Callable[[_Writer, TypeCode, Value, int], None]]] =
     K.wchar: _write_wchar,
     K.string: _write_string,
     K.wstring: _write_wstring,
-    K.any: _write_any,
+    K.any: lambda out, one, value, depth: out.any(value, depth),
     K.typecode: _write_typecode,
     K.objref: _write_reference,
     K.struct: _write_struct,
@@ -625,7 +617,7 @@ _WRITERS: Final[dict[TCKind, Callable[[_Writer, TypeCode, Value, int], None]]] =
     K.enum: _write_enum,
     K.sequence: _write_elements,
     K.array: _write_elements,
-    K.alias: _write_alias,
+    K.alias: lambda out, one, value, depth: out.value(_need(one.content), value, depth + 1),
     K.fixed: _write_fixed,
     K.longdouble: _write_longdouble,
 }
@@ -872,14 +864,6 @@ def _read_boolean(reader: _Reader, one: TypeCode, depth: int) -> Value:
     return octet == 1
 
 
-def _read_string(reader: _Reader, one: TypeCode, depth: int) -> Value:
-    return reader.string()
-
-
-def _read_wchar(reader: _Reader, one: TypeCode, depth: int) -> Value:
-    return reader.wide(reader.take(reader.number("B")))
-
-
 def _read_members(reader: _Reader, one: TypeCode, depth: int) -> Value:
     if one.kind is K.except_ and reader.string() != one.repository_id:
         raise EventError("the value is another exception than its TypeCode")
@@ -951,8 +935,8 @@ _READERS: Final[dict[TCKind, Callable[[_Reader, TypeCode, int], Value]]] = {
     K.void: lambda reader, one, depth: None,
     K.boolean: _read_boolean,
     K.char: lambda reader, one, depth: chr(reader.number("B")),
-    K.wchar: _read_wchar,
-    K.string: _read_string,
+    K.wchar: lambda reader, one, depth: reader.wide(reader.take(reader.number("B"))),
+    K.string: lambda reader, one, depth: reader.string(),
     K.wstring: lambda reader, one, depth: reader.wide(reader.octets()),
     K.any: lambda reader, one, depth: reader.any(depth),
     K.typecode: lambda reader, one, depth: reader.typecode(0),

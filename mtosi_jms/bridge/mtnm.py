@@ -340,28 +340,23 @@ def _discovery(reading: Reading, found: Fields, event: StructuredEvent) -> None:
         reading.kept.append(("objectName", str(name)))
 
 
-def _changed(reading: Reading, found: Fields, event: StructuredEvent) -> list[typing.Any]:
-    """Return the object with the changed attributes in a list; an empty list without attributes."""
-    _named(reading, found, event)
-    listed: Any | None = found.pop("_attributes", None)
-    if listed is None:
-        return []
-    try:
-        whole = attributes(reading, found.get("object_type"), f"{_DATA}.attributeList", listed)
-    except EventError as exc:
-        reading.keep("attributeList", f"{_DATA}.attributeList", listed, exc.message)
-        return []
-    return [] if whole is None else [whole]
+def _change(listed: Callable[..., object]) -> Callable[[Reading, Fields, StructuredEvent], None]:
+    """Return what puts the object with the changed attributes, if there are any, into a list of a class."""
 
+    def prepare(reading: Reading, found: Fields, event: StructuredEvent) -> None:
+        _named(reading, found, event)
+        given: Any | None = found.pop("_attributes", None)
+        if given is None:
+            return
+        try:
+            whole = attributes(reading, found.get("object_type"), f"{_DATA}.attributeList", given)
+        except EventError as exc:
+            reading.keep("attributeList", f"{_DATA}.attributeList", given, exc.message)
+            return
+        if whole is not None:
+            found["attribute_list"] = listed(any_=[whole])
 
-def _value_change(reading: Reading, found: Fields, event: StructuredEvent) -> None:
-    if changed := _changed(reading, found, event):
-        found["attribute_list"] = AttributeValueChangeTypeAttributeList(any_=changed)
-
-
-def _state_change(reading: Reading, found: Fields, event: StructuredEvent) -> None:
-    if changed := _changed(reading, found, event):
-        found["attribute_list"] = StateChangeTypeAttributeList(any_=changed)
+    return prepare
 
 
 def _switch(reading: Reading, found: Fields, event: StructuredEvent) -> None:
@@ -608,9 +603,14 @@ _KINDS: Final[Mapping[str, _Kind]] = {
         _INVENTORY,
     ),
     "NT_ATTRIBUTE_VALUE_CHANGE": _Kind(
-        Table(_CHANGE, _EDGE_SPELLINGS), _value_change, ResourceAttributeValueChange, _INVENTORY
+        Table(_CHANGE, _EDGE_SPELLINGS),
+        _change(AttributeValueChangeTypeAttributeList),
+        ResourceAttributeValueChange,
+        _INVENTORY,
     ),
-    "NT_STATE_CHANGE": _Kind(Table(_CHANGE, _EDGE_SPELLINGS), _state_change, ResourceStateChange, _INVENTORY),
+    "NT_STATE_CHANGE": _Kind(
+        Table(_CHANGE, _EDGE_SPELLINGS), _change(StateChangeTypeAttributeList), ResourceStateChange, _INVENTORY
+    ),
     "NT_PROTECTION_SWITCH": _Kind(_SWITCH, _switch, ProtectionSwitch, TopicCategory.PROTECTION),
     "NT_EPROTECTION_SWITCH": _Kind(_EQUIPMENT_SWITCH, None, EquipmentProtectionSwitch, TopicCategory.PROTECTION),
     "NT_ROUTE_CHANGE": _Kind(
