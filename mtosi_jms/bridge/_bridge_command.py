@@ -68,11 +68,7 @@ _NAME: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--from",
-        dest="source",
-        required=True,
-        metavar="SOURCE",
-        help="the source: a channel or a destination",
+        "--from", dest="source", required=True, metavar="SOURCE", help="the source: a channel or a destination"
     )
     parser.add_argument(
         "--to", dest="sink", required=True, metavar="SINK", help="the target: a destination or a channel"

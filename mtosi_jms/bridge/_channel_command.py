@@ -22,13 +22,7 @@ from mtosi_jms.bridge.corba import CorbaChannel, CorbaSource, Orb, OrbOptions
 from mtosi_jms.bridge.endpoints import FlowStyle, Grouping
 from mtosi_jms.bridge.event_json import event_from_json, event_to_json
 from mtosi_jms.bridge.events import StructuredEvent
-from mtosi_jms.broker import (
-    DevelopmentChannel,
-    default_channel_folder,
-    find_channel,
-    start_channel,
-    stop_channel,
-)
+from mtosi_jms.broker import DevelopmentChannel, default_channel_folder, find_channel, start_channel, stop_channel
 from mtosi_jms.broker.background import down_or_status
 from mtosi_jms.cli import terminal
 from mtosi_jms.cli.arguments import add_json, local, positive, seconds, whole

@@ -185,11 +185,7 @@ class JavaOrb:
         is closed; MtosiError: see `error_of`."""
         if self._closed:
             raise IllegalStateError("the ORB is closed")
-        with (
-            machine.blocking(),
-            machine.context_loader(self.java.loader),
-            translated(self.java, what, sending=sending),
-        ):
+        with machine.blocking(), machine.context_loader(self.java.loader), translated(self.java, what, sending=sending):
             yield
 
     def poa(self) -> Any:

@@ -260,8 +260,7 @@ class JmsToChannel(Keeper[EventSink]):
             at = resender.due_at
             if at is not None and not self._failed:
                 self._changed.wait_for(
-                    lambda: not resender or not self._running or self._lost is not None,
-                    at - time.monotonic(),
+                    lambda: not resender or not self._running or self._lost is not None, at - time.monotonic()
                 )
             return not resender
 

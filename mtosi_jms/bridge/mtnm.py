@@ -470,10 +470,7 @@ _STEPS: Final = (
     "RouteSetToIntended",
 )
 
-_ALL: Final = {
-    "notificationId": Field("notification_id", a_text),
-    "neTime": Field("source_time", a_time, strict=True),
-}
+_ALL: Final = {"notificationId": Field("notification_id", a_text), "neTime": Field("source_time", a_time, strict=True)}
 _TIMED: Final = {**_ALL, "emsTime": Field("os_time", a_time, strict=True)}
 _OBJECT: Final = {
     **_TIMED,

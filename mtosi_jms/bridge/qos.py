@@ -186,10 +186,7 @@ def check_qos(asked: Mapping[str, Any], model: str, *, fifo_within_priority: boo
         UnsupportedQoS: the standard has no such name, a value has a wrong type, or the tables exclude the request.
     """
     check_types(asked)
-    for name, table in (
-        ("EventReliability", EVENT_RELIABILITY),
-        ("DeliveryReliability", DELIVERY_RELIABILITY),
-    ):
+    for name, table in (("EventReliability", EVENT_RELIABILITY), ("DeliveryReliability", DELIVERY_RELIABILITY)):
         if name in asked and asked[name].value not in table:
             raise UnsupportedQoS(f"{asked[name].value!r} is none of its values", [name])
     if (connection := _number(asked, "ConnectionReliability")) is not None:
@@ -230,7 +227,4 @@ def effective(name: str, levels: Mapping[str, Mapping[str, Any]]) -> Any | None:
 def with_transactions(asked: Mapping[str, Any], *, enabled: bool) -> dict[str, Any]:
     """Properties with transactions enabled or disabled; both reliabilities change with them (000-T8)."""
     reliability = PERSISTENT if enabled else BEST_EFFORT
-    return {
-        **asked,
-        **qos(EnableTransaction=enabled, EventReliability=reliability, ConnectionReliability=reliability),
-    }
+    return {**asked, **qos(EnableTransaction=enabled, EventReliability=reliability, ConnectionReliability=reliability)}

@@ -85,10 +85,7 @@ class DevelopmentChannel:
 
 
 def start_channel_process(
-    folder: Path,
-    port: int | None = None,
-    settings: Mapping[str, object] | None = None,
-    arguments: Sequence[str] = (),
+    folder: Path, port: int | None = None, settings: Mapping[str, object] | None = None, arguments: Sequence[str] = ()
 ) -> BrokerProcess:
     """Starts a notification service with one channel, for tests: the caller ends it. It listens when this returns.
 

@@ -60,11 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="folder of an outbox or inbox, for its dead letters; may be repeated",
     )
     group.add_argument(
-        "--dead-letters",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="a queue of dead letters; may be repeated",
+        "--dead-letters", action="append", default=[], metavar="NAME", help="a queue of dead letters; may be repeated"
     )
     group.add_argument("--topology", type=local, metavar="DIR", help="folder that mtosi-jms topology wrote")
     group.add_argument(

@@ -20,14 +20,7 @@ from mtosi_jms.binding.mapping import DEFAULT_PROFILE
 from mtosi_jms.binding.soap_jms import action_of, document_of
 from mtosi_jms.bounds import BOUNDS
 from mtosi_jms.closing import Closeable
-from mtosi_jms.errors import (
-    ConfigError,
-    MissingExtraError,
-    MtosiError,
-    MtosiFault,
-    ReplyTimeoutError,
-    TransportError,
-)
+from mtosi_jms.errors import ConfigError, MissingExtraError, MtosiError, MtosiFault, ReplyTimeoutError, TransportError
 from mtosi_jms.exchange import Dispatcher, FailureHook, ReplyAddress
 from mtosi_jms.gateway._bodies import OF_REQUEST, Body, Refused, content_type_of, document_in, judge
 from mtosi_jms.gateway._calls import CallsTransport
@@ -316,11 +309,7 @@ class Forwarder(Dispatcher):
             wanted = self._iterators.get(called) or iterator_operation(called)
             message = element = f"{wanted}{OF_REQUEST}"
         header = replace(
-            asked,
-            activity_name=wanted,
-            msg_name=message,
-            iterator_reference_uri=uri,
-            requested_batch_size=size,
+            asked, activity_name=wanted, msg_name=message, iterator_reference_uri=uri, requested_batch_size=size
         )
         return Envelope(header=header, body=RawXml.from_element(etree.Element(clark(namespace, element))))
 

@@ -132,11 +132,7 @@ def _login(place: str, line: str) -> tuple[str, str]:
 
 
 def serve_endpoint(
-    endpoint: Endpoint,
-    listen: tuple[str, int],
-    args: argparse.Namespace,
-    stop: Stop,
-    suffix: str,
+    endpoint: Endpoint, listen: tuple[str, int], args: argparse.Namespace, stop: Stop, suffix: str
 ) -> int:
     """Serves until the stop is set; 0. `suffix`: what the line that begins with `ready` says behind the URL. Raises
     TransportError: it cannot listen there, or the server has ended."""

@@ -75,13 +75,7 @@ def _setting(text: str) -> tuple[str, str]:
     return key, value
 
 
-def run_on_engine(
-    args: argparse.Namespace,
-    label: str,
-    name: str,
-    options: Any,
-    show: Callable[[Any], None],
-) -> int:
+def run_on_engine(args: argparse.Namespace, label: str, name: str, options: Any, show: Callable[[Any], None]) -> int:
     """Choose the engine that `--engine` leaves open, run a job on it, show its result, and say which it was; 0.
 
     Args:

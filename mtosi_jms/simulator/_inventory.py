@@ -257,9 +257,7 @@ def _points(inside: Iterable[Any], channels: Mapping[str, Iterable[ConnectionTer
     ]
 
 
-def _channels(
-    found: Iterable[ConnectionTerminationPointType],
-) -> list[invdata.ConnectionTerminationPointInventoryType]:
+def _channels(found: Iterable[ConnectionTerminationPointType]) -> list[invdata.ConnectionTerminationPointInventoryType]:
     return [invdata.ConnectionTerminationPointInventoryType(ctp_nm=_short(one), ctp_attrs=one) for one in found]
 
 

@@ -28,11 +28,7 @@ from mtosi_jms.soap import header_text
 from mtosi_jms.stubs.fmw.cei import CommonEventInformationType
 from mtosi_jms.stubs.fmw.nam import NamingAttributeListType, NamingAttributeType
 from mtosi_jms.stubs.mri import eir, mer, rir
-from mtosi_jms.stubs.nra.com import (
-    AcknowledgeIndicationType,
-    PerceivedSeverityListType,
-    PerceivedSeverityType,
-)
+from mtosi_jms.stubs.nra.com import AcknowledgeIndicationType, PerceivedSeverityListType, PerceivedSeverityType
 from mtosi_jms.stubs.nra.prc import ProbableCauseEnumType, ProbableCauseListType, ProbableCauseType
 from mtosi_jms.stubs.rtm import ar
 from mtosi_jms.stubs11.ns_tmf854_v1 import types
