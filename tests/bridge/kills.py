@@ -136,11 +136,7 @@ class Stage:
     """
 
     def __init__(
-        self,
-        start_broker: Callable[..., BrokerProcess],
-        orb: Anything,
-        folder: Path,
-        words: Sequence[str] = (),
+        self, start_broker: Callable[..., BrokerProcess], orb: Anything, folder: Path, words: Sequence[str] = ()
     ) -> None:
         self.ledger = Ledger()
         self._start_broker = start_broker

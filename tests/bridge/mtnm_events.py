@@ -149,10 +149,7 @@ def text(value: str) -> Any:
 def event(type_name: str, body: Any = NULL, /, **values: Any | Value) -> StructuredEvent:
     """An event; `__` in a name stands for `.` and `::` of X.733."""
     properties = [
-        Property(
-            one.replace("X733__", "X.733::"),
-            value if isinstance(value, Any) else Any(_USUAL[one], value),
-        )
+        Property(one.replace("X733__", "X.733::"), value if isinstance(value, Any) else Any(_USUAL[one], value))
         for one, value in values.items()
         if value is not None
     ]
@@ -367,10 +364,7 @@ REALISTIC: Final[dict[str, StructuredEvent]] = {
         failureReason="no room",
     ),
     "NT_BACKUP_STATUS": event(
-        "NT_BACKUP_STATUS",
-        **{**_TIMES, "emsTime": None},
-        backupStatus=("COS_Aborted", "Comms loss"),
-        meName=name(NE),
+        "NT_BACKUP_STATUS", **{**_TIMES, "emsTime": None}, backupStatus=("COS_Aborted", "Comms loss"), meName=name(NE)
     ),
 }
 """An event of each type, as it should be."""

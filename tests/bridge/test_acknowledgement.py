@@ -235,17 +235,11 @@ def world(request: pytest.FixtureRequest) -> Iterator[World]:
 
 
 def jms_to(style: FlowStyle, sends: FlowStyle = PUSH, type: MessageType = ONE) -> tuple[ExternalEndpoint, ...]:
-    return (
-        ExternalEndpoint(SOURCE, JMS, style, MessageType.JMS_MESSAGE),
-        ExternalEndpoint(SINK, 0, sends, type),
-    )
+    return (ExternalEndpoint(SOURCE, JMS, style, MessageType.JMS_MESSAGE), ExternalEndpoint(SINK, 0, sends, type))
 
 
 def to_jms(style: FlowStyle, type: MessageType = ONE) -> tuple[ExternalEndpoint, ...]:
-    return (
-        ExternalEndpoint(SOURCE, 0, style, type),
-        ExternalEndpoint(SINK, JMS, PUSH, MessageType.JMS_MESSAGE),
-    )
+    return (ExternalEndpoint(SOURCE, 0, style, type), ExternalEndpoint(SINK, JMS, PUSH, MessageType.JMS_MESSAGE))
 
 
 RECEIVES = pytest.mark.parametrize("receives", [PUSH, PULL], ids=lambda one: one.name)

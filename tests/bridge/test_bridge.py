@@ -739,11 +739,7 @@ def test_transactions_from_jms(world: World) -> None:
 
 @pytest.mark.parametrize(
     "ends",
-    [
-        (channel_end(SOURCE, PULL), jms(SINK)),
-        (jms(SOURCE), channel_end(SINK)),
-        (jms(SOURCE, PULL), channel_end(SINK)),
-    ],
+    [(channel_end(SOURCE, PULL), jms(SINK)), (jms(SOURCE), channel_end(SINK)), (jms(SOURCE, PULL), channel_end(SINK))],
 )
 @pytest.mark.obligation("000-T3")
 def test_other_configurations_have_no_transactions(world: World, ends: Anything) -> None:

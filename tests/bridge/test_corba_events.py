@@ -29,11 +29,7 @@ def told_apart(one: TypeCode, known: dict[TypeCode, str]) -> TypeCode:
         replace(member, type=told_apart(member.type, known)) if member.type is not None else member
         for member in one.members
     )
-    made = replace(
-        one,
-        members=members,
-        content=told_apart(one.content, known) if one.content is not None else None,
-    )
+    made = replace(one, members=members, content=told_apart(one.content, known) if one.content is not None else None)
     if not made.repository_id:
         return made
     return replace(made, repository_id=known.setdefault(made, f"IDL:test/T{len(known)}:1.0"))

@@ -16,13 +16,7 @@ import pytest
 from mtosi_jms.bridge.endpoints import FlowStyle
 from mtosi_jms.bridge.events import Any as CorbaAny
 from mtosi_jms.bridge.events import StructuredEvent, TCKind, TypeCode
-from mtosi_jms.broker import (
-    BrokerProcess,
-    find_channel,
-    free_ports,
-    start_channel_process,
-    stop_channel,
-)
+from mtosi_jms.broker import BrokerProcess, find_channel, free_ports, start_channel_process, stop_channel
 from mtosi_jms.cli import main
 from mtosi_jms.errors import ConfigError, EventError, IllegalStateError, NamingError, TransportError
 

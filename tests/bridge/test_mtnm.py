@@ -407,11 +407,7 @@ class TestObjects:
         event = m.event("NT_OBJECT_CREATION", Any(roll, (m.name("EMS=A|Roll=1"), "auto")), objectName=m.name("EMS=A"))
         created: Anything = notification_of(event).notification
         (found,) = created.object.any_
-        assert (type(found).__name__, str(found.name), kept(found)) == (
-            "VendorObject",
-            "MD=A/Roll=1",
-            {"mode": "auto"},
-        )
+        assert (type(found).__name__, str(found.name), kept(found)) == ("VendorObject", "MD=A/Roll=1", {"mode": "auto"})
         assert complaints(created) == []
 
     def test_changed_attributes(self) -> None:
@@ -559,8 +555,7 @@ class TestRefused:
     @pytest.mark.obligation("NOT4")
     @pytest.mark.parametrize("name", ["emsTime", "neTime"])
     @pytest.mark.parametrize(
-        "time",
-        ["1406268123000", "00000000000000.0Z", "20141325140203.0+0800", "20140725140203.0+1500", "yesterday", 7],
+        "time", ["1406268123000", "00000000000000.0Z", "20141325140203.0+0800", "20140725140203.0+1500", "yesterday", 7]
     )
     @pytest.mark.parametrize("type_name", ["NT_ALARM", "NT_OBJECT_DELETION", "NT_PROTECTION_SWITCH"])
     def test_a_time_that_cannot_be_read(self, type_name: str, name: str, time: str | int, complaints: Anything) -> None:

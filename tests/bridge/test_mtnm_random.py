@@ -46,11 +46,7 @@ TEXT = st.text(st.characters(exclude_categories=()), max_size=12) | st.sampled_f
 STEPS = st.sampled_from(["EMS", "ManagedElement", "PTP", "CTP", "managedelement", "Roll", ""]) | TEXT
 NAMES = st.lists(st.tuples(STEPS, TEXT), max_size=4).map(tuple)
 UNION = TypeCode(
-    TCKind.union,
-    "IDL:x/U:1.0",
-    "U",
-    (Member("a", m.LONG, 1), Member("b", m.STRING, 2)),
-    discriminator=m.LONG,
+    TCKind.union, "IDL:x/U:1.0", "U", (Member("a", m.LONG, 1), Member("b", m.STRING, 2)), discriminator=m.LONG
 )
 SIMPLE: st.SearchStrategy[Any] = st.one_of(
     TEXT.map(lambda it: Any(m.STRING, it)),

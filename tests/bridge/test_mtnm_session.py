@@ -132,10 +132,7 @@ def test_the_element_manager_calls_the_session(start: Start, session: Callable[.
 
 
 def test_a_refused_login_does_not_tell_the_password(
-    start: Start,
-    session: Callable[..., Anything],
-    caplog: pytest.LogCaptureFixture,
-    capfd: pytest.CaptureFixture[str],
+    start: Start, session: Callable[..., Anything], caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
     caplog.set_level(logging.DEBUG)
     ems = start()

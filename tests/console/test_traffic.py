@@ -53,14 +53,7 @@ def replies(make: Any, numbers: Iterable[int], end: int | None = None) -> list[J
     ],
 )
 def test_exchanges(
-    traffic: Traffic,
-    make: Any,
-    asked: bool,
-    numbers: list[int],
-    end: int | None,
-    state: str,
-    gaps: str,
-    unseen: int,
+    traffic: Traffic, make: Any, asked: bool, numbers: list[int], end: int | None, state: str, gaps: str, unseen: int
 ) -> None:
     if asked:
         traffic.record(make("REQUEST"))

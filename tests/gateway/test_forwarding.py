@@ -230,10 +230,7 @@ class TestRequests:
             service = ServiceInfo(name="any", namespace="", root="")
             list(requestor.call_batches(Call(service, operation, QUEUE, RawXml(body)), 500))
             posted = [etree.fromstring(asked.get(timeout=60)[1]) for _ in range(2)]
-        assert [one[1][0].tag for one in posted] == [
-            "{urn:a&b}getThingsRequest",
-            "{urn:a&b}getThingsIteratorRequest",
-        ]
+        assert [one[1][0].tag for one in posted] == ["{urn:a&b}getThingsRequest", "{urn:a&b}getThingsIteratorRequest"]
         assert posted[0].findtext(".//{*}activityName") == 'get "<&>" Things'
 
     def test_an_answer_that_trickles(self) -> None:

@@ -24,16 +24,7 @@ from mtosi_jms.broker import BrokerProcess
 from mtosi_jms.cli import main
 from mtosi_jms.errors import ReplyTimeoutError, TransportError
 from mtosi_jms.exchange import Dispatcher
-from mtosi_jms.gateway import (
-    ByDispatcher,
-    ByRequestor,
-    Endpoint,
-    HttpOptions,
-    HttpPeer,
-    HttpServer,
-    Request,
-    Store,
-)
+from mtosi_jms.gateway import ByDispatcher, ByRequestor, Endpoint, HttpOptions, HttpPeer, HttpServer, Request, Store
 from mtosi_jms.soap import parse
 from mtosi_jms.telemetry import Monitor, is_own_host
 

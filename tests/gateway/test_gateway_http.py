@@ -46,10 +46,7 @@ def everything(raw: socket.socket) -> bytes:
 def test_a_request_as_the_oldest_clients_send_it(url: str, version: bytes) -> None:
     """001-H1: POST, a URL, headers, an empty line, and a body by its length; H3: what we answer by default."""
     parts = urlsplit(url)
-    head = b"POST /mtosi HTTP/%s\r\nHost: [::1]\r\nContent-Length: %d\r\nConnection: close\r\n" % (
-        version,
-        len(KNOWN),
-    )
+    head = b"POST /mtosi HTTP/%s\r\nHost: [::1]\r\nContent-Length: %d\r\nConnection: close\r\n" % (version, len(KNOWN))
     with socket.create_connection((str(parts.hostname), int(str(parts.port))), timeout=60) as raw:
         raw.sendall(
             head + b'Content-Type: text/xml; charset=utf-8\r\nSOAPAction: ""\r\nConnection: close\r\n\r\n' + KNOWN

@@ -73,8 +73,7 @@ def sides() -> Iterator[dict[str, Side]]:
 
 
 @pytest.fixture(
-    scope="session",
-    params=[pytest.param(one, marks=pytest.mark.endurance) if one in LONG else one for one in CLIENTS],
+    scope="session", params=[pytest.param(one, marks=pytest.mark.endurance) if one in LONG else one for one in CLIENTS]
 )
 def side(
     request: pytest.FixtureRequest, sides: dict[str, Side], java: Any, tmp_path_factory: pytest.TempPathFactory

@@ -142,11 +142,7 @@ def test_we_read_what_ibm_writes(ask: Ask, examples: int) -> None:
         assert [type(read.properties[name]) for name in message.properties] == [
             type(value) for value in message.properties.values()
         ]
-        assert (read.body, read.priority, read.delivery_mode) == (
-            message.body,
-            message.priority,
-            message.delivery_mode,
-        )
+        assert (read.body, read.priority, read.delivery_mode) == (message.body, message.priority, message.delivery_mode)
 
     reads()
 

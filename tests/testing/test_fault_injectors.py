@@ -66,8 +66,7 @@ def test_a_duplicate_is_the_same_object() -> None:
 
 
 @pytest.mark.parametrize(
-    ("keep", "left"),
-    [(0.5, b"<a>\xc3"), (0, b""), (0.0, b""), (3, b"<a>"), (-1, b"<a>\xc3\xa9</"), (4, b"<a>\xc3")],
+    ("keep", "left"), [(0.5, b"<a>\xc3"), (0, b""), (0.0, b""), (3, b"<a>"), (-1, b"<a>\xc3\xa9</"), (4, b"<a>\xc3")]
 )
 def test_truncate(keep: float, left: bytes) -> None:
     body = "<a>é</a".encode()

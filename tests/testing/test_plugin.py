@@ -106,9 +106,7 @@ def test_this_suite_has_them_once(request: pytest.FixtureRequest) -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments",
-    [("-p", f"no:{NAME}"), pytest.param(("-p", NAME), marks=pytest.mark.endurance)],
-    ids=["off", "named"],
+    "arguments", [("-p", f"no:{NAME}"), pytest.param(("-p", NAME), marks=pytest.mark.endurance)], ids=["off", "named"]
 )
 def test_this_suite_has_them_in_any_case(arguments: tuple[str, ...], root: Path) -> None:
     test = "tests/exchange/test_batch_exchanges.py::test_a_slow_caller_is_not_timed_out_by_itself"

@@ -200,11 +200,7 @@ def test_disconnecting_wakes_who_pulls(channel: Channel) -> None:
 @pytest.mark.obligation("000-C3")
 @pytest.mark.parametrize(
     ("name", "value"),
-    [
-        ("NoSuchProperty", any_of(1)),
-        ("MaximumBatchSize", any_of("many")),
-        ("EventReliability", any_of(True)),
-    ],
+    [("NoSuchProperty", any_of(1)), ("MaximumBatchSize", any_of("many")), ("EventReliability", any_of(True))],
 )
 def test_quality_of_service_that_is_not_there(channel: Channel, name: str, value: CorbaAny) -> None:
     for make in (channel.event_source, channel.event_sink):
@@ -257,8 +253,7 @@ def test_a_constraint_that_is_none(channel: Channel, constraint: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "value",
-    [CorbaAny(SHORT, 70_000), CorbaAny(SHORT, "x"), CorbaAny(TypeCode(TCKind.value, "IDL:x:1.0", "x"), None)],
+    "value", [CorbaAny(SHORT, 70_000), CorbaAny(SHORT, "x"), CorbaAny(TypeCode(TCKind.value, "IDL:x:1.0", "x"), None)]
 )
 def test_an_event_that_no_wire_carries(channel: Channel, event: Make, value: CorbaAny) -> None:
     sink = channel.event_sink()
