@@ -8,9 +8,9 @@ import dataclasses
 from typing import Any
 
 from mtosi_jms.errors import IncompleteBatchError, ProtocolError
-from mtosi_jms.patterns import read_place
+from mtosi_jms.patterns import Place, Standing, read_place, standing_of
 from mtosi_jms.service import Call, OperationInfo, objects_in
-from mtosi_jms.soap import Envelope, correlation_id, header_text, header_texts
+from mtosi_jms.soap import Envelope, Header, correlation_id, header_text, header_texts
 from mtosi_jms.stubs.fmw.hdr import CommunicationPatternType
 from mtosi_jms.xmlbind import XmlObject
 
@@ -31,34 +31,47 @@ class Iteration:
         self._operation = _iterator_of(call)
         self._reference: str | None = None
         self._number: int | None = None
+        self._count = 0
 
     def note(self, envelope: Envelope, response: XmlObject, left: float | None) -> None:
         """Note a reply, and decide on `next`. `left`: seconds left for the whole call. Raises IncompleteBatchError:
         batches are missing; ProtocolError: a batch comes again, or there is neither an object nor an end."""
         header, self.next = envelope.header, None
-        if self._operation is None or header is None:
+        if header is None:
             return
         reference = header_text(header, "iteratorReferenceURI")
+        if self._operation is None:
+            self._check_whole(header, reference)
+            return
         place = read_place(header_texts(header, _PLACE))
         number, end = place.number, place.end
         if not self.is_used and (reference is None or end):
             return
         self._check(number, correlation_id(header) or "")
-        self.is_used = True
+        is_first, self.is_used = not self.is_used, True
+        self._count += 1
         if end or (end is None and reference is None):
             return
-        if number is None and not objects_in(response, self._call.operation.batch_path):
+        if number is None and not is_first and not objects_in(response, self._call.operation.batch_path):
             raise ProtocolError("the iterator gives no objects, and no end", correlation_id(header) or "")
         self._number = number
         self._reference = reference or self._reference
         self.next = self._request(self._operation, left)
 
+    def _check_whole(self, header: Header, reference: str | None) -> None:
+        """Refuse a reply whose rest only an iterator gives, where no operation asks for it."""
+        place = read_place(header_texts(header, Place.FIELDS))
+        if reference is not None and standing_of(place.number, place.end) is Standing.UNPLACED:
+            reason = "the rest comes by iterator, and the service has no operation for it"
+            raise IncompleteBatchError(correlation_id(header) or "", (), end_seen=False, reason=reason)
+
     def _check(self, number: int | None, identifier: str) -> None:
-        if number is None or self._number is None or number == self._number + 1:
+        last = self._count if self._number is None else self._number
+        if number is None or not self._count or number == last + 1 or (self._number is None and number <= last):
             return
-        if number <= self._number:
-            raise ProtocolError(f"the iterator gave batch {number} after batch {self._number}", identifier)
-        missing = range(self._number + 1, number)
+        if number <= last:
+            raise ProtocolError(f"the iterator gave batch {number} after batch {last}", identifier)
+        missing = range(last + 1, number)
         raise IncompleteBatchError(identifier, missing, end_seen=False, reason=f"the iterator gave batch {number}")
 
     def _request(self, operation: OperationInfo, left: float | None) -> Call:

@@ -132,6 +132,7 @@ def read_reply(
         contradiction=place.contradiction,
         body_digest=b"" if place.number is None else _body_digest(wire),  # only batches are compared
         has_body=envelope.body is not None or envelope.fault is not None,
+        by_iterator=header is not None and header_text(header, "iteratorReferenceURI") is not None,
         run=run if isinstance(run := message.properties.get(RUN_ID), str) else "",
     )
 

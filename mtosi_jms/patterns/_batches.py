@@ -248,7 +248,7 @@ class BatchAssembler(Generic[P]):
         return (BatchEvent.LAST if standing is Standing.LAST else BatchEvent.BATCH), None
 
     def _unnumbered(self, reply: Reply[P], standing: Standing) -> tuple[BatchEvent, Flag]:
-        if self._sequence.started or standing is Standing.UNPLACED:
+        if self._sequence.started or (standing is Standing.UNPLACED and not reply.by_iterator):
             event = BatchEvent.UNPLACED if reply.has_body else BatchEvent.STRAY
             return event, Flag("R5a", "a reply that is one of several has no batch number that can be read")
         if breach := self._oversize(reply):

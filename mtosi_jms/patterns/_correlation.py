@@ -218,6 +218,8 @@ class PendingExchanges(Generic[E, P]):
         if jms and jms in self._by_jms_id:
             pending = self._by_jms_id[jms]
             return Matched(self._entries[pending].exchange, reply, irregular=self._irregular(reply, pending))
+        if jms and jms in self._entries and self.strategy is Strategy.BOTH:  # copied from the header
+            return Matched(self._entries[jms].exchange, reply, irregular=self._irregular(reply, jms))
         if jms and jms in self._ended:
             return OrphanReply(reply, OrphanReason.LATE, self._ended[jms])
         return OrphanReply(reply, OrphanReason.UNKNOWN if xml or jms else OrphanReason.NO_ID)

@@ -38,6 +38,7 @@ class Reply(Generic[P]):
             second reply of a number counts as a duplicate.
         has_body: False for a reply whose SOAP body is empty; only such a reply can be an acknowledgement (C61).
         object_count: managed objects in the reply, None where not counted (only `BatchRules.strict_size` asks).
+        by_iterator: whether the reply names an iterator, from which the caller gets what follows.
         run: the same in all replies of one answer, another one when the supplier answers the request again; empty:
             unknown, and such replies count as those of one run.
     """
@@ -52,6 +53,7 @@ class Reply(Generic[P]):
     body_digest: bytes | str = b""
     has_body: bool = True
     object_count: int | None = None
+    by_iterator: bool = False
     run: str = ""
 
 

@@ -137,7 +137,7 @@ class SimpleExchange(Generic[P]):
         actions: list[Action[P]] = []
         if reply.contradiction:
             actions.append(Flag("R5b", reply.contradiction))
-        elif reply.end_of_reply is False and not self._of_iterator:
+        elif self._is_cut(reply) and not self._of_iterator:
             actions.append(Flag("C58", "the answer to a SimpleResponse request announces further replies"))
         return (*actions, Release(reply.payload, reply.batch_number), Complete())
 
@@ -162,6 +162,10 @@ class SimpleExchange(Generic[P]):
     def abandon(self) -> None:
         """The caller gave up; replies that still come are orphans."""
         self.state = TABLE[self.state][SimpleEvent.ABANDON]
+
+    def _is_cut(self, reply: Reply[P]) -> bool:
+        """Whether a reply says that it is not the whole answer."""
+        return reply.end_of_reply is False or (reply.by_iterator and reply.end_of_reply is None)
 
     def _acknowledge(self, now: float) -> Actions[P]:
         again = self._acknowledged is not None

@@ -15,7 +15,7 @@ from typing import Any, Final
 from lxml import etree
 
 from mtosi_jms import xmlbind
-from mtosi_jms.header import DIALECTS, SLIPS, HeaderDialect, dialect_named, dialects_with
+from mtosi_jms.header import SLIPS, HeaderDialect, dialect_named, dialects_with
 from mtosi_jms.namespaces import clark, split_clark
 from mtosi_jms.stubs.fmw.hdr import Header
 from mtosi_jms.xmlbind import A, ClassTable, E, Field, Issues, Module, XmlObject, find_element, simple
@@ -23,7 +23,6 @@ from mtosi_jms.xmlbind import A, ClassTable, E, Field, Issues, Module, XmlObject
 RULE: Final = "header"
 """The rule of warnings about a header that departs from its dialect."""
 _ROOT, _, _PLACE = __name__.rpartition(".")
-_SPACES: Final = frozenset({"", *(split_clark(one.tag)[0] for one in DIALECTS)})
 _NESTED: Final = ("msgSpecificProperties",)
 """Fields with fields of the header's namespace in them."""
 _PYTHON_NAMES: Final = {field.local: field.name for field in Header.__xml__.fields}
@@ -198,13 +197,16 @@ def mend(block: etree._Element, dialect: HeaderDialect, issues: Issues) -> None:
     """
     namespace = split_clark(dialect.tag)[0]
     known = {*_PYTHON_NAMES, *(extra.name for extra in dialect.more)}
+    own = {clark(namespace, local) for local in known}.intersection(child.tag for child in block)
     found: set[str] = set()
     for child in list(block):
         space, local = split_clark(str(child.tag))
-        if local in known and space != namespace and space in _SPACES:
+        if space != namespace and local in known and clark(namespace, local) not in own:
             issues.add(RULE, f"{local} is in {space or 'no namespace'}, not in {namespace or 'none'}", child)
             for inner in child.iter() if local in _NESTED else (child,):
                 inner.tag = clark(namespace, split_clark(str(inner.tag))[1])
+        if local in _NESTED:
+            _mend_nested(child, dialect, issues)
         text = (child.text or "").strip()
         if text in dialect.placeholders and not len(child):
             issues.add(RULE, f"{local} has the placeholder {text!r}: taken as absent", child)
@@ -221,6 +223,15 @@ def mend(block: etree._Element, dialect: HeaderDialect, issues: Issues) -> None:
             issues.add(RULE, f"{local} is missing, which MTOSI {dialect.release} requires", block)
 
 
+def _mend_nested(field: etree._Element, dialect: HeaderDialect, issues: Issues) -> None:
+    """Remove the parts of a field that hold a placeholder."""
+    for part in list(field):
+        if held := [one for one in part.iter() if (one.text or "").strip() in dialect.placeholders]:
+            local = split_clark(str(held[0].tag))[1]
+            issues.add(RULE, f"{local} has the placeholder {held[0].text!r}: taken as absent", held[0])
+            field.remove(part)
+
+
 def _mend_attributes(block: etree._Element, dialect: HeaderDialect, issues: Issues) -> None:
     known = {one.name: one for one in dialect.attributes}
     for name, value in block.items():
@@ -233,6 +244,9 @@ def _mend_attributes(block: etree._Element, dialect: HeaderDialect, issues: Issu
                 RULE, f"attribute {name} {text[:40]!r} is no version of MTOSI {dialect.release}: left out", block
             )
             del block.attrib[name]
+        elif name in known and known[name].pattern and value != text:
+            issues.add(RULE, f"attribute {name} {value[:40]!r} has blanks around it: read without", block)
+            block.set(name, text)
 
 
 def warn_of_second(block: etree._Element, issues: Issues) -> None:
@@ -249,6 +263,10 @@ def warn_of_body(body: etree._Element, dialect: HeaderDialect, issues: Issues) -
 def is_sound(header: Header, dialect: HeaderDialect) -> bool:
     """Whether `mend` has nothing to do for a header that was read without it."""
     if header.extras is not None:
+        return False
+    if any(getattr(header, _PYTHON_NAMES[local]) is not None for local in _NESTED):
+        return False
+    if any(isinstance(one := getattr(header, extra.field), str) and one != one.strip() for extra in dialect.attributes):
         return False
     blanks = ("", *dialect.placeholders)
     if any(isinstance(one, str) and one.strip() in blanks for one in _values(header).values()):

@@ -75,9 +75,10 @@ def read_fault(
         header = _header_in(detail, issues, vendors)
     reason = getattr(bound, "reason", None)
     cls = SoapJmsFault if w3c_code else _class_of(kind, bound, body)
-    if code_text := _code_in(outer):
-        kind, bound, reason = kind_of_code(code_text), body, _text(_loose_child(outer, "reason"))
-        cls = coded_class(cls, kind)
+    coded = _coded_in(outer)
+    if coded is not None and (code_text := _text(_loose_child(coded, "exception"))):
+        kind, reason = kind_of_code(code_text), _text(_loose_child(coded, "reason"))
+        bound, cls = body if coded is outer else bound, coded_class(cls, kind)
     fault = cls(
         reason if isinstance(reason, str) and reason else words or _text(detail),
         kind=kind,
@@ -139,11 +140,11 @@ def _header_in(detail: etree._Element | None, issues: Issues, vendors: str) -> H
     return header if isinstance(header, Header) else None
 
 
-def _code_in(exception: etree._Element | None) -> str:
-    """Return the exception code in an exception of MTOSI 1.x, which has one kind with a code; else empty."""
-    if exception is None or split_clark(str(exception.tag))[1] != "ProcessingFailureException":
-        return ""
-    return _text(_loose_child(exception, "exception"))
+def _coded_in(exception: etree._Element | None) -> etree._Element | None:
+    """Return the exception of MTOSI 1.x, which has one kind with a code: the exception itself, or the one in the
+    wrapper that some systems put around it; None for any other."""
+    inside = [] if exception is None else [exception, *(exception if len(exception) == 1 else ())]
+    return next((one for one in inside if split_clark(str(one.tag))[1] == "ProcessingFailureException"), None)
 
 
 def _kind(body: Any, package: str | None) -> tuple[str, Any]:
@@ -336,8 +337,10 @@ def _amend_kind(exception: etree._Element | None, kind: str, detail: Any) -> boo
     Raises:
         EncodeError: the kind cannot become valid XML.
     """
-    place = _loose_child(exception, kind) if exception is not None else None
-    if place is None or not isinstance(detail, XmlObject):
+    if exception is None or not isinstance(detail, XmlObject):
+        return False
+    place = _loose_child(exception, detail.__xml__.element or kind)
+    if place is None:
         return False
     _exchange(place, detail, exception)
     return True

@@ -26,8 +26,9 @@ _CODES: Final = {kind: code for code, kind in _UNLIKE.items()}
 def kind_of_code(code: str) -> str:
     """Return the exception kind of 2.0 that a code of MTOSI 1.x stands for (`EXCPT_ENTITY_NOT_FOUND`: entityNotFound);
     the code itself if it is a vendor's."""
-    if not code.startswith(_CODE):
+    if not code.upper().startswith(_CODE):
         return code
+    code = code.upper()
     first, *rest = code.removeprefix(_CODE).lower().split("_")
     return _UNLIKE.get(code, first + "".join(map(str.capitalize, rest)))
 

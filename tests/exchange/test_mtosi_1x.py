@@ -217,6 +217,16 @@ def step(number: int | None, end: bool | None = False, reference: str | None = "
 
 
 @pytest.mark.obligation("DIA9")
+def test_an_iterator_in_the_answer_to_one_request_is_told_as_a_warning(stubs: Any) -> None:
+    """Its caller has the first objects only."""
+    told: list[str] = []
+    options = mtosi.CallOptions(on_reply=lambda envelope: told.extend(one.message for one in envelope.warnings))
+    with exchange([by_iterator(stubs, [(range(2), step(None, None))])]) as pair:
+        pair.stub(stubs.Mgr).get_all_managed_elements(md_name=stubs.name(("MD", "E")), options=options)
+    assert told == ["the answer to a SimpleResponse request announces further replies"]
+
+
+@pytest.mark.obligation("DIA9")
 @pytest.mark.parametrize("ask", [every, lambda *given: asyncio.run(every_aio(*given))], ids=["threads", "asyncio"])
 @pytest.mark.parametrize(
     ("batches", "right"),
@@ -226,6 +236,9 @@ def step(number: int | None, end: bool | None = False, reference: str | None = "
         ([(range(2), step(1)), (range(2, 4), step(2, False, None)), (range(4, 4), step(3, True, None))], 4),
         ([(range(2), step(None, None)), (range(2, 4), step(None, None)), (range(4, 5), step(None, None, None))], 5),
         ([(range(20 * n, 20 * n + 20), step(n + 1, n == 39)) for n in range(40)], 800),
+        ([(range(2), step(None)), (range(2, 4), step(2, True))], 4),
+        ([(range(0), step(None)), (range(2), step(None, None, None))], 2),
+        ([(range(2), step(None)), (range(2, 4), step(3, True))], IncompleteBatchError),
         ([(range(2), step(1)), (range(4, 6), step(3, True))], IncompleteBatchError),
         ([(range(2), step(1)), (range(2), step(1))], ProtocolError),
         ([(range(2), step(None, None)), (range(0), step(None, None))], ProtocolError),

@@ -52,7 +52,8 @@ CASES = [
     ("", "ID:b", B, NO_ID, B),
     (None, "ID:x", UNKNOWN, NO_ID, UNKNOWN),
     (None, None, NO_ID, NO_ID, NO_ID),
-    (None, "a", UNKNOWN, NO_ID, UNKNOWN),
+    (None, "a", A, NO_ID, UNKNOWN),
+    ("x", "b", B, UNKNOWN, UNKNOWN),
     (" a", None, UNKNOWN, UNKNOWN, NO_ID),
     ("A", None, UNKNOWN, UNKNOWN, NO_ID),
 ]

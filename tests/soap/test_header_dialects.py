@@ -204,6 +204,13 @@ SLIPS: dict[str, tuple[list[tuple[str, str]], str, list[str], dict[str, str | No
         {},
     ),
     "an unknown version": (without(), ' tmf854Version="3.7"', ["tmf854Version '3.7' is no version of MTOSI 1.x"], {}),
+    "blanks around a version": (without(), ' tmf854Version=" 1.1 "', ["tmf854Version ' 1.1 ' has blanks"], {}),
+    "a placeholder inside a field": (
+        [*without(), ("msgSpecificProperties", "?/?")],
+        "",
+        ["propName has the placeholder"],
+        {},
+    ),
     "a known version": (without(), ' tmf854Version="1.1"', [], {}),
     "a vendor's author": (without(), ' extAuthor="acme" extVersion="7"', [], {}),
 }
@@ -215,6 +222,7 @@ SLIPS: dict[str, tuple[list[tuple[str, str]], str, list[str], dict[str, str | No
 def test_what_the_field_gets_wrong_is_read_with_a_warning_each_and_never_written(slip: str, tag: str) -> None:
     fields, attributes, expected, texts = SLIPS[slip]
     data = document(BY_TAG[tag], fields, NEW_BODY if not expected else BODY, attributes)
+    data = data.replace(b"?/?", b"<property><propName>?</propName><propValue>?</propValue></property>")
     envelope = parse(data)
     warnings = [one.message for one in envelope.warnings if "another release" not in one.message]
     assert len(warnings) == len(expected)
@@ -223,7 +231,7 @@ def test_what_the_field_gets_wrong_is_read_with_a_warning_each_and_never_written
     assert envelope.to_bytes() == data
     header: Any = envelope.header
     assert {name: header_texts(header).get(name) for name in texts} == texts
-    assert getattr(header, "tmf854_version", None) == ("1.1" if slip == "a known version" else None)
+    assert getattr(header, "tmf854_version", None) == ("1.1" if "1.1" in attributes else None)
     header.msg_name = "changed"
     for written in (envelope.to_bytes(), *(one.to_bytes() for one in Dispatcher([]).dispatch(envelope))):
         assert not any(wrong in written for wrong in (b"?<", b'"?"', b"RCP", b"3.7"))
@@ -293,7 +301,7 @@ def test_of_two_headers_the_first_counts_and_the_other_is_kept(tmp_path: Path, c
 
 
 @pytest.mark.obligation("DIA5")
-@pytest.mark.parametrize("space", ["", "tmf854.v1"])
+@pytest.mark.parametrize("space", ["", "tmf854.v1", "vendor.v1"])
 def test_fields_in_another_namespace_than_their_header_are_read(space: str) -> None:
     tag = "MTOSI_Header" if space else "{tmf854.v1}header"
     namespace, local = split_clark(tag)
@@ -346,6 +354,7 @@ FAULT = (
         ("EXCPT_OBJECT_IN_USE", "objectInUse"),
         ("EXCPT_TP_INVALID_ENDPOINT", "tpInvalidEndPoint"),
         ("MINOR_own", "MINOR_own"),
+        ("excpt_entity_not_found", "entityNotFound"),
     ],
 )
 def test_a_fault_of_1x_is_the_fault_of_its_code(code: str, kind: str) -> None:
@@ -357,6 +366,20 @@ def test_a_fault_of_1x_is_the_fault_of_its_code(code: str, kind: str) -> None:
     assert isinstance(fault, EntityNotFoundFault) == (kind == "entityNotFound")
     assert fault.header.correlation_id == "1"
     assert pickle.loads(pickle.dumps(fault)) == fault
+
+
+@pytest.mark.obligation("DIA7")
+@pytest.mark.parametrize("space", ["tmf854.v1", "vendor.v1"])
+def test_a_fault_of_1x_in_a_wrapper_is_the_fault_of_its_code(space: str) -> None:
+    before, opened, rest = FAULT.format("", "EXCPT_ENTITY_NOT_FOUND").partition("<detail>")
+    inside, closed, after = rest.partition("</detail>")
+    wrapped = f'{before}{opened}<askException xmlns="{space}">{inside}</askException>{closed}{after}'
+    envelope = parse(ENVELOPE.format("", wrapped), needs_header=False)
+    assert isinstance(envelope.fault, EntityNotFoundFault)
+    envelope.fault.reason = "changed"
+    again = parse(envelope.to_bytes(), needs_header=False).fault
+    assert isinstance(again, EntityNotFoundFault)
+    assert again.reason == "changed"
 
 
 def test_commands_read_the_header_of_1x(tmp_path: Path, capsys: Any) -> None:
